@@ -32,7 +32,7 @@ describe('the verdict on a goal', () => {
     expect(judge(goal, rounds, tolerance).verdict).toBe(verdict);
   });
 
-  it('turns round where higher is better', () => {
+  it('is reversed where higher is better', () => {
     const rate: Goal = { ...goal, better: 'higher', must: 0.9, stretch: 1 };
     expect([[1.1], [0.95], [0.5, 0.6, 0.95], [0.5, 0.6]].map((rounds) => judge(rate, rounds, 1).verdict)).toEqual([
       'stretch',
@@ -43,7 +43,7 @@ describe('the verdict on a goal', () => {
   });
 });
 
-describe('the rig, with the reference in place of the product', () => {
+describe('the rig, with the reference instead of the product', () => {
   const slow = { nodeArgs: ['--import', join(import.meta.dirname, 'broken', 'slow.ts')], env: { SLOW_MS: '3' } };
   let stack: AsyncDisposableStack;
   let healthy: Samples;
@@ -97,7 +97,7 @@ describe('the rig, with the reference in place of the product', () => {
     expect(verdicts.get('sse-fast8 delta-cpu/R')).toBe('missed');
   });
 
-  it('does not take a server for fast that answers wrongly', () => {
+  it('does not call a server fast that answers wrongly', () => {
     const first = [...healthy.values()][1]?.get('json16')?.[0];
     if (!first) throw new Error('no sample');
     const wrong: Samples = new Map([
@@ -123,7 +123,7 @@ describe('the rig, with the reference in place of the product', () => {
   });
 });
 
-describe('the rig for what is held, kept, delayed and fanned out', () => {
+describe('the rig for memory, delays and fan-out', () => {
   const breakage = (name: string, env: Record<string, string>) => ({
     nodeArgs: ['--import', join(import.meta.dirname, 'broken', `${name}.ts`)],
     env,
@@ -139,7 +139,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
   const server = (file: ReferenceOptions['file'], more: Partial<ReferenceOptions> = {}): Promise<Subject> =>
     reference({ name: 'product', file, ...more });
 
-  it('catches a build in which idle connections weigh too much', async () => {
+  it('catches a build whose idle connections use too much memory', async () => {
     const verdict = (kind: 'sse' | 'ws', subject: Subject) =>
       verdictOn(`idle ${kind} mb/1000`, (measures) => runHeld({ subject, kind, rounds: 1, step: 200, settleMs: 200 }, measures));
     const heavy = breakage('heavy', { HOLD_KB: '64' });
@@ -148,7 +148,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     expect(await verdict('sse', await server('bare-events.ts', heavy))).toBe('missed');
   });
 
-  it('catches a build that keeps what it should have given back', async () => {
+  it('catches a build that leaks memory', async () => {
     const upstream = await startUpstream();
     const verdict = async (more: Partial<ReferenceOptions>) => {
       const subject = await server('raw-http.ts', { upstreamUrl: upstream.url, ...more });
@@ -162,7 +162,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     }
   });
 
-  it('catches a build whose event loop stands still', async () => {
+  it('catches a build that blocks its event loop', async () => {
     const upstream = await startUpstream();
     try {
       const subject = await server('raw-http.ts', { upstreamUrl: upstream.url, ...breakage('blocking', { BLOCK_MS: '30' }) });
@@ -219,7 +219,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     }
   });
 
-  it('catches a build that starts late and rests badly with agents and jobs that have nothing to do', async () => {
+  it('catches a build that starts slowly and uses too much while agents and jobs are idle', async () => {
     const upstream = await startUpstream();
     const floor = await reference({ name: 'floor', file: 'http-only.ts' });
     const broken = breakage('burdened', { START_MS: '3500', BUSY_MS: '5', HOLD_MB: '250' });
@@ -237,7 +237,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     }
   });
 
-  it('catches a build that looks at all jobs for each that is due', async () => {
+  it('catches a build that reads all jobs for each that is due', async () => {
     const upstream = await startUpstream();
     const floor = await reference({ name: 'floor', file: 'http-only.ts' });
     const size = { agents: 20, jobs: 2_000, few: 20, starts: 0, idles: 0, idleMs: 0, ticks: 1, tickMs: 2_000, settleMs: 500 };
@@ -264,7 +264,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
     }
   });
 
-  it('catches a build in which callers wait for sub-agents, that holds on to memory, and whose event loop stands still', async () => {
+  it('catches a build in which callers wait for sub-agents, that leaks memory, and that blocks its event loop', async () => {
     const upstream = await startUpstream();
     const broken = breakage('held-up', { WAIT_MS: '400', KEEP_KB: '4096', BLOCK_MS: '75' });
     try {
@@ -288,7 +288,7 @@ describe('the rig for what is held, kept, delayed and fanned out', () => {
   }, 60_000);
 
   it.skipIf(chromiumPath === undefined)(
-    'catches pages that keep whoever uses them waiting',
+    'catches pages that respond slowly',
     async () => {
       const upstream = await startUpstream();
       const busy = 'for (const end = performance.now() + 400; performance.now() < end;);';

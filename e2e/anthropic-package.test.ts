@@ -5,13 +5,13 @@ import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product
 const hello = { model: 'claude/claude-test', max_tokens: 4_000, messages: [{ role: 'user' as const, content: 'hello' }] };
 const tool = {
   name: 'weather',
-  description: 'Tells the weather',
+  description: 'Returns the weather',
   input_schema: { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] },
 };
 const weather = { toolCalls: [{ id: 'toolu_1', name: 'weather', arguments: '{"city":"Oslo"}' }], usage: { input: 30, output: 8 } };
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
 
-describe('the anthropic package, as it is', () => {
+describe('the unmodified anthropic package', () => {
   let product: Product;
   let client: Anthropic;
 
@@ -37,7 +37,7 @@ describe('the anthropic package, as it is', () => {
 
   const sent = () => product.provider.requests.at(-1)?.body;
 
-  test('text, with the use of the cache', async () => {
+  test('text, with cache usage', async () => {
     product.provider.queue({ text: 'Good morning.', usage: { input: 100, output: 4, cacheRead: 60, cacheWrite: 30 } });
     const message = await client.messages.create(hello);
     expect(message).toMatchObject({
@@ -49,14 +49,14 @@ describe('the anthropic package, as it is', () => {
     });
   });
 
-  test('a bearer token, and models of every provider by every name', async () => {
+  test('a bearer token, and models of every provider under every name', async () => {
     const bearer = new Anthropic({ authToken: tokenOf('rpc'), apiKey: null, baseURL: product.url, maxRetries: 0 });
     for (const model of ['local/test-model', 'agent/default', 'default', 'claude-sonnet-4-5', 'claude-haiku-4-5-20251001'])
       expect((await bearer.messages.create({ ...hello, model })).content[0]).toMatchObject({ type: 'text' });
     expect(sent()).toMatchObject({ model: 'claude-test' });
   });
 
-  test('the stream helper, with reasoning, a stop sequence and a length that the model can make', async () => {
+  test('the stream helper, with reasoning, a stop sequence and a valid length', async () => {
     product.provider.queue({
       thinking: { text: 'They greet me.', signature: 'sig-1' },
       text: ['Good ', 'morn', 'ing "you"\n— ü 🎈'],
@@ -157,7 +157,7 @@ describe('the anthropic package, as it is', () => {
     expect(product.provider.served()).toBe(before);
   });
 
-  test('errors are those of the package', async () => {
+  test('errors have the classes of the package', async () => {
     const wrong = new Anthropic({ apiKey: 'x'.repeat(40), baseURL: product.url, maxRetries: 0 });
     await expect(wrong.messages.create(hello)).rejects.toBeInstanceOf(Anthropic.AuthenticationError);
     const forbidden = new Anthropic({ apiKey: tokenOf('mcp-client'), baseURL: product.url, maxRetries: 0 });
@@ -170,7 +170,7 @@ describe('the anthropic package, as it is', () => {
     await expect(client.messages.stream(hello).finalMessage()).rejects.toBeInstanceOf(Anthropic.APIError);
   });
 
-  test('leaving ends the call upstream', async () => {
+  test('disconnecting aborts the upstream call', async () => {
     const before = product.provider.aborted();
     product.provider.queue({ text: Array.from({ length: 200 }, () => 'word '), paceMs: 50 });
     const stream = client.messages.stream(hello);

@@ -35,7 +35,7 @@ test('gatehouse call system.ping', async () => {
   expect(JSON.parse(json.stdout)).toMatchObject({ sessions: [], total: 0, limit: 5 });
 });
 
-test('gatehouse call names the nearest method and ends with the code of a usage error', async () => {
+test('gatehouse call suggests the nearest method and exits with the usage code', async () => {
   const failure = await gatehouse('call', 'system.pin').catch((error: unknown) => error);
   expect(failure).toMatchObject({ code: 2, stderr: expect.stringContaining('system.ping') });
 });
@@ -51,7 +51,7 @@ test('gatehouse chat streams an answer', async () => {
   expect(stdout).toContain('Hello from the terminal.');
 });
 
-test('gatehouse logs shows what happens, as it happens, and ends with Ctrl-C', async () => {
+test('gatehouse logs shows events live, and ends with Ctrl-C', async () => {
   const logs = spawn(process.execPath, [join(root, 'dist/cli.js'), 'logs', '--json', '--kinds', 'agent:hot_added,agent:hot_removed'], {
     env: { PATH: process.env['PATH'] ?? '', HOME: product.home, GATEHOUSE_URL: product.url, GATEHOUSE_TOKEN: product.token },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -59,7 +59,7 @@ test('gatehouse logs shows what happens, as it happens, and ends with Ctrl-C', a
   const ended = new Promise<number | null>((resolve) => logs.once('close', resolve));
   let shown = '';
   logs.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
-  // The stream is open as soon as what happens arrives: until then it is made to happen again.
+  // Repeats the trigger until its event arrives, because only then the stream is open.
   await expect
     .poll(
       async () => {
@@ -87,14 +87,14 @@ test('gatehouse sessions, agents, models and media', async () => {
   expect((await gatehouse('media', 'delete', id, '--yes', '--json')).stdout).toBe(`{"mediaId":"${id}","deleted":true}\n`);
 });
 
-test('a backup of a running daemon, restored, holds what was there and not what came later', async () => {
+test('a restored backup of a running daemon has the data from then and nothing newer', async () => {
   product.provider.queue({ text: 'Kept.' });
   await product.call('agent.execute', { message: 'before the backup', sessionKey: 'backup:e2e' });
   const file = join(product.home, 'backups', 'e2e.db');
   await gatehouse('backup', file);
   product.provider.queue({ text: 'Lost.' });
   await product.call('agent.execute', { message: 'after the backup', sessionKey: 'backup:e2e' });
-  // While the daemon runs its data cannot be replaced.
+  // The data of a running daemon can't be replaced.
   await expect(gatehouse('restore', '--yes', file)).rejects.toMatchObject({ stderr: expect.stringContaining('running') });
   await product.daemon.stop();
   await gatehouse('restore', '--yes', file);

@@ -30,7 +30,7 @@ describe.skipIf(chromiumPath === undefined)('a model provider that refuses the c
     await product?.[Symbol.asyncDispose]();
   });
 
-  test('the badge says why and leads to the provider, whose cause is shown and which is tried again at once', async () => {
+  test('the badge names the reason and links to the provider, which shows its cause and is retried at once', async () => {
     await using session = await logInTo(product, browser, product.token);
     const { page, complaints } = session;
     await page.getByRole('button', { name: 'Running' }).waitFor();
@@ -45,12 +45,12 @@ describe.skipIf(chromiumPath === undefined)('a model provider that refuses the c
     await provider.getByText(sentence).waitFor();
     expect(await seriousFindings(page)).toEqual([]);
     isRefused = false;
-    await provider.getByRole('button', { name: 'Try now: local' }).click();
+    await provider.getByRole('button', { name: 'Retry now: local' }).click();
     await provider.getByText('ok', { exact: true }).waitFor();
-    await provider.getByText('work that waits for local is tried now').waitFor();
+    await provider.getByText('work waiting for local is retried now').waitFor();
     await page.getByRole('button', { name: 'Running' }).waitFor();
     expect(await page.getByRole('link', { name: 'A model provider refused the credentials' }).count()).toBe(0);
-    // What waited runs, without anything else that somebody does.
+    // The waiting work runs without further action.
     const { results } = (await product.call('subagent.wait', { runIds: [runId], timeoutMs: 20_000 })) as {
       results: { completion?: { endReason: string } }[];
     };
@@ -58,7 +58,7 @@ describe.skipIf(chromiumPath === undefined)('a model provider that refuses the c
     expect(complaints).toEqual([]);
   });
 
-  test('a sub-agent and a node that failed show the sentence of the provider', async () => {
+  test("a failed sub-agent and a failed node show the provider's message", async () => {
     await using session = await logInTo(product, browser, product.token);
     const { page, complaints } = session;
     const { runId, rootRunId } = (await product.call('session.spawn', { task: 'BAD fruit' })) as { runId: string; rootRunId: string };

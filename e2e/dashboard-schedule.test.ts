@@ -9,8 +9,8 @@ import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product
 const hostile = '<img src=x onerror="window.taken=1">';
 const secret = 's'.repeat(40);
 
-/** The pages on what agents do when nobody is typing. */
-describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dashboard', () => {
+/** Jobs, heartbeats, webhooks and the inbox in the dashboard. */
+describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the dashboard', () => {
   let product: Product;
   let browser: Browser;
 
@@ -39,16 +39,16 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
       (one) => one.name === name,
     );
 
-  test('a job is added after a look at its next times, run, looked at, changed, paused and deleted', async () => {
+  test('a job is added with a preview of its next runs, run, inspected, changed, paused and deleted', async () => {
     await using session = await logIn({ timezoneId: 'Europe/Berlin' });
     const { page, complaints } = session;
     await openPage(page, /^Schedule/);
     await page.getByRole('button', { name: 'New job' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Name').fill(`report ${hostile}`);
-    const times = dialog.getByRole('region', { name: 'Next times' }).getByRole('listitem');
+    const times = dialog.getByRole('region', { name: 'Next runs', exact: true }).getByRole('listitem');
     await expect.poll(() => times.count()).toBe(10);
-    // What is wrong is said at its field, before anything is saved and after.
+    // Errors appear at their fields, before and after saving.
     const expression = dialog.getByLabel('Expression');
     await expression.fill('99 * * * *');
     await dialog.locator('.field-error').waitFor();
@@ -56,14 +56,14 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     expect(await times.count()).toBe(0);
     await expression.fill('*/30 * * * *');
     await expect.poll(() => times.count()).toBe(10);
-    await dialog.getByLabel('Zone').fill('Nowhere/Land');
+    await dialog.getByLabel('Time zone').fill('Nowhere/Land');
     await dialog.getByLabel('Message', { exact: true }).fill('What is due?');
     await dialog.getByRole('button', { name: 'Add' }).click();
-    await dialog.getByText('It is not saved.').waitFor();
-    expect(await dialog.getByLabel('Zone').getAttribute('aria-invalid')).toBe('true');
-    await dialog.getByLabel('Zone').fill('Europe/Berlin');
+    await dialog.getByText('Failed to save.').waitFor();
+    expect(await dialog.getByLabel('Time zone').getAttribute('aria-invalid')).toBe('true');
+    await dialog.getByLabel('Time zone').fill('Europe/Berlin');
     await dialog.getByRole('button', { name: 'Add' }).click();
-    await page.getByText(`report ${hostile} is added.`).waitFor();
+    await page.getByText(`report ${hostile} added.`).waitFor();
     expect(await job(`report ${hostile}`)).toMatchObject({
       schedule: { kind: 'cron', expr: '*/30 * * * *', tz: 'Europe/Berlin' },
       payload: { kind: 'agent_turn', message: 'What is due?' },
@@ -71,10 +71,10 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await page.getByText('As a list').click();
     await expect.poll(() => page.getByRole('list', { name: 'Next runs' }).getByRole('listitem').count()).toBeGreaterThanOrEqual(47);
     await page.getByRole('button', { name: '7 days' }).click();
-    await page.getByText('There are more within this time.').waitFor();
+    await page.getByText('There are more runs in this period.').waitFor();
     product.provider.queue({ text: 'Nothing is due' });
     await page.getByRole('button', { name: `Run now: report ${hostile}` }).click();
-    await page.getByText('has begun.').waitFor();
+    await page.getByText('Started report').waitFor();
     await expect
       .poll(async () => {
         await page.getByRole('button', { name: `Runs of report ${hostile}` }).click();
@@ -90,38 +90,38 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await dialog.getByLabel('Every').fill('2');
     await dialog.getByLabel('Unit').selectOption('hours');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('is changed.').waitFor();
+    await page.getByText('updated.').waitFor();
     expect(await job(`report ${hostile}`)).toMatchObject({ schedule: { kind: 'every', everyMs: 7_200_000 } });
     await page.getByRole('button', { name: `Pause report ${hostile}` }).click();
-    await page.getByText('is paused.').waitFor();
+    await page.getByText('paused.').waitFor();
     expect((await job(`report ${hostile}`))?.lifecycle.state).toBe('paused');
     await page.getByRole('button', { name: `Resume report ${hostile}` }).click();
-    await page.getByText('runs again.').waitFor();
+    await page.getByText('resumed.').waitFor();
     await page.getByRole('button', { name: `Delete report ${hostile}` }).click();
     await dialog.getByRole('button', { name: 'Delete' }).click();
-    await page.getByText('is deleted.').waitFor();
+    await page.getByText('deleted.').waitFor();
     expect(await job(`report ${hostile}`)).toBeUndefined();
     expect(await page.evaluate(() => 'taken' in window)).toBe(false);
     expect(complaints.filter((one) => !one.includes('Failed to load resource'))).toEqual([]);
   });
 
-  test('heartbeats are switched on, triggered and switched off', async () => {
+  test('heartbeats are enabled, triggered and disabled', async () => {
     await using session = await logIn();
     const { page, complaints } = session;
     await openPage(page, /^Schedule/);
     await page.getByRole('link', { name: 'Heartbeats' }).click();
     const row = page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first();
     await row.getByText('Off', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Switch on the heartbeat of default' }).click();
-    await page.getByText('The heartbeat of default is on.').waitFor();
-    await page.getByRole('button', { name: 'Beat now: default' }).click();
-    await page.getByText(/^A beat of default/).waitFor();
-    await page.getByRole('button', { name: 'Switch off the heartbeat of default' }).click();
+    await page.getByRole('button', { name: 'Enable heartbeat of default' }).click();
+    await page.getByText('Heartbeat of default enabled.').waitFor();
+    await page.getByRole('button', { name: 'Trigger now: default' }).click();
+    await page.getByText(/^(Triggered the|A) heartbeat of default/).waitFor();
+    await page.getByRole('button', { name: 'Disable heartbeat of default' }).click();
     await row.getByText('Off', { exact: true }).waitFor();
     expect(complaints).toEqual([]);
   });
 
-  test('webhooks: a payload is tried, a delivery leads to its conversation and runs again', async () => {
+  test('webhooks: a payload is tested, a delivery links to its conversation and is replayed', async () => {
     await using session = await logIn();
     const { page, complaints } = session;
     await openPage(page, /^Webhooks/);
@@ -130,10 +130,10 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     await page.getByRole('button', { name: 'Test build' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Payload').fill('{"number": 7');
-    await dialog.getByRole('button', { name: 'Show what it makes' }).click();
-    await dialog.getByRole('alert').getByText('The payload is no JSON').waitFor();
+    await dialog.getByRole('button', { name: 'Preview' }).click();
+    await dialog.getByRole('alert').getByText('The payload is not valid JSON').waitFor();
     await dialog.getByLabel('Payload').fill(JSON.stringify({ number: 7, repo: { name: hostile } }));
-    await dialog.getByRole('button', { name: 'Show what it makes' }).click();
+    await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByText(`Build 7 of ${hostile}`).waitFor();
     await page.keyboard.press('Escape');
     product.provider.queue({ text: 'Seen' }, { text: 'Seen again' });
@@ -144,7 +144,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
       body,
     });
     expect(taken.status).toBe(200);
-    const feed = page.getByRole('list', { name: 'What came in' });
+    const feed = page.getByRole('list', { name: 'Deliveries' });
     await expect
       .poll(async () => {
         await page.getByRole('button', { name: 'Refresh' }).click();
@@ -152,9 +152,9 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
       })
       .toBe(1);
     await feed.getByRole('listitem').first().locator('summary').click();
-    await feed.getByRole('button', { name: /^Run again: wd_/ }).click();
-    await dialog.getByRole('button', { name: 'Run it again' }).click();
-    await page.getByText(/^It runs again, as wd_/).waitFor();
+    await feed.getByRole('button', { name: /^Replay: wd_/ }).click();
+    await dialog.getByRole('button', { name: 'Replay' }).click();
+    await page.getByText(/^Replayed as wd_/).waitFor();
     await page.getByLabel('State').selectOption('done');
     await expect
       .poll(async () => {
@@ -169,7 +169,7 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     expect(complaints).toEqual([]);
   });
 
-  test('the inbox counts what comes while the page is open, and what was read', async () => {
+  test('the inbox counts messages that arrive while the page is open, and those read', async () => {
     await using session = await logIn({}, product.token);
     const { page, complaints } = session;
     const { conversationRef } = (await product.call('agent.execute', { message: 'Hello', sessionKey: 'ada:inbox' })) as { conversationRef: string };
@@ -191,25 +191,25 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
     });
     await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
     await product.call('cron.run', { jobName: 'tea' });
-    await page.getByRole('link', { name: 'Inbox 1 not read yet' }).click();
+    await page.getByRole('link', { name: 'Inbox 1 unread' }).click();
     const message = page.getByRole('list', { name: 'Messages' }).getByRole('article');
     await message.getByText(`Tea time ${hostile}`).waitFor();
     await message.getByRole('button', { name: 'Mark as read' }).click();
-    await page.getByText('Everything is read.').waitFor();
+    await page.getByText('No unread messages.').waitFor();
     await page.getByRole('link', { name: 'Inbox', exact: true }).waitFor();
     expect(await page.evaluate(() => 'taken' in window)).toBe(false);
     expect(complaints).toEqual([]);
   });
 
-  test('a token for programs has its jobs and its inbox, and is not offered the rest', async () => {
+  test('a non-admin token sees its jobs and its inbox only', async () => {
     await using session = await logIn({}, tokenOf('rpc'));
     const { page } = session;
     const pages = page.getByRole('navigation', { name: 'Pages' });
     await openPage(page, /^Schedule/);
-    await page.getByText('There are no jobs yet').waitFor();
+    await page.getByText('No jobs yet').waitFor();
     expect(await page.getByRole('link', { name: 'Heartbeats' }).count()).toBe(0);
     await openPage(page, /^Inbox/);
-    await page.getByText('Nothing has come yet').waitFor();
+    await page.getByText('No messages yet').waitFor();
     expect(await pages.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
     for (const path of ['/webhooks', '/schedule/heartbeats']) {
       await page.goto(product.url + path);
@@ -239,19 +239,19 @@ describe.skipIf(chromiumPath === undefined)('what happens by itself, in the dash
       .getByRole('button', { name: /^Edit axe/ })
       .first()
       .click();
-    await page.getByRole('dialog').getByText('How', { exact: true }).click();
-    await page.getByRole('region', { name: 'Next times' }).getByRole('listitem').first().waitFor();
+    await page.getByRole('dialog').getByText('Options', { exact: true }).click();
+    await page.getByRole('region', { name: 'Next runs', exact: true }).getByRole('listitem').first().waitFor();
     await check('editor');
     await page.keyboard.press('Escape');
     await page.getByRole('link', { name: 'Heartbeats' }).click();
     await page.getByRole('list', { name: 'Heartbeats' }).getByRole('listitem').first().waitFor();
     await check('heartbeats');
     await openPage(page, /^Webhooks/);
-    const first = page.getByRole('list', { name: 'What came in' }).locator('summary').first();
+    const first = page.getByRole('list', { name: 'Deliveries' }).locator('summary').first();
     await first.click();
     await check('webhooks');
     await page.getByRole('button', { name: 'Test build' }).click();
-    await page.getByRole('button', { name: 'Show what it makes' }).click();
+    await page.getByRole('button', { name: 'Preview' }).click();
     await page.getByLabel('Message', { exact: true }).waitFor();
     await check('test of a webhook');
     await page.keyboard.press('Escape');

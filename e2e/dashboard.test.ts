@@ -35,37 +35,37 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
     await page.getByRole('button', { name: 'Send' }).click();
   }
 
-  /** Nothing is being loaded any more; the event stream stays open, so the network is never idle. */
+  /** Waits until nothing is loading; the event stream stays open, so the network is never idle. */
   const settled = (page: Page) => expect.poll(() => page.getByRole('status', { name: 'Loading' }).count()).toBe(0);
 
   const answers = (page: Page) => page.getByRole('article', { name: 'default' });
 
   describe('logging in', () => {
-    test('the link does it, and takes the token out of the address', async () => {
+    test('works by the link, which removes the token from the address', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       expect(page.url()).toMatch(/\/chat$/);
       expect(await page.evaluate(() => JSON.stringify(history.state))).not.toContain(product.token);
       await page.reload();
       await page.getByRole('textbox', { name: 'Message' }).waitFor();
-      // Another tab has to log in by itself.
+      // Another tab has to log in separately.
       const other = await session.context.newPage();
       await other.goto(product.url);
       await other.getByLabel('Access token').waitFor();
       expect(complaints).toEqual([]);
     });
 
-    test('pasting does it; a wrong token is told, and logging out forgets', async () => {
+    test('works by pasting; a wrong token is reported, and logging out deletes the token', async () => {
       const context = await browser.context();
       const page = await context.newPage();
       await page.goto(product.url);
       await page.getByLabel('Access token').fill('not-a-token-of-this-gateway-at-all-000000');
       await page.getByRole('button', { name: 'Log in' }).click();
-      await page.getByRole('alert').getByText('does not know this token').waitFor();
+      await page.getByRole('alert').getByText('Unknown token').waitFor();
       await page.getByLabel('Access token').fill('schlüssel-☃');
       await page.getByRole('button', { name: 'Log in' }).click();
-      await page.getByRole('alert').getByText('This is no token').waitFor();
-      // The whole line that the daemon printed does as well.
+      await page.getByRole('alert').getByText('This is not a token').waitFor();
+      // Pasting the whole line printed by the daemon works too.
       await page.getByLabel('Access token').fill(`open  ${product.url}/#token=${product.token}`);
       await page.getByLabel('Access token').press('Enter');
       await page.getByRole('textbox', { name: 'Message' }).waitFor();
@@ -76,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await context.close();
     });
 
-    test('a token that is too narrow is told so; one for programs sees what it may', async () => {
+    test('a token with too few scopes is refused; a non-admin token sees its own pages', async () => {
       const context = await browser.context();
       const page = await context.newPage();
       await page.goto(`${product.url}/#token=${tokenOf('api')}`);
@@ -91,7 +91,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(session.complaints).toEqual([]);
     });
 
-    test('logging out leaves nothing to who comes next', async () => {
+    test('logging out leaves no data for the next user', async () => {
       await using session = await logIn();
       const { page } = session;
       await ask(page, 'Between you and me');
@@ -99,7 +99,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await go(page, 'API explorer');
       await page.getByRole('link', { name: 'ping' }).click();
       await page.getByRole('button', { name: 'Call', exact: true }).click();
-      await page.getByRole('heading', { name: 'Calls of this tab' }).waitFor();
+      await page.getByRole('heading', { name: 'Calls in this tab' }).waitFor();
       await go(page, 'Chat');
       await page.getByRole('button', { name: 'Log out' }).click();
       expect(new URL(page.url()).pathname).toBe('/');
@@ -108,11 +108,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await go(page, 'API explorer');
       await page.getByRole('link', { name: 'ping' }).click();
       await page.getByRole('button', { name: 'Call', exact: true }).waitFor();
-      expect(await page.getByRole('heading', { name: 'Calls of this tab' }).count()).toBe(0);
+      expect(await page.getByRole('heading', { name: 'Calls in this tab' }).count()).toBe(0);
       expect(await page.evaluate(() => JSON.stringify(sessionStorage))).not.toContain('Between you');
     });
 
-    test('a second link in the same tab ends what the first one opened', async () => {
+    test('a second link in the same tab ends the first session', async () => {
       await using session = await logIn();
       const { page } = session;
       await page.getByRole('button', { name: 'Running' }).waitFor();
@@ -121,28 +121,28 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const ended = page.waitForEvent('requestfailed', (request) => request.url().includes('/api/events'));
       await page.evaluate((token) => (location.hash = `token=${token}`), tokenOf('rpc'));
       await ended;
-      await page.getByText('What happens in your conversations').waitFor();
+      await page.getByText('Events of your conversations').waitFor();
       await page.evaluate(() => (location.hash = 'token=one-that-nobody-gave-out'));
-      await page.getByRole('alert').getByText('does not know this token').waitFor();
+      await page.getByRole('alert').getByText('Unknown token').waitFor();
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
     });
 
-    test('a token that is revoked ends the session', async () => {
+    test('revoking the token ends the session', async () => {
       const made = (await product.call('tokens.create', { scopes: ['rpc'] })) as { id: string; secret: string };
       await using session = await logIn({}, made.secret);
       await product.call('tokens.revoke', { id: made.id });
-      await session.page.getByRole('alert').getByText('does not know this token').waitFor({ timeout: 15_000 });
+      await session.page.getByRole('alert').getByText('Unknown token').waitFor({ timeout: 15_000 });
       expect(await session.page.evaluate(() => sessionStorage.length)).toBe(0);
     });
   });
 
   describe('the chat', () => {
-    test('streams, keeps the conversation under an address, and finds it again', async () => {
+    test('streams, assigns the conversation an address, and finds it again', async () => {
       product.provider.queue({ text: ['**Walruses** ', 'live ', 'in the ', '`Arctic`.'], paceMs: 300 });
       await using session = await logIn();
       const { page, complaints } = session;
       await ask(page, 'Where do walruses live?');
-      // The first words are there while the last are not.
+      // The first words are visible before the last ones arrive.
       await answers(page).locator('strong', { hasText: 'Walruses' }).waitFor();
       expect(await answers(page).locator('code').count()).toBe(0);
       await page.getByRole('button', { name: 'Stop' }).waitFor();
@@ -153,7 +153,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
         .waitFor();
       await page.reload();
       await answers(page).locator('code', { hasText: 'Arctic' }).waitFor();
-      const search = page.getByRole('searchbox', { name: 'Search the conversations' });
+      const search = page.getByRole('searchbox', { name: 'Search conversations' });
       await search.fill('walruses');
       await page
         .getByRole('complementary')
@@ -164,11 +164,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('stops at once, at the provider too, and asks again', async () => {
+    test('stops immediately, at the provider too, and asks again', async () => {
       product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
       await using session = await logIn();
       const { page } = session;
-      await ask(page, 'Talk for a long time');
+      await ask(page, 'Write for a long time');
       await answers(page).getByText('word2').waitFor();
       const before = product.provider.aborted();
       await page.getByRole('button', { name: 'Stop' }).click();
@@ -180,24 +180,24 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await answers(page).count()).toBe(1);
     });
 
-    test('a conversation that was stopped has an address, and its question can be written anew', async () => {
+    test('a stopped conversation has an address, and its question can be edited', async () => {
       product.provider.queue({ text: Array.from({ length: 400 }, (_, at) => `word${at} `), paceMs: 50 });
       await using session = await logIn();
       const { page } = session;
-      await ask(page, 'Tell me abuot walruses');
+      await ask(page, 'Write abuot walruses');
       await answers(page).getByText('word2').waitFor();
       await page.getByRole('button', { name: 'Stop' }).click();
       await page.waitForURL(/\/chat\/cv_/);
-      // What the server stored of it does not take the place of what is seen here.
+      // The stored version does not replace the one on the page.
       await answers(page).getByText('Stopped by you').waitFor();
-      await page.getByRole('button', { name: 'Edit the question' }).click();
-      expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('Tell me abuot walruses');
+      await page.getByRole('button', { name: 'Edit question' }).click();
+      expect(await page.getByRole('textbox', { name: 'Message' }).inputValue()).toBe('Write abuot walruses');
       expect(await answers(page).count()).toBe(0);
-      await ask(page, 'Tell me about walruses');
+      await ask(page, 'Write about walruses');
       await answers(page).getByText('the gateway answers').waitFor();
     });
 
-    test('follows the answer until somebody scrolls up, and takes no focus away', async () => {
+    test("follows the answer until the user scrolls up, and doesn't take the focus", async () => {
       product.provider.queue({ text: Array.from({ length: 300 }, (_, at) => `line ${at}\n\n`), paceMs: 12 });
       await using session = await logIn();
       const { page } = session;
@@ -210,17 +210,17 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await answers(page).getByText('line 60').waitFor();
       await expect.poll(async () => (await place()).below).toBeLessThan(60);
       await page.getByRole('region', { name: 'Messages' }).hover();
-      // One notch of the wheel, which is less than a line or two of what is coming.
+      // One notch of the wheel, which is less than the incoming text.
       await page.mouse.wheel(0, -60);
-      await page.getByRole('button', { name: 'To the end' }).waitFor();
+      await page.getByRole('button', { name: 'Scroll to end' }).waitFor();
       const { top } = await place();
       await answers(page).getByText('line 130').waitFor();
       expect((await place()).top).toBe(top);
-      await page.getByRole('button', { name: 'To the end' }).click();
+      await page.getByRole('button', { name: 'Scroll to end' }).click();
       await expect.poll(async () => (await place()).below).toBeLessThan(60);
       await answers(page).getByText('line 190').waitFor();
       await expect.poll(async () => (await place()).below).toBeLessThan(60);
-      const search = page.getByRole('searchbox', { name: 'Search the conversations' });
+      const search = page.getByRole('searchbox', { name: 'Search conversations' });
       await search.focus();
       await answers(page).getByText('line 299').waitFor();
       await page.getByRole('button', { name: 'Send' }).waitFor();
@@ -228,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await search.evaluate((field) => field === document.activeElement)).toBe(true);
     });
 
-    test('keeps what was written and not sent, for each conversation', async () => {
+    test('keeps unsent messages for each conversation', async () => {
       await using session = await logIn();
       const { page } = session;
       const field = page.getByRole('textbox', { name: 'Message' });
@@ -243,7 +243,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await expect.poll(() => field.inputValue()).toBe('');
     });
 
-    test('tells what failed, and tries again when asked to', async () => {
+    test('reports a failure, and retries on request', async () => {
       product.provider.queue({ status: 400, error: { message: 'The model is on holiday' } });
       await using session = await logIn();
       const { page } = session;
@@ -257,7 +257,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(await page.getByRole('alert').count()).toBe(0);
     });
 
-    test('takes files by the button, by paste and by drop', async () => {
+    test('accepts files by button, paste and drop', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       await page
@@ -279,7 +279,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('draws an attached picture from memory, without its token in an address', async () => {
+    test('shows an attached picture without a token in its address', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       await page.locator('input[type=file]').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: png });
@@ -288,7 +288,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const picture = page.getByRole('article', { name: 'You' }).getByRole('img', { name: 'dot.png' });
       await picture.waitFor();
       expect(await picture.getAttribute('src')).toMatch(/^blob:/);
-      // The model of this gateway does not see, which is told and not passed over.
+      // The model of this gateway takes no images, which is reported.
       await page.getByRole('alert').getByText(/image/).waitFor();
       expect(complaints.filter((text) => !text.includes('status of 400'))).toEqual([]);
     });
@@ -320,7 +320,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   });
 
   describe('the other pages', () => {
-    test('hostile names, files and errors are text wherever they are shown', async () => {
+    test('hostile names, files and errors are shown as text everywhere', async () => {
       const hostile = '<img src=x onerror="window.taken=1">';
       await product.call('agents.create', { agentId: 'e2e-hostile', config: { name: hostile, instructions: hostile } });
       await using session = await logIn();
@@ -343,12 +343,12 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await go(page, 'Conversations');
       await page.getByRole('link', { name: hostile }).first().waitFor();
       await page.goto(`${product.url}/explorer/${encodeURIComponent(hostile)}`);
-      await page.getByText(`There is no method ${hostile}`).waitFor();
+      await page.getByText(`No method ${hostile}`).waitFor();
       expect(await page.evaluate(() => 'taken' in window || document.querySelector('main :is(img, script, iframe)') !== null)).toBe(false);
       await product.call('agents.delete', { agentId: 'e2e-hostile' });
     });
 
-    test('an agent that comes while the page is open can be asked', async () => {
+    test('an agent created while the page is open can be used', async () => {
       await using session = await logIn();
       const { page } = session;
       await page.getByRole('button', { name: 'Running' }).waitFor();
@@ -364,7 +364,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await product.call('agents.delete', { agentId: 'e2e-late' });
     });
 
-    test('many conversations all get their first words, many agents come in parts', async () => {
+    test('many conversations all get their titles, and many agents load in parts', async () => {
       const made = Array.from({ length: 14 }, (_, at) => `e2e-many-${String(at).padStart(2, '0')}`);
       for (const agentId of made) await product.call('agents.create', { agentId });
       for (let at = 0; at < 16; at++) await product.call('agent.execute', { message: `One of many, ${at}`, sessionKey: `ada:many-${at}` });
@@ -378,7 +378,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
           .waitFor();
       await go(page, 'Agents & models');
       await expect.poll(() => page.locator('.card').count()).toBe(12);
-      await page.getByRole('searchbox', { name: 'Search the agents' }).fill('many-13');
+      await page.getByRole('searchbox', { name: 'Search agents' }).fill('many-13');
       await page.getByRole('button', { name: 'Edit e2e-many-13' }).waitFor();
       expect(await page.locator('.card').count()).toBe(1);
       for (const agentId of made) await product.call('agents.delete', { agentId });
@@ -390,16 +390,16 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const { page, complaints } = session;
       await go(page, 'Conversations');
       await page.getByRole('link', { name: 'To be deleted soon' }).waitFor();
-      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export ada:gone' }).click()]);
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Export To be deleted soon' }).click()]);
       const kept = JSON.parse(await readFile(await download.path(), 'utf8')) as { messages: { content: string }[] };
       expect(kept.messages[0]?.content).toBe('To be deleted soon');
-      await page.getByRole('button', { name: 'Delete ada:gone' }).click();
+      await page.getByRole('button', { name: 'Delete To be deleted soon' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
       await expect.poll(() => page.getByRole('link', { name: 'To be deleted soon' }).count()).toBe(0);
       expect(complaints).toEqual([]);
     });
 
-    test('events arrive by themselves, are filtered, and wait while the feed is paused', async () => {
+    test('events arrive live, are filtered, and are held back while the feed is paused', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       await go(page, 'Events');
@@ -417,13 +417,13 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('searchbox', { name: 'Filter' }).fill('');
       await page.getByRole('button', { name: 'Pause' }).click();
       await product.call('agents.create', { agentId: 'made-while-paused' });
-      await page.getByRole('button', { name: /Go on \(\d+ new\)/ }).click();
+      await page.getByRole('button', { name: /Resume \(\d+ new\)/ }).click();
       await page.getByText('agent:hot_added').first().waitFor();
       await product.call('agents.delete', { agentId: 'made-while-paused' });
       expect(complaints).toEqual([]);
     });
 
-    test('an agent is made, edited, suspended, resumed and deleted; models tell their price', async () => {
+    test('an agent is created, edited, suspended, resumed and deleted; models show their price', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       await go(page, 'Agents & models');
@@ -441,7 +441,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: 'Edit e2e-scout' }).click();
       await form.getByLabel('Steps per turn').fill('7');
       await form.getByRole('button', { name: 'Save' }).click();
-      await page.getByText('at most 7').waitFor();
+      await page.getByText('up to 7').waitFor();
       await page.getByRole('button', { name: 'Suspend e2e-scout' }).click();
       await page.getByText('Suspended').waitFor();
       await page.getByRole('button', { name: 'Resume e2e-scout' }).click();
@@ -449,12 +449,12 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: 'Delete e2e-scout' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
       await expect.poll(() => page.getByRole('heading', { name: 'Scout e2e-scout' }).count()).toBe(0);
-      await page.getByRole('button', { name: 'Check the configuration of local' }).click();
+      await page.getByRole('button', { name: 'Check configuration of local' }).click();
       await page.getByText('used by default').waitFor();
       expect(complaints).toEqual([]);
     });
 
-    test('a token is made, shown once, rotated and revoked', async () => {
+    test('a token is created, shown once, rotated and revoked', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       await go(page, 'Tokens');
@@ -481,11 +481,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test.skipIf(findCommand('curl') === undefined)('the explorer calls methods by form and by JSON, tells errors, and remembers', async () => {
+    test.skipIf(findCommand('curl') === undefined)('the explorer calls methods by form and by JSON, shows errors, and keeps a history', async () => {
       await using session = await logIn({ permissions: ['clipboard-read', 'clipboard-write'] });
       const { page, complaints } = session;
       await go(page, 'API explorer');
-      await page.getByRole('searchbox', { name: 'Search the methods' }).fill('session.list');
+      await page.getByRole('searchbox', { name: 'Search methods' }).fill('session.list');
       await page.getByRole('link', { name: 'list' }).click();
       await page.getByLabel('limit').fill('1');
       await page.getByLabel('kind').selectOption('dm');
@@ -506,11 +506,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByText('must be a JSON object').waitFor();
       await page.reload();
       await page
-        .getByRole('region', { name: 'Calls of this tab' })
+        .getByRole('region', { name: 'Calls in this tab' })
         .getByRole('button', { name: /session\.list.*"limit":1,.*ok/ })
         .click();
       expect(await page.getByLabel('limit').inputValue()).toBe('1');
-      await page.getByRole('searchbox', { name: 'Search the methods' }).fill('tokens.revoke');
+      await page.getByRole('searchbox', { name: 'Search methods' }).fill('tokens.revoke');
       await page.getByRole('link', { name: 'revoke' }).click();
       await page.getByLabel('id *').fill('none-such');
       await page.getByRole('button', { name: 'Call', exact: true }).click();
@@ -521,7 +521,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   });
 
   describe('without a gateway', () => {
-    test('says so on each page, and goes on when it is back', async () => {
+    test('says so on each page, and continues when the gateway is back', async () => {
       await using own = await startProduct();
       const context = await browser.context();
       const page = await context.newPage();
@@ -530,11 +530,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await own.daemon.kill();
       await page.getByRole('button', { name: 'No connection' }).waitFor();
       await ask(page, 'Is anybody there?');
-      // The list of conversations may say so beside it.
-      await answers(page).getByRole('alert').getByText('The gateway does not answer').waitFor();
+      // The conversation list may show the same error.
+      await answers(page).getByRole('alert').getByText('The gateway does not respond').waitFor();
       for (const section of ['Conversations', 'Memory', 'Spend', 'Agents & models', 'Tokens', 'API explorer'] as const) {
         await go(page, section);
-        await page.getByRole('alert').getByText('The gateway does not answer').waitFor();
+        await page.getByRole('alert').getByText('The gateway does not respond').waitFor();
       }
       await own.restart();
       await page.getByRole('button', { name: 'Running' }).waitFor();
@@ -547,7 +547,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   });
 
   describe('as a page', () => {
-    test('opens by the address of each section, and stays there when it is loaded again', async () => {
+    test('opens at the address of each section, and stays there after a reload', async () => {
       await using session = await logIn();
       const { page, complaints } = session;
       for (const [path, name] of [
@@ -569,7 +569,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('works by the keyboard alone', async () => {
+    test('works with the keyboard only', async () => {
       const context = await browser.context();
       const page = await context.newPage();
       await page.goto(product.url);
@@ -582,7 +582,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.keyboard.press('Enter');
       await answers(page).getByText('the gateway answers').waitFor();
       await page.evaluate(() => (document.activeElement instanceof HTMLElement ? document.activeElement.blur() : undefined));
-      await tabTo(page, 'Skip to the content');
+      await tabTo(page, 'Skip to content');
       await tabTo(page, 'Tokens');
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: 'Tokens' }).waitFor();
@@ -596,7 +596,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await context.close();
     });
 
-    test('gives the focus back when what opened a dialog is gone', async () => {
+    test('restores the focus when the opener of a dialog is gone', async () => {
       await product.call('tokens.create', { id: 'e2e-focus', scopes: ['api'] });
       await using session = await logIn();
       const { page } = session;
@@ -612,11 +612,11 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
     test('the menu and the list of a phone keep the focus, and close with Escape', async () => {
       await using session = await logIn({ viewport: { width: 390, height: 780 }, isMobile: true, hasTouch: true });
       const { page } = session;
-      for (const name of ['Open the menu', 'Show the conversations']) {
+      for (const name of ['Open the menu', 'Show conversations']) {
         const opener = page.getByRole('button', { name });
         await opener.focus();
         await page.keyboard.press('Enter');
-        // The field of the message lies below.
+        // The message field is covered.
         await expect.poll(() => page.getByRole('textbox', { name: 'Message' }).evaluate((field) => field.closest('[inert]') !== null)).toBe(true);
         await page.keyboard.press('Escape');
         await expect.poll(() => focused(page)).toBe(name);
@@ -654,21 +654,21 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('is dark where the system is, or where it was chosen', async () => {
+    test('is dark when the system is, or when selected', async () => {
       const background = (page: Page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
       await using light = await logIn({ colorScheme: 'light' });
       await using dark = await logIn({ colorScheme: 'dark' });
       const [bright, dim] = [await background(light.page), await background(dark.page)];
       expect(bright).not.toBe(dim);
-      await light.page.getByRole('button', { name: 'Colours as the system says; change to light' }).click();
-      await light.page.getByRole('button', { name: 'Light colours; change to dark' }).click();
+      await light.page.getByRole('button', { name: 'System colours; switch to light' }).click();
+      await light.page.getByRole('button', { name: 'Light colours; switch to dark' }).click();
       expect(await background(light.page)).toBe(dim);
       await light.page.reload();
       expect(await background(light.page)).toBe(dim);
     });
 
-    test.each(['light', 'dark'] as const)('has nothing serious for axe to find, %s', { timeout: 90_000 }, async (colorScheme) => {
-      // Only to bring the checker in: its source is no script of the page.
+    test.each(['light', 'dark'] as const)('has no serious axe findings, %s', { timeout: 90_000 }, async (colorScheme) => {
+      // Bypasses the policy for the injected checker, which is not part of the page.
       const context = await browser.context({ colorScheme, bypassCSP: true, reducedMotion: 'reduce' });
       const page = await context.newPage();
       await page.goto(product.url);
@@ -693,7 +693,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       await page.getByRole('button', { name: /^Running|^Degraded/ }).click();
       await page.getByText('Event stream').waitFor();
       expect(await seriousFindings(page)).toEqual([]);
-      // The checker does find what is there.
+      // The checker does detect problems.
       await page.setContent('<button></button><p style="color: #ccc; background: #fff">pale</p>');
       expect((await seriousFindings(page)).map((finding) => finding.split(':')[0]).toSorted()).toContain('color-contrast');
       await context.close();
@@ -710,7 +710,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const before = await limit();
       const sizes: Promise<number>[] = [];
       page.on('response', (response) => {
-        // The event stream has no end.
+        // The event stream never ends.
         if (!response.url().includes('/api/events'))
           sizes.push(
             response
@@ -726,14 +726,14 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
       const all = await Promise.all(sizes);
       expect(all.reduce((sum, size) => sum + size, 0)).toBeLessThan(200 * 1024);
       expect(all.length).toBeLessThan(15);
-      // Of the hundred requests that a token has in a minute; each call of a batch is one.
+      // A token has a hundred requests a minute, and each call of a batch counts.
       const used = before - (await limit());
       expect(used).toBeGreaterThan(3);
       expect(used).toBeLessThan(30);
       await context.close();
     });
 
-    test('talks to its own server only, whatever an address says', async () => {
+    test('contacts only its own server, whatever an address contains', async () => {
       await using canary = await startCanary();
       const names = [
         'gatewayUrl',
@@ -773,7 +773,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
           await page.getByRole('textbox', { name: 'Message' }).waitFor();
         }
       }
-      // The address of the page is no place for a token either.
+      // The page's address must not be used for a token either.
       const other = await browser.context();
       const stranger = await other.newPage();
       await stranger.goto(`${product.url}/?token=${product.token}`);
@@ -785,7 +785,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
     });
   });
 
-  /** Gives the message field a file as the clipboard or the mouse would. */
+  /** Pastes or drops a file into the message field. */
   function transfer(page: Page, how: 'paste' | 'drop', name: string): Promise<void> {
     return page.getByRole('textbox', { name: 'Message' }).evaluate(
       (field, given) => {
@@ -802,7 +802,7 @@ describe.skipIf(chromiumPath === undefined)('the dashboard in Chromium', () => {
   }
 });
 
-/** A server that nobody must call. */
+/** A server that must never be called. */
 async function startCanary() {
   let connections = 0;
   const server = createServer((socket) => {
@@ -818,7 +818,7 @@ async function startCanary() {
   };
 }
 
-/** The name of what has the focus: its label, or its words. */
+/** Returns the name of the focused element: its label, or its text. */
 function focused(page: Page): Promise<string> {
   return page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? (document.activeElement?.textContent ?? '').trim());
 }

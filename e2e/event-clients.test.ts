@@ -14,18 +14,18 @@ import { type Browser, chromiumPath, complaintsOf, startBrowser } from './lib/br
 import { type CutProxy, startCutProxy } from './lib/cut-proxy.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
 
-/** One event as a client hands it out. */
+/** An event as delivered by a client. */
 interface Heard {
   readonly kind: string;
   readonly id: string;
   readonly data: string;
 }
 
-/** A client of others that listens to `url`, and hands on what it hears until its signal ends. */
+/** Listens to `url` with a third-party client and passes on its events until the signal aborts. */
 type Listen = (url: string, hear: (event: Heard) => void, signal: AbortSignal) => Promise<void>;
 
 declare global {
-  /** Names of the page of this test. */
+  /** Globals of the test page. */
   var library: typeof fetchEventSourceLibrary;
   var hear: (event: Heard) => void;
 }
@@ -42,7 +42,7 @@ afterAll(async () => {
   await page?.[Symbol.asyncDispose]();
 });
 
-/** A page of another origin than the gateway's, with the library in it. */
+/** Serves a page from another origin than the gateway's, with the library in it. */
 async function startPage() {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(import.meta.resolve('@microsoft/fetch-event-source'))],
@@ -76,7 +76,7 @@ const withEventSource: Listen = async (url, hear, signal) => {
   await new Promise((resolve) => source.addEventListener('open', resolve, { once: true }));
 };
 
-/** The parser has no connection of its own: this is what its users write around it. */
+/** Reads a stream with the parser, which makes no connections: its users write this code around it. */
 const withParser: Listen = async (url, hear, signal) => {
   let lastEventId: string | undefined;
   let retryMs = 0;
@@ -94,7 +94,7 @@ const withParser: Listen = async (url, hear, signal) => {
         opened.resolve();
         for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) parser.feed(text);
       } catch {
-        // Broken off; gone on with like an end.
+        // The connection broke; continue as after an end.
       }
       await wait(retryMs, undefined, { signal }).catch(() => undefined);
     }
@@ -103,7 +103,7 @@ const withParser: Listen = async (url, hear, signal) => {
   await opened.promise;
 };
 
-/** In the page: the documented pattern, where an end that nobody asked for is an error, after which the library comes back. */
+/** Runs in the page: the documented pattern, where an unexpected end is an error, after which the library reconnects. */
 function listenInPage(browserPage: Page, openWhenHidden: boolean): Listen {
   return async (url, hear) => {
     await browserPage.exposeFunction('hear', hear);
@@ -117,7 +117,7 @@ function listenInPage(browserPage: Page, openWhenHidden: boolean): Listen {
               if (response.ok) opened();
             },
             onmessage: ({ event, id, data }) => {
-              // The library also hands out the opening, which has an id and no data.
+              // The library also delivers the opening event, which has an id and no data.
               if (event !== '' && event !== 'ping') globalThis.hear({ kind: event, id, data });
             },
             onclose() {
@@ -133,7 +133,7 @@ function listenInPage(browserPage: Page, openWhenHidden: boolean): Listen {
 const Made = z.strictObject({ agentId: z.string(), timestamp: z.int() });
 let groups = 0;
 
-/** Agents of one listener: what the others make is not of its list. */
+/** Filters the agents of one listener from those of the others. */
 function createGroup() {
   groups += 1;
   const prefix = `group-${groups}-`;
@@ -151,7 +151,7 @@ function createGroup() {
   };
 }
 
-/** Each client comes back by itself three seconds after a cut, as `retry` says, and has missed nothing. */
+/** Checks that a client reconnects three seconds after a cut, as `retry` says, and has missed nothing. */
 async function survivesCuts(proxy: CutProxy, listen: Listen, expected: typeof expect): Promise<void> {
   const leaving = new AbortController();
   const group = createGroup();
@@ -171,18 +171,18 @@ async function survivesCuts(proxy: CutProxy, listen: Listen, expected: typeof ex
   leaving.abort();
 }
 
-describe('a stream that is cut', () => {
+describe('a cut stream', () => {
   for (const [name, listen] of [
     ['eventsource', withEventSource],
     ['eventsource-parser over fetch', withParser],
   ] as const)
-    test.concurrent(`${name} goes on without a loss`, async ({ expect: expected }) => {
+    test.concurrent(`${name} continues without loss`, async ({ expect: expected }) => {
       await using proxy = await startCutProxy(product.port);
       await survivesCuts(proxy, listen, expected);
     });
 });
 
-test('eventsource is told of a stop, and goes on with the daemon that starts in its place', async () => {
+test('eventsource receives the end of a stopped daemon, and continues with the next one', async () => {
   const leaving = new AbortController();
   const group = createGroup();
   await withEventSource(product.url + kinds, group.hear, leaving.signal);
@@ -194,7 +194,7 @@ test('eventsource is told of a stop, and goes on with the daemon that starts in 
   leaving.abort();
 });
 
-test('a token in the address is not one, and a wrong one ends the client for good', async () => {
+test('a token in the address is ignored, and a wrong one ends the client for good', async () => {
   const failures: (number | undefined)[] = [];
   const sources = [
     new EventSource(`${product.url}/api/events?token=${token}`),
@@ -219,21 +219,21 @@ describe.skipIf(noBrowser)(`fetch-event-source in Chromium${noBrowser ? ' (skipp
     return { opened, complaints, [Symbol.asyncDispose]: () => context.close() };
   }
 
-  test('goes on without a loss after a cut, from a page of a listed origin', async () => {
+  test('continues without loss after a cut, from a page of a listed origin', async () => {
     await using proxy = await startCutProxy(product.port);
     await using tab = await openPage();
     await survivesCuts(proxy, listenInPage(tab.opened, true), expect);
     expect(tab.complaints.filter((text) => !/net::ERR_|The stream ended/.test(text))).toEqual([]);
   });
 
-  /** What a page is told when another tab comes before it; the browser of a test shows all its pages. */
+  /** Simulates that another tab covers the page; the browser of a test shows all its pages. */
   const show = (shown: Page, hidden: boolean) =>
     shown.evaluate((value) => {
       Object.defineProperty(document, 'hidden', { value, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'));
     }, hidden);
 
-  test('a hidden page lets go of its stream, and has all of it when it is seen again', async () => {
+  test('a hidden page closes its stream, and catches up when it is visible again', async () => {
     await using proxy = await startCutProxy(product.port);
     await using tab = await openPage();
     const group = createGroup();
@@ -260,7 +260,7 @@ describe.skipIf(noBrowser)(`fetch-event-source in Chromium${noBrowser ? ' (skipp
     expect(tab.complaints).toEqual([]);
   });
 
-  test('a page of another origin hears nothing', async () => {
+  test('a page of another origin receives nothing', async () => {
     await using other = await startPage();
     const context = await browser.context();
     const opened = await context.newPage();

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import * as z from 'zod';
 import { type Product, startProduct } from './lib/product.ts';
 
-// `gateway.compat.fields: extended`, for clients that bring tools of their own.
+// `gateway.compat.fields: extended`, for clients with their own tools.
 
 let product: Product;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ describe('the openai package', () => {
     expect(second.choices[0]?.message.content).toBe('Rain in Oslo.');
   });
 
-  test('the runner of tools, streamed', async () => {
+  test('the tool runner, streamed', async () => {
     product.provider.queue({ text: ['I ', 'look.'], toolCalls: [call] }, { text: ['It ', 'rains.'] });
     const asked: unknown[] = [];
     const runner = client().chat.completions.runTools({

@@ -10,7 +10,7 @@ import { bearer, http } from '../proving/lib/http.ts';
 
 const run = promisify(execFile);
 
-describe('the first start in an empty place, with no key and no configuration', () => {
+describe('the first start in an empty folder, without a key or configuration', () => {
   let place: string;
   let home: string;
   let daemon: Daemon;
@@ -31,22 +31,22 @@ describe('the first start in an empty place, with no key and no configuration', 
 
   const ask = (body: object) => http({ port: daemon.port, path: '/v1/chat/completions', headers: bearer(token), body });
 
-  test('makes an owner-only home with a commented configuration and a token', async () => {
+  test('creates an owner-only home with a commented configuration and a token', async () => {
     expect((await stat(home)).mode & 0o777).toBe(0o700);
     for (const file of await filesBelow(home)) expect([file, (await stat(file)).mode & 0o077]).toEqual([file, 0]);
     expect(await readFile(join(home, 'config.yaml'), 'utf8')).toMatch(/^\s*#/m);
     expect(token.length).toBeGreaterThanOrEqual(32);
   });
 
-  test('says where it listens, last of all, and that no model is connected', () => {
+  test('prints last the address, and that no model is connected', () => {
     const output = `${daemon.stdout()}`;
     expect(output.trim().split('\n').at(-1)).toContain(`http://127.0.0.1:${daemon.port}`);
     expect(output).toMatch(/offline/i);
-    // Secrets belong into a fragment or a header, never into a query that logs keep.
+    // Secrets belong in a fragment or a header, never into a query that logs keep.
     expect(output).not.toMatch(/[?&](token|key)=/);
   });
 
-  test('prints a link that logs in, with the token where no server sees it', () => {
+  test('prints a login link with the token in a part that no server sees', () => {
     expect(daemon.stdout()).toContain(`http://127.0.0.1:${daemon.port}/#token=${token}\n`);
   });
 
@@ -58,7 +58,7 @@ describe('the first start in an empty place, with no key and no configuration', 
     expect(stdout).toMatch(/chat\.completion/);
   });
 
-  test('answers by the offline model, which pretends nothing, whole and streamed', async () => {
+  test('answers with the offline model, which pretends nothing, whole and streamed', async () => {
     const whole = await ask({ model: 'default', messages: [{ role: 'user', content: 'Hello?' }] });
     const completion = ChatCompletion.parse(JSON.parse(whole.text));
     const text = completion.choices[0]?.message.content ?? '';

@@ -9,8 +9,8 @@ import { freePort, makeHome, removeHome } from '../proving/lib/home.ts';
 import { findCommand } from '../tools/system-packages.mjs';
 import { readGuide, shellOf } from './lib/guide.ts';
 
-// What docs/guide/agents.md tells a newcomer to paste, pasted: only the model is played, and the package of the MCP
-// server comes from this repository in place of the registry.
+// Runs the commands of docs/guide/agents.md verbatim: only the model is scripted, and the package of the MCP
+// server comes from this repository instead of the registry.
 const run = promisify(execFile);
 const missing = findCommand('bwrap') === undefined;
 const guide = await readGuide('agents.md');
@@ -22,7 +22,7 @@ let env: NodeJS.ProcessEnv;
 
 const paste = (heading: string) => guide.paste(env, heading);
 const calls = (name: string, args: object): FakeAnswer => ({ toolCalls: [{ id: `call_${name}`, name, arguments: JSON.stringify(args) }] });
-/** What the model was shown last. */
+/** Returns the last request to the model. */
 const shown = () => JSON.stringify(provider.requests.at(-1)?.body);
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ afterAll(async () => {
   if (place !== undefined) await removeHome(place);
 });
 
-/** A package and everything it needs, as an installation in `folder` would lay it out. */
+/** Copies a package and its dependencies, as an installation in `folder` would. */
 async function copyPackages(name: string, folder: string, done = new Set<string>()): Promise<void> {
   if (done.has(name)) return;
   done.add(name);

@@ -10,7 +10,7 @@ import { eventually, type Product, startProduct } from './lib/product.ts';
 
 const slow = { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'slowly' }] };
 
-/** A streamed completion that has begun; `done` is its whole text. */
+/** A streamed completion that has started; `done` is its whole text. */
 async function beginStream(product: Product): Promise<{ readonly done: Promise<string> }> {
   let begun: () => void = () => undefined;
   const first = new Promise<void>((resolve) => (begun = resolve));
@@ -28,13 +28,13 @@ async function beginStream(product: Product): Promise<{ readonly done: Promise<s
 }
 
 describe('SIGTERM', () => {
-  test('lets running turns end, takes no new ones, then ends with 0', async () => {
+  test('lets running turns end, accepts no new ones, then exits with 0', async () => {
     await using product = await startProduct();
     product.provider.queue({ text: Array.from({ length: 20 }, (_, i) => `${i} `), paceMs: 50 });
     const stream = await beginStream(product);
     const socket = await openSocket({ port: product.port, token: product.token });
     product.daemon.child.kill('SIGTERM');
-    // No new work, by whatever means: refused, or the connection not taken.
+    // No new work by any means: refused, or the connection not accepted.
     const refused = async () => {
       try {
         return (await http({ port: product.port, path: '/v1/models', headers: bearer(product.token) })).status === 503;
@@ -50,7 +50,7 @@ describe('SIGTERM', () => {
     expect(await product.daemon.exited).toEqual({ code: 0, signal: null });
   });
 
-  test('given twice ends at once', async () => {
+  test('stops immediately when sent twice', async () => {
     await using product = await startProduct();
     product.provider.queue({ text: Array.from({ length: 600 }, () => 'x '), paceMs: 50 });
     const stream = await beginStream(product);
@@ -66,7 +66,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('conversations, agents and tokens are there after a restart', async () => {
+test('conversations, agents and tokens survive a restart', async () => {
   await using product = await startProduct();
   product.provider.queue({ text: 'Remembered.' });
   await product.call('agent.execute', { message: 'Remember this.', sessionKey: 'restart:e2e' });
@@ -90,7 +90,7 @@ test('conversations, agents and tokens are there after a restart', async () => {
   ]);
 });
 
-test('after three crashes in a row agents stay still until the owner has looked, and a clean stop is enough', async () => {
+test('agents stay paused after three consecutive crashes until a clean stop', async () => {
   await using product = await startProduct();
   const ready = { home: product.home, port: product.port };
   let daemon = product.daemon;
@@ -108,7 +108,7 @@ test('after three crashes in a row agents stay still until the owner has looked,
   await daemon.stop();
 });
 
-describe('a start that cannot succeed says why and ends', () => {
+describe('a start that cannot succeed says why and exits', () => {
   async function failedStart(prepare: (home: string, port: number) => Promise<void> | void) {
     const home = await makeHome();
     const port = await freePort();

@@ -17,20 +17,20 @@ afterAll(async () => {
   await product[Symbol.asyncDispose]();
 });
 
-/** A client of another SDK, one major version older than the one that the daemon is built with. */
+/** Connects a client of another SDK, one major version older than the daemon's. */
 async function connect(token = tokenOf('mcp-client')): Promise<Client> {
   const client = new Client({ name: 'third-party', version: '1.0.0' });
   const transport = new StreamableHTTPClientTransport(new URL(`${product.url}/mcp`), {
     requestInit: { headers: { authorization: `Bearer ${token}` } },
   });
-  // Its own types do not agree under exactOptionalPropertyTypes.
+  // The SDK's types don't match under exactOptionalPropertyTypes.
   await client.connect(transport as Transport);
   clients.push(client);
   return client;
 }
 
 describe('a third-party MCP client', () => {
-  test('comes in with a token of scope mcp-client, and with no other', async () => {
+  test('connects with a token of scope mcp-client only', async () => {
     const client = await connect();
     expect(client.getServerVersion()).toMatchObject({ name: 'gatehouse', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
     await client.ping();
@@ -38,7 +38,7 @@ describe('a third-party MCP client', () => {
     await expect(connect('not-a-token')).rejects.toThrow(/401|bearer token/);
   });
 
-  test('lists the agents, calls one, and is told how far it is', async () => {
+  test('lists the agents, calls one, and receives progress', async () => {
     const client = await connect();
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['agent_default']);
@@ -48,18 +48,18 @@ describe('a third-party MCP client', () => {
       { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"output/report.md"}' }] },
       { text: ['It ', 'says that ', 'all is well.'], paceMs: 400 },
     );
-    const told: { progress: number; message?: string | undefined }[] = [];
+    const updates: { progress: number; message?: string | undefined }[] = [];
     const result = await client.callTool({ name: 'agent_default', arguments: { message: 'What does the report say?' } }, undefined, {
-      onprogress: (progress) => told.push(progress),
+      onprogress: (progress) => updates.push(progress),
     });
     expect(result).toMatchObject({
       content: [{ type: 'text', text: 'It says that all is well.' }],
       structuredContent: { response: 'It says that all is well.', finishReason: 'stop', conversationRef: expect.stringMatching(/^cv_/) },
     });
     expect(JSON.stringify(product.provider.requests.at(-1)?.body)).toContain('All is well.');
-    expect(told.length).toBeGreaterThan(1);
-    expect(told.map(({ message }) => message).join('\n')).toMatch(/1 tool call, [1-9]\d* characters/);
-    expect(told.every(({ progress }, index) => index === 0 || progress > (told[index - 1]?.progress ?? 0))).toBe(true);
+    expect(updates.length).toBeGreaterThan(1);
+    expect(updates.map(({ message }) => message).join('\n')).toMatch(/1 tool call, [1-9]\d* characters/);
+    expect(updates.every(({ progress }, index) => index === 0 || progress > (updates[index - 1]?.progress ?? 0))).toBe(true);
   });
 
   test('cancels a call, which ends its turn', async () => {
@@ -74,7 +74,7 @@ describe('a third-party MCP client', () => {
     await expect.poll(() => product.provider.aborted()).toBe(aborted + 1);
   });
 
-  test('reads the workspace, and hears of an agent that comes', async () => {
+  test('reads the workspace, and is notified of a new agent', async () => {
     const client = await connect();
     const file = join(product.home, 'workspaces/default/documents/notes.md');
     await mkdir(join(file, '..'), { recursive: true });
@@ -90,7 +90,7 @@ describe('a third-party MCP client', () => {
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['agent_default', 'agent_late']);
   });
 
-  test('begins anew after a restart of the daemon', async () => {
+  test('reconnects after a restart of the daemon', async () => {
     const client = await connect();
     await client.ping();
     await product.restart();

@@ -6,9 +6,9 @@ import { runConformance, type ScenarioResult, scenariosOf } from './lib/conforma
 import { fixtureOffer } from './lib/mcp-fixtures.ts';
 
 const asksTheClient = 'Gatehouse asks nothing of its MCP clients: an agent that needs a person asks its owner, through approvals';
-const noPrompts = 'prompts are not offered: what an agent is told is its owner’s affair';
+const noPrompts = 'prompts are not offered: the instructions of an agent are private to its owner';
 const noSubscriptions = 'files are not watched for clients: they are read when they are wanted';
-const noLogging = 'the log is the operator’s and not sent to clients; what happens in a call is told as progress';
+const noLogging = 'the log is the operator’s and not sent to clients; progress notifications report what happens in a call';
 
 /** Why a scenario for servers does not pass. */
 const serverExceptions: Readonly<Record<string, string>> = {
@@ -19,7 +19,7 @@ const serverExceptions: Readonly<Record<string, string>> = {
   'tools-call-elicitation': asksTheClient,
   'elicitation-sep1034-defaults': asksTheClient,
   'elicitation-sep1330-enums': asksTheClient,
-  'server-sse-polling': 'a stream is not cut to be polled for: a call lives as long as its connection, and ends with it',
+  'server-sse-polling': 'streams are not cut for polling: a call lives as long as its connection, and ends with it',
   'resources-subscribe': noSubscriptions,
   'resources-unsubscribe': noSubscriptions,
   'prompts-list': noPrompts,
@@ -31,9 +31,9 @@ const serverExceptions: Readonly<Record<string, string>> = {
 
 const noOAuth = 'a remote server is given the headers of the configuration: Gatehouse does not log in by OAuth';
 
-/** Why a scenario for clients is not among those that must pass. */
+/** Why a scenario for clients need not pass. */
 const clientExceptions: Readonly<Record<string, string>> = {
-  'elicitation-sep1034-client-defaults': 'a server may not ask whoever talks to an agent: what it wants would look like the agent’s own question',
+  'elicitation-sep1034-client-defaults': 'a server may not ask the user of an agent: its request would look like the agent’s question',
   'auth/metadata-default': noOAuth,
   'auth/metadata-var1': noOAuth,
   'auth/metadata-var2': noOAuth,
@@ -72,10 +72,10 @@ describe('the endpoint /mcp against the conformance suite', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test('passes every scenario, but for those that are listed with a reason', async () => {
+  test('passes every scenario except those listed with a reason', async () => {
     expect(new Set(results.map(({ scenario }) => scenario))).toEqual(new Set(await scenariosOf('server')));
     const failed = results.filter(({ passed }) => !passed);
-    // A listed one that begins to pass must leave the list.
+    // A listed scenario that starts to pass must be removed from the list.
     expect(failed.map(({ scenario }) => scenario).toSorted()).toEqual(Object.keys(serverExceptions).toSorted());
     expect(failed.flatMap(({ complaints }) => complaints)).not.toHaveLength(0);
   });

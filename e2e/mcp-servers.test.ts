@@ -41,7 +41,7 @@ describe.skipIf(findCommand('bwrap') === undefined)('the reference servers, in t
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** A turn, in a conversation of its own, whose model calls one tool; returns what the model was told of its result. */
+  /** Runs a turn in a new conversation whose model calls one tool; returns the result that the model was sent. */
   async function callTool(name: string, args: object): Promise<string> {
     const sessionKey = `someone:${name}`;
     product.provider.queue({ toolCalls: [{ id: 'call_1', name, arguments: JSON.stringify(args) }] }, { text: 'Thank you.' });
@@ -77,7 +77,7 @@ describe.skipIf(findCommand('bwrap') === undefined)('the reference servers, in t
     expect(await callTool('mcp__files--list_directory', { path: product.home })).toMatch(/denied|outside/i);
   });
 
-  test('memory: what it was told it still knows in another conversation, and after a restart', async () => {
+  test('memory: remembers a fact in another conversation, and after a restart', async () => {
     await callTool('mcp__memory--create_entities', { entities: [{ name: 'Gate', entityType: 'program', observations: ['likes tea'] }] });
     expect(await callTool('mcp__memory--search_nodes', { query: 'tea' })).toContain('likes tea');
     await product.restart();

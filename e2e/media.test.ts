@@ -34,7 +34,7 @@ describe.skipIf(curl === undefined)('curl (needs it installed)', () => {
     const bytes = randomBytes(3_000_000);
     const path = join(files, 'böse "datei".bin');
     await writeFile(path, bytes);
-    // An upload of more than a megabyte begins with `Expect: 100-continue`.
+    // An upload of more than a megabyte starts with `Expect: 100-continue`.
     const form: unknown = JSON.parse(await ask('-F', `file=@"${path.replaceAll('"', String.raw`\"`)}"`, `${product.url}/media`));
     expect(form).toMatchObject({ size: bytes.length, contentType: 'application/octet-stream' });
     const { mediaId } = JSON.parse(await ask('-X', 'POST', '-T', path, `${product.url}/media?fileName=raw.bin`)) as { mediaId: string };
@@ -46,7 +46,7 @@ describe.skipIf(curl === undefined)('curl (needs it installed)', () => {
     expect(await ask('-X', 'DELETE', '-w', '%{http_code}', `${product.url}/media/${mediaId}`)).toBe('204');
   });
 
-  test('knows a picture by its bytes, from the bundle', async () => {
+  test('the bundle recognises a picture by its bytes', async () => {
     const path = join(files, 'picture.txt');
     await writeFile(path, Buffer.from('89504e470d0a1a0a0000000d4948445200000001000000010806000000', 'hex'));
     expect(JSON.parse(await ask('-F', `file=@${path};type=text/plain`, `${product.url}/media`))).toMatchObject({
@@ -56,7 +56,7 @@ describe.skipIf(curl === undefined)('curl (needs it installed)', () => {
   });
 });
 
-test('a daemon that is killed in the middle of an upload leaves no medium of it', async () => {
+test('a daemon that is killed during an upload stores no medium', async () => {
   const folder = join(product.home, 'media');
   const before = readdirSync(folder).toSorted();
   const socket = connect(product.port, '127.0.0.1');

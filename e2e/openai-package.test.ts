@@ -5,7 +5,7 @@ import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product
 
 const hello = { model: 'local/test-model', messages: [{ role: 'user' as const, content: 'hello' }] };
 
-describe('the openai package, as it is', () => {
+describe('the unmodified openai package', () => {
   let product: Product;
   let client: OpenAI;
 
@@ -77,7 +77,7 @@ describe('the openai package, as it is', () => {
     const floats = await client.embeddings.create({ model: 'fake-embedding', input, encoding_format: 'float' });
     expect(floats.data.map((item) => item.embedding.map(Math.fround))).toEqual(expected);
     expect(floats.data.map((item) => item.index)).toEqual([0, 1, 2]);
-    // The package asks for base64 when nothing is said, and decodes it.
+    // The package requests base64 by default, and decodes it.
     const decoded = await client.embeddings.create({ model: 'fake-embedding', input });
     expect(decoded.data.map((item) => [...item.embedding])).toEqual(expected);
     const raw = await client.embeddings.create({ model: 'fake-embedding', input: 'first', encoding_format: 'base64' });
@@ -111,7 +111,7 @@ describe('the openai package, as it is', () => {
 });
 
 describe('the rate limit', () => {
-  test('is answered with 429 and a time that the package waits for', async () => {
+  test('is answered with 429 and a time that the package waits', async () => {
     await using product = await startProduct({ config: { gateway: { rateLimit: { windowMs: 1500, maxRequests: 2 } } } });
     const impatient = new OpenAI({ apiKey: product.token, baseURL: `${product.url}/v1`, maxRetries: 0 });
     await impatient.models.list();

@@ -30,7 +30,7 @@ for (const name of ['nginx', 'caddy'] as const) {
 
     const secure = () => ({ host: '127.0.0.1', port: proxy?.port, servername: guideHost, ca: authority.cert });
 
-    /** One request by way of the proxy; `onData` hears each piece when it comes. */
+    /** Sends one request through the proxy; `onData` receives each chunk as it arrives. */
     function ask(options: https.RequestOptions & { readonly body?: object; readonly onData?: (text: string) => void }) {
       const { body, onData, headers, ...rest } = options;
       return new Promise<{ readonly status: number; readonly text: string; readonly headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
@@ -56,7 +56,7 @@ for (const name of ['nginx', 'caddy'] as const) {
       });
     }
 
-    test('whole answers and errors come through as they are', async () => {
+    test('whole answers and errors pass unchanged', async () => {
       expect(await ask({ path: '/health' })).toMatchObject({ status: 200, text: expect.stringContaining('"status":"ok"') });
       expect(await ask({ path: '/v1/models', headers: { authorization: 'Bearer nobody-knows-this-one' } })).toMatchObject({ status: 401 });
       const limit = await ask({
@@ -67,7 +67,7 @@ for (const name of ['nginx', 'caddy'] as const) {
       expect(limit.status).toBe(413);
     });
 
-    test('a stream arrives as it is written: the first byte within 200 ms of the upstream, no piece held back', async () => {
+    test('a stream arrives as it is written: the first byte within 200 ms of the upstream, no chunk held back', async () => {
       let asked = Number.NaN;
       product.provider.setAnswer(() => {
         asked = performance.now();
@@ -86,7 +86,7 @@ for (const name of ['nginx', 'caddy'] as const) {
       expect(status).toBe(200);
       expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true);
       expect(times).toHaveLength(deltas);
-      // The provider writes the first piece one step after it was asked.
+      // The provider writes the first chunk one step after the request.
       expect((times[0] ?? 0) - asked).toBeLessThan(paceMs + 200);
       const whole = (times.at(-1) ?? 0) - (times[0] ?? 0);
       expect(whole).toBeGreaterThan(paceMs * (deltas - 1) * 0.7);
@@ -94,7 +94,7 @@ for (const name of ['nginx', 'caddy'] as const) {
       expect(Math.max(...gaps)).toBeLessThan(paceMs * 4);
     });
 
-    test('a client that leaves a stream ends the turn behind the proxy', async () => {
+    test('a client that disconnects from a stream aborts the turn behind the proxy', async () => {
       product.provider.setAnswer(() => ({ text: Array.from({ length: 200 }, () => 'long '), paceMs: 50 }));
       const before = product.provider.aborted();
       const leaving = new AbortController();
@@ -111,7 +111,7 @@ for (const name of ['nginx', 'caddy'] as const) {
     });
 
     test('a whole WebSocket session', async () => {
-      // The types of ws leave `servername` out, which it hands on to node:tls.
+      // The types of ws omit `servername`, which it passes to node:tls.
       const options = { ca: authority.cert, servername: guideHost, headers: { host: guideHost, ...bearer(product.token) } };
       const socket = new WebSocket(`wss://127.0.0.1:${proxy?.port}/ws`, options);
       const replies: unknown[] = [];

@@ -38,7 +38,7 @@ describe('the openai package', () => {
     expect(final.output_text).toBe(text);
   });
 
-  test('a tool round trip that goes on from the stored response, over a restart', async () => {
+  test('a tool round trip that continues from the stored response after a restart', async () => {
     product.provider.queue({ toolCalls: [call] }, { text: 'Rain in Oslo.' });
     const first = await client().responses.create({ model, input: 'Weather in Oslo?', tools: [weather] });
     const [item] = first.output;

@@ -15,9 +15,9 @@ describe('jayson', () => {
 
   test('a call, a turn and an error', async () => {
     expect(await client().request('system.ping', {})).toMatchObject({ jsonrpc: '2.0', result: { pong: true } });
-    product.provider.queue({ text: 'By another door.' });
+    product.provider.queue({ text: 'By another route.' });
     expect(await client().request('agent.execute', { message: 'hello', sessionKey: 'jayson:e2e' })).toMatchObject({
-      result: { response: 'By another door.', finishReason: 'stop', sessionKey: 'jayson:e2e' },
+      result: { response: 'By another route.', finishReason: 'stop', sessionKey: 'jayson:e2e' },
     });
     expect(await client().request('no.such', {})).toMatchObject({ error: { code: -32601 } });
     expect(await client().request('system.ping', { unknown: 1 })).toMatchObject({ error: { code: -32602, data: { issues: [{ path: 'unknown' }] } } });

@@ -17,7 +17,7 @@ function gatehouse(args: readonly string[], env: Readonly<Record<string, string>
   });
 }
 
-test('a daemon that asks for client certificates: its address, who comes in, and the command of its owner', async () => {
+test('a daemon that requires client certificates: its address, which clients connect, and the command of its owner', async () => {
   const home = await makeHome();
   const port = await freePort();
   const authority = await makeAuthority('E2E Authority');
@@ -41,7 +41,7 @@ test('a daemon that asks for client certificates: its address, who comes in, and
       });
     await expect(health({})).rejects.toThrow();
     expect(await health(await makeCertificate('somebody', authority))).toBe(200);
-    // The command goes by the owner-only socket, where no certificate is asked for.
+    // The command uses the owner-only socket, which requires no certificate.
     expect(await gatehouse(['status', '--home', home], {})).toMatchObject({ code: 0, out: expect.stringContaining(`https://127.0.0.1:${port}`) });
   } finally {
     await daemon.stop();

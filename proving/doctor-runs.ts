@@ -7,10 +7,10 @@ import { type Daemon, operatorToken, root, startDaemon } from './lib/daemon.ts';
 import { makeHome, quietPort, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 
-/** `gatehouse doctor` never fails on a healthy installation, however many run at once, whether its daemon runs or not. */
+/** Proves that `gatehouse doctor` never fails on a healthy installation, however many run at once, whether its daemon runs or not. */
 export interface DoctorReport {
   readonly runs: number;
-  /** Runs that ended otherwise than with a report without failures, each in one line. */
+  /** Runs that ended without a clean report, each in one line. */
   readonly wrong: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export interface DoctorOptions {
   readonly progress?: (line: string) => void;
 }
 
-/** Half of the runs look at a home whose daemon runs, the other half at the same home after a stop. */
+/** Half of the runs check a home whose daemon runs, the other half the same home after a stop. */
 export async function proveDoctorRuns({ runs, atOnce, broken, progress }: DoctorOptions): Promise<DoctorReport> {
   const home = await makeHome();
   const port = await quietPort();
@@ -70,7 +70,7 @@ function runMode(home: string, broken: readonly string[]): Promise<string | unde
   return run([...imports, 'packages/server/src/main.ts', '--home', home, '--doctor']);
 }
 
-/** What was wrong; undefined when the report is whole and without a failure. */
+/** Returns what was wrong; undefined when the report is complete and without a failure. */
 async function run(args: readonly string[]): Promise<string | undefined> {
   const child = spawn(process.execPath, args, {
     cwd: root,

@@ -4,7 +4,7 @@ import { freshSeed } from './lib/random.ts';
 
 const seed = freshSeed();
 
-test('messages that race an erasure are gone or kept whole, and what was remembered outlives a deletion', async () => {
+test('messages that race an erasure are gone or kept whole, and memories survive a deletion', async () => {
   const report = await proveResetRace({ rounds: 2, messages: 100, seed });
   expect(report.wrong, `seed ${seed}`).toEqual([]);
   expect(report.gone, `seed ${seed}`).toBeGreaterThan(20);
@@ -12,7 +12,7 @@ test('messages that race an erasure are gone or kept whole, and what was remembe
 });
 
 test('a build that erases while a turn runs is caught', async () => {
-  const { wrong } = await proveResetRace({ rounds: 2, messages: 100, seed, broken: 'reset-beside-the-lane' });
+  const { wrong } = await proveResetRace({ rounds: 2, messages: 100, seed, broken: 'reset-outside-the-lane' });
   expect(
     wrong.filter((line) => line.includes('which was erased')),
     `seed ${seed}`,

@@ -9,7 +9,7 @@ import { rpcCall } from './lib/rpc.ts';
 
 /**
  * E19, E20: messages that race the erasure of their conversation are wholly before it and gone, or wholly after it and kept, and none that
- * is kept was answered with what was erased. To delete a conversation leaves what was remembered of it.
+ * is kept was answered with erased text. Deleting a conversation keeps its memories.
  */
 export interface E19Report {
   readonly rounds: number;
@@ -20,7 +20,7 @@ export interface E19Report {
   readonly wrong: readonly string[];
 }
 
-/** As many as may wait in one conversation beside the one that runs, and the erasure. */
+/** The most messages that may be queued in one conversation, plus the running one and the erasure. */
 const senders = 40;
 const providerMs = 4;
 
@@ -72,7 +72,7 @@ interface Race {
   /** Nonces of the messages that were acknowledged, with when they were sent and answered. */
   readonly acked: ReadonlyMap<string, { readonly sentMs: number; readonly answeredMs: number }>;
   readonly reset: { readonly sentMs: number; readonly answeredMs: number; readonly messagesDeleted: number };
-  /** Nonces of the questions that are there afterwards, in their order. */
+  /** Nonces of the stored questions, in their order. */
   readonly kept: readonly string[];
   readonly history: readonly { readonly role: string; readonly content: string }[];
   readonly repeated: readonly z.output<typeof Erased>[];
@@ -115,20 +115,20 @@ function judge({ acked, reset, kept, history, repeated }: Race, prompts: readonl
   if (reset.messagesDeleted !== 2 * (acked.size - kept.length))
     say(`${reset.messagesDeleted} messages were erased, ${acked.size} turns answered and ${kept.length} kept`);
   for (const [nonce, { sentMs, answeredMs }] of acked) {
-    if (answeredMs < reset.sentMs && isKept.has(nonce)) say(`${nonce} was answered before the erasure was asked for, and is there`);
+    if (answeredMs < reset.sentMs && isKept.has(nonce)) say(`${nonce} was answered before the erasure was requested, and still exists`);
     if (sentMs > reset.answeredMs && !isKept.has(nonce)) say(`${nonce} came after the erasure, and is gone`);
   }
   for (const nonces of prompts) {
     const [asked, ...before] = nonces.toReversed();
-    const told = before.find((nonce) => acked.has(nonce) && !isKept.has(nonce));
-    if (asked !== undefined && isKept.has(asked) && told !== undefined) say(`${asked} is kept and was answered with ${told}, which was erased`);
+    const source = before.find((nonce) => acked.has(nonce) && !isKept.has(nonce));
+    if (asked !== undefined && isKept.has(asked) && source !== undefined) say(`${asked} is kept and was answered with ${source}, which was erased`);
   }
   if (repeated[0]?.messagesDeleted !== history.length) say(`a second erasure took ${repeated[0]?.messagesDeleted} of ${history.length} messages`);
   if (repeated[1]?.messagesDeleted !== 0 || repeated[1].runtimeSessionDestroyed)
     say(`a third erasure is not without effect: ${JSON.stringify(repeated[1])}`);
 }
 
-/** What a review remembers of a conversation outlives it, until it is erased by name. */
+/** The memories of a review survive the conversation until they are erased by name. */
 async function keepMemories(daemon: Daemon): Promise<E19Report['memories']> {
   const count = async (): Promise<number> => Stats.parse(await rpcCall(daemon, 'memory.stats', {})).totalEntries;
   const { conversationRef } = z

@@ -5,7 +5,7 @@ import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { askWith, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
 
-/** E21: what is sent to one conversation at once is answered one after the other, in the order in which it came, and each sees all before it. */
+/** E21: messages sent to one conversation at once are answered one after the other, in the order of their arrival, and each sees all before it. */
 export interface E21Report {
   readonly turns: number;
   /** Most model calls of one conversation at the same time. */
@@ -13,7 +13,7 @@ export interface E21Report {
   readonly wrong: readonly string[];
 }
 
-/** One that runs and as many as may wait. */
+/** One running message and as many as may be queued. */
 const sends = 50;
 
 const History = z.looseObject({ messages: z.array(z.looseObject({ role: z.string(), content: z.string() })) });
@@ -32,7 +32,7 @@ export async function proveArrivalOrder(options: { readonly conversations: numbe
       const now = (running.get(conversation) ?? 0) + 1;
       running.set(conversation, now);
       atOnce = Math.max(atOnce, now);
-      // It ends before its answer reaches the daemon, and so before a turn that waits rightly can begin.
+      // It ends before its answer reaches the daemon, and so before a queued turn can start.
       setTimeout(() => running.set(conversation, (running.get(conversation) ?? 1) - 1), 3);
       if (nonces.length !== Number(turn) + 1) wrong.push(`turn ${turn} of ${conversation} was shown ${nonces.length - 1} before it`);
       return { text: 'noted', delayMs: 5, usage: { input: 1, output: 1 } };

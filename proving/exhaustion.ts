@@ -6,7 +6,7 @@ import { type Daemon, residentMbOf, spawnDaemon, startDaemon } from './lib/daemo
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 
-/** What becomes of a daemon whose provider answers without end, and of a second daemon on its home. */
+/** Proves what happens to a daemon whose provider answers without end, and to a second daemon on its home. */
 export interface ExhaustionReport {
   readonly sentMegabytes: number;
   readonly peakMegabytes: number;
@@ -16,7 +16,7 @@ export interface ExhaustionReport {
 const container = ['unshare', '--user', '--map-root-user', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
 const exitRunning = 75;
 
-/** Undefined where this machine lets a process make namespaces of its own. */
+/** Undefined where this machine does not let a process create namespaces. */
 export function containersMissing(): string | undefined {
   return spawnSync(container[0], [...container.slice(1), 'true']).status === 0 ? undefined : 'unshare --pid is not permitted here';
 }
@@ -89,7 +89,7 @@ async function lastLines(port: number, token: string): Promise<string> {
   }
 }
 
-/** Two daemons on one home, each in a container of its own. */
+/** Starts two daemons on one home, each in a separate container. */
 export async function proveTwoContainers(options: { readonly broken?: string } = {}): Promise<{ readonly wrong: readonly string[] }> {
   const home = await makeHome();
   await writeConfig(home, proofConfig('http://127.0.0.1:9/v1'));

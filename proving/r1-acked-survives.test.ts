@@ -4,7 +4,7 @@ import { kinds, proveAckedSurvives } from './r1-acked-survives.ts';
 
 const seed = freshSeed();
 
-test('what was acknowledged survives kill -9, whole and once', async () => {
+test('acknowledged writes survive kill -9, whole and once', async () => {
   const report = await proveAckedSurvives({ rounds: 6, seed, until: ({ acked }) => kinds.every((kind) => acked[kind] > 0) });
   expect({ lost: report.lost, doubled: report.doubled, torn: report.torn, unexpected: report.unexpected }, `seed ${seed}`).toEqual({
     lost: [],

@@ -9,8 +9,8 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { openSocket, RpcFailure, rpcCall } from './lib/rpc.ts';
 
 /**
- * R1: what was acknowledged survives kill -9, whole and once. Nine clients work while the daemon is killed at a
- * random moment; it starts again on the same home and everything that a client had an answer for must be there: of a webhook,
+ * R1: acknowledged writes survive kill -9, whole and once. Nine clients work while the daemon is killed at a
+ * random moment; it starts again on the same home and everything that a client had an answer for must exist: for a webhook,
  * whose answer comes before its turn, the turn too.
  */
 export interface R1Options {
@@ -18,9 +18,9 @@ export interface R1Options {
   readonly seed: number;
   /** A broken build of proving/broken; the bundle otherwise. */
   readonly broken?: string;
-  /** The kill comes within so many milliseconds after the clients began. */
+  /** The kill comes within so many milliseconds after the clients started. */
   readonly killWithinMs?: number;
-  /** Short runs on a slow machine go on until this holds, up to six times `rounds`. */
+  /** Short runs on a slow machine continue until this holds, up to six times `rounds`. */
   readonly until?: (soFar: { readonly acked: R1Report['acked']; readonly lost: number }) => boolean;
   readonly progress?: (line: string) => void;
 }
@@ -33,13 +33,13 @@ export interface R1Report {
   readonly kills: number;
   readonly sent: number;
   readonly acked: Readonly<Record<Kind, number>>;
-  /** Acknowledged, but not there after the restart. */
+  /** Acknowledged, but missing after the restart. */
   readonly lost: readonly string[];
-  /** There more than once. */
+  /** Present more than once. */
   readonly doubled: readonly string[];
-  /** There in part: a question without its answer, or usage that does not fit the turns. */
+  /** Present in part: a question without its answer, or usage that does not match the turns. */
   readonly torn: readonly string[];
-  /** Answers before the kill that were no acknowledgement. */
+  /** Answers before the kill that were not acknowledgements. */
   readonly unexpected: readonly string[];
   readonly restartMs: { readonly median: number; readonly max: number };
 }
@@ -73,7 +73,7 @@ const Deliveries = z.object({
 });
 
 /** Shared with the senders of webhooks. */
-const hookSecret = 'secret-of-the-webhooks-of-the-proving-ground';
+const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 
 /** Tokens that the fake provider reports for each turn. */
 const tokensPerTurn = 30;
@@ -109,7 +109,7 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
         `R1 kill ${round + 1}/${options.rounds}: ${acked} of ${operations.length} acknowledged, lost ${found.lost.length}, doubled ${found.doubled.length}, torn ${found.torn.length}, ready again in ${Math.round(daemon.readyMs)} ms`,
       );
     }
-    // Once more over everything: no later crash may take back what an earlier check has seen.
+    // Once more over everything: no later crash may undo what an earlier check has seen.
     const again = { lost: [] as string[], doubled: [] as string[], torn: [] as string[], unexpected: [] as string[] };
     await verify(daemon, all, again);
     await verifyUsage(daemon, again);
@@ -153,7 +153,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       try {
         await once();
       } catch (error) {
-        // After the kill every open call breaks; before it nothing may.
+        // After the kill every open call breaks; before it none may.
         if (!killed) unexpected.push(`round ${round}: ${String(error)}`);
         return;
       }
@@ -257,7 +257,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
     ),
   );
   await pause(random.next() * killWithinMs);
-  // From here on a broken call is the kill's doing. Answers that the kernel already holds still count as received.
+  // From here on the kill explains a broken call. Answers that the kernel already holds still count as received.
   killed = true;
   await daemon.kill();
   const patience = setTimeout(() => stop.abort(), 2_000);

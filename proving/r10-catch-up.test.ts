@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { proveCatchUp } from './r10-catch-up.ts';
 
-test('what is overdue at a start begins one by one, and none is left out', async () => {
+test('overdue jobs start one by one, and none is left out', async () => {
   const { wrong, ...report } = await proveCatchUp({ jobs: 25, speed: 30 });
   expect(wrong).toEqual([]);
   expect(report.overdue).toBe(25);
@@ -10,7 +10,7 @@ test('what is overdue at a start begins one by one, and none is left out', async
   expect(report.atOnce).toBeLessThanOrEqual(5);
 });
 
-test('a build that begins all at once is caught', async () => {
+test('a build that starts all at once is caught', async () => {
   const { wrong } = await proveCatchUp({ jobs: 12, speed: 30, broken: 'replay-all' });
   expect(wrong.join('\n')).toMatch(/began within/);
 });

@@ -4,7 +4,7 @@ import { type Daemon, pause } from './lib/daemon.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R10: jobs that are overdue at a start begin one by one, a few at once where they take long, and none is left out. */
+/** R10: jobs that are overdue at a start run one by one, a few at once when they take long, and none is left out. */
 export interface R10Report {
   readonly overdue: number;
   /** Shortest time between two of them, in milliseconds of the daemon's clock. */
@@ -20,7 +20,7 @@ const minuteMs = 60_000;
 const windowMs = 25_000;
 const spacingMs = 5_000;
 const mostAtOnce = 5;
-/** Of a turn, in real time: longer than the spacing of six of them in the time of the daemon. */
+/** Duration of a turn in real time: longer than the spacing of six of them in the time of the daemon. */
 const turnMs = 1_100;
 
 export async function proveCatchUp(options: { readonly jobs: number; readonly speed: number; readonly broken?: string }): Promise<R10Report> {
@@ -35,7 +35,7 @@ export async function proveCatchUp(options: { readonly jobs: number; readonly sp
     const bell = await bellsOf(daemon);
     const anchorMs = Date.now() + 2 * minuteMs;
     const names = Array.from({ length: options.jobs }, (_, index) => `bell ${index}`);
-    // Once in the time that the proof takes.
+    // Once in the duration of the proof.
     for (const [index, name] of names.entries()) {
       const job = bell(name, { kind: 'every', everyMs: 24 * 60 * minuteMs, anchorMs });
       // Some take long, the first of them one after the other.

@@ -5,10 +5,10 @@ import { pathToFileURL } from 'node:url';
 import * as z from 'zod';
 import { root } from './lib/daemon.ts';
 
-/** R11: whoever comes back to work of a sub-agent, a graph or a message after its lease was over writes nothing any more. */
+/** R11: an owner that resumes work of a sub-agent, a graph or a message after its lease expired writes nothing. */
 const Report = z.object({
   pauses: z.int(),
-  /** What the stale owner tried. */
+  /** Writes that the stale owner attempted. */
   writes: z.int(),
   tried: z.record(z.string(), z.int()),
   wrong: z.array(z.string()),

@@ -4,14 +4,14 @@ import { proveStopUnderLoad, stopKinds } from './r12-stop-under-load.ts';
 
 const seed = freshSeed();
 
-test('a stop while fifty turns run drops nothing that was acknowledged, and ends in time', async () => {
+test('a stop while fifty turns run drops nothing acknowledged, and ends in time', async () => {
   const { dropped, wrong, ...report } = await proveStopUnderLoad({ stops: 3, seed });
   expect({ dropped, wrong }, JSON.stringify(report)).toEqual({ dropped: [], wrong: [] });
   expect(report.running, `seed ${seed}`).toBeGreaterThanOrEqual(45);
   for (const kind of stopKinds) expect(report.acked[kind], `${kind}, seed ${seed}`).toBeGreaterThan(0);
 }, 180_000);
 
-test('a build that ends at once is caught', async () => {
+test('a build that exits immediately is caught', async () => {
   const { dropped } = await proveStopUnderLoad({ stops: 1, seed, broken: 'exit-at-once' });
   expect(dropped.length, `seed ${seed}`).toBeGreaterThan(0);
 }, 120_000);

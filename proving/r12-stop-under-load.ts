@@ -10,8 +10,8 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * R12: a daemon that is told to stop while fifty turns run drops nothing that it has acknowledged. Requests whose answer comes within
- * the drain time get it; webhooks and jobs whose turns take longer, and those that come while it stops, are done by the next start,
+ * R12: a daemon that is stopped while fifty turns run drops nothing that it has acknowledged. Requests whose answer comes within
+ * the drain time get it; webhooks and jobs whose turns take longer, and those that arrive while it stops, are done by the next start,
  * each once. It is gone within the drain time and two seconds.
  */
 export interface R12Options {
@@ -27,12 +27,12 @@ export interface R12Report {
   /** Turns that ran at the moments of the signals, at least. */
   readonly running: number;
   readonly drainMs: number;
-  /** From the signal to the end of the process, the slowest. */
+  /** Slowest time from the signal until the process was gone. */
   readonly slowestMs: number;
   readonly acked: Readonly<Record<Kind, number>>;
-  /** Webhooks taken while it stopped. */
+  /** Webhooks accepted while it stopped. */
   readonly late: number;
-  /** Requests that took longer than the drain, and were told so. */
+  /** Requests that took longer than the drain, and were answered so. */
   readonly cut: number;
   readonly dropped: readonly string[];
   readonly wrong: readonly string[];
@@ -44,9 +44,9 @@ type Kind = (typeof stopKinds)[number];
 const perKind: Readonly<Record<Kind, number>> = { hook: 20, job: 10, stream: 10, rpc: 10 };
 const drainMs = 3_000;
 const graceMs = 2_000;
-/** What must be answered in time is half a second away from the end of the drain. */
+/** Requests that must be answered in time end half a second before the drain. */
 const marginMs = 500;
-const hookSecret = 'secret-of-the-webhooks-of-the-proving-ground';
+const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 const withinMs = 40_000;
 
 interface Order {
@@ -54,7 +54,7 @@ interface Order {
   readonly nonce: string;
   /** How long the model takes over it. */
   readonly takesMs: number;
-  /** What the daemon has answered: for requests, the whole answer. */
+  /** The daemon's answer: for requests, the whole answer. */
   acked: boolean;
   refused?: string;
 }
@@ -76,7 +76,7 @@ export async function proveStopUnderLoad(options: R12Options): Promise<R12Report
   await writeConfig(home, {
     ...proofConfig(provider.url, {
       gateway: { drainTimeoutMs: drainMs },
-      // Each turn has its own conversation; what earlier rounds said is none of its business.
+      // Each turn has its own conversation; earlier rounds are not its concern.
       agents: { default: { model: 'local/test-model', maxConcurrentRuns: 1000, memory: { recall: { enabled: false } } } },
       webhooks: { token: hookSecret, mappings },
     }),
@@ -89,7 +89,7 @@ export async function proveStopUnderLoad(options: R12Options): Promise<R12Report
   try {
     for (let stop = 0; stop < options.stops; stop += 1) {
       const orders = await oneStop(daemon, stop, random, { begunAt, delays, found });
-      // What is left goes quickly.
+      // The rest ends quickly.
       delays.clear();
       daemon = await start();
       await verify(daemon, orders, found);
@@ -106,7 +106,7 @@ export async function proveStopUnderLoad(options: R12Options): Promise<R12Report
   return { seed: options.seed, stops: options.stops, drainMs, acked, ...found };
 }
 
-/** Answers each nonce after its own time; remembers when it was asked first. */
+/** Answers each nonce after its own time; remembers when it was first requested. */
 function startSlowProvider(begunAt: Map<string, number>, delays: ReadonlyMap<string, number>): Promise<FakeProvider> {
   return startFakeProvider({
     journal: 0,
@@ -119,18 +119,18 @@ function startSlowProvider(begunAt: Map<string, number>, delays: ReadonlyMap<str
   });
 }
 
-interface Ground {
+interface StopContext {
   readonly begunAt: ReadonlyMap<string, number>;
   readonly delays: Map<string, number>;
   readonly found: { running: number; slowestMs: number; late: number; cut: number; readonly dropped: string[]; readonly wrong: string[] };
 }
 
-/** Fifty turns that run; then the signal, webhooks meanwhile, and the end of the process. */
-async function oneStop(daemon: Daemon, stop: number, random: Random, { begunAt, delays, found }: Ground): Promise<Order[]> {
+/** Starts fifty turns; then sends the signal, webhooks meanwhile, and waits for the exit. */
+async function oneStop(daemon: Daemon, stop: number, random: Random, { begunAt, delays, found }: StopContext): Promise<Order[]> {
   const agent = new Agent({ keepAlive: true });
   const orders: Order[] = [];
   const order = (kind: Kind): Order => {
-    // From at once to well beyond the drain; none ends before all of them have begun.
+    // From immediate to well beyond the drain; none ends before all of them have started.
     const one: Order = { kind, nonce: nonceOf([kind, stop, orders.length]), takesMs: 1_500 + random.int(2 * drainMs), acked: false };
     delays.set(one.nonce, one.takesMs);
     orders.push(one);
@@ -148,7 +148,7 @@ async function oneStop(daemon: Daemon, stop: number, random: Random, { begunAt, 
   const ended = daemon.stop(drainMs + 15_000);
   let isGone = false;
   void ended.then(() => (isGone = true));
-  // Whoever is answered with 200 now is promised as much as before.
+  // An answer of 200 promises as much now as before.
   const late: Promise<void>[] = [];
   for (let sent = 0; !isGone && sent < 20; sent += 1) {
     late.push(send(daemon, agent, order('hook')));
@@ -206,8 +206,8 @@ async function send({ port, token }: Daemon, agent: Agent, order: Order): Promis
   }
 }
 
-/** Everything that was acknowledged is there after the next start, once. */
-async function verify(daemon: Daemon, orders: readonly Order[], found: Ground['found']): Promise<void> {
+/** Checks that everything acknowledged exists after the next start, once. */
+async function verify(daemon: Daemon, orders: readonly Order[], found: StopContext['found']): Promise<void> {
   const target = { port: daemon.port, token: daemon.token, agent: new Agent({ keepAlive: true }) };
   const open = new Set(orders.filter(({ kind, acked }) => acked && (kind === 'hook' || kind === 'job')));
   for (const until = performance.now() + withinMs; open.size > 0 && performance.now() < until; await pause(100)) {

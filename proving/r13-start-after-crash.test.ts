@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { proveStartAfterCrash } from './r13-start-after-crash.ts';
 
-test('a start after a kill and the first turns wait for nothing that reads a whole table or checks the database', async () => {
+test('neither a start after a kill nor the first turns wait for reading a whole table or checking the database', async () => {
   const report = await proveStartAfterCrash({ megabytes: 8, kills: 0 });
   expect(report.wrong).toEqual([]);
   expect(report.statements).toBeGreaterThan(10);

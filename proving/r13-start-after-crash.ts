@@ -8,18 +8,18 @@ import { rpcCall } from './lib/rpc.ts';
 import { readSqlLog, sqlHook, type SqlLine } from './lib/sql-hook.ts';
 
 /**
- * R13: a daemon that was killed under load is ready again at once and answers at once, however large its database is: neither its start
- * nor its first turns, nor what keeps the search index behind them, read a whole table or check the whole file.
+ * R13: a daemon that was killed under load is ready and answers immediately, however large its database is: neither its start
+ * nor its first turns, nor the upkeep of the search index, read a whole table or check the whole file.
  */
 export interface R13Report {
   readonly megabytes: number;
-  /** From the spawn until it was ready, of each start after a kill. */
+  /** Time from the spawn until it was ready, for each start after a kill. */
   readonly readyMs: readonly number[];
-  /** The same of the first start, on an empty home. */
+  /** The same for the first start, on an empty home. */
   readonly emptyReadyMs: number;
-  /** Statements of the start and of the first writes, on threads that they wait for. */
+  /** Statements of the start and of the first writes, on threads that these wait for. */
   readonly statements: number;
-  /** Of those, what checks the database, and what reads every row of a large table. */
+  /** Those of them that check the database, or read every row of a large table. */
   readonly checks: readonly string[];
   readonly scans: readonly string[];
   readonly wrong: readonly string[];
@@ -27,7 +27,7 @@ export interface R13Report {
 
 export async function proveStartAfterCrash(options: {
   readonly megabytes: number;
-  /** Kills under load, with a timed start after each; another kill and start, whose statements are looked at, follow. */
+  /** Kills under load, with a timed start after each; another kill and start, whose statements are checked, follow. */
   readonly kills: number;
   readonly broken?: string;
 }): Promise<R13Report> {
@@ -82,7 +82,7 @@ export async function proveStartAfterCrash(options: {
 
 const bytesPerMessage = 4_000;
 
-/** Messages of the one conversation that is there, until the database is so large; gives its size in MiB. */
+/** Adds messages to the one conversation until the database is so large; returns its size in MiB. */
 function fill(home: string, megabytes: number): number {
   const db = new DatabaseSync(join(home, 'data', 'gatehouse.db'));
   try {
@@ -95,7 +95,7 @@ function fill(home: string, megabytes: number): number {
        SELECT :id, :seq + i, 'tn_fill_' || i, iif(i % 2 = 1, 'user', 'assistant'), hex(randomblob(:bytes / 2)), 1780000000000 + i FROM n`,
     ).run({ rows, id, seq, bytes: bytesPerMessage });
     db.prepare('UPDATE conversation SET last_seq = last_seq + :rows, message_count = message_count + :rows WHERE id = :id').run({ rows, id });
-    // As after a long life: the index of the messages is made when they come.
+    // As after a long life: the index of the messages is built as they arrive.
     db.exec('UPDATE message_index SET indexed_to = (SELECT max(id) FROM message); COMMIT');
     const { size = 0 } = db.prepare('SELECT page_count * page_size / 1048576 AS size FROM pragma_page_count, pragma_page_size').get() ?? {};
     return Number(size);
@@ -104,7 +104,7 @@ function fill(home: string, megabytes: number): number {
   }
 }
 
-/** Rows of a table that neither a start nor a turn has a reason to look at one by one. */
+/** Rows of a table that neither a start nor a turn has a reason to read one by one. */
 const largeRows = 1_000;
 
 function judge(home: string, seen: readonly SqlLine[]): { readonly checks: string[]; readonly scans: string[] } {

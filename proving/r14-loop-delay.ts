@@ -10,25 +10,25 @@ import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 import { readSqlLog, sqlHook, type SqlLine } from './lib/sql-hook.ts';
 
-/** R14: nothing that the storage does holds up the event loop, while answers stream and conversations are searched, backed up and deleted. */
+/** R14: the storage never delays the event loop, while answers stream and conversations are searched, backed up and deleted. */
 export interface R14Report {
   readonly streams: number;
   readonly searches: number;
   readonly backups: number;
   readonly deletions: number;
   readonly loopMs: Holdings['loopMs'];
-  /** Statements on the thread of the event loop, where they are written down. */
+  /** Statements on the thread of the event loop, when they are recorded. */
   readonly onMain: readonly string[];
   readonly failed: readonly string[];
 }
 
 export interface R14Options {
-  /** Open at the same time; each begins anew when it is over. */
+  /** Open at the same time; each restarts when it is over. */
   readonly streams: number;
   readonly forMs: number;
-  /** Conversations that are there to be searched, backed up and deleted. */
+  /** Existing conversations to be searched, backed up and deleted. */
   readonly conversations: number;
-  /** Writes down each statement, which takes time of its own. */
+  /** Records each statement, which takes time itself. */
   readonly watched: boolean;
   readonly broken?: string;
 }
@@ -57,7 +57,7 @@ export async function proveLoopDelay(options: R14Options): Promise<R14Report> {
     });
     const failed: string[] = [];
     const statements = (): SqlLine[] => (options.watched ? readSqlLog(log) : []);
-    // A start locks its home with a statement, before anybody waits for the loop.
+    // A start locks its home with a statement, before anything waits for the loop.
     const from = statements().length;
     const counted = await soak(daemon, options, failed);
     const onMain = statements()
@@ -74,10 +74,10 @@ export async function proveLoopDelay(options: R14Options): Promise<R14Report> {
 async function soak(daemon: Daemon, options: R14Options, failed: string[]): Promise<Counted & Pick<Holdings, 'loopMs'>> {
   const done: Counted = { streams: 0, searches: 0, backups: 0, deletions: 0 };
   const converse = (n: number): Promise<unknown> => rpcCall(daemon, 'agent.execute', { message: `lantern ${n}`, sessionKey: `soak:${n}` });
-  // A build that is held up refuses some of them: that is told, and the soak goes on.
+  // A build that is held up refuses some of them: that is reported, and the soak continues.
   const note = (error: unknown): void => void failed.push(String(error));
   for (let n = 0; n < options.conversations; n += 1) await converse(n).catch(note);
-  // What the start and the first of each kind cost is no part of it.
+  // Excludes the cost of the start and of the first of each kind.
   await holdingsOf(daemon);
   let over = false;
   const again = async (pauseMs: number, one: (n: number) => Promise<void>): Promise<void> => {
@@ -86,7 +86,7 @@ async function soak(daemon: Daemon, options: R14Options, failed: string[]): Prom
       if (!over) await sleep(pauseMs);
     }
   };
-  const body = { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'Tell of the harbour' }] };
+  const body = { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'Describe the harbour' }] };
   const work = [
     ...Array.from({ length: options.streams }, () =>
       again(0, async () => {

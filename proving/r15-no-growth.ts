@@ -7,7 +7,7 @@ import { bearer, http } from './lib/http.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
 
-/** R15: requests and streams that are over leave nothing behind: no memory, no open handle, no listener. */
+/** R15: finished requests and streams leave nothing behind: no memory, no open handle, no listener. */
 export interface R15Report {
   readonly requests: number;
   readonly streams: number;
@@ -19,9 +19,9 @@ export interface R15Report {
 export interface R15Options {
   readonly requests: number;
   readonly streams: number;
-  /** What comes first, so that caches are full; a share of the whole. */
+  /** Share of the load that runs first, so that caches are full. */
   readonly warm: number;
-  /** How long to watch for memory that is given back. */
+  /** How long to wait for memory to be freed. */
   readonly settleMs: number;
   readonly broken?: string;
 }
@@ -55,8 +55,8 @@ export async function proveNoGrowth(options: R15Options): Promise<R15Report> {
 }
 
 /**
- * What a daemon holds after `settleMs`. V8 keeps the pages that a collection freed for 8 s more, and begins anew with each collection: so
- * memory is read from outside, and the least of it counts.
+ * Measures what a daemon holds after `settleMs`. V8 keeps the pages that a collection freed for 8 s more, and restarts that time with each
+ * collection: so memory is read from outside, and the minimum counts.
  */
 async function settled(daemon: Daemon, settleMs: number): Promise<Holdings> {
   const first = await holdingsOf(daemon);
@@ -69,7 +69,7 @@ async function settled(daemon: Daemon, settleMs: number): Promise<Holdings> {
   return { ...last, rssMb, handles: Math.min(first.handles, last.handles) };
 }
 
-/** What is wrong with the holdings: fewer closures than streams came are the caches' own. */
+/** Returns what is wrong with the holdings: fewer closures than streams belong to the caches. */
 export function growthOf({ before, after, streams, failed }: R15Report): string[] {
   const grown = after.closures - before.closures;
   return [
@@ -81,7 +81,7 @@ export function growthOf({ before, after, streams, failed }: R15Report): string[
 
 const width = 8;
 
-/** Short requests over connections that stay, good ones and refused ones. */
+/** Sends short requests over kept connections, good ones and refused ones. */
 async function ask(daemon: Daemon, count: number, failed: string[]): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: width });
   const { port, token } = daemon;
@@ -95,14 +95,14 @@ async function ask(daemon: Daemon, count: number, failed: string[]): Promise<voi
   agent.destroy();
 }
 
-/** So many queries at once that every thread of the storage that is started on demand runs. */
+/** Sends so many queries at once that every storage thread that is started on demand runs. */
 async function crowd({ port, token }: Daemon): Promise<void> {
   for (let burst = 0; burst < 10; burst += 1) {
     await Promise.all(Array.from({ length: 64 }, () => rpcCall({ port, token }, 'session.list', {})));
   }
 }
 
-/** Event streams and sockets, each left as soon as it is open. */
+/** Opens event streams and sockets, and leaves each as soon as it is open. */
 async function open(daemon: Daemon, count: number, failed: string[]): Promise<void> {
   const { port, token } = daemon;
   const visit = async (n: number): Promise<void> => {

@@ -5,20 +5,20 @@ const missing = process.platform === 'linux' ? undefined : 'the states of connec
 if (missing !== undefined) console.warn(`R16 is skipped: ${missing}`);
 
 describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ? '' : ` (skipped: ${missing})`}`, () => {
-  test('a reader that stops reading costs little, is cut and misses nothing when it comes back', async () => {
+  test('a reader that stops reading costs little, is cut and misses nothing when it reconnects', async () => {
     const report = await proveStalledReaders({ eventsPerSecond: 400, readersMs: 25_000, turnsMs: 0 });
-    // On a machine that does other work too; the full form holds it to 15 s.
+    // On a loaded machine; the full form requires 15 s.
     expect(report.cutMs.events).toBeLessThan(20_000);
     expect(report.cutMs.socket).toBeLessThan(20_000);
     expect(report.grown.heldMb).toBeLessThan(16);
     expect(report.middleSecond.meanwhileP99Ms).toBeLessThan(2 * report.middleSecond.beforeP99Ms + 100);
-    // Nothing is missing that it was not told of; and nothing at all when it was cut in time, for the log keeps so much.
+    // Every missing event is covered by a gap; and none is missing when it was cut in time, because the log keeps that much.
     expect(report.resumed.missing).toBe(0);
     expect((report.cutMs.events ?? Infinity) < 14_000 ? report.resumed.gaps : 0).toBe(0);
     expect(report.resumed.events).toBeGreaterThan(1_000);
   });
 
-  test('a build that keeps everything for a reader that stopped is caught', async () => {
+  test('a build that buffers everything for a stopped reader is caught', async () => {
     const report = await proveStalledReaders({
       eventsPerSecond: 400,
       warmMs: 2_000,

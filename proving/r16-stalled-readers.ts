@@ -9,43 +9,43 @@ import { percentile } from './lib/raw.ts';
 import { openSocket } from './lib/rpc.ts';
 import { eventsPerTurn, startTraffic, type Traffic } from './lib/turn-traffic.ts';
 
-/** R16: clients that stop reading cost little, are cut in time, and one of the event stream misses nothing when it comes back. */
+/** R16: clients that stop reading cost little, are cut in time, and one of the event stream misses nothing when it reconnects. */
 export interface R16Report {
   readonly eventsPerSecond: number;
   readonly failed: readonly string[];
-  /** Age of events at the arrival with clients that read, before and meanwhile, 99th percentile. */
+  /** Age of events at arrival with reading clients, before and meanwhile, 99th percentile. */
   readonly beforeP99Ms: number;
   readonly meanwhileP99Ms: number;
-  /** The same of the middle one of their seconds: one in which the machine did something else counts like any other. */
+  /** The same for the median of their seconds: a second in which the machine was busy counts like any other. */
   readonly middleSecond: { readonly beforeP99Ms: number; readonly meanwhileP99Ms: number };
-  /** What the process held more with a stalled event stream and a stalled socket, and then with two streams of endless turns. Resident memory comes and goes by a dozen MiB also without them. */
+  /** Growth of the process with a stalled event stream and a stalled socket, and then with two streams of endless turns. Resident memory also varies by a dozen MiB without them. */
   readonly grown: Memory;
   readonly turnsGrown: Memory | undefined;
-  /** From the connect until the server cut it; undefined: it did not, within the time. */
+  /** Time from the connect until the server cut it; undefined: not within the time limit. */
   readonly cutMs: Readonly<Record<'events' | 'socket' | 'v1' | 'chat', number | undefined>>;
-  /** What the reader that was cut got before and after it came back, and what it was neither given nor told of as a gap. */
+  /** Events that the cut reader got before and after it reconnected, and those neither delivered nor covered by a gap. */
   readonly resumed: { readonly events: number; readonly missing: number; readonly gaps: number };
-  /** What the provider of the endless answers could send, and those that it still sends. */
+  /** What the provider of the endless answers could send, and the answers still in progress. */
   readonly hose: { readonly sentMb: number; readonly open: number };
 }
 
-/** Of what is said in turns: the kernel takes the first two seconds of it for a reader, and the event log keeps a dozen. */
+/** Size of the text of turns: the kernel takes the first two seconds of it for a reader, and the event log keeps a dozen. */
 const bytesPerSecond = 1_600_000;
 /** Until the ring of the event log is full and the code is warm. */
 const warmMs = 4_000;
 const settledMs = 2_000;
-/** After this long everything that may wait for a stalled client does, and none is cut yet. */
+/** Time after which a stalled client's buffers are full, and none is cut yet. */
 const fullMs = 9_000;
 
 export async function proveStalledReaders(options: {
-  /** 1,000 by itself; the events of fewer are the larger, so that as many bytes come. */
+  /** 1,000 by default; events of smaller numbers are larger, so that the bytes are the same. */
   readonly eventsPerSecond?: number;
-  /** Traffic before memory is looked at first; short by itself. */
+  /** Traffic before memory is first measured; short by default. */
   readonly warmMs?: number;
   /** How long the event stream and the socket are waited for, which have 15 s, and then the streams of turns, which have 35; none when 0. */
   readonly readersMs: number;
   readonly turnsMs: number;
-  /** False: what the cut reader missed is not looked at, which takes seconds. */
+  /** False skips the check of what the cut reader missed, which takes seconds. */
   readonly resumes?: boolean;
   readonly broken?: string;
 }): Promise<R16Report> {
@@ -113,7 +113,7 @@ function stalledOf(socket: Socket): Stalled {
   return { socket, begunMs: performance.now(), cutMs: undefined };
 }
 
-/** A WebSocket that asks for long answers and takes none; the kernel holds back what the server does not read. */
+/** A WebSocket that requests long answers and reads none; the kernel holds back what the server does not read. */
 function stalledSocket({ port, token }: Daemon): Stalled {
   const upgrade = 'connection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: c3RhbGxlZC1yZWFkZXItMQ==\r\n';
   const { socket } = neverRead(port, head('GET /ws', token, upgrade));
@@ -125,7 +125,7 @@ function stalledSocket({ port, token }: Daemon): Stalled {
   return stalledOf(socket);
 }
 
-/** The same calls with the answers taken: what they cost by themselves was there before. */
+/** Makes the same calls and reads the answers: their own cost came before. */
 async function callAway({ port, token }: Daemon): Promise<{ close(): void }> {
   const socket = await openSocket({ port, token });
   const timer = setInterval(() => void socket.call(longCall.method, longCall.params).catch(() => undefined), callEveryMs);
@@ -140,7 +140,7 @@ async function callAway({ port, token }: Daemon): Promise<{ close(): void }> {
 const longCall = { method: 'rpc.discover', params: {} };
 const callEveryMs = 50;
 
-/** Two streams of a turn that is never over, and nobody who reads them. */
+/** Opens two streams of an endless turn without reading them. */
 async function watchTurns(daemon: Daemon, forMs: number) {
   const { port, token } = daemon;
   const completion = { model: 'hose/endless', messages: [{ role: 'user', content: 'Go on' }], stream: true };
@@ -171,7 +171,7 @@ function neverRead(port: number, bytes: string): Stalled {
   return stalledOf(socket);
 }
 
-/** A client that does not read cannot see its end: the server's side of the connection tells it. */
+/** Detects the end on the server's side of the connection: a client that does not read cannot see it. */
 async function noteCuts({ port }: Daemon, stalled: readonly Stalled[]): Promise<void> {
   const table = await readFile('/proc/net/tcp', 'utf8');
   const established = new Set([...table.matchAll(/ \w+:(\w{4}) \w+:(\w{4}) 01 /g)].map(([, local, remote]) => `${local} ${remote}`));
@@ -187,7 +187,10 @@ interface Ages {
   readonly middleP99Ms: number;
 }
 
-/** Age of events at their arrival, 99th percentile of all and of the middle second, until all `stalled` are cut or the time is over; a client is waited for from its connect. */
+/**
+ * Returns the age of events at arrival, 99th percentile of all and of the median second, until all `stalled` are cut or the time is
+ * over; a client is waited for from its connect.
+ */
 async function watch(daemon: Daemon, readers: readonly EventReader[], forMs: number, stalled: Readonly<Record<string, Stalled>> = {}): Promise<Ages> {
   const lengths = (): number[] => readers.map(({ latenciesMs }) => latenciesMs.length);
   const agesSince = (from: readonly number[]): number[] => readers.flatMap(({ latenciesMs }, index) => latenciesMs.slice(from[index]));
@@ -208,22 +211,22 @@ async function watch(daemon: Daemon, readers: readonly EventReader[], forMs: num
 }
 
 interface Memory {
-  /** On the heap and in buffers, without garbage. */
+  /** Measures the heap and buffers, without garbage. */
   readonly heldMb: number;
   readonly rssMb: number;
 }
 
 async function memoryOf(daemon: Daemon): Promise<Memory> {
-  const told = (): readonly string[] => daemon.stderr().match(/held after collection: \d+/g) ?? [];
-  const before = told().length;
+  const reports = (): readonly string[] => daemon.stderr().match(/held after collection: \d+/g) ?? [];
+  const before = reports().length;
   if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) throw new Error(`the daemon is gone\n${logOf(daemon)}`);
   process.kill(daemon.pid, 'SIGUSR2');
-  for (const until = performance.now() + 5_000; told().length === before;) {
+  for (const until = performance.now() + 5_000; reports().length === before;) {
     if (performance.now() > until) throw new Error(`the daemon did not collect its garbage\n${logOf(daemon)}`);
     await pause(20);
   }
   return {
-    heldMb: Number(told().at(-1)?.split(': ')[1]) / 2 ** 20,
+    heldMb: Number(reports().at(-1)?.split(': ')[1]) / 2 ** 20,
     rssMb: await residentMbOf(daemon.pid),
   };
 }
@@ -232,7 +235,7 @@ function growth(before: Memory, after: Memory): Memory {
   return { heldMb: Math.round((after.heldMb - before.heldMb) * 10) / 10, rssMb: Math.round(after.rssMb - before.rssMb) };
 }
 
-/** The stalled reader reads what the kernel kept for it, and comes back behind that. */
+/** The stalled reader reads what the kernel kept for it, and reconnects after that. */
 async function comeBack({ port, token }: Daemon, cut: EventReader, witness: EventReader, traffic: Traffic): Promise<R16Report['resumed']> {
   cut.socket.resume();
   await Promise.race([cut.closed, pause(5_000)]);
@@ -243,7 +246,7 @@ async function comeBack({ port, token }: Daemon, cut: EventReader, witness: Even
   const first = cut.ids[0] ?? 0;
   const got = new Set([...cut.ids, ...again.ids]);
   const gaps = [...cut.gaps, ...again.gaps];
-  const told = (id: number): boolean => got.has(id) || gaps.some(({ from, to }) => id >= from && id <= to);
+  const isCovered = (id: number): boolean => got.has(id) || gaps.some(({ from, to }) => id >= from && id <= to);
   const seen = witness.ids.filter((id) => id >= first && id <= again.lastId);
-  return { events: got.size, missing: seen.filter((id) => !told(id)).length, gaps: gaps.length };
+  return { events: got.size, missing: seen.filter((id) => !isCovered(id)).length, gaps: gaps.length };
 }

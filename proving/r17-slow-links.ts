@@ -8,7 +8,7 @@ import { inParallel } from './lib/raw.ts';
 import { rpcCall } from './lib/rpc.ts';
 import { startSlowLinks } from './lib/slow-link.ts';
 
-/** R17: whoever reads steadily is kept, however slow and long the line. */
+/** R17: a steady reader is kept, however slow and long the line. */
 export interface R17Options {
   readonly readers: number;
   readonly forMs: number;
@@ -19,18 +19,18 @@ export interface R17Report {
   readonly readers: number;
   /** Connections that the server ended. */
   readonly cut: number;
-  /** Readers that were told of a gap, or did not get every answer once and in order. */
+  /** Readers that got a gap, or did not get every answer once and in order. */
   readonly incomplete: number;
   readonly turns: number;
   /** What one reader was sent. */
   readonly bytesEach: number;
-  /** Most that waited for one reader, in time: how old an event was when it came. */
+  /** Most data that waited for one reader, in time: the age of an event at arrival. */
   readonly behindMs: number;
 }
 
 const bytesPerSecond = 64_000;
 const rttMs = 300;
-/** Events come in bursts of more than a reader takes in seven seconds, one each ten. */
+/** Events come in bursts of more than a reader accepts in seven seconds, one every ten. */
 const burst = { turns: 22, textBytes: 22_000, everyMs: 10_000 };
 
 /** Runs in a network namespace, whose loopback has the packets and buffers of a real line. */
@@ -53,7 +53,7 @@ async function prove(options: R17Options): Promise<R17Report> {
     );
     await Promise.all(readers.map((reader) => reader.opened));
     const turns = await makeBursts(daemon, options.forMs);
-    // What is still on its way has the time that the line needs for it.
+    // Data in flight has the time that the line needs for it.
     const waits = () => readers.some(({ ids, closedAtMs }) => closedAtMs === undefined && ids.length < turns * 2);
     for (const until = performance.now() + 12_000; performance.now() < until && waits();) await pause(100);
     const report = {
@@ -73,7 +73,7 @@ async function prove(options: R17Options): Promise<R17Report> {
   }
 }
 
-/** Gives the number of turns that were answered. */
+/** Returns the number of answered turns. */
 async function makeBursts({ port, token }: Daemon, forMs: number): Promise<number> {
   const agent = new Agent({ keepAlive: true });
   const message = 'x'.repeat(burst.textBytes);

@@ -6,7 +6,7 @@ import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { openRaw, percentile } from './lib/raw.ts';
 
-/** R18: clients that send their header, or their body, a byte at a time hold nothing for long, and nobody else feels them. */
+/** R18: clients that send their header, or their body, a byte at a time hold nothing for long, and other clients are not affected. */
 export interface R18Report {
   readonly header: Slow;
   readonly body: Slow;
@@ -19,7 +19,7 @@ interface Slow {
   /** Still open after the time. */
   readonly left: number;
   readonly slowestMs: number;
-  /** By status of the last words: 408, 429 for uploads beyond what one token may have at once, or none where the socket was cut to make room. */
+  /** Number by status of the last answer: 408, 429 for uploads beyond a token's limit, or none where the socket was cut to free a connection. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
@@ -67,7 +67,7 @@ export async function proveSlowClients(options: {
   }
 }
 
-/** Sends what begins a request, then another drop every second for as long as the server puts up with it. */
+/** Sends the beginning of a request, then a byte every second for as long as the server allows it. */
 function dawdle(port: number, head: string, drop = 'a'): Client {
   const client: Client = { socket: openRaw({ port }), begun: performance.now(), closedMs: undefined, answer: '' };
   const { socket } = client;
@@ -96,7 +96,7 @@ function sum(clients: readonly Client[]): Slow {
   };
 }
 
-/** Ordinary requests, one each 20 ms: kept connections with a token, and new ones without, as a probe makes them. */
+/** Sends ordinary requests, one each 20 ms: kept connections with a token, and new ones without, as a probe makes them. */
 async function beGood(daemon: Daemon, until: number, done: () => boolean): Promise<R18Report['good']> {
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
   const times: number[] = [];

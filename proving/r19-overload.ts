@@ -7,22 +7,25 @@ import { proofConfig } from './lib/provider.ts';
 import { randomFrom } from './lib/random.ts';
 import { percentile } from './lib/raw.ts';
 
-/** R19: of ten times the work that it can do, the daemon takes what it can do in time, refuses the rest at once, and is well again when it is over. */
+/** R19: at ten times its capacity, the daemon accepts what it can do in time, refuses the rest immediately, and recovers when the load is over. */
 export interface R19Report {
-  /** Turns per second: places of the agent by the time that one takes; and what was asked for. */
+  /** Turns per second: slots of the agent divided by the duration of a turn; and the requested rate. */
   readonly capacity: number;
   readonly offered: number;
   readonly statuses: Readonly<Record<string, number>>;
-  /** Refusals that name no time to come back. */
+  /** Refusals that name no time to retry. */
   readonly withoutRetryAfter: number;
-  /** Time to an answer: alone, and of those that were taken under load, their wait included. Under load `p99Ms` is that of the middle one of its seconds: what the machine did in one of them is not the daemon's doing. */
+  /** Time to an answer: alone, and of accepted ones under load, including their wait. Under load `p99Ms` is that of the median of its seconds: a second in which the machine was busy is not the daemon's fault. */
   readonly alone: Times;
   readonly loaded: Times;
   readonly refused: Times;
   readonly health: Times & { readonly bad: readonly string[] };
-  /** From the end of the load until the first of five turns in a row that came in the time that they take alone; undefined: not within three seconds. When the first look says too late, the middle one of three loads. */
+  /**
+   * Time from the end of the load until the first of five consecutive turns that came in the time that they take alone; undefined: not
+   * within three seconds. When the first check says too late, the median of three loads.
+   */
   readonly recoveryMs: number | undefined;
-  /** What the process held more at its most, in MiB. */
+  /** Growth of the process at its peak, in MiB. */
   readonly grownMb: number;
 }
 
@@ -38,13 +41,13 @@ const fastestMs = 1_000;
 const spreadMs = 1_000;
 const capacity = Math.round((places * 1_000) / (fastestMs + spreadMs / 2));
 const clients = ['one', 'two', 'three', 'four'];
-/** Longer than anything may take that was taken. */
+/** Longer than any accepted turn may take. */
 const patienceMs = 6_000;
 
 export async function proveOverload(options: {
   readonly forMs: number;
   readonly seed: number;
-  /** Loads whose end is looked at when the first look says too late; 3 by itself. */
+  /** Loads whose end is checked when the first check says too late; 3 by default. */
   readonly looks?: number;
   readonly broken?: string;
 }): Promise<R19Report> {
@@ -59,7 +62,7 @@ export async function proveOverload(options: {
     await writeConfig(home, proofConfig(provider.url, { gateway: { tokens }, agents }));
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const agent = new Agent({ keepAlive: true });
-    // Half of what there is room for, so that none waits.
+    // Half of the capacity, so that none waits.
     const alone = await ask({ port, agent, perSecond: capacity / 2, forMs: 2_000 });
     const health = watchHealth(daemon);
     const loading = ask({ port, agent, perSecond: capacity * 10, forMs: options.forMs });
@@ -96,13 +99,13 @@ export async function proveOverload(options: {
 
 const secretOf = (id: string): string => `token-of-client-${id}-0123456789abcdefghijkl`;
 
-/** When it was asked for, from the begin of the load, and how long it took. */
+/** Time of the request, from the start of the load, and how long it took. */
 interface Lap {
   readonly atMs: number;
   readonly ms: number;
 }
 
-/** 99th percentile of each second of a load, the middle one of them. */
+/** 99th percentile of each second of a load, the median of them. */
 function middleSecond(laps: readonly Lap[]): number {
   const seconds = Map.groupBy(laps, ({ atMs }) => Math.floor(atMs / 1_000)).values();
   return Math.round(
@@ -128,7 +131,7 @@ interface Asked {
   withoutRetryAfter: number;
 }
 
-/** Completions at a fixed rate, of all clients in turn, whether they are answered or not; waits for the last answer. */
+/** Sends completions at a fixed rate, of all clients in turn, whether they are answered or not; waits for the last answer. */
 async function ask(load: { readonly port: number; readonly agent: Agent; readonly perSecond: number; readonly forMs: number }): Promise<Asked> {
   const asked: Asked = { answered: [], refused: [], statuses: {}, withoutRetryAfter: 0 };
   const running: Promise<void>[] = [];
@@ -149,23 +152,23 @@ async function ask(load: { readonly port: number; readonly agent: Agent; readonl
   return asked;
 }
 
-/** One turn in a conversation of its own, through the doors of chat in turn; a stream counts when it is whole. */
+/** Runs one turn in a new conversation, through the routes of chat in turn; a stream counts when it is whole. */
 async function complete(
   { port, agent }: { readonly port: number; readonly agent: Agent },
   n: number,
 ): Promise<{ readonly status: string; readonly retryAfter: string | undefined }> {
   const completion = { model: 'default', messages: [{ role: 'user', content: 'Hello' }] };
-  const doors = [
+  const routes = [
     { path: '/v1/chat/completions', body: completion },
     { path: '/v1/chat/completions', body: { ...completion, stream: true } },
     { path: '/api/chat', body: { message: 'Hello', sessionKey: `user-${crypto.randomUUID()}:load` } },
   ] as const;
-  const door = doors[n % doors.length] ?? doors[0];
+  const route = routes[n % routes.length] ?? routes[0];
   try {
     const { status, headers, text } = await http({
       port,
       agent,
-      ...door,
+      ...route,
       headers: bearer(secretOf(clients[n % clients.length] ?? '')),
       timeoutMs: patienceMs,
     });
@@ -175,7 +178,7 @@ async function complete(
   }
 }
 
-/** Asks ten times a second for three seconds; gives when the first of five in a row was asked for that came in the time that it takes alone. */
+/** Sends ten requests a second for three seconds; returns when the first of five consecutive ones was sent that took as long as alone. */
 async function recover(port: number, agent: Agent): Promise<number | undefined> {
   const begun = performance.now();
   const tries: Promise<{ readonly atMs: number; readonly well: boolean }>[] = [];
@@ -194,7 +197,7 @@ async function recover(port: number, agent: Agent): Promise<number | undefined> 
   return found === undefined ? undefined : Math.round(found.atMs);
 }
 
-/** Probes twenty times a second, on new connections, as an orchestrator does, and looks at the memory of the process. */
+/** Probes twenty times a second, on new connections, as an orchestrator does, and reads the memory of the process. */
 function watchHealth(daemon: Daemon) {
   const residentMb: number[] = [];
   const times: number[] = [];
@@ -225,13 +228,13 @@ function timesOf(times: readonly number[]): Times {
   return { count: times.length, p50Ms: Math.round(percentile(times, 0.5)), p99Ms: Math.round(percentile(times, 0.99)) };
 }
 
-/** What the report says against the promise; nothing when it holds. */
+/** Returns the differences of the report from the promise; nothing when it holds. */
 export function faultsOf({ statuses, withoutRetryAfter, alone, loaded, health, recoveryMs, grownMb }: R19Report): string[] {
   const faults: string[] = [];
   const odd = Object.keys(statuses).filter((status) => !['200', '429', '503'].includes(status));
   if (odd.length > 0) faults.push(`answered with ${odd.join(', ')}`);
   if (withoutRetryAfter > 0) faults.push(`${withoutRetryAfter} refusals without Retry-After`);
-  if (loaded.p99Ms > 2 * alone.p99Ms) faults.push(`what was taken took ${loaded.p99Ms} ms, alone ${alone.p99Ms} ms`);
+  if (loaded.p99Ms > 2 * alone.p99Ms) faults.push(`accepted ones took ${loaded.p99Ms} ms, alone ${alone.p99Ms} ms`);
   if (health.bad.length > 0) faults.push(`/health: ${health.bad.slice(0, 3).join(', ')}`);
   if (isLate(recoveryMs)) faults.push(`well again after ${recoveryMs ?? 'more than 3000'} ms`);
   if (grownMb > 128) faults.push(`the process grew by ${grownMb} MiB`);

@@ -4,7 +4,7 @@ import { proveSentOnce, sendings } from './r2-sent-once.ts';
 
 const seed = freshSeed();
 
-test('what is sent outward is sent once, through kills at any moment', async () => {
+test('outward messages are sent once, through kills at any moment', async () => {
   const { sent, unknown, kills, ...report } = await proveSentOnce({
     rounds: 5,
     seed,
@@ -15,7 +15,7 @@ test('what is sent outward is sent once, through kills at any moment', async () 
   expect(unknown, `${kills} kills, seed ${seed}`).toBeGreaterThan(0);
 }, 180_000);
 
-test('builds that send again what they resume are caught: into the inbox, and by a tool', async () => {
+test('builds that send again after resuming are caught: into the inbox, and by a tool', async () => {
   const inbox = await proveSentOnce({ rounds: 3, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
   expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
   const tool = await proveSentOnce({ rounds: 3, seed, broken: 'missing-intent', until: ({ doubled }) => doubled.length > 0 });

@@ -12,18 +12,18 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * R2: what is sent outward is sent once. The daemon is killed at random moments while jobs deliver, turns answer into the inbox,
- * heartbeats tell, and turns post by a tool of somebody else, who cannot be asked whether a call came through. After each
- * restart every message is there at most once, those that were promised are there, and a post of which nobody knows is
+ * R2: outward messages are sent once. The daemon is killed at random moments while jobs deliver, turns answer into the inbox,
+ * heartbeats report, and turns post by an external tool, which cannot be asked whether a call arrived. After each
+ * restart every message exists at most once, those that were promised exist, and a post whose outcome is unknown is
  * marked `unknown` and never sent again.
  */
 export interface R2Options {
   readonly rounds: number;
   readonly seed: number;
   readonly broken?: string;
-  /** The kill comes within so many milliseconds after the clients began. */
+  /** The kill comes within so many milliseconds after the clients started. */
   readonly killWithinMs?: number;
-  /** Short runs on a slow machine go on until this holds, up to six times `rounds`. */
+  /** Short runs on a slow machine continue until this holds, up to six times `rounds`. */
   readonly until?: (soFar: Pick<R2Report, 'sent' | 'doubled' | 'unknown'>) => boolean;
   readonly progress?: (line: string) => void;
 }
@@ -34,14 +34,14 @@ type Sending = (typeof sendings)[number];
 export interface R2Report {
   readonly seed: number;
   readonly kills: number;
-  /** Sent once, by what sent it. */
+  /** Sent once, by the kind of sender. */
   readonly sent: Readonly<Record<Sending, number>>;
-  /** Posts that were under way when the kill came, and said to be so. */
+  /** Posts that were in flight at the kill, and reported so. */
   readonly unknown: number;
   readonly doubled: readonly string[];
-  /** Promised, and neither sent nor said to be unknown. */
+  /** Promised, and neither sent nor reported as unknown. */
   readonly missing: readonly string[];
-  /** Said to be sent and not, or the other way round. */
+  /** Reported as sent and not sent, or the other way round. */
   readonly untrue: readonly string[];
 }
 
@@ -51,12 +51,12 @@ interface Order {
   acked: boolean;
 }
 
-const hookSecret = 'secret-of-the-webhooks-of-the-proving-ground';
+const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 const posting = 'Please post';
 const postTool = 'mcp__board--post';
-/** As many as can be woken one after the other before the first may beat again. */
+/** Number of agents that can be woken one after the other before the first may beat again. */
 const beatingAgents = 40;
-/** A beat that a busy machine refuses comes again after half a minute. */
+/** A beat that a busy machine refuses is repeated after half a minute. */
 const withinMs = 75_000;
 
 const Inbox = z.object({ messages: z.array(z.object({ id: z.string(), text: z.string() })) });
@@ -75,7 +75,7 @@ export async function proveSentOnce(options: R2Options): Promise<R2Report> {
   await writeConfig(home, configOf(provider.url, board.url));
   const start = () => startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
   const orders: Order[] = [];
-  /** Ids of the messages that hold a nonce, over all looks: the inbox keeps the newest alone. */
+  /** Ids of the messages that contain a nonce, over all checks: the inbox keeps only the newest. */
   const seen = new Map<string, Set<string>>();
   const found = { sent: { delivery: 0, answer: 0, post: 0, hook: 0, beat: 0 }, unknown: 0, missing: [] as string[], untrue: [] as string[] };
   const doubled = () => [
@@ -97,7 +97,7 @@ export async function proveSentOnce(options: R2Options): Promise<R2Report> {
         `R2 kill ${kills}/${options.rounds}: ${round.filter(({ acked }) => acked).length} of ${round.length} promised, doubled ${doubled().length}, missing ${found.missing.length}, untrue ${found.untrue.length}, unknown ${found.unknown}${found.missing.length > 0 ? `; ${found.missing.at(-1)}` : ''}`,
       );
     }
-    // What a later start would send again is seen by now.
+    // A later start would have repeated messages by now.
     await lookIntoInbox(daemon, seen, () => false);
   } finally {
     await daemon.kill();
@@ -134,7 +134,7 @@ function configOf(providerUrl: string, boardUrl: string) {
   };
 }
 
-/** Posts what it is asked to post, once, and says whether it was; says back the nonces of anything else. */
+/** Posts once what it is asked to post, and says whether it was posted; repeats the nonces of anything else. */
 function startPostingProvider(): Promise<FakeProvider> {
   return startFakeProvider({
     journal: 0,
@@ -152,7 +152,7 @@ function startPostingProvider(): Promise<FakeProvider> {
   });
 }
 
-/** Lets clients order until the daemon is killed; gives what they ordered. */
+/** Lets clients send orders until the daemon is killed; returns the orders. */
 async function oneKill(daemon: Daemon, round: number, random: Random, killWithinMs: number): Promise<Order[]> {
   const orders: Order[] = [];
   const agent = new Agent({ keepAlive: true });
@@ -167,7 +167,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       await send(one.nonce);
       one.acked = true;
     } catch (error) {
-      // A machine that does other work too may be slower than the daemon promises to be; then it says so.
+      // A loaded machine may be slower than the daemon promises to be; then it says so.
       if (!killed && !/-32006|HTTP 503/.test(String(error))) throw error;
     }
   }
@@ -217,14 +217,14 @@ interface Look {
   readonly found: { sent: Record<Sending, number>; unknown: number; readonly missing: string[]; readonly untrue: string[] };
 }
 
-/** Waits until everything that was promised has come to its end, and looks what came of it. */
+/** Waits until everything that was promised has ended, and checks the result. */
 async function verify(daemon: Daemon, orders: readonly Order[], { seen, posts, found }: Look): Promise<void> {
   const ends = new Map<string, string>();
   const isOver = (end: string): boolean => !['accepted', 'running', 'started', ''].includes(end);
   for (const until = performance.now() + withinMs; performance.now() < until; await pause(50)) {
     const hooks = await listDeliveries(daemon);
     for (const { kind, nonce } of orders) if (!isOver(ends.get(nonce) ?? '')) ends.set(nonce, await endOf(daemon, kind, nonce, hooks));
-    // What a heartbeat tells has no other end.
+    // The report of a heartbeat has no other end.
     const awaited = (nonce: string) => seen.get(nonce) === undefined;
     await lookIntoInbox(daemon, seen, (oldest) => orders.some(({ nonce }) => nonce === oldest));
     if (
@@ -236,24 +236,24 @@ async function verify(daemon: Daemon, orders: readonly Order[], { seen, posts, f
   }
   for (const { kind, nonce, acked } of orders) {
     const end = ends.get(nonce) ?? '';
-    const told = seen.get(nonce)?.size ?? 0;
+    const inboxed = seen.get(nonce)?.size ?? 0;
     const posted = posts.filter((one) => one === nonce).length;
     const isPost = kind === 'post' || kind === 'hook';
-    const line = `${kind} ${nonce}: ended as "${end}", ${told} times in the inbox, posted ${posted} times`;
+    const line = `${kind} ${nonce}: ended as "${end}", ${inboxed} times in the inbox, posted ${posted} times`;
     if (end === 'unknown') {
       found.unknown += 1;
-      if (!isPost || told > 0) found.untrue.push(line);
+      if (!isPost || inboxed > 0) found.untrue.push(line);
       continue;
     }
-    const sent = kind === 'hook' ? posted : told;
+    const sent = kind === 'hook' ? posted : inboxed;
     if (sent > 0) found.sent[kind] += 1;
     else if (acked) found.missing.push(line);
-    // A turn that says that it has posted has done so.
-    if (kind === 'post' && told > 0 && posted === 0) found.untrue.push(line);
+    // A turn that claims to have posted has done so.
+    if (kind === 'post' && inboxed > 0 && posted === 0) found.untrue.push(line);
   }
 }
 
-/** What the ledger says of it; empty when it knows nothing of it. */
+/** Returns its entry in the ledger; empty when there is none. */
 async function endOf(daemon: Daemon, kind: Sending, nonce: string, hooks: readonly { readonly state: string; readonly message: string }[]) {
   if (kind === 'beat' || kind === 'hook') return hooks.find(({ message }) => message.includes(nonce))?.state ?? '';
   const { runs } = await rpcCall(daemon, 'cron.runs', { jobName: nonce }).then(
@@ -267,7 +267,7 @@ async function listDeliveries(daemon: Daemon) {
   return Deliveries.parse(await rpcCall(daemon, 'webhooks.deliveries', { limit: 200 })).deliveries;
 }
 
-/** Notes which messages hold which nonces, page by page for as long as they are those of `isRecent`. */
+/** Records which messages contain which nonces, page by page for as long as they are those of `isRecent`. */
 async function lookIntoInbox(daemon: Daemon, seen: Map<string, Set<string>>, isRecent: (nonce: string) => boolean): Promise<void> {
   let before: string | undefined;
   do {

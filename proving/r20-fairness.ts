@@ -7,9 +7,9 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { percentile } from './lib/raw.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R20: what one principal asks for does not make another one wait. */
+/** R20: the requests of one principal do not delay another one. */
 export interface R20Report {
-  /** Of the other one's turns, alone and then beside the flood, by round. */
+  /** Latency of the other one's turns, alone and then during the flood, by round. */
   readonly rounds: readonly { readonly idle: Times; readonly flooded: Times }[];
   /** Turns of the flood that were answered, and refused. */
   readonly flood: { readonly clients: number; readonly answered: number; readonly refused: number };
@@ -29,10 +29,10 @@ const flooder = 'token-of-the-flooder-0123456789abcdefghij';
 const other = 'token-of-the-other-one-0123456789abcdefghij';
 
 export async function proveFairness(options: {
-  /** Turns that are measured, in each of the two phases of a round. */
+  /** Measured turns, in each of the two phases of a round. */
   readonly turns: number;
   readonly rounds: number;
-  /** Turns that the flood keeps waiting; more than may wait for the agent. */
+  /** Turns that the flood keeps queued; more than may wait for the agent. */
   readonly clients: number;
   readonly seed: number;
   readonly broken?: string;
@@ -40,7 +40,7 @@ export async function proveFairness(options: {
   const random = randomFrom(options.seed);
   const home = await makeHome();
   const port = await freePort();
-  // Answers take 60 to 140 ms, so that places become free one by one.
+  // Answers take 60 to 140 ms, so that slots become free one by one.
   const provider = await startFakeProvider({ journal: 0, answer: () => ({ text: 'done', delayMs: 60 + random.int(80) }) });
   const ended = new AbortController();
   let daemon: Daemon | undefined;
@@ -66,13 +66,13 @@ export async function proveFairness(options: {
       const clients = Array.from({ length: options.clients }, (_, n) =>
         floodBy({ port, token: flooder, agent, random }, `${round}-${n}`, flood, signal),
       );
-      // The flood stands when it has been refused, or has had the time for it.
+      // The flood is at its height when it has been refused, or has had the time for it.
       for (const until = performance.now() + 3_000; performance.now() < until && flood.refused === before;) await pause(20);
       rounds.push({ idle, flooded: await turnsOf({ port, token: other }, options.turns, `flooded-${round}`) });
       over.abort();
       await Promise.all(clients);
       agent.destroy();
-      // What was still running for the flood has ended when the next round begins.
+      // The rest of the flood has ended when the next round begins.
       if (round + 1 < options.rounds) await pause(300);
     }
     return { rounds, flood };
@@ -84,7 +84,7 @@ export async function proveFairness(options: {
   }
 }
 
-/** One turn after the other, each in a conversation of its own. */
+/** Runs one turn after the other, each in a new conversation. */
 async function turnsOf(target: { readonly port: number; readonly token: string }, turns: number, name: string): Promise<Times> {
   const agent = new Agent({ keepAlive: true });
   const times: number[] = [];
@@ -103,7 +103,7 @@ async function turnsOf(target: { readonly port: number; readonly token: string }
   return { turns, failed, ms: times, p50Ms: at(0.5), p99Ms: at(0.99) };
 }
 
-/** Asks again as soon as it is answered; one that is refused comes back a little later, whatever it was told. */
+/** Sends again as soon as it is answered; after a refusal a little later, whatever the answer says. */
 async function floodBy(
   target: { readonly port: number; readonly token: string; readonly agent: Agent; readonly random: Random },
   client: string,
@@ -115,7 +115,7 @@ async function floodBy(
       await rpcCall(target, 'agent.execute', { message: 'More', sessionKey: `flood-${client}-${n}:fair` }, { signal, timeoutMs: 600_000 });
       flood.answered += 1;
     } catch {
-      // Also a connection that was not taken, or cut.
+      // Also a connection that was not accepted, or cut.
       if (signal.aborted) return;
       flood.refused += 1;
       await pause(1_000 + target.random.int(2_000));
@@ -123,7 +123,10 @@ async function floodBy(
   }
 }
 
-/** Within twice the time that the other one's turns take alone, all rounds together, and none of them refused. The slowest quarter of few turns tells of the machine only. */
+/**
+ * Checks that the other one's turns took at most twice the time that they take alone, all rounds together, and that none was refused.
+ * The slowest quarter of few turns shows only the machine.
+ */
 export function isFair({ rounds }: R20Report): boolean {
   const flooded = rounds.flatMap((round) => round.flooded.ms);
   const idle = rounds.flatMap((round) => round.idle.ms);

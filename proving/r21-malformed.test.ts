@@ -4,16 +4,16 @@ import { proveMalformed } from './r21-malformed.ts';
 
 const seed = freshSeed();
 
-test('nothing malformed makes the daemon fail, hang or fall', async () => {
+test('nothing malformed makes the daemon fail, hang or crash', async () => {
   const report = await proveMalformed({ raw: 900, json: 1_200, seed });
   expect(report.wrong).toEqual([]);
   expect(report.ailment, `seed ${seed}`).toBe('');
   const { answers } = report;
-  // Both kinds got through to what they aim at.
+  // Both kinds reached their targets.
   for (const kind of ['200', '400', '404', '-32700', '-32602', 'ok']) expect(answers[kind] ?? 0, `${kind}, seed ${seed}`).toBeGreaterThan(20);
 });
 
-test('a build whose parser throws what it likes is caught', async () => {
+test('a build whose parser throws arbitrary errors is caught', async () => {
   const { wrong } = await proveMalformed({ raw: 90, json: 300, seed, broken: 'unguarded-parse' });
   expect(
     wrong.some((line) => line.startsWith('/rpc') && line.includes(': 500 ')),

@@ -12,13 +12,13 @@ import { inParallel, rawRequest, statusesOf } from './lib/raw.ts';
 import { randomFrom } from './lib/random.ts';
 import { openSocket, type RpcSocket } from './lib/rpc.ts';
 
-/** R21: nothing that a client sends makes the daemon fail, hang or fall: not as bytes, not as JSON, on no route and no method. */
+/** R21: nothing that a client sends makes the daemon fail, hang or crash: not as bytes, not as JSON, on no route and no method. */
 export interface R21Report {
   readonly raw: Readonly<Record<string, number>>;
   readonly json: Readonly<Record<string, number>>;
   /** Answers by status, and by JSON-RPC error code. */
   readonly answers: Readonly<Record<string, number>>;
-  /** New work that was refused because the machine was too slow for it; no failure. */
+  /** Requests that were refused because the machine was too slow for them, which is not a failure. */
   readonly shed: number;
   /** Failures of the server, hangs and broken answers, each in one line. */
   readonly wrong: readonly string[];
@@ -27,7 +27,7 @@ export interface R21Report {
 }
 
 const hangMs = 10_000;
-/** Would end the process that is watched; whether it may be called is R23. */
+/** Would stop the observed process; R23 covers whether it may be called. */
 const leftOut: readonly string[] = ['gateway.restart'];
 
 export async function proveMalformed(options: {
@@ -79,7 +79,7 @@ class Attack {
     this.answers[key] = (this.answers[key] ?? 0) + 1;
     const failed = /^5\d\d$/.test(key) || key === 'hang' || key === 'broken' || (key === '-32603' && !text.includes('Insufficient scope'));
     if (!failed) return;
-    if (/has more work than it can do|memory of the server is nearly/.test(text)) this.shed += 1;
+    if (/has more work than it can do|server is nearly out of memory/.test(text)) this.shed += 1;
     else if (this.wrong.length < 200)
       this.wrong.push(`${where} (seed ${this.#seed}): ${key} ${text.slice(0, 200)} for ${JSON.stringify(sent.slice(0, 400))}`);
   }
@@ -94,7 +94,7 @@ class Attack {
         this.raw[kind] = (this.raw[kind] ?? 0) + 1;
         const random = randomFrom(this.#seed + n * 7919);
         const bytes = make(random, this.#daemon.token);
-        // One of many waits for the server to end what is incomplete.
+        // One of many waits for the server to end an incomplete request.
         const reply = await rawRequest({
           port: this.#daemon.port,
           bytes,
@@ -120,7 +120,7 @@ class Attack {
     const reads = Object.values(routes).filter(
       (route: Route) => route.method !== 'POST' && (/[:*]/.test(route.path) || 'query' in route) && route.path !== '/ws',
     );
-    // Half of all by HTTP and WebSocket to methods, the other half to routes.
+    // Half of all over HTTP and WebSocket to methods, the other half to routes.
     const perMethod = Math.ceil(count / 2 / methods.length / 2);
     const perRoute = Math.ceil(count / 2 / (bodies.length + reads.length));
     const socket = await openSocket({
@@ -152,7 +152,7 @@ class Attack {
     this.#agent.destroy();
   }
 
-  /** Two of five are as they should be. */
+  /** Two of five are valid. */
   #texts(valid: fc.Arbitrary<unknown>): fc.Arbitrary<string> {
     return fc.oneof({ arbitrary: valid.map((value) => JSON.stringify(value) ?? 'null'), weight: 2 }, { arbitrary: damaged(valid), weight: 3 });
   }
@@ -169,7 +169,7 @@ class Attack {
     if (socket === undefined) return this.#post('/rpc', this.#counter % 5 === 0 ? `[${frame},${frame}]` : frame, kind);
     this.json[kind] = (this.json[kind] ?? 0) + 1;
     const behind = { jsonrpc: '2.0', id: `${id}-behind`, method: 'system.ping' } as const;
-    // What has lost its id is answered without one; that the call behind it is answered shows that it was dealt with.
+    // A request without its id is answered without one; the answer to the call after it shows that it was processed.
     const answered = socket.sendText(frame, id);
     const done = keepsId(frame, id) ? answered : socket.send(behind);
     answered.catch(() => undefined);
@@ -196,7 +196,7 @@ class Attack {
 
   async #read(route: Route, value: string, params: Readonly<Record<string, string>>): Promise<void> {
     this.json['routes that read'] = (this.json['routes that read'] ?? 0) + 1;
-    // What node's own client would not send is not what is tried here.
+    // Requests that Node's own client would not send are not tested here.
     const safe = value.replace(/[^\x21-\x7e]/g, (letter) => encodeURIComponent(letter));
     const path = `${route.path.replace(/[:*]\w+/, () => safe)}?${new URLSearchParams(params).toString()}`;
     const gone = new AbortController();
@@ -223,7 +223,7 @@ class Attack {
 function keepsId(frame: string, id: string): boolean {
   try {
     const read: unknown = JSON.parse(frame);
-    // Nesting and keys that the server refuses are no JSON to it.
+    // Nesting and keys that the server refuses are invalid JSON to it.
     return typeof read === 'object' && read !== null && Reflect.get(read, 'id') === id && !/__proto__|\\u005f_|\[{65}/.test(frame);
   } catch {
     return false;

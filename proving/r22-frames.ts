@@ -7,10 +7,10 @@ import { proofConfig } from './lib/provider.ts';
 import { inParallel } from './lib/raw.ts';
 import { type Random, randomFrom } from './lib/random.ts';
 
-/** R22: whatever frames come over a WebSocket, the daemon stays up, and closes with the code that RFC 6455 §7.4 has for it. */
+/** R22: whatever frames arrive on a WebSocket, the daemon stays up, and closes with the code that RFC 6455 §7.4 defines for it. */
 export interface R22Report {
   readonly sequences: Readonly<Record<string, number>>;
-  /** Sequences that ended otherwise than they must, each in one line. */
+  /** Sequences that ended differently than they must, each in one line. */
   readonly wrong: readonly string[];
   /** Empty while the daemon lives and answers as before. */
   readonly ailment: string;
@@ -20,18 +20,18 @@ export interface R22Report {
 const maxMessageBytes = 65_536;
 const answerMs = 5_000;
 
-/** What must come of a sequence. */
+/** The expected end of a sequence. */
 type Ending =
   | { readonly code: number }
-  /** It goes on: the ping call behind it is answered, with so many pongs at most and replies with these error codes before. */
+  /** It continues: the ping call after it is answered, with at most so many pongs and replies with these error codes before. */
   | { readonly alive: { readonly errors?: readonly number[]; readonly maxPongs?: number } }
-  /** Any code of these, or no more than the end of the connection. */
+  /** Any of these codes, or only the end of the connection. */
   | 'any';
 
 interface Sequence {
   readonly bytes: readonly Buffer[];
   readonly ending: Ending;
-  /** The connection is cut behind the bytes. */
+  /** The connection is cut after the bytes. */
   readonly cut?: boolean;
 }
 
@@ -47,7 +47,7 @@ const badUtf8 = (random: Random) =>
     Buffer.from([0x80]),
   ]);
 
-/** The bytes in fragments of random size, with pings and pongs between them. */
+/** Splits the bytes into fragments of random size, with pings and pongs between them. */
 function fragments(random: Random, kind: number, payload: Buffer, between = true): Buffer[] {
   const frames: Buffer[] = [];
   for (let at = 0; at < payload.length || frames.length === 0;) {
@@ -73,7 +73,7 @@ const kinds: Readonly<Record<string, (random: Random) => Sequence>> = {
     ],
     ending: { alive: {} },
   }),
-  'text that is no request': (random) => ({
+  'text that is not a request': (random) => ({
     bytes: [frame({ opcode: opcode.text, payload: pick(random, ['', '{', 'null', '[]', '"x"', '{"jsonrpc":"1.0"}', '[1,2]', '[[]]']) })],
     ending: { alive: {} },
   }),
@@ -140,11 +140,11 @@ const kinds: Readonly<Record<string, (random: Random) => Sequence>> = {
     ],
     ending: { code: 1008 },
   }),
-  'text that is no UTF-8': (random) => ({
+  'text that is not UTF-8': (random) => ({
     bytes: fragments(random, opcode.text, Buffer.concat([Buffer.from('{"a":"'), badUtf8(random), Buffer.from('"}')])),
     ending: { code: 1007 },
   }),
-  'close reason that is no UTF-8': (random) => ({
+  'close reason that is not UTF-8': (random) => ({
     bytes: [frame({ opcode: opcode.close, payload: closePayload(1000, badUtf8(random)) })],
     ending: { code: 1007 },
   }),
@@ -203,7 +203,7 @@ export async function proveFrames(options: {
     const order = Array.from({ length: options.sequences }, (_, n) => n);
     await inParallel(order, 16, async (n) => {
       const name = names[n % names.length] ?? '';
-      // A generator of its own: what runs beside it does not change its course.
+      // A separate generator: concurrent cases do not change its course.
       const random = randomFrom(options.seed + n * 7919);
       counts[name] = (counts[name] ?? 0) + 1;
       const found = await play({ port, token }, (kinds[name] ?? missing(name))(random), random).catch((error: unknown) => String(error));
@@ -218,7 +218,7 @@ export async function proveFrames(options: {
   }
 }
 
-/** Plays one sequence on a connection of its own; returns what was wrong. */
+/** Plays one sequence on a new connection; returns what was wrong. */
 async function play(target: { readonly port: number; readonly token: string }, sequence: Sequence, random: Random): Promise<string | undefined> {
   const peer = await openFrames(target);
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 
-test('every method and route gives each token exactly what its scopes open', async () => {
+test('every method and route allows each token exactly what its scopes grant', async () => {
   const report = await proveAuthorityMatrix();
   expect(report.wrong).toEqual([]);
   expect(report.cells['rpc'] ?? 0).toBeGreaterThan(200);

@@ -8,12 +8,12 @@ import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider
 import { openSocket, type Reply, rpcCall, type RpcSocket } from './lib/rpc.ts';
 
 /**
- * R23: each method and each route against each kind of token, over `/rpc`, batches and `/ws` alike. What is expected is
+ * R23: each method and each route against each kind of token, over `/rpc`, batches and `/ws` alike. The expectation is
  * written here a second time from the rules (decisions §2), so that a mistake in the product's own table shows.
  */
 export interface R23Report {
   readonly cells: Readonly<Record<string, number>>;
-  /** Cells that came out otherwise, each in one line. */
+  /** Cells with an unexpected outcome, each in one line. */
   readonly wrong: readonly string[];
 }
 
@@ -21,7 +21,7 @@ interface Column {
   readonly name: string;
   /** Absent: no credential at all. */
   readonly secret?: string;
-  /** Undefined for callers whom no token proves. */
+  /** Undefined for callers without a valid token. */
   readonly scopes?: readonly string[];
 }
 
@@ -51,7 +51,7 @@ function holds(scopes: readonly string[], needed: string): boolean {
 const opensCompat = (scopes: readonly string[]) => scopes.length === 0 || scopes.some((scope) => scope === 'rpc' || scope === 'api' || scope === '*');
 const opensSocket = (scopes: readonly string[]) => holds(scopes, 'ws') || holds(scopes, 'rpc');
 
-/** What a route asks for, by its path alone (http-gateway.md §5; decisions §2). */
+/** What a route requires, by its path alone (http-gateway.md §5; decisions §2). */
 function opens(route: Route, scopes: readonly string[]): boolean {
   if (route.path.startsWith('/v1/')) return opensCompat(scopes);
   if (route.path === '/ws') return opensSocket(scopes);
@@ -68,13 +68,13 @@ const openToAll: Readonly<Record<string, number>> = {
   '/': 200,
   // No file has this name; the dashboard's own are known to its page alone.
   '/assets/*file': 404,
-  // No token stands for the signature of a webhook.
+  // No token replaces the signature of a webhook.
   '/hooks/webhook': 401,
   '/hooks/*path': 401,
 };
 
-/** A mapping that takes everything which is signed. */
-const webhooks = { token: 'secret-of-the-webhooks-of-the-proving-ground', mappings: [{ id: 'all' }] };
+/** A mapping that accepts every signed delivery. */
+const webhooks = { token: 'secret-of-the-webhooks-of-the-proving-suite', mappings: [{ id: 'all' }] };
 
 /** Methods whose scope the spec or the decisions print; the registry must not be wider. */
 const printedAdmin: readonly string[] = [
@@ -210,7 +210,7 @@ class Matrix {
     return rpcCall({ port: this.#daemon.port, token: this.#daemon.token, agent: this.#agent }, method, params);
   }
 
-  /** No token, or one that is none: nothing gets past the door, on either transport. Each from an address of its own, for failed logins are throttled. */
+  /** No token, or an invalid one: nothing passes authentication, on either transport. Each from a separate address: failed logins are throttled. */
   async #unproven(): Promise<void> {
     const strangers = columns.filter((column) => column.scopes === undefined);
     for (const method of Object.keys(contract)) {
@@ -293,7 +293,7 @@ class Matrix {
     return undefined;
   }
 
-  /** What a caller says about its own rights is not believed, wherever it says so. */
+  /** A caller's claims about its authority are not believed, wherever it makes them. */
   async #declaredScopesAreIgnored(): Promise<void> {
     const { port } = this.#daemon;
     const secret = secretOf('rpc');
@@ -387,7 +387,7 @@ class Matrix {
         }
       }
     }
-    // What is not in the table is nobody's, the operator's neither.
+    // A name that is missing in the table belongs to no one, not even to the operator.
     for (const path of [
       '/admin',
       '/api/tokens',
@@ -442,7 +442,7 @@ function passed(reply: Reply): boolean {
 
 /**
  * Parameters of a cell: the registry's own example; `harmful` ones name things that exist, so that a call that slips
- * through leaves a trace, the others name nothing and pass the gate all the same.
+ * through leaves a trace, the others name nothing and pass the gate nevertheless.
  */
 function paramsOf(method: string, harmful: boolean, unique: string): Record<string, unknown> {
   const target = harmful ? victim : nobody;
@@ -487,18 +487,18 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
 }
 
 function samplePath(name: string, route: Route): string {
-  // An id of a medium has no colon, and is refused before anything is looked up.
+  // An id of a medium has no colon, and is refused before any lookup.
   if (route.path.startsWith('/media/')) return route.path.replace(':id', 'none.png');
   if (route.path === '/api/memory/search') return `${route.path}?q=anything`;
   return name === 'model' ? '/v1/models/local/test-model' : route.path;
 }
 
-/** A path whose variable part is left as it is declared: past the gate there is nothing behind it. */
+/** A path with its variable part as declared: past the gate it refers to nothing. */
 function namesNothing(path: string): boolean {
   return path.includes('/:');
 }
 
-/** Past the gate there is no session: none of the columns began one. */
+/** Past the gate there is no session: none of the columns started one. */
 function asksForSession(name: string, text: string): boolean {
   return (name === 'mcpStream' || name === 'mcpEnd') && text.includes('Mcp-Session-Id: expected the session');
 }

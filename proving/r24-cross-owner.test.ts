@@ -4,25 +4,25 @@ import { proveCrossOwner } from './r24-cross-owner.ts';
 
 const seed = freshSeed();
 
-test('what belongs to somebody else is answered like what is not there, in bytes and in time', async () => {
+test('foreign things are answered like nonexistent ones, in bytes and in time', async () => {
   const report = await proveCrossOwner({ pairs: 25, seed });
   expect(report.wrong, `seed ${seed}`).toEqual([]);
   expect(report.controls).toBeGreaterThan(50);
-  expect(report.timed.places).toBeGreaterThan(10);
+  expect(report.timed.inputs).toBeGreaterThan(10);
 });
 
-test('a build that does not ask for the owner is caught', async () => {
+test('a build that does not check the owner is caught', async () => {
   const { wrong } = await proveCrossOwner({ pairs: 0, only: 'session.h', seed, broken: 'missing-owner-check' });
   expect(wrong.filter((line) => line.startsWith('session.history conversationRef × rpc'))).not.toEqual([]);
   expect(wrong.filter((line) => line.includes(' × none'))).toEqual([]);
 });
 
-test('a build that shows the runs of sub-agents to everybody is caught', async () => {
+test('a build that shows the runs of sub-agents to every caller is caught', async () => {
   const { wrong } = await proveCrossOwner({ pairs: 0, only: 'session.run', seed, broken: 'runs-for-anyone' });
   expect(wrong.filter((line) => line.startsWith('session.run_status runId × rpc '))).not.toEqual([]);
 });
 
-test('a build that takes longer for what it hides is caught', async () => {
+test('a build that takes longer for hidden things is caught', async () => {
   const { wrong } = await proveCrossOwner({ pairs: 25, only: 'session.e', seed, broken: 'slow-for-strangers' });
   expect(
     wrong.filter((line) => line.startsWith('session.export conversationRef: foreign takes')),

@@ -5,30 +5,30 @@ import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { closeEstate, type Estate, makeEstate, secretsOf } from './lib/estate.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
-import { type Ask, type Kind, namedThings, type Place, readsWithoutIds } from './lib/named-things.ts';
+import { type Ask, type Kind, type NamedInput, namedThings, readsWithoutIds } from './lib/named-things.ts';
 import { proofConfig, startReviewingProvider } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';
 import { openSocket, type RpcSocket } from './lib/rpc.ts';
 import { apart } from './lib/statistics.ts';
 
 /**
- * R24: whoever asks for what belongs to somebody else gets the answer that he gets for what is not there, byte for byte and
- * as fast. The places are walked from the registry and the routes, so that a method that is added is asked too.
+ * R24: a caller who names a foreign thing gets the same answer as for a nonexistent one, byte for byte and
+ * as fast. The inputs are taken from the registry and the routes, so that new methods are covered too.
  */
 export interface R24Report {
-  /** Answers that were compared, by what is named. */
+  /** Compared answers, by what is named. */
   readonly cells: Readonly<Record<string, number>>;
-  /** Answers that show the test is not about nothing: the owner, and operators where they may, do reach the thing. */
+  /** Answers that show that the test is meaningful: the owner, and operators where they may, do reach the thing. */
   readonly controls: number;
   /** Comparisons of time, and the largest differences. */
-  readonly timed: { readonly places: number; readonly pairs: number; readonly widestMs: number; readonly widestT: number };
+  readonly timed: { readonly inputs: number; readonly pairs: number; readonly widestMs: number; readonly widestT: number };
   readonly wrong: readonly string[];
 }
 
-/** As much as this between the medians of foreign and unknown tells them apart, when Welch's t says that it is no accident. */
+/** A difference of this size between the medians of foreign and unknown distinguishes them, when Welch's t says that it is not random. */
 const tellingMs = 1;
 const tellingT = 4.5;
-/** What a machine that does other work too lets a daemon say. */
+/** Answers that are allowed on a loaded machine. */
 const overload = 'more work than it can do in time';
 
 interface Column {
@@ -65,7 +65,7 @@ const isOperator = ({ scopes, agents }: Column): boolean =>
 const opensSocket = ({ scopes }: Column): boolean =>
   scopes !== undefined && (scopes.length === 0 || scopes.some((one) => ['ws', 'rpc', 'admin', '*'].includes(one)));
 
-/** What operators see of everybody. Stored responses and receipts are the caller's alone. */
+/** Things of others that operators see. Stored responses and receipts are the caller's alone. */
 const seenByOperators: readonly Kind[] = [
   'conversation',
   'key',
@@ -83,8 +83,8 @@ const seenByOperators: readonly Kind[] = [
   'saved graph',
 ];
 
-/** What is expected: the same as for what is not there, or the thing itself. Undefined: nothing follows from who asks. */
-function expected({ kind, risk }: Place, column: Column): 'same' | 'reaches' | undefined {
+/** Returns the expected answer: the same as for a nonexistent thing, or the thing itself. Undefined: the caller does not determine it. */
+function expected({ kind, risk }: NamedInput, column: Column): 'same' | 'reaches' | undefined {
   if (kind === 'agent') return column.agents === undefined ? undefined : 'same';
   // Media belong to no agent: an admin sees them all.
   if (kind === 'medium' && column.name === 'admin-of-agent') return undefined;
@@ -93,10 +93,10 @@ function expected({ kind, risk }: Place, column: Column): 'same' | 'reaches' | u
 }
 
 export async function proveCrossOwner(options: {
-  /** Pairs of a foreign and an unknown id whose times are compared, at each place. */
+  /** Pairs of a foreign and an unknown id whose times are compared, at each input. */
   readonly pairs: number;
   readonly seed: number;
-  /** Only places whose name begins so, and neither lists nor controls; all otherwise. */
+  /** Only inputs whose name begins so, and neither lists nor controls; all otherwise. */
   readonly only?: string;
   readonly broken?: string;
 }): Promise<R24Report> {
@@ -141,14 +141,14 @@ interface Answer {
 class Matrix implements R24Report {
   readonly cells: Record<string, number> = {};
   controls = 0;
-  timed = { places: 0, pairs: 0, widestMs: 0, widestT: 0 };
+  timed = { inputs: 0, pairs: 0, widestMs: 0, widestT: 0 };
   readonly wrong: string[] = [];
   readonly #daemon: Daemon;
   readonly #random: Random;
   readonly #pairs: number;
   readonly #only: string | undefined;
   readonly #agent = new Agent({ keepAlive: true });
-  /** The same unknown id for all calls of a token: what its calls have made under it they have also made under the foreign one. */
+  /** The same unknown id for all calls of a token: things that its calls created under it they also created under the foreign one. */
   readonly #unknown = new Map<string, string>();
   #counter = 0;
 
@@ -160,23 +160,23 @@ class Matrix implements R24Report {
   }
 
   async run(): Promise<void> {
-    const { places: all, unlisted } = namedThings();
-    const places = all.filter(({ name }) => name.startsWith(this.#only ?? ''));
+    const { inputs: all, unlisted } = namedThings();
+    const inputs = all.filter(({ name }) => name.startsWith(this.#only ?? ''));
     this.wrong.push(...unlisted);
     const estate = await this.#estate();
     for (const column of columns) {
       const socket = opensSocket(column)
         ? await openSocket({ port: this.#daemon.port, ...(column.secret !== undefined && { token: column.secret }) })
         : undefined;
-      for (const place of places) {
-        const id = estate.ids[place.kind];
-        if (id !== undefined) await this.#compare(place, column, id, estate, socket);
+      for (const input of inputs) {
+        const id = estate.ids[input.kind];
+        if (id !== undefined) await this.#compare(input, column, id, estate, socket);
       }
       socket?.close();
       if (column.scopes !== undefined && !isOperator(column) && this.#only === undefined) await this.#readNothing(column, estate);
     }
-    for (const place of places) await this.#time(place, estate);
-    for (const place of this.#only === undefined ? places : []) await this.#control(place, estate);
+    for (const input of inputs) await this.#time(input, estate);
+    for (const input of this.#only === undefined ? inputs : []) await this.#control(input, estate);
     this.#agent.destroy();
   }
 
@@ -189,18 +189,18 @@ class Matrix implements R24Report {
     return { home, port, token: owner.secret ?? '', operator, agent: this.#agent };
   }
 
-  async #compare(place: Place, column: Column, id: string, estate: Estate, socket: RpcSocket | undefined): Promise<void> {
-    const wish = expected(place, column);
+  async #compare(input: NamedInput, column: Column, id: string, estate: Estate, socket: RpcSocket | undefined): Promise<void> {
+    const wish = expected(input, column);
     if (wish === undefined) return;
     const unknown = this.#alike(id, column);
     const roads = [
-      { road: 'http', go: (asked: string) => this.#ask(place.ask(asked), column) },
-      ...(socket !== undefined && place.ask(id).method !== undefined
-        ? [{ road: 'socket', go: (asked: string) => this.#askSocket(place.ask(asked), socket) }]
+      { road: 'http', go: (asked: string) => this.#ask(input.ask(asked), column) },
+      ...(socket !== undefined && input.ask(id).method !== undefined
+        ? [{ road: 'socket', go: (asked: string) => this.#askSocket(input.ask(asked), socket) }]
         : []),
     ];
     for (const { road, go } of roads) {
-      const cell = `${place.name} ${place.param} × ${column.name} (${road})`;
+      const cell = `${input.name} ${input.param} × ${column.name} (${road})`;
       const [foreign, absent] = [await go(id), await go(unknown)];
       const [one, other] = [plain(foreign, id), plain(absent, unknown)];
       if (wish === 'reaches') {
@@ -208,37 +208,37 @@ class Matrix implements R24Report {
         if (one === other || failed(foreign)) this.wrong.push(`${cell}: an operator does not reach it: ${one.slice(0, 200)}`);
         continue;
       }
-      this.cells[place.kind] = (this.cells[place.kind] ?? 0) + 1;
+      this.cells[input.kind] = (this.cells[input.kind] ?? 0) + 1;
       if (one !== other) this.wrong.push(`${cell}: foreign and unknown differ:\n      ${one.slice(0, 300)}\n      ${other.slice(0, 300)}`);
-      this.#tells(cell, foreign.text.replaceAll(id, ''), estate);
+      this.#checkSecrets(cell, foreign.text.replaceAll(id, ''), estate);
     }
   }
 
-  /** What a caller is told without naming anything holds nothing of the owner's. */
+  /** Checks that the answers to calls that name nothing contain nothing of the owner. */
   async #readNothing(column: Column, estate: Estate): Promise<void> {
     for (const ask of readsWithoutIds(estate.word)) {
       this.cells['lists'] = (this.cells['lists'] ?? 0) + 1;
       const { text } = await this.#ask(ask, column);
-      this.#tells(`${ask.method ?? ask.path} × ${column.name}`, column.name === 'admin-of-agent' ? withoutOwn(text, estate) : text, estate);
+      this.#checkSecrets(`${ask.method ?? ask.path} × ${column.name}`, column.name === 'admin-of-agent' ? withoutOwn(text, estate) : text, estate);
     }
   }
 
-  #tells(cell: string, text: string, estate: Estate): void {
-    const told = secretsOf(estate).find((secret) => text.includes(secret));
-    if (told !== undefined) this.wrong.push(`${cell}: tells ${told} of the owner: ${text.slice(0, 300)}`);
+  #checkSecrets(cell: string, text: string, estate: Estate): void {
+    const leaked = secretsOf(estate).find((secret) => text.includes(secret));
+    if (leaked !== undefined) this.wrong.push(`${cell}: reveals ${leaked} of the owner: ${text.slice(0, 300)}`);
   }
 
-  /** Foreign and unknown in turn, in an order of chance, by the token that is let in: the plainest stranger. */
-  async #time(place: Place, estate: Estate): Promise<void> {
-    const id = estate.ids[place.kind];
-    const column = columns.find(({ name }) => name === (place.kind === 'agent' ? 'rpc-of-agent' : 'rpc'));
+  /** Compares foreign and unknown in random order, by the plainest stranger whose token is let in. */
+  async #time(input: NamedInput, estate: Estate): Promise<void> {
+    const id = estate.ids[input.kind];
+    const column = columns.find(({ name }) => name === (input.kind === 'agent' ? 'rpc-of-agent' : 'rpc'));
     if (id === undefined || column === undefined || this.#pairs === 0) return;
-    // Where an unknown name makes something new, nothing is given away by time.
+    // Where an unknown name creates something new, time reveals nothing.
     const unknown = this.#alike(id, column);
-    if (place.risk !== 'read' && !failed(await this.#ask(place.ask(unknown), column))) return;
+    if (input.risk !== 'read' && !failed(await this.#ask(input.ask(unknown), column))) return;
     const times = { foreign: [] as number[], unknown: [] as number[] };
     const one = async (which: 'foreign' | 'unknown', asked: string): Promise<void> => {
-      const ask = place.ask(asked);
+      const ask = input.ask(asked);
       const from = performance.now();
       await this.#ask(ask, column);
       times[which].push(performance.now() - from);
@@ -250,36 +250,36 @@ class Matrix implements R24Report {
     await go(3);
     times.foreign.length = times.unknown.length = 0;
     await go(this.#pairs);
-    // What the machine did meanwhile goes away with more pairs; what the daemon tells does not.
+    // Noise of the machine averages out with more pairs; a difference of the daemon does not.
     while (Math.abs(apart(times.foreign, times.unknown).medians) >= tellingMs && times.foreign.length < 8 * this.#pairs) await go(this.#pairs);
     const { medians, t } = apart(times.foreign, times.unknown);
     this.timed = {
-      places: this.timed.places + 1,
+      inputs: this.timed.inputs + 1,
       pairs: this.timed.pairs + times.foreign.length,
       widestMs: Math.max(this.timed.widestMs, Math.abs(medians)),
       widestT: Math.max(this.timed.widestT, Math.abs(t)),
     };
     if (Math.abs(medians) >= tellingMs && Math.abs(t) >= tellingT)
-      this.wrong.push(`${place.name} ${place.param}: foreign takes ${medians.toFixed(2)} ms more than unknown (t ${t.toFixed(1)})`);
+      this.wrong.push(`${input.name} ${input.param}: foreign takes ${medians.toFixed(2)} ms more than unknown (t ${t.toFixed(1)})`);
   }
 
-  /** The owner reaches his own, with an estate of its own where the call changes it: else all would be alike because nothing works. */
-  async #control(place: Place, shared: Estate): Promise<void> {
-    if (place.kind === 'agent') return;
-    const estate = place.risk === 'read' ? shared : await this.#estate();
-    const id = estate.ids[place.kind];
+  /** Checks that the owner reaches its own things, with a separate estate where the call changes it: the answers must not be alike by failing. */
+  async #control(input: NamedInput, shared: Estate): Promise<void> {
+    if (input.kind === 'agent') return;
+    const estate = input.risk === 'read' ? shared : await this.#estate();
+    const id = estate.ids[input.kind];
     if (id === undefined) {
-      this.wrong.push(`${place.name} ${place.param}: there is no ${place.kind} to ask for`);
+      this.wrong.push(`${input.name} ${input.param}: there is no ${input.kind} to ask for`);
       return;
     }
-    const answer = await this.#ask(place.ask(id), owner);
+    const answer = await this.#ask(input.ask(id), owner);
     const denied = answer.text.includes('Insufficient scope') || answer.text.includes('only an admin may name it');
-    const { text, status } = denied ? await this.#ask(place.ask(id), { name: 'operator', secret: this.#daemon.token }) : answer;
+    const { text, status } = denied ? await this.#ask(input.ask(id), { name: 'operator', secret: this.#daemon.token }) : answer;
     if (estate !== shared) await closeEstate(this.#owner, estate);
     this.controls += 1;
     // A key that was used for another request is found, too.
-    if (failed({ text, status }) && !(place.kind === 'receipt' && status === 409))
-      this.wrong.push(`${place.name} ${place.param}: the owner does not reach it: ${text.slice(0, 300)}`);
+    if (failed({ text, status }) && !(input.kind === 'receipt' && status === 409))
+      this.wrong.push(`${input.name} ${input.param}: the owner does not reach it: ${text.slice(0, 300)}`);
   }
 
   async #ask(ask: Ask, column: Column): Promise<Answer> {
@@ -323,14 +323,14 @@ class Matrix implements R24Report {
   }
 }
 
-/** What an admin of one agent is told rightly: media, which belong to no agent, and what it has named itself in calls that are audited. */
+/** Text that an admin of one agent may see: media, which belong to no agent, and names from its own audited calls. */
 const withoutOwn = (text: string, { ids }: Estate): string =>
   [ids.medium, ids.root, ids.lease].reduce<string>((left, id) => left.replaceAll(id ?? '\0', ''), text);
 
-/** Headers that tell of the request, not of what was asked for. */
+/** Headers that depend on the request, not on the thing that it names. */
 const ownHeaders: ReadonlySet<string> = new Set(['date', 'x-request-id', 'ratelimit-remaining', 'ratelimit-reset']);
 
-/** An answer without what is of its own each time: the id that was asked for, names of requests, traces and new things, times. */
+/** Removes what differs in each answer: the requested id, ids of requests, traces and new things, times. */
 function plain({ status, headers, text }: Answer, id: string): string {
   const same = text
     .replaceAll(id, '<id>')
@@ -346,7 +346,7 @@ function failed({ status, text }: Pick<Answer, 'status' | 'text'>): boolean {
   return status >= 400 || /^\{"jsonrpc":"2\.0",(?:"id":1,)?"error"/.test(text);
 }
 
-/** Another id of the same form and length, that nothing has: the end of it is another one. */
+/** Returns another id of the same form and length that nothing has: its end differs. */
 function alike(id: string): string {
   const end = id.lastIndexOf('.') === -1 ? id.length : id.lastIndexOf('.');
   const letters = randomBytes(12).toString('hex').replaceAll(/[0-9]/g, 'c');

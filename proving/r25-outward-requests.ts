@@ -6,15 +6,15 @@ import * as z from 'zod';
 import { root } from './lib/daemon.ts';
 
 /**
- * R25: whatever address somebody gives to whatever asks for it, and wherever the answer leads, nothing is dialled that is not public.
- * The server runs in a process of its own whose sockets and resolver are watched: nothing outside of this machine is dialled.
+ * R25: whatever address a caller passes, to any feature, and wherever the answer leads, nothing is dialled that is not public.
+ * The server runs in a separate process whose sockets and resolver are observed: nothing outside of this machine is dialled.
  */
 const R25Report = z.strictObject({
   /** Addresses of the corpus. */
   urls: z.int(),
-  /** Calls, by who makes the request. */
+  /** Calls, by the requesting feature. */
   cells: z.record(z.string(), z.int()),
-  /** What was dialled, looked up or connected to, and callers that reach nothing at all, each in one line. */
+  /** Forbidden addresses that were dialled, looked up or connected to, and callers that reach nothing at all, each in one line. */
   wrong: z.array(z.string()),
 });
 export type R25Report = z.output<typeof R25Report>;
@@ -22,7 +22,7 @@ export type R25Report = z.output<typeof R25Report>;
 export async function proveOutwardRequests(options: {
   /** Status codes of redirects, of five. */
   readonly statuses: number;
-  /** Also lets those callers wait for an answer that drips who wait for long. */
+  /** Also lets callers with long time-outs wait for an answer that drips. */
   readonly slow?: boolean;
   readonly broken?: string;
 }): Promise<R25Report> {
@@ -31,7 +31,7 @@ export async function proveOutwardRequests(options: {
     process.execPath,
     [
       ...(fault === undefined ? [] : [`--import=${pathToFileURL(fault).href}`]),
-      join(root, 'proving/lib/outward-ground.ts'),
+      join(root, 'proving/lib/outward-process.ts'),
       `--statuses=${options.statuses}`,
       ...(options.slow === true ? ['--slow'] : []),
     ],

@@ -9,57 +9,57 @@ import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { hostilePaths, layLinks, type Surroundings } from './lib/hostile-paths.ts';
-import { type Caller, pathDoors, planted } from './lib/path-doors.ts';
+import { type Caller, pathRoutes, planted } from './lib/path-routes.ts';
 import { makeAskedCall, proofConfig } from './lib/provider.ts';
 import { inParallel } from './lib/raw.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * R26: no path that anybody writes, and no link that is put in its way meanwhile, leads out of the workspace. What lies outside is not
- * read, changed, made or listed, and no answer tells whether it is there.
+ * R26: no path that a caller writes, and no link that is swapped in meanwhile, leads out of the workspace. Files outside are not
+ * read, changed, created or listed, and no answer reveals whether they exist.
  */
 export interface R26Report {
   readonly paths: number;
-  readonly doors: number;
-  /** Answers that were looked at; each path is asked for twice, with and without what it leads to. */
+  readonly routes: number;
+  /** Checked answers; each path is used twice, with and without its target. */
   readonly answers: number;
-  /** Links that were put in the way, calls meanwhile, and those of them that reached the real file. */
+  /** Links that were swapped in, calls meanwhile, and those of them that reached the real file. */
   readonly raced: { readonly swaps: number; readonly calls: number; readonly through: number };
   readonly wrong: readonly string[];
 }
 
-const canary = 'canary-of-what-lies-outside';
+const canary = 'canary-of-the-outside';
 const listed = 'listed-canary-name';
-const inside = 'what-lies-inside';
+const inside = 'text-of-the-inside';
 
-/** Doors that answer whatever they do not open like what is not there. */
+/** Routes that answer for paths that they do not open as for missing ones. */
 const alike: readonly string[] = ['workspace.readFile', 'workspace.deleteFile'];
-/** What lies in the workspace itself, a link too, is deleted as the name that it is; what is internal is refused by its name, there or not. */
-const isOpen = (door: string, path: string, answer: string): boolean =>
-  door === 'workspace.deleteFile' && (/^\.g/i.test(path) || answer.includes('"deleted":true'));
+/** Entries of the workspace itself, also links, are deleted under their own name; internal ones are refused by their name, existing or not. */
+const isOpen = (route: string, path: string, answer: string): boolean =>
+  route === 'workspace.deleteFile' && (/^\.g/i.test(path) || answer.includes('"deleted":true'));
 
 export async function provePaths(options: {
   readonly swaps: number;
-  /** Every nth path at each door, others at the next one; all of them otherwise. */
+  /** Every nth path at each route, others at the next one; all by default. */
   readonly each?: number;
-  /** Doors by name; all otherwise. */
+  /** Routes by name; all by default. */
   readonly only?: readonly string[];
   readonly broken?: string;
 }): Promise<R26Report> {
   const wrong: string[] = [];
   const there = await walk({ ...options, laid: true, wrong });
-  // What is forbidden is answered like what is missing: nobody learns what lies where.
+  // Forbidden paths are answered like missing ones: no caller learns what exists.
   const gone = await walk({ ...options, swaps: 0, laid: false, wrong });
   for (const [cell, answer] of there.answers) {
     const other = gone.answers.get(cell);
     if (other !== answer)
       wrong.push(`${cell}: is answered otherwise when nothing is there:\n      ${answer.slice(0, 300)}\n      ${other?.slice(0, 300)}`);
   }
-  const { paths, doors, raced } = there;
-  return { paths, doors, answers: there.answers.size + gone.answers.size, raced, wrong };
+  const { paths, routes, raced } = there;
+  return { paths, routes, answers: there.answers.size + gone.answers.size, raced, wrong };
 }
 
-/** Gives each path to each door of a daemon of its own; `laid` false leaves nothing where they lead. */
+/** Passes each path to each route of a new daemon; `laid` false leaves nothing at their targets. */
 async function walk(options: {
   readonly swaps: number;
   readonly each?: number;
@@ -87,7 +87,7 @@ async function walk(options: {
     const model = 'local/test-model';
     await writeConfig(home, {
       ...proofConfig(provider.url, { agents: { default: { model, maxConcurrentRuns: 1000, tools }, 'default-2': { model } } }),
-      // What the gate would ask about is run all the same: this is about paths alone.
+      // Calls that the gate would ask about run anyway: this is about paths alone.
       approvals: { rules: [{ tools: ['group:fs', 'exec', 'skill'], action: 'auto', tainted: true }] },
     });
     const port = await freePort();
@@ -98,27 +98,27 @@ async function walk(options: {
     await layLinks(at);
     await rpcCall(caller, 'workspace.git.commit', { agentId: 'default' });
     const secrets = [canary, listed, (await readFile(join(home, 'install.key'), 'utf8')).trim()];
-    const doors = Object.entries(pathDoors).filter(([name]) => options.only?.includes(name) ?? true);
+    const routes = Object.entries(pathRoutes).filter(([name]) => options.only?.includes(name) ?? true);
     const paths = hostilePaths(at);
     const answers = new Map<string, string>();
-    await untouched(at, wrong, 'when it was asked for', async () => {
-      for (const [index, [name, door]] of doors.entries()) {
+    await untouched(at, wrong, 'by a request', async () => {
+      for (const [index, [name, route]] of routes.entries()) {
         await layLinks(at);
-        const missing = alike.includes(name) ? plain(await door(caller, 'missing.txt'), base) : undefined;
+        const missing = alike.includes(name) ? plain(await route(caller, 'missing.txt'), base) : undefined;
         const chosen = paths.filter((_path, n) => (n + index) % (options.each ?? 1) === 0);
         await inParallel(chosen, 8, async (path) => {
-          const answer = await door(caller, path).catch((error: unknown) => `no answer: ${String(error)}`);
+          const answer = await route(caller, path).catch((error: unknown) => `no answer: ${String(error)}`);
           const cell = `${name} ${JSON.stringify(path.replaceAll(base, '<base>').replaceAll(base.slice(1), '<base>'))}`;
-          const told = secrets.find((secret) => answer.includes(secret));
-          if (told !== undefined) wrong.push(`${cell}: tells ${told}: ${answer.slice(0, 300)}`);
+          const leaked = secrets.find((secret) => answer.includes(secret));
+          if (leaked !== undefined) wrong.push(`${cell}: reveals ${leaked}: ${answer.slice(0, 300)}`);
           answers.set(cell, plain(answer, base));
           if (missing !== undefined && plain(answer, base) !== missing && !isOpen(name, path, answer))
-            wrong.push(`${cell}: is not answered like what is missing: ${answer.slice(0, 300)}`);
+            wrong.push(`${cell}: is not answered like a missing path: ${answer.slice(0, 300)}`);
         });
       }
     });
     const raced = options.swaps === 0 ? { swaps: 0, calls: 0, through: 0 } : await race(at, caller, options.swaps, secrets, wrong);
-    return { paths: paths.length, doors: doors.length, answers, raced };
+    return { paths: paths.length, routes: routes.length, answers, raced };
   } finally {
     agent.destroy();
     await daemon?.kill();
@@ -127,7 +127,7 @@ async function walk(options: {
   }
 }
 
-/** Tells of every change to what lies outside, also of one that was taken back. */
+/** Reports every change outside of the workspace, also one that was undone. */
 async function untouched(at: Surroundings, wrong: string[], when: string, work: () => Promise<void>): Promise<void> {
   const before = await pictureOf(at);
   const changes: string[] = [];
@@ -139,7 +139,7 @@ async function untouched(at: Surroundings, wrong: string[], when: string, work: 
   }
   if (changes.length > 0) wrong.push(`outside ${when}: ${changes.slice(0, 10).join(', ')}`);
   const after = await pictureOf(at);
-  if (after !== before) wrong.push(`what lies outside was changed ${when}:\n${before}\n${after}`);
+  if (after !== before) wrong.push(`files outside were changed ${when}:\n${before}\n${after}`);
 }
 
 async function layOutside({ base, outside, workspace, sibling }: Surroundings, laid: boolean): Promise<void> {
@@ -154,7 +154,7 @@ async function layOutside({ base, outside, workspace, sibling }: Surroundings, l
   for (const file of ['secret.txt', listed]) await writeFile(join(sibling, file), `${canary}\n`);
 }
 
-/** Names, kinds, contents and times of all that lies outside of the workspace and is nobody's to touch. */
+/** Names, kinds, contents and times of everything outside of the workspace, which no call may touch. */
 async function pictureOf({ base, outside, workspace, sibling }: Surroundings): Promise<string> {
   const lines: string[] = [(await readdir(base)).join(), (await readdir(join(workspace, '..'))).toSorted().join()];
   for (const root of [outside, sibling])
@@ -167,8 +167,8 @@ async function pictureOf({ base, outside, workspace, sibling }: Surroundings): P
 }
 
 /**
- * Links take the places of folders and of a file, as a command of the agent can make them below the folders at the top, while
- * everything is called that goes through them.
+ * Replaces folders and a file by links, as a command of the agent can create them below the top folders, while
+ * every route through them is called.
  */
 async function race(at: Surroundings, caller: Caller, swaps: number, secrets: readonly string[], wrong: string[]) {
   const { workspace, outside } = at;
@@ -183,7 +183,7 @@ async function race(at: Surroundings, caller: Caller, swaps: number, secrets: re
   const worker = new Worker(new URL('lib/link-swapper.ts', import.meta.url), {
     workerData: {
       swaps,
-      places: [
+      entries: [
         ...folders.map((folder) => ({ path: join(workspace, folder), target: outside })),
         { path: join(workspace, 'projects/leaf.txt'), target: join(outside, 'secret.txt') },
       ],
@@ -196,26 +196,26 @@ async function race(at: Surroundings, caller: Caller, swaps: number, secrets: re
   worker.once('exit', () => over.resolve());
   void over.promise.finally(() => (running = false)).catch(() => undefined);
   const files = [...folders.flatMap((folder) => [`${folder}/secret.txt`, `${folder}/folder/deep.txt`, `${folder}/new.txt`]), 'projects/leaf.txt'];
-  const places: Readonly<Record<string, readonly string[]>> = {
+  const choices: Readonly<Record<string, readonly string[]>> = {
     'workspace.listDir': folders,
     grep: [...folders, '.', 'projects/leaf.txt'],
     find: [...folders, '.'],
     ls: folders,
     exec: folders,
   };
-  const doors = Object.entries(pathDoors).filter(([name]) =>
+  const routes = Object.entries(pathRoutes).filter(([name]) =>
     /^(?:workspace\.(?!.*agentId)|read|write|edit|apply_patch|grep$|find$|ls|exec|resource of MCP$)/.test(name),
   );
   const ask = async (step: number): Promise<void> => {
-    const [name, door] = doors[step % doors.length] ?? [];
-    if (name === undefined || door === undefined) return;
-    const choice = places[name] ?? files;
-    const path = choice[Math.floor(step / doors.length) % choice.length] ?? '';
-    const answer = await door(caller, path).catch((error: unknown) => `no answer: ${String(error)}`);
+    const [name, route] = routes[step % routes.length] ?? [];
+    if (name === undefined || route === undefined) return;
+    const choice = choices[name] ?? files;
+    const path = choice[Math.floor(step / routes.length) % choice.length] ?? '';
+    const answer = await route(caller, path).catch((error: unknown) => `no answer: ${String(error)}`);
     raced.calls += 1;
     if (answer.includes(inside) || answer.includes(planted)) raced.through += 1;
-    const told = secrets.find((secret) => answer.includes(secret));
-    if (told !== undefined) wrong.push(`${name} ${path} while links are swapped: tells ${told}: ${answer.slice(0, 300)}`);
+    const leaked = secrets.find((secret) => answer.includes(secret));
+    if (leaked !== undefined) wrong.push(`${name} ${path} while links are swapped: reveals ${leaked}: ${answer.slice(0, 300)}`);
   };
   let step = 0;
   await untouched(at, wrong, 'while links were swapped', async () => {
@@ -232,11 +232,11 @@ async function race(at: Surroundings, caller: Caller, swaps: number, secrets: re
     ({ stdout }) => stdout,
     () => '',
   );
-  if (found !== '') wrong.push(`what lies outside was committed: ${found.slice(0, 300)}`);
+  if (found !== '') wrong.push(`files outside were committed: ${found.slice(0, 300)}`);
   return raced;
 }
 
-/** An answer without what is of its own each time. */
+/** Removes what differs in each answer. */
 function plain(answer: string, base: string): string {
   return answer
     .replaceAll(base, '<base>')

@@ -7,27 +7,27 @@ import { Worker } from 'node:worker_threads';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
-import { pathDoors } from './lib/path-doors.ts';
+import { pathRoutes } from './lib/path-routes.ts';
 import { makeAskedCall, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R26: no pipe or socket that a command leaves in a workspace, wherever it lies and whatever its name, keeps the daemon waiting. */
+/** R26: no pipe or socket that a command leaves in a workspace, at any path and with any name, keeps the daemon waiting. */
 export interface SpecialFilesReport {
   readonly files: number;
   readonly calls: number;
-  /** Of the call that took longest. */
+  /** Duration of the slowest call. */
   readonly longestMs: number;
   readonly wrong: readonly string[];
 }
 
 const names = ['.gitignore', '.gitattributes', '.gitmodules', '.mailmap', '.git', 'HEAD', 'commondir', 'config', 'SOUL.md', 'notes.txt'];
 const folders = ['projects', 'projects/inner', 'projects/repo/.git', 'documents', 'skills/notes'];
-/** Git is ended after two seconds of sleep, twice at most. */
+/** Git is killed after two seconds of sleep, twice at most. */
 const longestAllowedMs = 15_000;
 
 export async function proveSpecialFiles(options: {
   readonly rounds: number;
-  /** Calls of git at once while a program makes pipes. */
+  /** Concurrent calls of git while a program creates pipes. */
   readonly raced: number;
   readonly broken?: string;
 }): Promise<SpecialFilesReport> {
@@ -52,7 +52,7 @@ export async function proveSpecialFiles(options: {
       longestMs = Math.max(longestMs, performance.now() - begun);
       return JSON.stringify(answer);
     };
-    /** A program makes them again and again: an answer may refuse, but it comes, and the next call has its turn. */
+    /** A program creates them repeatedly: an answer may refuse, but it comes, and the next call has its turn. */
     const race = async () => {
       const worker = new Worker(`setInterval(() => require('node:child_process').spawnSync('mkfifo', [process.argv[2]], { stdio: 'ignore' }), 20)`, {
         eval: true,
@@ -61,7 +61,7 @@ export async function proveSpecialFiles(options: {
       const begun = performance.now();
       try {
         for (const answer of await Promise.all(Array.from({ length: options.raced }, () => call('workspace.git.status'))))
-          if (!answer.includes('entries') && !answer.includes('keeps git waiting')) wrong.push(`while pipes are made: ${answer.slice(0, 300)}`);
+          if (!answer.includes('entries') && !answer.includes('blocks git')) wrong.push(`while pipes are made: ${answer.slice(0, 300)}`);
       } finally {
         await worker.terminate();
       }
@@ -84,12 +84,12 @@ export async function proveSpecialFiles(options: {
       // Where git waits, each call of it takes seconds.
       for (const method of options.broken === undefined ? methods : methods.slice(0, 1)) {
         const answer = await call(method);
-        if (/timeout|keeps git waiting|took longer|internal/i.test(answer)) wrong.push(`${method}: ${answer.slice(0, 300)}`);
+        if (/timeout|blocks git|took longer|internal/i.test(answer)) wrong.push(`${method}: ${answer.slice(0, 300)}`);
       }
-      for (const [name, door] of Object.entries(pathDoors).filter(
-        ([door]) => options.broken === undefined && /^(?:read|ls|find|grep|workspace\.readFile)$/.test(door),
+      for (const [name, route] of Object.entries(pathRoutes).filter(
+        ([route]) => options.broken === undefined && /^(?:read|ls|find|grep|workspace\.readFile)$/.test(route),
       )) {
-        const answer = await door(caller, name === 'read' || name === 'workspace.readFile' ? 'projects/notes.txt' : 'projects').catch(String);
+        const answer = await route(caller, name === 'read' || name === 'workspace.readFile' ? 'projects/notes.txt' : 'projects').catch(String);
         calls += 1;
         if (/timeout|took longer|internal error/i.test(answer)) wrong.push(`${name}: ${answer.slice(0, 300)}`);
       }

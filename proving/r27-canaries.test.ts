@@ -4,7 +4,7 @@ import { proveCanaries } from './r27-canaries.ts';
 
 const seed = freshSeed();
 
-test('no secret comes out, however it is padded or cut', async () => {
+test('no secret leaks, however it is padded or cut', async () => {
   const report = await proveCanaries({ seed });
   expect(report.found, `seed ${seed}`).toEqual([]);
   expect(report.unprovoked, `seed ${seed}`).toEqual([]);
@@ -12,7 +12,7 @@ test('no secret comes out, however it is padded or cut', async () => {
   expect(report.surfaces).toBeGreaterThan(40);
 });
 
-test('a build whose redactor passes what is long is caught', async () => {
+test('a build whose redactor skips long texts is caught', async () => {
   const { found } = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
   expect(found, `seed ${seed}`).toEqual(
     expect.arrayContaining([

@@ -7,10 +7,10 @@ import { contract } from '@gatehouse/contract';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
-import { agentWithHands, configOfHands, filesOfHands, keyHere, useHands } from './lib/canary-hands.ts';
-import { sayTo, type Target } from './lib/canary-doors.ts';
+import { agentWithTools, keyHere, toolFiles, toolsConfig, useTools } from './lib/canary-tools.ts';
+import { sayTo, type Target } from './lib/canary-transports.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
-import { ledgerFile, securityOfTeams, useTeams } from './lib/canary-teams.ts';
+import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-delegation.ts';
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
@@ -23,17 +23,17 @@ import { inParallel } from './lib/raw.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
 
 /**
- * R27: thirty secrets are put wherever secrets are, also where they are padded and cut in pieces. None of them comes out: not in what
+ * R27: thirty secrets are put wherever secrets can be, also padded and split. None of them leaks: not in what
  * the daemon writes, says, shows or sends to a model.
  */
 export interface R27Report {
   readonly canaries: number;
-  /** Surfaces that were looked at, and the bytes on them. */
+  /** Scanned surfaces, and the bytes on them. */
   readonly surfaces: number;
   readonly megabytes: number;
-  /** Each surface that holds one. */
+  /** Surfaces that contain a secret. */
   readonly found: readonly string[];
-  /** What should have happened and did not: a harness that provokes nothing proves nothing. */
+  /** Expected events that did not happen: a harness that provokes nothing proves nothing. */
   readonly unprovoked: readonly string[];
 }
 
@@ -42,7 +42,7 @@ const Minted = z.looseObject({ secret: z.string() });
 
 export async function proveCanaries(options: {
   readonly seed: number;
-  /** False leaves out the failures of providers, which take seconds. */
+  /** False skips the failures of providers, which take seconds. */
   readonly failures?: boolean;
   readonly broken?: string;
 }): Promise<R27Report> {
@@ -87,9 +87,9 @@ export async function proveCanaries(options: {
 
     await handleTokens(target, canaries);
     await speak(target, scan, unprovoked);
-    await useHands(target, canaries, keys.first, scan, unprovoked);
+    await useTools(target, canaries, keys.first, scan, unprovoked);
     await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
-    await useTeams(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
+    await useDelegation(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
     await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, provider, scan, unprovoked);
     await read(target, scan, keys.said);
@@ -122,7 +122,7 @@ export async function proveCanaries(options: {
   }
 }
 
-/** Everything that the daemon says from now on, and has said. */
+/** Everything that the daemon prints from now on, and has printed. */
 function collect({ child, stdout, stderr }: Daemon): () => string {
   let text = stdout() + stderr();
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece: string) => (text += piece));
@@ -144,9 +144,9 @@ function configOf(
   const { local } = base.providers;
   return {
     ...base,
-    ...configOfHands(canaries, collectorUrl),
-    security: securityOfTeams,
-    // A key that was refused is not let rest here.
+    ...toolsConfig(canaries, collectorUrl),
+    security: delegationSecurity,
+    // A refused key must not pause the provider here.
     models: { discover: false, cooldownMs: 0 },
     providers: {
       local: {
@@ -163,7 +163,7 @@ function configOf(
       third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
     },
     agents: {
-      default: agentWithHands,
+      default: agentWithTools,
       // Text of the operator, where a key does not belong; no model is called with it.
       idle: { model: 'local/test-model', instructions: `${'pasted '.repeat(9_000)}${key}` },
     },
@@ -196,12 +196,12 @@ async function handleTokens(target: Target, canaries: Canaries): Promise<void> {
   await rpcCall({ ...target, token: stays }, 'agent.execute', { message: 'Hello', sessionKey: 'kept:desk' });
 }
 
-/** Secrets that open nothing, in every place where a client may put one. */
+/** Secrets that open nothing, in every field where a client may put one. */
 async function guess(port: number, canaries: Canaries, scan: Scanner['scan']): Promise<void> {
   let host = 0;
   const ask = async (path: string, headers: Record<string, string> = {}, body?: unknown): Promise<void> => {
     host += 1;
-    const { text, headers: told } = await http({
+    const { text, headers: answered } = await http({
       port,
       path,
       headers,
@@ -209,7 +209,7 @@ async function guess(port: number, canaries: Canaries, scan: Scanner['scan']): P
       endless: path.startsWith('/api/events'),
       ...(body !== undefined && { body }),
     });
-    scan('answers to strangers', text + JSON.stringify(told));
+    scan('answers to strangers', text + JSON.stringify(answered));
   };
   await ask('/rpc', bearer(canaries.make('a bearer token that opens nothing')), { jsonrpc: '2.0', id: 1, method: 'system.ping' });
   await ask('/v1/models', { authorization: `Basic ${Buffer.from(`user:${canaries.make('a basic password')}`).toString('base64')}` });
@@ -221,7 +221,7 @@ async function guess(port: number, canaries: Canaries, scan: Scanner['scan']): P
   scan('sockets of strangers', JSON.stringify(await socket.closed));
 }
 
-/** Providers that say back the key that they were sent: whole, behind two megabytes, in pieces, in the middle of a stream. */
+/** Providers that repeat the key that they were sent: whole, after two megabytes, split, in the middle of a stream. */
 const failures = ['echo', 'padded', 'pieces', 'stream', 'html', 'headers'] as const;
 
 function answerWith(request: FakeRequest, keys: { readonly first: string; readonly env: string; readonly said: string }): FakeAnswer | undefined {
@@ -242,7 +242,7 @@ function answerWith(request: FakeRequest, keys: { readonly first: string; readon
   return undefined;
 }
 
-/** A model that has come to know a key and puts it into the arguments of its calls. */
+/** A model that has learned a key and puts it into the arguments of its calls. */
 function withKey(answer: FakeAnswer | undefined, key: string): FakeAnswer | undefined {
   if (answer?.toolCalls === undefined) return answer;
   return { ...answer, toolCalls: answer.toolCalls.map((call) => ({ ...call, arguments: call.arguments.replaceAll(keyHere, key) })) };
@@ -251,7 +251,7 @@ function withKey(answer: FakeAnswer | undefined, key: string): FakeAnswer | unde
 async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
   const cases = ['local/test-model', 'second/test-model', 'third/third-model'].flatMap((model) => failures.map((kind) => ({ model, kind })));
   await inParallel(cases, 6, async ({ model, kind }) => {
-    // Each by an agent of its own: one that fails again and again is let rest.
+    // Each by a separate agent: one that fails repeatedly is paused.
     const agentId = `${model.split('/')[0]}-${kind}`;
     await rpcCall(target, 'agents.create', { agentId, config: { model } });
     for (const stream of [false, true]) {
@@ -275,14 +275,14 @@ async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'
   }
 }
 
-/** A turn whose tool reads the keys, and what is remembered and summed up of it. */
+/** A turn whose tool reads the keys, and what is remembered and summarised of it. */
 async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
   const sessionKey = 'tools:desk';
   const say = sayTo(target, scan);
   await say('agent.execute', { message: 'Please use your tools', sessionKey });
   for (let n = 0; n < 6; n += 1) await say('agent.execute', { message: `Go on with ${n}`, sessionKey });
-  const told = await say('session.export', { sessionKey });
-  if (!told.includes('The key is')) unprovoked.push('no tool has read the keys');
+  const exported = await say('session.export', { sessionKey });
+  if (!exported.includes('The key is')) unprovoked.push('no tool has read the keys');
   for (const [method, params] of [
     ['session.compact', { sessionKey }],
     ['memory.review', {}],
@@ -292,8 +292,8 @@ async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]
     if (method in contract) await say(method, params);
 }
 
-/** Where words of agents are shown as they were said: the history, its index and its titles, and the tasks that they give each other. */
-const wordsOfAgents = {
+/** Surfaces where text of agents is shown as they wrote it: the history, its index and its titles, and the tasks that they assign each other. */
+const agentText = {
   methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list'],
   events: ['message:received', 'message:sent', 'session:sub_agent_spawned'],
   tables: /^(?:conversation|sub_agent_run|graph_run|session_send)$/,
@@ -310,25 +310,25 @@ async function read(target: Target, scan: Scanner['scan'], said: string): Promis
       headers: bearer(target.token),
       ...(frame !== undefined && { body: frame }),
     });
-    scan(`answer of ${ask.method ?? ask.path}`, text, wordsOfAgents.methods.includes(ask.method ?? '') ? said : undefined);
+    scan(`answer of ${ask.method ?? ask.path}`, text, agentText.methods.includes(ask.method ?? '') ? said : undefined);
     for (const [, file = ''] of ask.path === '/' ? text.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g) : [])
       scan('assets of the dashboard', (await http({ port: target.port, path: file, agent: target.agent })).text);
   }
 }
 
 function scanEvents(heard: string, scan: Scanner['scan'], said: string): void {
-  const isSaid = (event: string): boolean => wordsOfAgents.events.includes(/^event: (.*)$/m.exec(event)?.[1] ?? '');
+  const isSaid = (event: string): boolean => agentText.events.includes(/^event: (.*)$/m.exec(event)?.[1] ?? '');
   const { words = [], facts = [] } = Object.groupBy(heard.split('\n\n'), (event) => (isSaid(event) ? 'words' : 'facts'));
   scan('event stream', facts.join('\n'));
   scan('messages in the event stream', words.join('\n'), said);
 }
 
 /**
- * What lies in the home afterwards, but for the files that hold the secrets rightly. What a model has `said` stands in the history, as
- * what a person says does, and in no table of anything else.
+ * Scans the home afterwards, except for the files that rightly hold the secrets. Text that a model has `said` is part of the history, as
+ * a person's text is, and of no other table.
  */
 async function scanHome(home: string, scan: Scanner['scan'], said: string): Promise<void> {
-  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', checklistFile, ledgerFile, ...filesOfHands].map((name) =>
+  const origins = ['config.yaml', 'install.key', 'token', 'workspaces/default/notes.txt', checklistFile, ledgerFile, ...toolFiles].map((name) =>
     join(home, name),
   );
   for (const file of await filesBelow(home))
@@ -339,7 +339,7 @@ async function scanHome(home: string, scan: Scanner['scan'], said: string): Prom
   const db = new DatabaseSync(join(home, 'data/gatehouse.db'), { readOnly: true });
   for (const row of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'").all()) {
     const name = String(row['name']);
-    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()), wordsOfAgents.tables.test(name) ? said : undefined);
+    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()), agentText.tables.test(name) ? said : undefined);
   }
   db.close();
 }
@@ -350,7 +350,7 @@ async function doctor(home: string, port: number): Promise<string> {
   return job.stdout() + job.stderr();
 }
 
-/** Takes traces and keeps their bodies; whatever else it is sent it says back in an error. */
+/** Accepts traces and keeps their bodies; repeats any other request in an error. */
 async function startCollector(): Promise<{ readonly url: string; readonly bodies: Buffer[]; close(): Promise<void> }> {
   const bodies: Buffer[] = [];
   const server = createServer((incoming, outgoing) => {

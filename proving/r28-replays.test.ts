@@ -4,13 +4,13 @@ import { proveReplays } from './r28-replays.ts';
 
 const seed = freshSeed();
 
-test('a webhook that comes again begins no second turn unseen, and none that is forged is taken', async () => {
+test('a repeated webhook starts no second turn unnoticed, and no forged one is accepted', async () => {
   const { executed, unalarmed, accepted, ...report } = await proveReplays({ honest: 30, forgeries: 400, seed });
   expect({ executed, unalarmed, accepted }, `seed ${seed}`).toEqual({ executed: [], unalarmed: [], accepted: [] });
   expect(report.replays, `seed ${seed}`).toBeGreaterThan(400);
 }, 60_000);
 
-test('a build that trusts timestamps which nobody signed is caught', async () => {
+test('a build that trusts unsigned timestamps is caught', async () => {
   const { unalarmed } = await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' });
   expect(unalarmed, `seed ${seed}`).toContain('exact, fresh timestamp');
 }, 60_000);

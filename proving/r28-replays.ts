@@ -9,23 +9,23 @@ import { type Random, randomFrom } from './lib/random.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * R28: a webhook that somebody has seen and sends again, in whatever dress, begins no second turn, or is told where nothing
- * that is signed tells it from a new one; and nothing that was not signed with the secret is ever taken.
+ * R28: a captured webhook that is sent again, in any disguise, starts no second turn, or is reported where nothing
+ * signed distinguishes it from a new one; and nothing without a signature by the secret is ever accepted.
  */
 export interface R28Report {
   readonly seed: number;
   readonly honest: number;
   readonly replays: number;
   readonly forgeries: number;
-  /** Replays that began a turn although the mode of the mapping knows them, or that were not answered like the first. */
+  /** Replays that started a turn although the mode of the mapping detects them, or that were not answered like the first. */
   readonly executed: readonly string[];
-  /** Replays that began a turn, as their mode lets them, without a warning. */
+  /** Replays that started a turn, as their mode permits, without a warning. */
   readonly unalarmed: readonly string[];
   /** Forgeries that were not answered with 401, or that left a delivery. */
   readonly accepted: readonly string[];
 }
 
-const secret = 'secret-of-the-webhooks-of-the-proving-ground';
+const secret = 'secret-of-the-webhooks-of-the-proving-suite';
 const signing = Buffer.from('another-secret-for-standard-webhooks');
 const modes = ['exact', 'body', 'signed'] as const;
 type Mode = (typeof modes)[number];
@@ -37,7 +37,7 @@ interface Shot {
   readonly headers: Headers;
 }
 
-/** A replay, and whether its mapping may take it for a new delivery. */
+/** A replay, and whether its mapping may accept it as a new delivery. */
 interface Replay extends Shot {
   readonly name: string;
   readonly counts: boolean;
@@ -56,7 +56,7 @@ function sign(mode: Mode, body: string, random: Random): Headers {
   return { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': `v1,${signature}` };
 }
 
-/** What somebody can do who saw the request and has no secret. */
+/** Replays that are possible for a client that saw the request and has no secret. */
 function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
   const plain = headers['x-webhook-signature'];
   const again = (name: string, changed: Headers = {}, counts = false, at = path): Replay => ({
@@ -66,11 +66,11 @@ function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
     headers: { ...headers, ...changed },
     counts,
   });
-  // What is not signed can be renewed; only the mode `exact` goes by it, and by an id rather than by a time.
+  // Unsigned headers can be renewed; only the mode `exact` uses them, and an id rather than a time.
   const freshCounts = mode === 'exact';
   const dressed =
     plain === undefined
-      ? [again('another signature beside it', { 'webhook-signature': `v1,${'A'.repeat(43)}= ${headers['webhook-signature']}` })]
+      ? [again('a second signature', { 'webhook-signature': `v1,${'A'.repeat(43)}= ${headers['webhook-signature']}` })]
       : [
           again('upper case', { 'x-webhook-signature': plain.toUpperCase() }),
           again('prefix', { 'x-webhook-signature': `sha256=${plain}` }),
@@ -88,7 +88,7 @@ function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
   ];
 }
 
-/** What somebody makes up who has no secret; each must be refused. */
+/** Forgeries without the secret; each must be refused. */
 function forge(mode: Mode, { path, body, headers }: Shot, random: Random): Shot & { readonly name: string } {
   const name = mode === 'signed' ? 'webhook-signature' : 'x-webhook-signature';
   const right = headers[name] ?? '';
@@ -161,7 +161,7 @@ export async function proveReplays(options: {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const { token } = daemon;
     const send = async ({ path, body, headers }: Shot): Promise<number> => (await http({ port, path, body, headers, agent })).status;
-    const warned = (): number => daemon?.stderr().split('A webhook has the body of an earlier one').length ?? 0;
+    const warned = (): number => daemon?.stderr().split('Webhook repeats the body of an earlier one').length ?? 0;
     const executed: string[] = [];
     const unalarmed: string[] = [];
     const expected = new Map<string, number>();
@@ -182,7 +182,7 @@ export async function proveReplays(options: {
         if (statuses.some((status) => status !== 200)) executed.push(`${mode}, ${replay.name}: answered with ${statuses.join()}`);
         if (!replay.counts) continue;
         turns += 1;
-        // The line may come a little after the answer.
+        // The line may follow a little after the answer.
         for (let look = 0; look < 20 && warned() === before; look += 1) await pause(10);
         if (warned() === before) unalarmed.push(`${mode}, ${replay.name}`);
       }
@@ -200,8 +200,8 @@ export async function proveReplays(options: {
     }
     const found = new Map<string, number>();
     for (const { message } of await listAll({ port, token })) found.set(message, (found.get(message) ?? 0) + 1);
-    for (const [text, turns] of expected) if (found.get(text) !== turns) executed.push(`${text}: ${found.get(text) ?? 0} turns in place of ${turns}`);
-    for (const text of found.keys()) if (!expected.has(text)) accepted.push(`a delivery "${text}" that nobody signed`);
+    for (const [text, turns] of expected) if (found.get(text) !== turns) executed.push(`${text}: ${found.get(text) ?? 0} turns instead of ${turns}`);
+    for (const text of found.keys()) if (!expected.has(text)) accepted.push(`an unsigned delivery "${text}"`);
     return { seed: options.seed, honest: shots.length, replays, forgeries: options.forgeries, executed, unalarmed, accepted };
   } finally {
     agent.destroy();

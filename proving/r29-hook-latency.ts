@@ -8,7 +8,7 @@ import { proofConfig } from './lib/provider.ts';
 import { percentile } from './lib/raw.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R29: a webhook is answered at once, whatever the turns of others and its own do meanwhile. */
+/** R29: a webhook is answered immediately, whatever the turns of others and its own do meanwhile. */
 export interface R29Report {
   readonly hooks: number;
   /** Turns of others that ran when the last hook was answered. */
@@ -22,7 +22,7 @@ export interface R29Report {
 
 export const ackWithinMs = 250;
 const turns = 50;
-const secret = 'secret-of-the-webhooks-of-the-proving-ground';
+const secret = 'secret-of-the-webhooks-of-the-proving-suite';
 
 export async function proveHookLatency(options: {
   readonly hooks: number;

@@ -10,7 +10,7 @@ import { type Call, readStrace, straceCommand } from './lib/strace.ts';
 /**
  * R3: no acknowledgement leaves before its bytes are synced. The daemon's system calls are traced: for each answer the
  * commit frame of its unit of work must be in the write-ahead log, and a sync that began after that frame must have
- * returned, before the first byte that acknowledges is handed to the socket.
+ * returned, before the first byte that acknowledges is written to the socket.
  */
 export interface R3Options {
   /** Units of each kind. */
@@ -150,7 +150,7 @@ function acknowledgement(replies: readonly Call[], unit: Unit): Call | undefined
   return replies.find((call) => call.start >= first.start && call.on === first.on && call.data.includes(mark));
 }
 
-/** Why the acknowledgement came too early; undefined when it did not. */
+/** Returns why the acknowledgement came too early; undefined when it did not. */
 function unsynced(logWrites: readonly Call[], syncs: readonly Call[], unit: Unit, ack: Call): string | undefined {
   const at = logWrites.findIndex((call) => call.data.includes(unit.stored));
   const page = logWrites[at];

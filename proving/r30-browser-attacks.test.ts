@@ -4,14 +4,14 @@ import { proveBrowserAttacks } from './r30-browser-attacks.ts';
 
 if (chromiumPath === undefined) console.warn('R30: the pages are skipped, there is no Chromium on this machine');
 
-test('no page of another site gets anything or changes anything', async () => {
+test('no page of another site reads or changes anything', async () => {
   const report = await proveBrowserAttacks();
   expect(report.wrong).toEqual([]);
   expect(report.cases).toBeGreaterThan(20);
   expect(report.browser?.attempts ?? Number.POSITIVE_INFINITY).toBeGreaterThan(100);
 }, 60_000);
 
-test('a build that does not look at the origin is caught, by scripts and by pages', async () => {
+test('a build that does not check the origin is caught, by scripts and by pages', async () => {
   const { wrong, browser } = await proveBrowserAttacks({ broken: 'no-origin-check' });
   expect(wrong.some((line) => line.startsWith('Origin "null": POST /rpc was answered with 200'))).toBe(true);
   expect(wrong.some((line) => line.includes('left a trace'))).toBe(true);

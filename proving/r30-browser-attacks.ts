@@ -10,17 +10,17 @@ import { bearer, http } from './lib/http.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { inParallel, rawRequest, statusesOf } from './lib/raw.ts';
 
-/** R30: no page of another site gets anything from the daemon or changes anything in it, even one that knows a token. */
+/** R30: no page of another site reads anything from the daemon or changes anything in it, even one that knows a token. */
 export interface R30Report {
   readonly cases: number;
   readonly cells: number;
   /** Undefined where there is no Chromium. */
   readonly browser: { readonly pages: number; readonly attempts: number } | undefined;
-  /** What came out otherwise than it must, each in one line. */
+  /** Unexpected outcomes, each in one line. */
   readonly wrong: readonly string[];
 }
 
-/** Origin that the configuration lets in, so that the near misses of it mean something. */
+/** Origin that the configuration allows, so that near misses of it are meaningful. */
 const friend = 'https://app.example';
 
 /** Header lines of requests that other sites' pages send, or make a browser send. */
@@ -52,7 +52,7 @@ function casesOf(port: number): Readonly<Record<string, readonly string[]>> {
       'https://evil.app.example',
       `${friend}, https://evil.example`,
     ].map((value) => [`Origin "${value}"`, origin(value)] as const),
-    // A link that a person follows is let in: nothing comes back to the page that has it.
+    // A link that a person follows is allowed: nothing returns to the page that contains it.
     ['image of another site', [own, 'sec-fetch-site: cross-site', 'sec-fetch-mode: no-cors', 'sec-fetch-dest: image']],
     ['image of another port', [own, 'sec-fetch-site: same-site', 'sec-fetch-mode: no-cors', 'sec-fetch-dest: image']],
     ['frame of another site', [own, 'sec-fetch-site: cross-site', 'sec-fetch-mode: navigate', 'sec-fetch-dest: iframe']],
@@ -106,7 +106,7 @@ export async function proveBrowserAttacks(
   }
 }
 
-/** Each case on each route with a token that opens it, on a path that is none, and as a handshake. */
+/** Each case on each route with a token that opens it, on a nonexistent path, and as a handshake. */
 async function scripted(port: number, cases: Readonly<Record<string, readonly string[]>>, wrong: string[]): Promise<number> {
   const targets = [
     ...Object.values(routes).map((route: Route) => ({ method: route.method, path: route.path.replace(/[:*]\w+/, 'x'), body: bodyOf(route.path) })),
@@ -137,7 +137,7 @@ async function scripted(port: number, cases: Readonly<Record<string, readonly st
   return cells.length;
 }
 
-/** What is let in may stay open for ever. */
+/** Allowed streams may stay open forever. */
 function isLetIn(text: string): boolean {
   return text.includes('\r\n\r\n') && !text.startsWith('HTTP/1.1 403');
 }
@@ -169,7 +169,7 @@ async function pages(port: number, wrong: string[]): Promise<R30Report['browser'
   const server = createServer((_request, response) => response.writeHead(200, { 'content-type': 'text/html' }).end(html));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const evilPort = (server.address() as AddressInfo).port;
-  // The browser's own guard for addresses at home is switched off: ours must hold without it.
+  // The browser's own guard for local addresses is switched off: ours must hold without it.
   await using browser = await startBrowser([
     '--host-resolver-rules=MAP *.example 127.0.0.1',
     '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights',
@@ -185,7 +185,7 @@ async function pages(port: number, wrong: string[]): Promise<R30Report['browser'
   for (const { name, page: address, target } of attacks) {
     const context = await browser.context();
     const page = await context.newPage();
-    // Before its name was rebound the page came from somewhere else.
+    // Before its name was rebound the page came from another server.
     await page.route(`${rebound}/attack`, (route) => route.fulfill({ contentType: 'text/html', body: html }));
     await page.goto(address);
     const found = Found.parse(await page.evaluate(`attack(${JSON.stringify(target)}, ${JSON.stringify(operatorToken)})`));
@@ -200,7 +200,7 @@ async function pages(port: number, wrong: string[]): Promise<R30Report['browser'
   return { pages: attacks.length, attempts };
 }
 
-/** What would tell of a handler that ran: answers that are no refusals, calls, turns and requests to the provider. */
+/** Returns traces of a handler that ran: answers other than refusals, calls, turns and requests to the provider. */
 async function traces(port: number, served: number): Promise<string> {
   const { text } = await http({ port, path: '/metrics', headers: bearer(operatorToken) });
   const sum = (line: RegExp): number =>

@@ -6,21 +6,21 @@ import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';
 
-/** R31: of the wrong secrets that one address tries, ten a minute are answered 401 and the others 429, by whatever way and in whatever dress they come; the right one works all the while. */
+/** R31: of the wrong secrets that one address tries, ten a minute are answered 401 and the others 429, over every route and in every form; the right one always works. */
 export interface R31Report {
   readonly guesses: number;
-  readonly byDoor: Readonly<Record<string, number>>;
-  /** Wrong secrets of each guesser that were answered as wrong ones. */
+  readonly byRoute: Readonly<Record<string, number>>;
+  /** Wrong secrets of each guesser that were answered 401. */
   readonly answered: Readonly<Record<string, number>>;
-  /** What came out otherwise than it must, each in one line. */
+  /** Unexpected outcomes, each in one line. */
   readonly wrong: readonly string[];
 }
 
 const perMinute = 10;
-/** A proxy that the daemon trusts: what it says of addresses counts, in any spelling. */
+/** A proxy that the daemon trusts: its claims about addresses count, in any spelling. */
 const proxy = '127.0.0.2';
 
-/** Guessers, each of whom is one address, and the guises in which it comes. */
+/** Guessers, each with one address, and the forms in which it appears. */
 interface Guesser {
   readonly localAddress: string;
   readonly forwardedFor: (random: Random) => string | undefined;
@@ -39,7 +39,7 @@ const guessers: Readonly<Record<string, Guesser>> = {
   },
   'IPv4 behind a trusted proxy, plain and mapped': {
     localAddress: proxy,
-    // All but the last is what the client wrote itself.
+    // All but the last were written by the client itself.
     forwardedFor: (random) =>
       `${pick(random, ['', `${octets(random)}, `, '127.0.0.1, '])}${pick(random, ['203.0.113.7', '::ffff:203.0.113.7', '::FFFF:cb00:7107', '0:0:0:0:0:ffff:cb00:7107', ' 203.0.113.7 '])}`,
     other: { localAddress: proxy, forwardedFor: '203.0.113.8' },
@@ -51,8 +51,8 @@ const guessers: Readonly<Record<string, Guesser>> = {
   },
 };
 
-/** The doors at which a secret can be shown; each resolves with true when the secret was looked at and found wrong. */
-const doors: Readonly<Record<string, (guess: Guess) => Promise<'wrong' | 'refused' | 'in'>>> = {
+/** Routes that take a secret; each resolves with whether the secret was checked and found wrong. */
+const routes: Readonly<Record<string, (guess: Guess) => Promise<'wrong' | 'refused' | 'in'>>> = {
   '/v1 header': (guess) => over(guess, { path: '/v1/models', headers: bearer(guess.secret) }),
   '/rpc header': (guess) => over(guess, { path: '/rpc', headers: bearer(guess.secret), body: { jsonrpc: '2.0', id: 1, method: 'system.ping' } }),
   '/rpc with more fields': (guess) =>
@@ -129,7 +129,7 @@ function socket(
 }
 
 export async function proveGuessing(options: {
-  /** By each of the guessers. */
+  /** Number of guesses of each guesser. */
   readonly guesses: number;
   readonly seed: number;
   readonly broken?: string;
@@ -144,7 +144,7 @@ export async function proveGuessing(options: {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const random = randomFrom(options.seed);
     const wrong: string[] = [];
-    const byDoor: Record<string, number> = {};
+    const byRoute: Record<string, number> = {};
     const answered: Record<string, number> = {};
     let guesses = 0;
     for (const [name, guesser] of Object.entries(guessers)) {
@@ -158,33 +158,33 @@ export async function proveGuessing(options: {
       });
       let found = 0;
       for (let n = 0; n < options.guesses; n += 1) {
-        const door = pick(random, Object.keys(doors));
-        byDoor[door] = (byDoor[door] ?? 0) + 1;
+        const route = pick(random, Object.keys(routes));
+        byRoute[route] = (byRoute[route] ?? 0) + 1;
         guesses += 1;
-        // Of the right length, and right in all but its end.
+        // Of the right length, and different only at the end.
         const secret = pick(random, [`${operatorToken.slice(0, -8)}${String(n).padStart(8, '0')}`, `guess-${n}-${'x'.repeat(40)}`, 'short']);
-        const outcome = await (doors[door] as (typeof doors)[string])(guess(secret));
-        if (outcome === 'in') wrong.push(`${name}: a wrong secret came in at ${door}`);
+        const outcome = await (routes[route] as (typeof routes)[string])(guess(secret));
+        if (outcome === 'in') wrong.push(`${name}: a wrong secret came in at ${route}`);
         if (outcome === 'wrong') found += 1;
       }
       answered[name] = found;
-      for (const [door, knock] of Object.entries(doors)) {
+      for (const [route, knock] of Object.entries(routes)) {
         const outcome = await knock(guess(operatorToken));
-        if (outcome !== 'in' && door !== 'path that is none')
-          wrong.push(`${name}: after too many wrong ones the right secret was ${outcome} at ${door}`);
+        if (outcome !== 'in' && route !== 'path that is none')
+          wrong.push(`${name}: after too many wrong ones the right secret was ${outcome} at ${route}`);
         const other = await knock({
           port,
           secret: operatorToken,
           localAddress: guesser.other.localAddress,
           forwardedFor: guesser.other.forwardedFor,
         });
-        if (other !== 'in' && door !== 'path that is none') wrong.push(`${name}: another address was ${other} at ${door}`);
+        if (other !== 'in' && route !== 'path that is none') wrong.push(`${name}: another address was ${other} at ${route}`);
       }
       const minutes = Math.ceil((performance.now() - begun) / 60_000);
       if (found > perMinute * minutes) wrong.push(`${name}: ${found} wrong secrets were answered as such in ${minutes} minutes`);
     }
     options.progress?.(`R31: ${guesses} guesses, answered ${Object.values(answered).join(', ')}; ${wrong.length} wrong`);
-    return { guesses, byDoor, answered, wrong };
+    return { guesses, byRoute, answered, wrong };
   } finally {
     kept.destroy();
     await daemon?.kill();

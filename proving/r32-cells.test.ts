@@ -6,7 +6,7 @@ import { proveStopCells } from './r32-cells.ts';
 const seed = freshSeed();
 const bubblewrap = findCommand('bwrap');
 
-/** What the audits found to go on; the whole matrix is the full form. */
+/** Work that the audits found running after a stop; the whole matrix is the full form. */
 test.skipIf(bubblewrap === undefined)(
   'a stop reaches commands in the background, and turns that answer in one piece',
   async () => {

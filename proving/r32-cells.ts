@@ -6,11 +6,11 @@ import { nonceOf, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 import { secondsOf, startStopModel, type StopModel } from './lib/stop-model.ts';
 import { type Begun, type Scene, type Work, type WorkName, works } from './lib/stop-work.ts';
-import { readBooks } from './lib/team-books.ts';
+import { readBooks } from './lib/delegation-books.ts';
 
 /**
- * R32 over every route: each stop against each kind of work that it means. After it no model is asked, no process is left, nothing
- * is in the background, and whoever waits for an answer gets one.
+ * R32 over every route: each stop against each kind of work that it covers. After it no model is called, no process is left, nothing
+ * is in the background, and every waiting caller gets an answer.
  */
 export const cellStops = {
   'run.kill': 2000,
@@ -49,12 +49,12 @@ const left = ['command', 'call'] as const;
 const delegated = ['subagent', 'command of a sub-agent', 'graph'] as const;
 const durable = ['job', 'session.send'] as const;
 
-/** Which stops mean which work. */
+/** Which stops cover which work. */
 const meant: Readonly<Record<CellStop, readonly WorkName[]>> = {
   'run.kill': [...conversations.filter((name) => name !== 'waits for its lane'), ...completions, ...left, ...delegated, ...durable, 'webhook'],
   'subagent.kill': ['subagent', 'command of a sub-agent'],
   'background.stop': left,
-  // What is past its check completes, so that only what is no call in flight has to end.
+  // A call that is past its check completes, so that only work without a call in flight has to end.
   'lease.revoke': [...left, 'command of a sub-agent'],
   'tokens.revoke': [...conversations, ...completions, ...left, ...delegated, ...durable],
   'agents.suspend': [...conversations, ...completions, ...left, ...delegated, ...durable, 'webhook'],
@@ -81,7 +81,7 @@ export async function proveStopCells(options: {
   readonly seed: number;
   readonly cells?: readonly Cell[];
   readonly broken?: string | readonly string[];
-  /** How long an effect is waited for; a little longer than it may take when absent. */
+  /** How long an effect is waited for; a little longer than the limit when absent. */
   readonly withinMs?: number;
   readonly progress?: (line: string) => void;
 }): Promise<CellsReport> {
@@ -192,7 +192,7 @@ class Play {
     };
     const { stop } = this.#cell;
     if (stop !== 'several at once') return void (await stops[stop]());
-    // Whichever comes second may find nothing left to stop.
+    // The second one may find nothing left to stop.
     await Promise.allSettled([stops['run.kill'](), stops['tokens.revoke'](), stops['agents.suspend']()]);
   }
 
@@ -230,7 +230,7 @@ class Play {
     return tookMs;
   }
 
-  /** Whatever was not stopped is, so that the next cell is alone. */
+  /** Stops the rest, so that the next cell is alone. */
   async #cleanUp(agentId: string): Promise<void> {
     const daemon = this.#daemon;
     if (agentId === hooked) {
@@ -255,7 +255,7 @@ async function sleeping(nonce: string): Promise<number> {
   return found;
 }
 
-/** A token is revoked and the daemon killed at once, and a daemon with commands in the background stopped: nothing of either is left. */
+/** Revokes a token and kills the daemon immediately, and stops a daemon with background commands: nothing of either is left. */
 export async function proveStopsOverRestart(options: { readonly seed: number }): Promise<{ readonly wrong: readonly string[] }> {
   const [home, port, model] = [await makeHome(), await freePort(), await startStopModel()];
   await writeConfig(home, configOf(model));
@@ -279,8 +279,8 @@ export async function proveStopsOverRestart(options: { readonly seed: number }):
     daemon = await startDaemon({ home, port });
     await pause(3000);
     if (readBooks(home).runs.some((run) => run.root_run_id === rootRunId && (run.state === 'queued' || run.state === 'running')))
-      wrong.push('restart: runs of the revoked token go on');
-    if (model.lastAsked(first.nonce) > askedMs) wrong.push('restart: a model was asked for the revoked token');
+      wrong.push('restart: runs of the revoked token continue');
+    if (model.lastAsked(first.nonce) > askedMs) wrong.push('restart: a model was called for the revoked token');
     if ((await sleeping(first.nonce)) > 0) wrong.push('restart: processes are left');
 
     const second = { ...scene(9002, daemon), holder: { port, token: daemon.token } };

@@ -7,12 +7,12 @@ const seed = freshSeed();
 const bubblewrap = findCommand('bwrap');
 
 test.skipIf(bubblewrap === undefined)(
-  'what is killed or revoked ends in time, with all that it set going',
+  'a kill or revocation takes effect in time, on everything that was started',
   async () => {
     const report = await proveStops({ rounds: 1, seed });
     expect(report.wrong, `seed ${seed}`).toEqual([]);
     expect(report.rounds).toBe(4);
-    // Two in each of three rounds when it is stopped; one may end between the two looks.
+    // Two in each of three rounds when it is stopped; one may end between the two checks.
     expect(report.processes).toBeGreaterThan(3);
   },
   120_000,
@@ -22,7 +22,7 @@ test.skipIf(bubblewrap === undefined)(
   'a build whose kills are written down alone is caught',
   async () => {
     const { wrong } = await proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' });
-    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:go on|are left) after/);
+    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:continue|are left) after/);
   },
   120_000,
 );

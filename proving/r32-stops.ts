@@ -6,11 +6,11 @@ import { nonceOf, proofConfig } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
 import { bearer, http } from './lib/http.ts';
 import { duties, secondsOf, startStopModel, type StopModel } from './lib/stop-model.ts';
-import { type Books, readBooks } from './lib/team-books.ts';
+import { type Books, readBooks } from './lib/delegation-books.ts';
 
 /**
- * R32 on one node: how long it takes until a kill (2 s) or a revocation (5 s) has its effect on an agent that sets others going,
- * on their commands and their scripts; that nothing is left of them, and nothing new begins.
+ * R32 on one node: how long it takes until a kill (2 s) or a revocation (5 s) takes effect on an agent that starts others,
+ * on their commands and their scripts; that nothing of them is left, and nothing new starts.
  */
 export const stopKinds = ['run.kill', 'subagent.kill', 'lease.revoke', 'tokens.revoke'] as const;
 export type StopKind = (typeof stopKinds)[number];
@@ -19,7 +19,7 @@ export interface R32Report {
   readonly rounds: number;
   /** The longest time to effect, in milliseconds. */
   readonly slowestMs: Readonly<Record<string, number>>;
-  /** Runs and processes that were at work when they were stopped. */
+  /** Runs and processes that were active when they were stopped. */
   readonly runs: number;
   readonly processes: number;
   readonly wrong: readonly string[];
@@ -91,7 +91,7 @@ class Stop {
     const socket = await openSocket(holder);
     let isClosed = false;
     void socket.closed.then(() => (isClosed = true));
-    // A call that is under way runs to its end when leases are taken back, so that there nobody begins one that has none.
+    // A call in flight completes when leases are revoked, so that no new one without a lease is started there.
     const duty = this.#kind === 'lease.revoke' ? duties.loop : duties.lead;
     const head = Spawned.parse(await rpcCall(holder, 'session.spawn', { task: `${duty} ${this.#nonce}` }));
     await this.#isAtWork(head.rootRunId);
@@ -105,7 +105,7 @@ class Stop {
     const effect = async (): Promise<string | undefined> => {
       const runs = this.#of(readBooks(this.#daemon.home), head.rootRunId);
       const left = runs.filter(({ state }) => state === 'queued' || state === 'running');
-      if (left.length > 0) return `${left.length} of ${runs.length} runs go on`;
+      if (left.length > 0) return `${left.length} of ${runs.length} runs continue`;
       if ((await this.#processes()).length > 0) return `${(await this.#processes()).length} processes are left`;
       if (this.#kind === 'tokens.revoke' && !isClosed) return 'the socket of the token is open';
       return undefined;
@@ -121,7 +121,7 @@ class Stop {
     if (this.#kind === 'tokens.revoke' && (await this.#opens(holder))) this.#wrong.push('the token still opens something');
     await this.#nothingNew(head.rootRunId, { committedMs, asked, kills: this.#kind.endsWith('kill') });
     socket.close();
-    // Whatever was not stopped is, so that the next round is alone.
+    // Stops the rest, so that the next round is alone.
     if (missing !== undefined) await rpcCall(this.#daemon, 'run.kill', { rootRunId: head.rootRunId }).catch(() => undefined);
     return { tookMs, runs: before.filter(({ state }) => state === 'running').length, processes, wrong: this.#wrong };
   }
@@ -154,7 +154,7 @@ class Stop {
     }
   }
 
-  /** From an address of its own: failed logins are counted by it. */
+  /** Sends from a separate address: failed logins are counted by it. */
   async #opens({ port, token }: { readonly port: number; readonly token: string }): Promise<boolean> {
     const n = Number(/(\d+)-end$/.exec(this.#nonce)?.[1]) + 1;
     const body = { jsonrpc: '2.0', id: 1, method: 'session.list', params: {} };
@@ -162,7 +162,7 @@ class Stop {
     return status !== 401;
   }
 
-  /** After the answer of a kill no run begins and no model is asked, but for what was on its way. */
+  /** After the answer of a kill no run starts and no model is called, except for calls in flight. */
   async #nothingNew(
     rootRunId: string,
     { committedMs, asked, kills }: { readonly committedMs: number; readonly asked: number; readonly kills: boolean },

@@ -4,7 +4,7 @@ import { proveJailEscapes } from './r33-jail-escapes.ts';
 
 const bubblewrap = findCommand('bwrap');
 
-test.skipIf(bubblewrap === undefined)('a command reaches nothing outside of its jail and takes no more than it is given', async () => {
+test.skipIf(bubblewrap === undefined)('a command reaches nothing outside of its jail and uses no more than its limits', async () => {
   const report = await proveJailEscapes({
     only: [
       'reads by path',
@@ -12,7 +12,7 @@ test.skipIf(bubblewrap === undefined)('a command reaches nothing outside of its 
       'changes a file of the prompt',
       'plants a skill',
       'swaps a folder for a link',
-      'takes a namespace of its own',
+      'creates a namespace',
       'calls what no namespace covers',
       'calls by other tables',
       'sets the handler of crashes',

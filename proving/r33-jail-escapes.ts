@@ -12,21 +12,21 @@ import { ailmentOf, rssMb } from './lib/process.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R33: a command, and a script of `orchestrate`, reaches nothing outside of its jail, and takes no more than it is given. */
+/** R33: a command, and a script of `orchestrate`, reaches nothing outside of its jail, and uses no more than its limits. */
 export interface R33Report {
   readonly programs: number;
-  /** What came out otherwise than it must, each in one line. */
+  /** Unexpected outcomes, each in one line. */
   readonly wrong: readonly string[];
-  /** Above its limit, of the program that took longest to end, in milliseconds. */
+  /** Time above its limit of the slowest program, in milliseconds. */
   readonly latestMs: number;
-  /** Of the daemon while a program ran, over what it held when that began, at the highest. */
+  /** Peak growth of the daemon while a program ran. */
   readonly grownMb: number;
 }
 
 const timeoutMs = 2000;
 const graceMs = 1000;
 const maxGrownMb = 64;
-/** Over all programs together: garbage that is collected when there is more of it. */
+/** Growth over all programs together: garbage that is collected under pressure. */
 const maxHeldMb = 128;
 const secret = 'secret-of-the-machine-4711';
 const soul = 'You are kind.\n';
@@ -34,9 +34,9 @@ const soul = 'You are kind.\n';
 const Messages = z.object({ messages: z.array(z.object({ role: z.string(), content: z.unknown() })) });
 
 export async function proveJailEscapes(options: {
-  /** Names of programs; all otherwise. Without a jail only the harmless ones are run. */
+  /** Names of programs; all by default. Without a jail only the harmless ones are run. */
   readonly only?: readonly string[];
-  /** The same programs as scripts, and those that misuse what scripts are given; else commands. */
+  /** The same programs as scripts, and those that misuse the resources of scripts; otherwise commands. */
   readonly asScripts?: boolean;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
@@ -69,7 +69,7 @@ export async function proveJailEscapes(options: {
       agents: { default: { name: 'Gate', model: 'local/test-model', tools: { profile: 'coding', allow: ['web_fetch'] } } },
     }),
     exec: { memoryMb: 256, processes: 64, cpuSeconds: 5, fileMb: 16 },
-    // What the gate would ask about is run all the same: this is about the jail alone.
+    // Calls that the gate would ask about run anyway: this is about the jail alone.
     approvals: { rules: [{ tools: ['exec', 'orchestrate', 'web_fetch'], action: 'auto', tainted: true }] },
   });
   await mkdir(join(workspace, 'skills'), { recursive: true, mode: 0o700 });
@@ -126,7 +126,7 @@ export async function proveJailEscapes(options: {
       else {
         latestMs = Math.max(latestMs, result.tookMs - timeoutMs);
         if (result.tookMs > timeoutMs + graceMs) found.push(`it ended after ${Math.round(result.tookMs)} ms, of ${timeoutMs}`);
-        if (result.text.includes(secret)) found.push('it has read what is outside');
+        if (result.text.includes(secret)) found.push('it has read a file outside');
         if (result.text.includes(operatorToken) || result.text.includes('openai-compatible')) found.push('it has read secrets of the daemon');
         if (result.text.includes('GIVEN: ')) found.push(`it was given ${/GIVEN: ([^\\"]*)/.exec(result.text)?.[1]}`);
         if (!/exit code|ended by|stopped|could not|\[(?:ok|timeout|stdout_cap|nonzero_exit|killed)\b/.test(result.text))
@@ -184,7 +184,7 @@ function startVictim() {
   return spawn('sleep', ['600'], { stdio: 'ignore', env: { SECRET: secret, PATH: '/usr/bin:/bin' } });
 }
 
-/** Processes of this machine whose working folder lies in a mount of the workspace. */
+/** Processes of this machine whose working folder is in a mount of the workspace. */
 async function processesIn(workspace: string): Promise<string[]> {
   const found: string[] = [];
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {

@@ -36,7 +36,7 @@ test.skipIf(bubblewrap === undefined)(
 );
 
 test.skipIf(bubblewrap === undefined)(
-  'a build whose socket looks at no bearer is caught',
+  'a build whose socket checks no bearer is caught',
   async () => {
     const { wrong } = await proveJailEscapes({ asScripts: true, broken: 'any-bearer', only: ['forges a bearer'] });
     expect(wrong.join('\n')).toContain('forges a bearer: it was given forged');

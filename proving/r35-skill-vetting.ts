@@ -9,23 +9,23 @@ import { rpcCall, RpcFailure } from './lib/rpc.ts';
 import { badSamples, goodSamples, skillFile, type SkillSample } from './lib/skill-samples.ts';
 
 /**
- * R35: skills that attack are sent through every door, with and without `force`, laid into the folders by hand, and put
- * in the place of good ones after those were vetted. None is written and none is loaded; honest ones are.
+ * R35: malicious skills are submitted by every kind of caller, with and without `force`, added to the folders by hand, and
+ * swapped for good ones after those were vetted. None is written and none is loaded; honest ones are.
  */
 export interface R35Report {
   readonly bad: number;
   readonly good: number;
   /** Calls that carried a bad one. */
   readonly attempts: number;
-  /** Bad ones that were written, or are used although they lie on disk. */
+  /** Bad ones that were written, or are used although they are on disk. */
   readonly wrong: readonly string[];
-  /** Good ones that were not taken. */
+  /** Good ones that were not accepted. */
   readonly blocked: readonly string[];
 }
 
 const Listed = z.looseObject({ skills: z.array(z.looseObject({ name: z.string(), state: z.string() })) });
-/** Doors of strangers and of other agents; an operator may accept what is dangerous, so that his is counted without `force`. */
-const doors = [
+/** Strangers and other agents; an operator may accept dangerous skills, so the operator's calls count without `force`. */
+const callers = [
   { agentId: 'helper', force: false },
   { agentId: 'helper', force: true },
   { agentId: 'default', force: false },
@@ -48,14 +48,14 @@ export async function proveSkillVetting(options: {
   const agent = new Agent({ keepAlive: true });
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
-    const ground = new Ground({ port, token: daemon.token, agent }, home);
-    for (const { name, state } of await ground.list('reader'))
-      if (state === 'active') ground.wrong.push(`${name}: laid into the folder by hand, and loaded`);
-    if ((await ground.list('reader')).length < Math.min(laid, 20)) ground.wrong.push('what was laid into the folder by hand was not even looked at');
-    for (const sample of bad) await ground.attack(sample);
-    for (const sample of good) await ground.install(sample);
-    await ground.changeAfterwards(bad);
-    return { bad: bad.length, good: good.length, attempts: ground.attempts, wrong: ground.wrong, blocked: ground.blocked };
+    const harness = new Harness({ port, token: daemon.token, agent }, home);
+    for (const { name, state } of await harness.list('reader'))
+      if (state === 'active') harness.wrong.push(`${name}: added to the folder by hand, and loaded`);
+    if ((await harness.list('reader')).length < Math.min(laid, 20)) harness.wrong.push('skills added to the folder by hand were not even checked');
+    for (const sample of bad) await harness.attack(sample);
+    for (const sample of good) await harness.install(sample);
+    await harness.changeAfterwards(bad);
+    return { bad: bad.length, good: good.length, attempts: harness.attempts, wrong: harness.wrong, blocked: harness.blocked };
   } finally {
     agent.destroy();
     await daemon?.kill();
@@ -65,14 +65,14 @@ export async function proveSkillVetting(options: {
 
 const skillsOf = (home: string, agentId: string): string => join(home, 'workspaces', agentId, 'skills');
 
-/** Writes samples as a program with access to the folder would, as far as their paths are ones; and links, which no text has. */
+/** Writes samples as a program with access to the folder would, if their paths are valid; and links, which text cannot contain. */
 async function layByHand(home: string, samples: readonly SkillSample[]): Promise<number> {
   const root = skillsOf(home, 'reader');
   let count = 0;
   for (const { name, files } of samples) {
     const dir = join(root, name);
     const inside = Object.entries(files).filter(([path]) => !path.includes('\0') && !path.startsWith('/') && join(dir, path).startsWith(`${dir}/`));
-    // Without what lies outside the sample would be an honest one.
+    // Without files outside, the sample would be an honest one.
     if (inside.length < Object.keys(files).length) continue;
     for (const [path, content] of inside) {
       await mkdir(dirname(join(dir, path)), { recursive: true, mode: 0o700 });
@@ -91,7 +91,7 @@ async function layByHand(home: string, samples: readonly SkillSample[]): Promise
   return count + 3;
 }
 
-class Ground {
+class Harness {
   attempts = 0;
   readonly wrong: string[] = [];
   readonly blocked: string[] = [];
@@ -107,12 +107,12 @@ class Ground {
     return Listed.parse(await rpcCall(this.#target, 'skills.list', { agentId })).skills;
   }
 
-  /** Sends a bad one through every door and looks at the disk each time. */
+  /** Submits a bad one as every caller and checks the disk each time. */
   async attack(sample: SkillSample): Promise<void> {
     const { name, files } = sample;
     const uploaded = { name, files: Object.entries(files).map(([path, content]) => ({ path, content })) };
     const single = Object.keys(files).length === 1 && files['SKILL.md'] !== undefined ? { name, content: files['SKILL.md'] } : undefined;
-    for (const door of doors)
+    for (const caller of callers)
       for (const [method, params] of [
         ['skills.upload', uploaded],
         ['skills.create', single],
@@ -120,14 +120,14 @@ class Ground {
       ] as const) {
         if (params === undefined) continue;
         this.attempts += 1;
-        const target = method === 'skills.update' ? await this.#innocent(door.agentId) : undefined;
+        const target = method === 'skills.update' ? await this.#innocent(caller.agentId) : undefined;
         const before = await this.#onDisk();
         const content = single?.content.replace(`name: ${name}`, `name: ${target}`);
-        const outcome = await this.#outcome(method, target === undefined ? { ...params, ...door } : { name: target, content, ...door });
-        const cell = `${name} by ${method} for ${door.agentId}${door.force ? ', forced' : ''}`;
+        const outcome = await this.#outcome(method, target === undefined ? { ...params, ...caller } : { name: target, content, ...caller });
+        const cell = `${name} by ${method} for ${caller.agentId}${caller.force ? ', forced' : ''}`;
         if (outcome === undefined) this.wrong.push(`${cell}: written`);
         else if (!/\[skill_vet_(?:confirm|rejected):/.test(outcome)) this.wrong.push(`${cell}: refused otherwise: ${outcome.slice(0, 200)}`);
-        else if (door.force && !outcome.includes('[skill_vet_rejected:')) this.wrong.push(`${cell}: force is asked for again`);
+        else if (caller.force && !outcome.includes('[skill_vet_rejected:')) this.wrong.push(`${cell}: force is requested again`);
         if (outcome !== undefined && (await this.#onDisk()) !== before) this.wrong.push(`${cell}: refused, and the disk is another`);
       }
   }
@@ -143,7 +143,7 @@ class Ground {
     else
       for (const [path, content] of Object.entries(files))
         if ((await readFile(join(skillsOf(this.#home, 'helper'), name, path), 'utf8')) !== content)
-          this.wrong.push(`${name}: ${path} is not what was vetted`);
+          this.wrong.push(`${name}: ${path} differs from the vetted file`);
   }
 
   /** Good when it was vetted, bad when it would be loaded. */
@@ -151,7 +151,7 @@ class Ground {
     const plain = samples.filter(({ files }) => Object.keys(files).length === 1 && files['SKILL.md']?.startsWith('---') === true);
     const names: string[] = [];
     for (const { name, files } of plain) {
-      // What a broken gate let in is in the way.
+      // Skills that a broken gate let in are in the way.
       await this.#outcome('skills.delete', { name });
       await rpcCall(this.#target, 'skills.create', { name, content: skillFile(name, 'Formats tables.', 'Align the columns.') });
       await writeFile(join(skillsOf(this.#home, 'default'), name, 'SKILL.md'), files['SKILL.md'] ?? '');
@@ -163,7 +163,7 @@ class Ground {
     this.wrong.push(...active.map((name) => `${name}: changed after it was vetted, and still used`));
   }
 
-  /** A skill that is there to be overwritten. */
+  /** An existing skill to overwrite. */
   async #innocent(agentId: string): Promise<string> {
     const name = 'innocent';
     const content = skillFile(name, 'Formats tables.', 'Align the columns.');
@@ -172,7 +172,7 @@ class Ground {
     return name;
   }
 
-  /** The refusal, or undefined when the call went through. */
+  /** Returns the refusal, or undefined when the call succeeded. */
   async #outcome(method: string, params: object): Promise<string | undefined> {
     try {
       await rpcCall(this.#target, method, params);
@@ -183,7 +183,7 @@ class Ground {
     }
   }
 
-  /** Names and contents of all that lies in the workspaces of those who are written to. */
+  /** Names and contents of everything in the target workspaces. */
   async #onDisk(): Promise<string> {
     const lines: string[] = [];
     for (const agentId of ['default', 'helper'])

@@ -4,14 +4,14 @@ import { proveUpgrade } from './r38-upgrade.ts';
 
 const seed = freshSeed();
 
-test('data of earlier releases are kept whole, also when it is killed in a migration', async () => {
+test('data of earlier releases survive whole, also a kill during a migration', async () => {
   const report = await proveUpgrade({ from: [10, 17, 24], killFrom: 24, kills: 3, seed });
   expect(report.wrong, `seed ${seed}`).toEqual([]);
   expect(report.upgrades).toBe(3);
   expect(report.rows).toBeGreaterThan(40);
 });
 
-test('a build whose migrations are not whole is caught', async () => {
+test('a build whose migrations are not atomic is caught', async () => {
   const { wrong, kills } = await proveUpgrade({ from: [], killFrom: 14, kills: 2, begun: true, seed, broken: 'non-transactional-step' });
   expect(kills, `seed ${seed}`).toBeGreaterThan(0);
   expect(

@@ -17,15 +17,15 @@ import { rpcCall } from './lib/rpc.ts';
 
 /**
  * R38: the data of earlier releases are opened, kept whole and copied before they are changed; a kill inside a migration leaves the old
- * state or the new one; data of a newer program are refused in plain words and left alone.
+ * state or the new one; data of a newer program are refused with a clear message and not changed.
  */
 export interface R38Options {
-  /** Schemas that upgrades begin at. */
+  /** Schemas that upgrades start from. */
   readonly from: readonly number[];
-  /** The schema in whose pending migrations it is killed, at so many points of chance; at each one otherwise. */
+  /** The schema in whose pending migrations it is killed, at so many random points; at each one by default. */
   readonly killFrom: number;
   readonly kills?: number;
-  /** After the first statement alone; at all three points of a migration otherwise. */
+  /** After the first statement alone; at all three points of a migration by default. */
   readonly begun?: boolean;
   readonly seed: number;
   readonly broken?: string;
@@ -39,7 +39,7 @@ export interface R38Report {
   readonly wrong: readonly string[];
 }
 
-/** Newest schemas of releases, oldest first. Homes of earlier schemas are made of a release that has left its rows. */
+/** Newest schemas of releases, oldest first. Homes of earlier schemas are derived from a release that has left its rows. */
 const released = [17, 24];
 const newest = Math.max(...migrations.map(({ id }) => numberOf(id)));
 const points = ['begun', 'run', 'recorded'] as const;
@@ -104,10 +104,10 @@ interface Old {
   readonly say: (fault: string) => void;
 }
 
-/** What a release has run is never changed: the statements would differ between an old database and a new one. */
+/** A migration that a release has run never changes: the statements would differ between an old database and a new one. */
 function changedMigrations({ checksums }: Release): string[] {
   const now = new Map(migrations.map(({ id, up }) => [id, createHash('sha256').update(JSON.stringify(up)).digest('hex')]));
-  return Object.entries(checksums).flatMap(([id, checksum]) => (now.get(id) === checksum ? [] : [`migration ${id} is not what was released`]));
+  return Object.entries(checksums).flatMap(([id, checksum]) => (now.get(id) === checksum ? [] : [`migration ${id} differs from the released one`]));
 }
 
 function killPoints({ killFrom, kills, begun }: R38Options, random: Random): string[] {
@@ -130,14 +130,14 @@ async function dieIn(old: Old, at: string, broken: string | undefined): Promise<
   }
 }
 
-/** Everything is in the file as it was, and what the doors give is what was stored. */
+/** Checks that everything is in the file as before, and that the interfaces return what was stored. */
 async function verify(old: Old, daemon: Daemon): Promise<void> {
   try {
     const file = join(old.home, 'data/gatehouse.db');
     for (const fault of faultsOfFile(file, old.rows, 'meaning')) old.say(fault);
     const main = Math.max(...migrations.filter(({ database }) => database !== 'telemetry').map(({ id }) => numberOf(id)));
     if (schemaOf(file) !== main) old.say(`it has schema ${schemaOf(file)} instead of ${main}`);
-    await verifyDoors(old);
+    await verifyInterfaces(old);
   } finally {
     await daemon.kill();
   }
@@ -148,7 +148,7 @@ const Stats = z.looseObject({ providers: z.array(z.looseObject({ callCount: z.nu
 const Remembered = z.looseObject({ results: z.array(z.looseObject({ content: z.string() })) });
 const Found = z.looseObject({ results: z.array(z.looseObject({ sessionKey: z.string() })) });
 
-async function verifyDoors(old: Old): Promise<void> {
+async function verifyInterfaces(old: Old): Promise<void> {
   const { port, release, rows, say, schema, provider } = old;
   const keeper = { port, token: release.tokens.keeper };
   const stored = (rows['message'] ?? []).filter(
@@ -171,28 +171,28 @@ async function verifyDoors(old: Old): Promise<void> {
     if (spoke) say('a suspended agent is not suspended any more');
   }
   if (schema >= 13) await rpcCall({ port, token: release.tokens.minted }, 'system.ping', {});
-  const door = async (path: string, body?: object, headers?: Record<string, string>): Promise<string> => {
+  const send = async (path: string, body?: object, headers?: Record<string, string>): Promise<string> => {
     const { status, text } = await http({ port, path, headers: { ...bearer(keeper.token), ...headers }, ...(body !== undefined && { body }) });
     if (status !== 200) say(`${path}: HTTP ${status} ${text.slice(0, 200)}`);
     return text;
   };
   if (schema >= 15) {
     const before = provider.served();
-    const again = await door('/api/chat', { message: 'Once only', sessionKey: 'cleo:desk' }, { 'idempotency-key': 'earlier-key-1' });
+    const again = await send('/api/chat', { message: 'Once only', sessionKey: 'cleo:desk' }, { 'idempotency-key': 'earlier-key-1' });
     if (!again.includes('Kept.') || provider.served() !== before) say(`a key of an earlier release is not known any more: ${again.slice(0, 200)}`);
   }
   if (schema >= 16) {
     const last = String(rows['response']?.find(({ previous_id: previous }) => previous !== null)?.['id']);
-    await door(`/v1/responses/${last}`);
-    await door('/v1/responses', { model: 'local/test-model', input: 'Go on', previous_response_id: last });
+    await send(`/v1/responses/${last}`);
+    await send('/v1/responses', { model: 'local/test-model', input: 'Continue', previous_response_id: last });
     if (!sent(provider).includes('Keep this')) say('a response of an earlier release is not continued');
   }
   if ('session.search' in contract) {
     const search = async (): Promise<boolean> =>
-      Found.parse(await rpcCall(keeper, 'session.search', { query: 'gateway stands' })).results.some(({ sessionKey }) => sessionKey === 'ada:desk');
+      Found.parse(await rpcCall(keeper, 'session.search', { query: 'between clients' })).results.some(({ sessionKey }) => sessionKey === 'ada:desk');
     let found = await search();
     for (const until = performance.now() + 5_000; !found && performance.now() < until; found = await search()) await pause(50);
-    if (!found) say('what was said before the upgrade is not found');
+    if (!found) say('messages from before the upgrade are not found');
   }
   if (schema >= 24) {
     const { results } = Remembered.parse(await rpcCall(keeper, 'memory.search', { query: 'tea' }));
@@ -212,7 +212,7 @@ async function verifyBackup(old: Old): Promise<number> {
   for (const name of copies) {
     const file = join(old.home, 'backups', name);
     for (const fault of faultsOfFile(file, old.rows, 'all')) old.say(`copy: ${fault}`);
-    // The number of the event log is of the other file.
+    // The number of the event log belongs to the other file.
     const before = Math.max(
       ...migrations.filter(({ id, database }) => database !== 'telemetry' && numberOf(id) <= old.schema).map(({ id }) => numberOf(id)),
     );
@@ -221,7 +221,7 @@ async function verifyBackup(old: Old): Promise<number> {
   return copies.length;
 }
 
-/** One more schema than this program knows: it says so, with both versions and what to do, and changes nothing. */
+/** A schema newer than this program: it says so, with both versions and what to do, and changes nothing. */
 async function verifyDowngrade(old: Old): Promise<void> {
   const file = join(old.home, 'data/gatehouse.db');
   const db = new DatabaseSync(file);
@@ -230,7 +230,7 @@ async function verifyDowngrade(old: Old): Promise<void> {
   db.close();
   const digest = async (): Promise<string> => {
     const bytes = await readFile(file);
-    // SQLite counts here each time that the journal mode is asked for.
+    // SQLite counts each query of the journal mode here.
     for (const at of [24, 92]) bytes.fill(0, at, at + 4);
     return createHash('sha256').update(bytes).digest('hex');
   };

@@ -12,12 +12,12 @@ import { randomFrom } from './lib/random.ts';
 import { RpcFailure, rpcCall } from './lib/rpc.ts';
 
 /**
- * R39: a backup that is made while clients write holds everything that was acknowledged before it was asked for, nothing in
- * part and nothing out of order, and no secret; restored, the daemon goes on from there.
+ * R39: a backup that is made while clients write holds everything that was acknowledged before it was requested, nothing in
+ * part and nothing out of order, and no secret; the daemon continues from the restored state.
  */
 export interface R39Report {
   readonly rounds: number;
-  /** Writes that were acknowledged before a backup was asked for, and while it was made. */
+  /** Writes that were acknowledged before a backup was requested, and while it was made. */
   readonly before: number;
   readonly meanwhile: number;
   readonly megabytes: number;
@@ -27,7 +27,7 @@ export interface R39Report {
 export async function proveBackup(options: {
   readonly rounds: number;
   readonly seed: number;
-  /** What the database holds at first, so that a copy takes its time. */
+  /** Initial content of the database, so that a copy takes time. */
   readonly fillMb: number;
   readonly broken?: string;
 }): Promise<R39Report> {
@@ -78,7 +78,7 @@ export async function proveBackup(options: {
   }
 }
 
-/** Long messages, in conversations of their own. */
+/** Writes long messages, each in a new conversation. */
 async function fill(daemon: Daemon, megabytes: number): Promise<void> {
   const agent = new Agent({ keepAlive: true });
   for (let n = 0; n < megabytes * 2; n += 1)
@@ -120,7 +120,7 @@ function startWriters(daemon: Daemon, round: number): readonly Writer[] {
         const { secret } = Created.parse(await rpcCall({ ...daemon, agent }, method, params));
         if (secret !== undefined) writer.secrets.push(secret);
         writer.acked += 1;
-        // Two of a hundred milliseconds: each token and agent is looked at again afterwards.
+        // Two every hundred milliseconds: each token and agent is checked again afterwards.
         if (kind !== 'turn') await pause(20);
       }
     };
@@ -134,7 +134,7 @@ function startWriters(daemon: Daemon, round: number): readonly Writer[] {
   });
 }
 
-/** How many writes of each writer the file holds; says what is not whole or not in order. */
+/** Counts the writes of each writer in the file; reports what is incomplete or out of order. */
 function lookInto(file: string, writers: readonly Writer[], wrong: string[]): number[] {
   const db = new DatabaseSync(file, { readOnly: true });
   try {
@@ -179,7 +179,7 @@ function lookInto(file: string, writers: readonly Writer[], wrong: string[]): nu
       const later = Array.from({ length: writer.sent - count }, (_, index) => count + index).filter((n) =>
         [...has].some((text) => text.includes(nonceOfWrite(writer, n))),
       );
-      if (later.length > 0) wrong.push(`${writer.name}: write ${count} is not there or not whole, and ${later.length} after it are`);
+      if (later.length > 0) wrong.push(`${writer.name}: write ${count} is missing or incomplete, and ${later.length} after it are`);
       return count;
     });
   } catch (error) {
@@ -190,13 +190,13 @@ function lookInto(file: string, writers: readonly Writer[], wrong: string[]): nu
   }
 }
 
-/** Tells the size of the file in MiB. */
+/** Returns the size of the file in MiB. */
 async function lookForSecrets(file: string, home: string, writers: readonly Writer[], wrong: string[]): Promise<number> {
   const bytes = await readFile(file);
   const installKey = (await readFile(join(home, 'install.key'), 'utf8')).trim();
   const secrets = [operatorToken, 'sk-of-the-fake-provider', installKey, ...writers.flatMap((writer) => writer.secrets)];
-  const told = secrets.filter((secret) => bytes.includes(secret)).length + (bytes.includes(Buffer.from(installKey, 'hex')) ? 1 : 0);
-  if (told > 0) wrong.push(`${told} secrets stand in the backup`);
+  const leaked = secrets.filter((secret) => bytes.includes(secret)).length + (bytes.includes(Buffer.from(installKey, 'hex')) ? 1 : 0);
+  if (leaked > 0) wrong.push(`${leaked} secrets are in the backup`);
   return Math.round(bytes.length / 2 ** 20);
 }
 
@@ -208,7 +208,7 @@ async function restore(home: string, port: number, file: string): Promise<void> 
 
 const Sizes = z.looseObject({ total: z.number() });
 
-/** What the doors give is what the backup holds, no more and no less, and it goes on from there. */
+/** Checks that the interfaces return what the backup holds, no more and no less, and that work continues from there. */
 async function verify(daemon: Daemon, writers: readonly Writer[], found: readonly number[], say: (fault: string) => void): Promise<void> {
   for (const [index, writer] of writers.entries()) {
     const count = found[index] ?? 0;

@@ -7,8 +7,8 @@ import { rpcCall } from './lib/rpc.ts';
 import { type SqlFault, sqlHook } from './lib/sql-hook.ts';
 
 /**
- * R4: one call of the storage fails, the n-th since the start of the process. Nothing is damaged, what was acknowledged is there,
- * and the daemon goes on, or ends with a code and in words and starts again.
+ * R4: one storage call fails, the n-th since the start of the process. Nothing is damaged, acknowledged writes exist,
+ * and the daemon keeps running, or exits with a code and a message and can start again.
  */
 export interface R4Report {
   /** Faults that happened: before the daemon was ready, and while clients wrote. */
@@ -22,13 +22,13 @@ export interface R4Report {
 }
 
 const codes = ['EIO', 'ENOSPC', 'BUSY'] as const;
-/** Writes of each kind; the last calls that are counted come before these are done. */
+/** Writes of each kind; the last counted calls come before these are done. */
 const most = 60;
 
 export async function proveStorageFaults(options: {
-  /** Which call fails, of a daemon of its own each. */
+  /** Which call fails, each in a separate daemon. */
   readonly calls: readonly number[];
-  /** Counts the commits alone, and lets so many of them in a row fail. */
+  /** Counts only commits, and lets so many consecutive ones fail. */
   readonly commits?: number;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
@@ -100,13 +100,13 @@ async function failOnce(home: string, fault: SqlFault, broken: string | undefine
   }
 }
 
-/** Why the end of a start was no clean one: a signal, or an error that nobody caught. */
+/** Returns why a start did not end cleanly: a signal, or an uncaught error. */
 function uncleanStart(message: string): string | undefined {
   if (!/the daemon ended with \d+ before/.test(message)) return `no exit with a code: ${message}`;
-  return /Node\.js v\d|Uncaught|UnhandledPromise/.test(message) ? `an error that nobody caught: ${message}` : undefined;
+  return /Node\.js v\d|Uncaught|UnhandledPromise/.test(message) ? `an uncaught error: ${message}` : undefined;
 }
 
-/** What is wrong when the daemon does not answer, or takes no writes, five seconds after the fault. */
+/** Returns what is wrong when the daemon does not answer, or accepts no writes, five seconds after the fault. */
 async function recovery(daemon: Daemon): Promise<string | undefined> {
   let last = '';
   for (const until = performance.now() + 5_000; performance.now() < until; await pause(100)) {

@@ -4,17 +4,17 @@ import { proveVirtualWeek } from './r40-virtual-week.ts';
 
 const seed = freshSeed();
 
-test('days of jobs, webhooks, chats and heartbeats with faults of everything leave what they must, once', async () => {
+test('days of jobs, webhooks, chats and heartbeats with all kinds of faults have each effect once', async () => {
   const { wrong, ...report } = await proveVirtualWeek({ seeds: [seed, seed + 1], daysOf: () => 2 });
   expect(wrong, `seed ${seed}`).toEqual([]);
   expect(report.occurrences, `seed ${seed}`).toBeGreaterThan(60);
   expect(report.orders, `seed ${seed}`).toBeGreaterThan(10);
 }, 120_000);
 
-test('builds that forget times, or do again what runs once, are caught', async () => {
+test('builds that forget times, or repeat what runs once, are caught', async () => {
   const missed = await proveVirtualWeek({ seeds: [seed], daysOf: () => 1, broken: 'next-run-only' });
   expect(missed.wrong.join('\n'), `seed ${seed}`).toMatch(/has 0 rows/);
-  // The crash must come between what runs once and its result, which not every seed has.
+  // The crash must come between an effect that runs once and its result, which not every seed produces.
   const again: string[] = [];
   for (let first = seed; again.length === 0 && first < seed + 12; first += 3)
     again.push(...(await proveVirtualWeek({ seeds: [first, first + 1, first + 2], daysOf: () => 1, broken: 'missing-intent' })).wrong);

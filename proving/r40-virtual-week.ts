@@ -8,14 +8,14 @@ import { root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 
 /**
- * R40: days of jobs, webhooks, chats and heartbeats under a clock that is stepped, with a server that crashes, stops and starts on what
- * it left, a model that fails, and a clock that leaps and is set back. At the end each time of each job has one row and nothing was
- * executed twice; each webhook that was taken has had one turn, or says why not; each message is in the inbox once; and no
+ * R40: days of jobs, webhooks, chats and heartbeats under a stepped clock, with a server that crashes, stops and starts on its
+ * home, a model that fails, and a clock that leaps and goes back. At the end each time of each job has one row and nothing was
+ * executed twice; each accepted webhook has had one turn, or says why not; each message is in the inbox once; and no
  * model was called without a reason.
  */
 export interface R40Options {
   readonly seeds: readonly number[];
-  /** Of the life of a seed. */
+  /** Results of the week of one seed. */
   readonly daysOf: (index: number) => number;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
@@ -30,7 +30,7 @@ export interface R40Report {
   readonly orders: number;
   readonly modelCalls: number;
   readonly unknown: number;
-  /** Each behind its seed. */
+  /** Faults, each with its seed. */
   readonly wrong: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export async function proveVirtualWeek({ seeds, daysOf, broken, progress }: R40O
       ]);
       child.send({ seed, days: daysOf(index) });
       const said = Said.parse((await answer)[0]);
-      if ('ready' in said) throw new Error('the process began anew');
+      if ('ready' in said) throw new Error('the process started again');
       lived += 1;
       days += daysOf(index);
       if ('failed' in said) {
@@ -99,7 +99,7 @@ function environmentOf(cache: string, broken: string | undefined): NodeJS.Proces
   return {
     PATH,
     HOME,
-    // Each server compiles its storage threads anew otherwise. Files in memory: what must be synced is shown by R1 and R3.
+    // Otherwise each server compiles its storage threads again. Files in memory: R1 and R3 show syncing.
     ...(isWritable('/dev/shm') && { TMPDIR: '/dev/shm' }),
     ...(broken === undefined
       ? { NODE_COMPILE_CACHE: cache }

@@ -14,7 +14,7 @@ const Report = z.object({
 });
 const Said = z.union([Report, z.object({ failed: z.string() })]);
 
-/** Work that is accepted while its model provider fails runs when the provider answers again, once each. */
+/** Proves that work accepted while its model provider fails runs when the provider answers again, once each. */
 export async function proveOutage({ broken, ...load }: OutageLoad & { readonly broken?: string }): Promise<OutageReport> {
   const { PATH, HOME } = process.env;
   const fault = broken === undefined ? {} : { NODE_OPTIONS: `--import="${pathToFileURL(join(root, 'proving/broken', `${broken}.ts`)).href}"` };

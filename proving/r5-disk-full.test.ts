@@ -5,7 +5,7 @@ const missing = await smallDiskMissing();
 if (missing !== undefined) console.warn(`R5 is skipped: ${missing}`);
 
 describe.skipIf(missing !== undefined)(`a full disk${missing === undefined ? '' : ` (skipped: ${missing})`}`, () => {
-  test('the daemon goes on reading, loses nothing that it acknowledged and takes writes again', async () => {
+  test('the daemon keeps reading, loses nothing that it acknowledged and accepts writes again', async () => {
     const report = await proveDiskFull({ forMs: 600 });
     expect(report.wrong).toEqual([]);
     expect(report.readOnly).toBeGreaterThan(0);

@@ -9,24 +9,24 @@ import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * R5: on a disk that is full the daemon goes on reading and says that it cannot store; nothing that it acknowledged is lost, and it takes
- * writes again on its own when there is room.
+ * R5: on a full disk the daemon keeps reading and says that it cannot store; nothing that it acknowledged is lost, and it accepts
+ * writes again on its own when space is free.
  */
 export interface R5Report {
   readonly acked: number;
   /** Refused while the disk was full. */
   readonly refused: number;
-  /** Looks at `/health` while it was full, and those that told of a storage that only reads. */
+  /** Checks of `/health` while it was full, and those that reported a read-only storage. */
   readonly looks: number;
   readonly readOnly: number;
-  /** From the room that was made to the next acknowledgement. */
+  /** Time from freeing space to the next acknowledgement. */
   readonly recoveredMs: number | undefined;
   readonly wrong: readonly string[];
 }
 
 const sizeMb = 16;
 
-/** Why no small disk can be made here; undefined when one can. */
+/** Why no small disk can be created here; undefined when one can. */
 export async function smallDiskMissing(): Promise<string | undefined> {
   if (process.platform !== 'linux') return 'tmpfs exists on Linux only';
   const folder = await makeHome();
@@ -49,7 +49,7 @@ export async function proveDiskFull(options: { readonly forMs: number; readonly 
   let daemon: Daemon | undefined;
   try {
     await chmod(home, 0o700);
-    // The guard that keeps some room free is off: the disk itself refuses.
+    // The guard that keeps a reserve free is off: the disk itself refuses.
     await writeConfig(home, { ...proofConfig(provider.url), storage: { minFreeBytes: 0 } });
     daemon = await startDaemon({
       home,
@@ -104,7 +104,7 @@ async function runFull(daemon: Daemon, forMs: number): Promise<R5Report> {
   };
 }
 
-/** Takes all the room that there is. */
+/** Uses up all space. */
 async function fillUp(filler: string): Promise<void> {
   for (const size of [2 ** 20, 2 ** 12]) {
     const piece = Buffer.alloc(size);

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { proveKilledTurns } from './r6-killed-turns.ts';
 
-test('a killed turn is gone on with or marked unknown', async () => {
+test('a killed turn is resumed or marked unknown', async () => {
   const report = await proveKilledTurns({ points: ['after a finished step', 'after a tool that runs once', 'after the end is committed'] });
-  expect(report).toEqual({ kills: 3, resumed: 2, unknown: 1, gone: [], wrong: [], untold: [] });
+  expect(report).toEqual({ kills: 3, resumed: 2, unknown: 1, gone: [], wrong: [], unannounced: [] });
 }, 180_000);
 
-test('a build without intents is caught: it does twice what runs once', async () => {
+test('a build without intents is caught: it repeats what runs once', async () => {
   const report = await proveKilledTurns({ points: ['after a tool that runs once'], broken: 'missing-intent' });
   expect(report.wrong).toEqual(['after a tool that runs once: completed, remembered 2 times']);
 }, 180_000);

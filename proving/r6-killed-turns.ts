@@ -6,8 +6,8 @@ import { nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { rpcCall, RpcFailure, type RpcTarget } from './lib/rpc.ts';
 
 /**
- * R6: a turn that belongs to durable work is killed at a named point of its life. After a restart it was gone on with, or is
- * marked unknown and says so; it is never silently gone, and what runs once never runs twice.
+ * R6: a turn of durable work is killed at a named point of its life. After a restart it was resumed, or is
+ * marked unknown and says so; it is never silently lost, and what runs once never runs twice.
  */
 export const killPoints = [
   'before the claim',
@@ -28,7 +28,7 @@ export type KillPoint = (typeof killPoints)[number];
 export interface R6Options {
   readonly points?: readonly KillPoint[];
   readonly rounds?: number;
-  /** Beside the kill, and after it. */
+  /** Fault files in addition to the kill, and after it. */
   readonly broken?: string;
   readonly progress?: (line: string) => void;
 }
@@ -37,12 +37,12 @@ export interface R6Report {
   readonly kills: number;
   readonly resumed: number;
   readonly unknown: number;
-  /** Neither done nor marked within the time. */
+  /** Neither done nor marked in time. */
   readonly gone: readonly string[];
-  /** Done twice, or said to be done and not. */
+  /** Done twice, or reported as done and not. */
   readonly wrong: readonly string[];
   /** Marked unknown, and neither the conversation nor the audit says so. */
-  readonly untold: readonly string[];
+  readonly unannounced: readonly string[];
 }
 
 const Runs = z.object({ runs: z.array(z.object({ status: z.string(), executionId: z.string() })) });
@@ -52,17 +52,17 @@ const History = z.object({ messages: z.array(z.object({ role: z.string(), conten
 const Audit = z.object({ rows: z.array(z.object({ action: z.string() })) });
 
 const withinMs = 30_000;
-/** Of a JSON-RPC error that says to come again. */
+/** Data of a JSON-RPC error that asks to retry. */
 const unavailable = -32_006;
 
 export async function proveKilledTurns({ points = killPoints, rounds = 1, broken, progress }: R6Options): Promise<R6Report> {
   const provider = await startWorkingProvider();
   const home = await makeHome();
   const port = await freePort();
-  // What earlier rounds remembered would count as text from outside, in whose presence nothing is remembered unasked.
+  // Memories of earlier rounds would count as text from outside, in whose presence nothing is remembered without approval.
   const worker = { model: 'local/test-model', tools: { profile: 'full' }, memory: { recall: { enabled: false } } };
   await writeConfig(home, proofConfig(provider.url, { agents: { worker } }));
-  const report = { kills: 0, resumed: 0, unknown: 0, gone: [] as string[], wrong: [] as string[], untold: [] as string[] };
+  const report = { kills: 0, resumed: 0, unknown: 0, gone: [] as string[], wrong: [] as string[], unannounced: [] as string[] };
   const faults = broken === undefined ? [] : [broken];
   try {
     for (let round = 0; round < rounds; round += 1) {
@@ -74,7 +74,7 @@ export async function proveKilledTurns({ points = killPoints, rounds = 1, broken
         const died = await Promise.race([doomed.exited, pause(withinMs)]);
         if (died === undefined) {
           await doomed.kill();
-          throw new Error(`the daemon never came to the point "${point}": ${String(await begun)}`);
+          throw new Error(`the daemon never reached the point "${point}": ${String(await begun)}`);
         }
         report.kills += 1;
         await ageBoots(home);
@@ -97,7 +97,7 @@ export async function proveKilledTurns({ points = killPoints, rounds = 1, broken
   return report;
 }
 
-/** Looks at a folder, then remembers the nonce and looks again, then answers; which of it is next follows from what it is sent. */
+/** Lists a folder, then remembers the nonce and lists again, then answers; the request determines which of it is next. */
 function startWorkingProvider(): Promise<FakeProvider> {
   return startFakeProvider({
     journal: 0,
@@ -122,7 +122,7 @@ async function beginTurn(target: RpcTarget, nonce: string): Promise<void> {
   await rpcCall(target, 'cron.run', { jobName: nonce, agentId: 'worker' });
 }
 
-/** The doors are open a moment before the schedules are read. */
+/** The routes are open a moment before the schedules are read. */
 async function whenReady(call: () => Promise<unknown>): Promise<void> {
   for (const deadline = performance.now() + withinMs; ; await pause(20)) {
     try {
@@ -139,11 +139,11 @@ interface Findings {
   unknown: number;
   readonly gone: string[];
   readonly wrong: string[];
-  readonly untold: string[];
+  readonly unannounced: string[];
 }
 
 async function check(target: RpcTarget, nonce: string, point: KillPoint, report: Findings): Promise<void> {
-  const { gone, wrong, untold } = report;
+  const { gone, wrong, unannounced } = report;
   const status = await endOf(target, nonce);
   const remembered = await countMemories(target, nonce);
   if (status === undefined) gone.push(`${point}: still not ended`);
@@ -153,8 +153,8 @@ async function check(target: RpcTarget, nonce: string, point: KillPoint, report:
   } else if (status === 'unknown') {
     report.unknown += 1;
     if (remembered > 1) wrong.push(`${point}: unknown, remembered ${remembered} times`);
-    const told = await isTold(target, nonce);
-    if (!told) untold.push(point);
+    const announced = await isAnnounced(target, nonce);
+    if (!announced) unannounced.push(point);
   } else wrong.push(`${point}: ended as ${status}`);
 }
 
@@ -174,14 +174,14 @@ async function countMemories(target: RpcTarget, nonce: string): Promise<number> 
   return entries.filter(({ content }) => content.includes(nonce)).length;
 }
 
-async function isTold(target: RpcTarget, nonce: string): Promise<boolean> {
+async function isAnnounced(target: RpcTarget, nonce: string): Promise<boolean> {
   const { sessions } = Sessions.parse(await rpcCall(target, 'session.list', { agentId: 'worker', limit: 200 }));
   const { rows } = Audit.parse(await rpcCall(target, 'obs.audit.query', { limit: 100 }));
   if (!rows.some(({ action }) => action === 'turn.unknown')) return false;
   for (const { conversationRef } of sessions) {
     const { messages } = History.parse(await rpcCall(target, 'session.history', { conversationRef }));
     if (!messages.some(({ content }) => content.includes(nonce))) continue;
-    return messages.at(-1)?.content.includes('nobody knows whether it took effect') === true;
+    return messages.at(-1)?.content.includes('it may or may not have taken effect') === true;
   }
   return false;
 }

@@ -10,11 +10,11 @@ import { root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 import { randomFrom } from './lib/random.ts';
 
-/** R7: of processes that claim the same occurrences, and are stopped past their leases, each occurrence is executed by one, once. */
+/** R7: of processes that claim the same occurrences, and pause past their leases, each occurrence is executed by one, once. */
 export interface R7Report {
   readonly occurrences: number;
   readonly executed: number;
-  /** How often a process was stopped while it worked. */
+  /** How often a process was paused while it worked. */
   readonly stops: number;
   readonly wrong: readonly string[];
 }
@@ -102,10 +102,10 @@ export async function proveClaimedOnce(options: {
       await new Promise((resolve) => setTimeout(resolve, random.int(31)));
       asleep?.kill('SIGSTOP');
       stops += 1;
-      // The others go on, past the lease of whatever it holds; a lock of the database is held by nobody for long.
-      // The others go on meanwhile; when it sleeps with the database locked, they wait for it.
+      // The others continue, past its leases; no process holds a lock of the database for long.
+      // The others continue meanwhile; when it sleeps with the database locked, they wait for it.
       await Promise.race([Promise.all(work.filter((_, index) => claimers[index] !== asleep)), new Promise((resolve) => setTimeout(resolve, 500))]);
-      // Past the lease of whatever it holds, so that they take it over before it wakes up.
+      // Past its leases, so that they take over before it wakes up.
       const awake = claimers.filter((claimer) => claimer !== asleep);
       const taking = Promise.all(work.filter((_, index) => claimers[index] !== asleep)).then(() =>
         Promise.all(awake.map((claimer) => ask(claimer, nowMs + 70_000))),
@@ -113,7 +113,7 @@ export async function proveClaimedOnce(options: {
       await Promise.race([taking, new Promise((resolve) => setTimeout(resolve, 500))]);
       asleep?.kill('SIGCONT');
       await Promise.all([...work, taking]);
-      // What it had claimed and did not do in time is taken over.
+      // Occurrences that it had claimed and did not execute in time are taken over.
       await Promise.all(claimers.map((claimer) => ask(claimer, nowMs + 90_000)));
     }
     const expected = options.jobs * options.ticks;

@@ -5,7 +5,7 @@ import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { randomFrom } from './lib/random.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** R8: each time of a job that passes while the daemon is killed has a row: one run for the last of them, and one that says why not for each other. */
+/** R8: each time of a job that passes while the daemon is down has a row: one run for the last of them, and one with the reason for each other. */
 export interface R8Report {
   readonly jobs: number;
   /** Times that passed. */
@@ -52,7 +52,7 @@ export async function proveMissed(options: { readonly jobs: number; readonly see
         const found = rows.get(atMs) ?? [];
         if (found.length !== 1) wrong.push(`${name} every ${everyMs / minuteMs} min: ${new Date(atMs).toISOString()} has ${found.length} rows`);
       }
-      // The clock ran on while the earlier ones were looked at, so that a later time may be the last one.
+      // The clock ran on while the earlier ones were checked, so that a later time may be the last one.
       const ran = runs.filter(({ trigger, status }) => trigger === 'catchup' && status === 'completed');
       if (ran.length !== 1 || (ran[0]?.scheduledForMs ?? 0) < (last ?? 0))
         wrong.push(`${name}: ${ran.length} runs caught up with, not the last one alone`);

@@ -8,13 +8,13 @@ import { inParallel } from './lib/raw.ts';
 import { openSocket, type RpcSocket } from './lib/rpc.ts';
 
 /**
- * R9: the daemon tells the next times of schedules in odd zones, around changes of the clock, leap days and ends of months, and of a
- * scheduler whose clock is set back and forward. An oracle that tries every minute says the same, and no time comes twice.
+ * R9: the next times that the daemon computes for schedules in odd zones, around changes of the clock, leap days and ends of months, and for a
+ * scheduler whose clock goes back and forward. An oracle that tries every minute agrees, and no time comes twice.
  */
 export interface R9Report {
   readonly cases: number;
   readonly zones: number;
-  /** Times that were compared. */
+  /** Compared times. */
   readonly times: number;
   /** Cases that end in a refusal, by its code. */
   readonly refused: Readonly<Record<string, number>>;
@@ -42,13 +42,13 @@ export async function proveClock(options: {
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const socket = await openSocket({ port, token: daemon.token });
-    const ground = new Ground(socket);
+    const harness = new Harness(socket);
     const source = makeScheduleCases(random.int);
     const zones = new Set<string>();
     for (let done = 0; done < options.cases; done += batch) {
       const cases = Array.from({ length: Math.min(batch, options.cases - done) }, () => source.next().value);
       for (const { request } of cases) if ('tz' in request && request.tz !== undefined) zones.add(request.tz);
-      await inParallel(cases, 16, (one) => ground.compare(one));
+      await inParallel(cases, 16, (one) => harness.compare(one));
       if ((done / batch) % 20 === 0) options.progress?.(`  ${done + cases.length} of ${options.cases} cases`);
     }
     const clocks = Array.from({ length: options.clocks }, () => ({
@@ -57,9 +57,9 @@ export async function proveClock(options: {
       startMs: Date.UTC(2010 + random.int(25), random.int(12), 1 + random.int(31), random.int(24)),
       steps: Array.from({ length: 12 }, () => [10 * 60_000, hourMs, 3 * hourMs, -2 * hourMs, 3 * 24 * hourMs][random.int(5)] ?? 0),
     }));
-    await inParallel(clocks, 8, (clock) => ground.step(clock));
+    await inParallel(clocks, 8, (clock) => harness.step(clock));
     socket.close();
-    const { times, refused, stepped, wrong } = ground;
+    const { times, refused, stepped, wrong } = harness;
     return { cases: options.cases, zones: zones.size, times, refused, stepped: { clocks: clocks.length, times: stepped }, wrong };
   } finally {
     await daemon?.kill();
@@ -67,7 +67,7 @@ export async function proveClock(options: {
   }
 }
 
-class Ground {
+class Harness {
   times = 0;
   stepped = 0;
   readonly refused: Record<string, number> = {};
@@ -79,14 +79,18 @@ class Ground {
   }
 
   async compare({ request, nowMs, expected }: ScheduleCase): Promise<void> {
-    const told = await this.#ask(request, nowMs, typeof expected === 'string' ? 1 : expected.length);
+    const computed = await this.#ask(request, nowMs, typeof expected === 'string' ? 1 : expected.length);
     if (typeof expected === 'string') this.refused[expected] = (this.refused[expected] ?? 0) + 1;
     else this.times += expected.length;
-    if (typeof expected === 'string' ? typeof told !== 'string' || !told.includes(expected) : JSON.stringify(told) !== JSON.stringify(expected))
-      this.wrong.push(`${JSON.stringify(request)} after ${isoOf(nowMs)}: told ${textOf(told)}, expected ${textOf(expected)}`);
+    if (
+      typeof expected === 'string'
+        ? typeof computed !== 'string' || !computed.includes(expected)
+        : JSON.stringify(computed) !== JSON.stringify(expected)
+    )
+      this.wrong.push(`${JSON.stringify(request)} after ${isoOf(nowMs)}: computed ${textOf(computed)}, expected ${textOf(expected)}`);
   }
 
-  /** A scheduler that asks for what comes after the latest time that it has had, wherever its clock stands. */
+  /** A scheduler that asks for the times after the latest one that it has had, whatever its clock says. */
   async step(clock: { readonly zone: string; readonly expr: string; readonly startMs: number; readonly steps: readonly number[] }): Promise<void> {
     const schedule = { kind: 'cron', expr: clock.expr, tz: clock.zone };
     const name = `${clock.expr} ${clock.zone} from ${isoOf(clock.startMs)}`;
@@ -95,12 +99,12 @@ class Ground {
     for (const step of clock.steps) {
       clockMs += step;
       if (clockMs <= latestMs) continue;
-      const told = await this.#ask(schedule, latestMs, 50);
-      if (typeof told === 'string') {
-        this.wrong.push(`${name}: ${told}`);
+      const computed = await this.#ask(schedule, latestMs, 50);
+      if (typeof computed === 'string') {
+        this.wrong.push(`${name}: ${computed}`);
         return;
       }
-      for (const time of told.filter((one) => one <= clockMs)) {
+      for (const time of computed.filter((one) => one <= clockMs)) {
         this.stepped += 1;
         if (time <= latestMs) this.wrong.push(`${name}: ${isoOf(time)} comes again`);
         latestMs = time;
@@ -108,7 +112,7 @@ class Ground {
     }
   }
 
-  /** The times, or the text of the refusal. */
+  /** Returns the times, or the text of the refusal. */
   async #ask(schedule: object, fromMs: number, count: number): Promise<readonly number[] | string> {
     this.#id += 1;
     const id = `r9-${this.#id}`;
@@ -120,4 +124,4 @@ class Ground {
 }
 
 const isoOf = (epochMs: number): string => new Date(epochMs).toISOString();
-const textOf = (told: readonly number[] | string): string => (typeof told === 'string' ? told.slice(0, 200) : told.map(isoOf).join(' '));
+const textOf = (times: readonly number[] | string): string => (typeof times === 'string' ? times.slice(0, 200) : times.map(isoOf).join(' '));

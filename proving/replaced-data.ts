@@ -9,8 +9,8 @@ import { askWith, nonceOf, proofConfig, startReviewingProvider } from './lib/pro
 import { RpcFailure, rpcCall } from './lib/rpc.ts';
 
 /**
- * Files of `data/` that are moved away or replaced under a running daemon: nothing is acknowledged that a restart would not find, what was
- * accepted waits and runs once, `/health` and the next start say what happened.
+ * Files of `data/` are moved or replaced under a running daemon: nothing is acknowledged that a restart would not find,
+ * accepted work waits and runs once, `/health` and the next start say what happened.
  */
 export interface ReplacedDataReport {
   readonly acked: number;
@@ -59,7 +59,7 @@ export async function proveReplacedData(options: { readonly jobs: boolean; reado
 
     await rename(data, `${data}.away`);
     await write(first, 'away', false);
-    await expectWords(first, wrong);
+    await expectReason(first, wrong);
     await expectHealth(first, 'degraded', wrong);
     if (options.jobs) {
       await pause(jobMs + 1_000);
@@ -73,7 +73,7 @@ export async function proveReplacedData(options: { readonly jobs: boolean; reado
       await addJob(first, twice);
     }
 
-    // As a backup is restored while the daemon still runs.
+    // Simulates a restored backup while the daemon still runs.
     await rename(data, `${data}.old`);
     await cp(`${data}.old`, data, { recursive: true });
     await write(first, 'copy', false);
@@ -98,7 +98,7 @@ export async function proveReplacedData(options: { readonly jobs: boolean; reado
   }
 }
 
-async function expectWords(daemon: Daemon, wrong: string[]): Promise<void> {
+async function expectReason(daemon: Daemon, wrong: string[]): Promise<void> {
   const said = await rpcCall(daemon, 'tokens.create', { scopes: ['api'] }).then(
     () => 'nothing',
     (error: unknown) => (error instanceof RpcFailure ? error.message : `no answer of the protocol: ${String(error)}`),

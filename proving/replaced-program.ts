@@ -9,8 +9,8 @@ import { askWith, nonceOf, proofConfig, startReviewingProvider } from './lib/pro
 import { rpcCall } from './lib/rpc.ts';
 
 /**
- * The bundle is removed under a daemon that has loaded a part of it only: each request is answered as always or with the reason, nobody
- * else is blamed, work waits for the restart and is done once then.
+ * The bundle is removed under a daemon that has loaded only a part of it: each request is answered as always or with the reason, nothing
+ * else is blamed, work waits for the restart and then runs once.
  */
 export interface ReplacedProgramReport {
   readonly asked: number;
@@ -19,10 +19,10 @@ export interface ReplacedProgramReport {
   readonly wrong: readonly string[];
 }
 
-const hookToken = 'hook-token-of-the-proving-ground-0123456789';
+const hookToken = 'hook-token-of-the-proving-suite-0123456789';
 const reason = /A file of the program is missing.*restart it/;
 const Health = z.looseObject({ status: z.string(), checks: z.record(z.string(), z.looseObject({ detail: z.string().optional() })) });
-/** The daemon looks every ten seconds. */
+/** The daemon checks every ten seconds. */
 const noticedMs = 15_000;
 
 export async function proveReplacedProgram(options: { readonly jobs: boolean; readonly broken?: true }): Promise<ReplacedProgramReport> {
@@ -70,12 +70,12 @@ export async function proveReplacedProgram(options: { readonly jobs: boolean; re
   }
 }
 
-/** What else than success is right on a home like this one. */
+/** Expected answers other than success on a home like this one. */
 const knownAnswers = / 20\d$|^page 404$/;
 
 type Answer = { readonly status: number; readonly text: string };
 
-/** One request of each family of routes; a call of a method counts as 500 when it fails. */
+/** One request of each family of routes; a method call counts as 500 when it fails. */
 async function askEverything(daemon: Daemon): Promise<readonly (readonly [string, Answer])[]> {
   const { port, token } = daemon;
   const messages = [{ role: 'user', content: 'hello' }];
@@ -120,7 +120,7 @@ async function isNoticed({ port }: Daemon): Promise<boolean> {
   return false;
 }
 
-/** The bundle has no modules to replace: the function that knows a missing part is cut out of its text, and the look at the files. */
+/** The bundle has no modules to replace: the function that detects a missing file, and the check of the files, are cut out of its text. */
 async function breakBundle(dist: string): Promise<void> {
   let cuts = 0;
   for (const name of await readdir(dist)) {

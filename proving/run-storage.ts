@@ -1,44 +1,44 @@
 import { lookAtPackages, readPackageSources } from '../tools/packages.ts';
 import { root } from './lib/daemon.ts';
-import { counts, type ProofOptions, type Proofs, tell } from './lib/proof.ts';
+import { counts, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { proveLoopDelay } from './r14-loop-delay.ts';
 import { growthOf, proveNoGrowth } from './r15-no-growth.ts';
 import { proveStartAfterCrash } from './r13-start-after-crash.ts';
 import { proveDiskFull, smallDiskMissing } from './r5-disk-full.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
 
-/** The full forms of what a failing storage, a large database and a long life do, and of what is installed. */
+/** The full forms of the proofs on failing storage, a large database, a long life, and the installation. */
 export function storageProofs({ progress }: ProofOptions): Proofs {
   return {
     async r4() {
       const { wrong, ...report } = await proveStorageFaults({ calls: Array.from({ length: 400 }, (_, index) => index + 1), progress });
-      tell(wrong.slice(0, 20));
+      printFindings(wrong.slice(0, 20));
       const broken = await proveStorageFaults({ calls: [15, 25, 35], commits: 8, broken: 'swallowed-error' });
       return {
         promise:
-          'A call of the storage that fails damages nothing, and nothing is acknowledged that is not kept; the daemon goes on or ends in words',
-        figure: `400 daemons with EIO, ENOSPC or BUSY in the n-th call each: ${report.refusedStarts} starts refused in words and made good by the next one, ${report.late} faults under load: ${report.acked} acknowledged, ${report.refused} refused, ${wrong.length} wrong`,
+          'A failing storage call damages nothing, and nothing is acknowledged without being stored; the daemon keeps running or exits with a message',
+        figure: `400 daemons with EIO, ENOSPC or BUSY in the n-th call each: ${report.refusedStarts} starts refused with a message and repaired by the next one, ${report.late} faults under load: ${report.acked} acknowledged, ${report.refused} refused, ${wrong.length} wrong`,
         caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong`,
         good: wrong.length === 0 && report.late > 200 && broken.wrong.length > 0,
       };
     },
     async r5() {
-      const promise = 'On a full disk the daemon goes on reading, loses nothing that it acknowledged and takes writes again when there is room';
+      const promise = 'On a full disk the daemon keeps reading, loses nothing that it acknowledged and accepts writes again when space is free';
       const missing = await smallDiskMissing();
       if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
       const { wrong, ...report } = await proveDiskFull({ forMs: 60_000 });
-      tell(wrong);
+      printFindings(wrong);
       const broken = await proveDiskFull({ forMs: 2_000, broken: 'swallowed-error' });
       return {
         promise,
-        figure: `16 MB, full for 60 s: ${report.refused} writes refused, ${report.readOnly} of ${report.looks} looks told of it; ${report.acked} acknowledged in all; writes again ${report.recoveredMs} ms after there was room; ${wrong.length} wrong`,
+        figure: `16 MB, full for 60 s: ${report.refused} writes refused, ${report.readOnly} of ${report.looks} checks reported it; ${report.acked} acknowledged in all; writes again ${report.recoveredMs} ms after space was free; ${wrong.length} wrong`,
         caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong`,
         good: wrong.length === 0 && report.refused > 0 && report.readOnly > 0 && broken.wrong.length > 0,
       };
     },
     async r13() {
       const { wrong, checks, scans, ...report } = await proveStartAfterCrash({ megabytes: 1024, kills: 5 });
-      tell([...wrong, ...checks, ...scans]);
+      printFindings([...wrong, ...checks, ...scans]);
       const broken = await proveStartAfterCrash({ megabytes: 1024, kills: 1, broken: 'check-at-start' });
       const stale = await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'statistics-at-stop' });
       const slowestMs = Math.max(...report.readyMs);
@@ -52,10 +52,10 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
     async r14() {
       const soak = { streams: 100, conversations: 200, watched: false };
       const { failed, loopMs, ...report } = await proveLoopDelay({ ...soak, forMs: 300_000 });
-      tell(failed.slice(0, 20));
+      printFindings(failed.slice(0, 20));
       const broken = await proveLoopDelay({ ...soak, forMs: 5_000, broken: 'query-on-main' });
       return {
-        promise: 'Nothing that the storage does holds up the event loop: 99.9 % of delays below 50 ms, none above 200',
+        promise: 'The storage never delays the event loop: 99.9 % of delays below 50 ms, none above 200',
         figure: `5 min, ${soak.streams} streams at once: ${report.streams} streams, ${report.searches} searches, ${report.backups} backups, ${report.deletions} deletions, ${failed.length} failed; delay p99.9 ${Math.round(loopMs.p999)} ms, at most ${Math.round(loopMs.max)} ms`,
         caught: `a query on the thread of the loop: p99.9 ${Math.round(broken.loopMs.p999)} ms, at most ${Math.round(broken.loopMs.max)} ms`,
         good: failed.length === 0 && loopMs.p999 < 50 && loopMs.max < 200 && broken.loopMs.p999 > 50,
@@ -64,12 +64,12 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
     async r15() {
       const report = await proveNoGrowth({ requests: 100_000, streams: 2_000, warm: 0.3, settleMs: 20_000 });
       const wrong = growthOf(report);
-      tell(wrong);
+      printFindings(wrong);
       const broken = growthOf(await proveNoGrowth({ requests: 1_000, streams: 2_000, warm: 0.1, settleMs: 1_000, broken: 'leaking-readers' }));
       const { before, after } = report;
       const grown = after.rssMb / before.rssMb - 1;
       return {
-        promise: 'Requests and streams that are over leave less than 10 % of memory, no handle and no listener',
+        promise: 'Finished requests and streams leave less than 10 % of memory, no handle and no listener',
         figure: `${report.requests} requests and ${report.streams} streams, heap of 512 MB: resident memory ${Math.round(before.rssMb)} MiB before and ${Math.round(after.rssMb)} after (${(grown * 100).toFixed(1)} %), functions held ${before.closures} and ${after.closures}, handles ${before.handles} and ${after.handles}; ${wrong.length} wrong`,
         caught: `readers that are kept: ${broken.join('; ')}`,
         good: wrong.length === 0 && grown < 0.1 && broken.length > 0,
@@ -78,7 +78,7 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
     async r42() {
       const sources = readPackageSources(root);
       const { wrong, ...report } = lookAtPackages(sources);
-      tell(wrong);
+      printFindings(wrong);
       const planted = { packages: { 'packages/server': { dependencies: { planted: '1.0.0' } }, 'node_modules/planted': { hasInstallScript: true } } };
       const broken = lookAtPackages({ ...sources, lock: planted });
       return {

@@ -6,25 +6,25 @@ import { parseArgs } from 'node:util';
 import { freezeBundle, root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 import { keep, type Outcome, readKept } from './lib/kept-outcomes.ts';
-import { counts, type Proofs, tell, total } from './lib/proof.ts';
+import { counts, printFindings, type Proofs, total } from './lib/proof.ts';
 import { freshSeed } from './lib/random.ts';
 import { straceMissing } from './lib/strace.ts';
 import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
 import { proveSyncBeforeAck } from './r3-sync-before-ack.ts';
-import { doorProofs } from './run-doors.ts';
+import { transportProofs } from './run-transports.ts';
 import { exhaustionProofs } from './run-exhaustion.ts';
 import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
 import { ownerProofs } from './run-owners.ts';
 import { storageProofs } from './run-storage.ts';
-import { teamProofs } from './run-teams.ts';
+import { delegationProofs } from './run-delegation.ts';
 import { timeProofs } from './run-time.ts';
 
 /**
- * `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. What has held on the
- * same commit is not run again, unless with `--fresh`, a seed, or by name (`--only r1,r3`). Proofs that measure no time may so be run at the
- * same time as others.
+ * `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. A proof that has held
+ * on the same commit is not run again, unless with `--fresh`, a seed, or by name (`--only r1,r3`); so
+ * proofs that measure no time may run at the same time as others.
  */
 
 const { values } = parseArgs({
@@ -44,10 +44,10 @@ const progress = (line: string): void => console.log(line);
 const proofs: Proofs = {
   async r1() {
     const report = await proveAckedSurvives({ rounds: Number(values.kills), seed, progress });
-    tell(problems(report));
+    printFindings(problems(report));
     const broken = await proveAckedSurvives({ rounds: 10, seed, broken: 'ack-before-commit', progress });
     return {
-      promise: 'What was acknowledged survives kill -9, whole and once',
+      promise: 'Acknowledged writes survive kill -9, whole and once',
       figure: `${report.kills} kills, 9 clients, ${total(report.acked)} acknowledged of ${report.sent} sent (${counts(report.acked)}): ${report.lost.length} lost, ${report.doubled.length} doubled, ${report.torn.length} torn, ${report.unexpected.length} unexpected answers; ready again after ${report.restartMs.median} ms (median), ${report.restartMs.max} ms (max); seed ${seed}`,
       caught: `acknowledged before the commit, ${broken.kills} kills: ${broken.lost.length} lost`,
       good: problems(report).length === 0 && broken.lost.length > 0,
@@ -58,7 +58,7 @@ const proofs: Proofs = {
     if (missing !== undefined)
       return { promise: 'No acknowledgement leaves before its bytes are synced', figure: `not run: ${missing}`, caught: '-', good: false };
     const report = await proveSyncBeforeAck({ each: 100, progress });
-    tell([...report.early, ...report.unseen]);
+    printFindings([...report.early, ...report.unseen]);
     const broken = await proveSyncBeforeAck({ each: 20, broken: 'synchronous-normal', progress });
     return {
       promise: 'No acknowledgement leaves before its bytes are synced',
@@ -69,22 +69,22 @@ const proofs: Proofs = {
   },
   async r23() {
     const report = await proveAuthorityMatrix({ progress });
-    tell(report.wrong);
+    printFindings(report.wrong);
     const broken = await proveAuthorityMatrix({ broken: 'method-without-scope', progress });
     return {
-      promise: 'Every method and route gives each token exactly what its scopes open',
+      promise: 'Every method and route allows each token exactly what its scopes grant',
       figure: `${total(report.cells)} cells (${counts(report.cells)}): ${report.wrong.length} wrong`,
       caught: `one method without scope check: ${broken.wrong.length} cells wrong`,
       good: report.wrong.length === 0 && broken.wrong.length > 0,
     };
   },
   ...exhaustionProofs({ seed, progress }),
-  ...doorProofs({ seed, progress }),
+  ...transportProofs({ seed, progress }),
   ...loadProofs({ seed, progress }),
   ...hookProofs({ seed, progress }),
   ...ownerProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
-  ...teamProofs({ seed, progress }),
+  ...delegationProofs({ seed, progress }),
   ...storageProofs({ seed, progress }),
 };
 
@@ -120,7 +120,7 @@ function document(outcomes: readonly Outcome[]): string {
     '# Results of the proving harnesses',
     '',
     `Written by \`npm run prove\` on ${new Date().toISOString().slice(0, 10)}, commit ${under}, Node ${process.version}, ${process.platform} with ${cpus().length} CPUs.`,
-    'Each harness must also find the fault in a deliberately broken build; what it found there is in the fifth column.',
+    'Each harness must also find the fault in a deliberately broken build; the fifth column has what it found there.',
     '',
     '| # | | Promise | Figures | Broken build | Time |',
     '|---|---|---|---|---|---|',

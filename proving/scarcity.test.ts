@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { mountMissing, proveFewDescriptors, proveFullDisk, proveNoInodesAndReadOnly } from './scarcity.ts';
 
 test.runIf(process.platform === 'linux')(
-  'more idle sockets than descriptors neither end the daemon nor keep it from answering',
+  'more idle sockets than descriptors neither stop the daemon nor keep it from answering',
   async () => {
     expect(await proveFewDescriptors({ sockets: 150 })).toEqual({ wrong: [] });
   },
@@ -10,7 +10,7 @@ test.runIf(process.platform === 'linux')(
 );
 
 test.runIf(mountMissing() === undefined)(
-  'a full disk is told, reads go on, and it is over once there is room',
+  'a full disk is reported, reads continue, and the daemon recovers when space is free',
   async () => {
     expect(await proveFullDisk()).toEqual({ wrong: [] });
   },

@@ -10,7 +10,7 @@ import { bearer, http } from './lib/http.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 
-/** What becomes of a daemon that has too few descriptors, or no room on its disk. */
+/** Proves what happens to a daemon with too few descriptors, or without space on its disk. */
 export interface ScarcityReport {
   readonly wrong: readonly string[];
 }
@@ -23,8 +23,8 @@ const exitHome = 66;
 const Health = z.looseObject({ status: z.string() });
 
 /**
- * More idle sockets than a limit of 256 descriptors has room for; turns are still answered to whoever is connected, and whoever comes
- * beyond is refused at once.
+ * More idle sockets than a limit of 256 descriptors allows; turns are still answered on open connections, and new connections
+ * beyond the limit are refused immediately.
  */
 export async function proveFewDescriptors(options: { readonly sockets: number; readonly broken?: string }): Promise<ScarcityReport> {
   const home = await makeHome();
@@ -38,7 +38,7 @@ export async function proveFewDescriptors(options: { readonly sockets: number; r
   try {
     const under = ['prlimit', `--nofile=${limit}:${limit}`];
     daemon = await startDaemon({ home, port, under, ...(options.broken !== undefined && { broken: options.broken }) });
-    // Connections that are there already, of which no turn has been asked yet.
+    // Existing connections without a turn so far.
     await Promise.all(Array.from({ length: turns }, () => http({ port, path: '/health', agent })));
     for (let n = 0; n < options.sockets; n += 1) idle.push(connect(port, '127.0.0.1').on('error', () => {}));
     await pause(1_000);
@@ -59,7 +59,7 @@ export async function proveFewDescriptors(options: { readonly sockets: number; r
   }
 }
 
-/** What a new connection that asks for something gets: its first bytes, or `closed`. */
+/** Returns the answer to a request on a new connection: its first bytes, or `closed`. */
 function comeLate(port: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n'));
@@ -98,7 +98,7 @@ export async function proveFullDisk(options: { readonly broken?: string } = {}):
   const how = { home, port, workingDir: dir, ...(options.broken !== undefined && { broken: options.broken }) };
   let daemon: Daemon | undefined;
   try {
-    // Without a reserve it is the disk itself that refuses.
+    // Without a reserve the disk itself refuses.
     await writeConfig(home, { ...proofConfig('http://127.0.0.1:9/v1'), storage: { minFreeBytes: 0 } });
     daemon = await startDaemon(how);
     const target = { port, token: daemon.token };
@@ -108,7 +108,7 @@ export async function proveFullDisk(options: { readonly broken?: string } = {}):
     await rpcCall(target, 'tokens.list', {}).catch((error: unknown) => wrong.push(`a read failed: ${String(error)}`));
     if ((await healthOf(port)) !== 'degraded') wrong.push('/health is not degraded');
     await rm(join(home, 'filler'));
-    // Nobody writes now.
+    // No client writes now.
     const untilMs = performance.now() + 15_000;
     while ((await healthOf(port)) !== 'ok' && performance.now() < untilMs) await pause(200);
     if ((await healthOf(port)) !== 'ok') wrong.push('/health stays degraded although there is room again');
@@ -184,7 +184,7 @@ async function fill(dir: string): Promise<void> {
     try {
       for (;;) await file.write(Buffer.alloc(bytes));
     } catch {
-      // No room for a piece of this size.
+      // No space for a block of this size.
     }
   }
 }

@@ -10,8 +10,8 @@ const Report = z.object({ repeats: z.number(), wrong: z.array(z.string()) });
 const Said = z.union([Report, z.object({ failed: z.string() })]);
 
 /**
- * One start with the clock years wrong: `/health` names the clock, nothing is deleted by age, what waits for an approval still waits, and
- * what comes again, then or once the clock is right, does not run again. The clock is injected.
+ * One start with the clock years wrong: `/health` names the clock, nothing is deleted by age, pending approvals stay pending, and
+ * repeats, then or once the clock is right, do not run again. The clock is injected.
  */
 export async function proveWrongClock({ broken, ...load }: WrongClockLoad & { readonly broken?: string }): Promise<WrongClockReport> {
   const { PATH, HOME } = process.env;

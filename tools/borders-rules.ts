@@ -1,14 +1,14 @@
 /**
- * The import directions of the house as data. A module belongs to the first zone whose pattern fits its path;
- * it may import its own zone and the zones listed in `may`. What is not listed is forbidden.
+ * The import directions of the project as data. A module belongs to the first zone whose pattern matches its path;
+ * it may import its own zone and the zones listed in `may`. All other imports are forbidden.
  */
 export interface Zone {
   readonly name: string;
   /** Matches a path relative to the repository root, with forward slashes. */
   readonly files: RegExp;
-  /** Zones that it may import, besides itself. */
+  /** Zones that it may import, in addition to itself. */
   readonly may: readonly string[];
-  /** Zones of which only types may be taken. */
+  /** Zones of which only types may be imported. */
   readonly mayTypes?: readonly string[];
   /** When given, the only packages from outside the repository; `node:` counts as one. */
   readonly external?: readonly string[];
@@ -48,7 +48,7 @@ export const zones: readonly Zone[] = [
   { name: 'suites', files: /^(e2e|bench|proving|tools|examples)\/|^vitest\.config\.ts$/, may: ['contract', 'client', 'cli', 'testkit', 'server'] },
 ];
 
-/** What a module may import beyond its zone, each with its reason. */
+/** Imports that a module may make beyond its zone, each with its reason. */
 export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; readonly reason: string }[] = [
   {
     from: /^(e2e|bench|proving)\//,
@@ -69,31 +69,31 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
   {
     from: /^proving\/(r7-claimed-once|lib\/cron-claimer)\.ts$/,
     to: /^packages\/server\/src\/(kernel\/db\/sqlite\/inline|transactions\/(registry|claim-occurrence|finish-occurrence)|features\/unattended\/(cron|durable)\/[a-z/-]+)\.ts$/,
-    reason: 'several processes on one database are what the daemon, which locks its folder, does not let happen',
+    reason: 'needs several processes on one database, which the daemon prevents by locking its folder',
   },
   {
     from: /^proving\/lib\/stale-(owner|work)\.ts$/,
     to: /^packages\/server\/src\/(kernel\/db\/(db|sqlite\/inline)|transactions\/[a-z-]+|features\/[a-z/-]+\/(api|store))\.ts$/,
-    reason: 'two owners of one piece of work on one database are what the daemon, which locks its folder, does not let happen',
+    reason: 'needs two owners of one work item on one database, which the daemon prevents by locking its folder',
   },
   {
-    from: /^proving\/lib\/outward-ground\.ts$/,
+    from: /^proving\/lib\/outward-process\.ts$/,
     to: /^packages\/server\/src\/kernel\/egress\.ts$/,
-    reason: 'makes requests for archives as the product does, to a site in the place of GitHub',
+    reason: 'requests archives as the product does, from a site that replaces GitHub',
   },
   {
     from: /^packages\/server\/src\/transactions\/.*\.test\.ts$/,
     to: /^packages\/server\/src\/llm\/models?\.ts$/,
     reason: 'opens whole turns, which name their model',
   },
-  { from: /^tools\/gen\.ts$/, to: /^packages\/(contract|server|cli)\/src\//, reason: 'writes the documents from what no entry exports' },
+  { from: /^tools\/gen\.ts$/, to: /^packages\/(contract|server|cli)\/src\//, reason: 'generates the documents from modules that no entry exports' },
 ];
 
-/** A test stands in the zone of the code beside it and may also use these. */
+/** A test belongs to the zone of the code next to it and may also use these. */
 export const testsMayImport: readonly string[] = ['testkit', 'client', 'contract'];
 
-/** Tests of these zones use the real features in place of mocks. */
+/** Tests of these zones use the real features instead of mocks. */
 export const testsTakeFeatures: readonly string[] = ['features', 'gateway'];
 
-/** Below this number of modules the walk itself has gone wrong, and green would mean nothing. */
+/** Below this number of modules the walk itself has failed, and green would mean nothing. */
 export const leastModules = 300;

@@ -36,7 +36,7 @@ function sourceFiles(root: string): string[] {
   return found.map((path) => relative(root, path).split(sep).join('/')).toSorted();
 }
 
-/** Every static import, re-export and dynamic import of one module. An import counts as type-only when nothing of it is left at run time. */
+/** Every static import, re-export and dynamic import of one module. An import counts as type-only when nothing of it remains at run time. */
 function importsOf(file: string, text: string): Import[] {
   const { module, errors } = parseSync(file, text);
   if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
@@ -79,7 +79,7 @@ function judge(file: string, zone: Zone, one: Import, entries: Entries): string 
   }
   if (zone.external && !isTest(file)) {
     const name = one.specifier.startsWith('node:') ? 'node:' : one.specifier;
-    if (!zone.external.includes(name)) return `is no dependency of zone "${zone.name}" (${zone.external.join(', ') || 'none'} allowed)`;
+    if (!zone.external.includes(name)) return `is not a dependency of zone "${zone.name}" (${zone.external.join(', ') || 'none'} allowed)`;
   }
   return undefined;
 }
@@ -113,7 +113,7 @@ function allowed(file: string, zone: Zone, target: string, typeOnly: boolean): s
   return `goes against the direction of imports: "${zone.name}" must not import "${target}"`;
 }
 
-/** What the `exports` of a package of ours offer: "." and its further entries. */
+/** Returns the entries in the `exports` of a workspace package: "." and others. */
 function packageEntries(root: string): Entries {
   const read = (name: string): readonly string[] => {
     const file = `${root}/packages/${name}/package.json`;

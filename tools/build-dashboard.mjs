@@ -8,8 +8,8 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 const leastPackedBytes = 1024;
 
 /**
- * Bundles the dashboard and packs each text once, so that nothing is packed per request. Pages come last: they must not be
- * there before what they load. Parts of earlier builds go: a daemon reads a build whole when it is first asked for it.
+ * Bundles the dashboard and packs each text once, so that nothing is packed per request. Pages come last: they must not
+ * exist before the files that they load. Parts of earlier builds are removed: a daemon reads a whole build at its first request.
  * Returns the bytes written.
  */
 export async function buildDashboard({ root, outDir }) {

@@ -10,7 +10,7 @@ import { buildDashboard } from './build-dashboard.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
-/** Modules that run in threads of their own, by the name under which the code beside them looks for them. */
+/** Modules that run in separate threads, by the name under which their code looks for them. */
 const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
@@ -20,11 +20,11 @@ const threads = {
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
-/** Files of packages that a thread reads from beside itself. */
+/** Files of packages that a thread reads from its own folder. */
 const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
-/** Names of the parts of the build that is in dist/. */
+/** Names of the files of the build in dist/. */
 const partsFile = join(dist, '.parts');
-/** A daemon that runs while its bundle is replaced may still load a part of the old one: counted from the build that replaced it. */
+/** How long files of a replaced build are kept, because a running daemon may still load them. */
 const keepOldPartsMs = 7 * 24 * 3600 * 1000;
 
 /**
@@ -50,7 +50,7 @@ const plainBuiltins = {
 
 /**
  * Takes from the modules of Node the wrapper that makes them look like ES modules: one getter function for the names of all of them, which
- * V8 looks up anew at each use, and an object with all names for each file that imports one. Only a default import needs it.
+ * V8 looks up again at each use, and an object with all names for each file that imports one. Only a default import needs it.
  */
 function bareBuiltins(text) {
   const defaults = new Set([...text.matchAll(/\b(\w+)\.default\b/g)].map(([, name]) => name));
@@ -59,7 +59,7 @@ function bareBuiltins(text) {
   );
 }
 
-/** The name of a thread's module holds its digest, so that a running daemon never starts a thread of another build. */
+/** Puts the digest of a thread's module into its name, so that a running daemon never starts a thread of another build. */
 function namedThreads(names) {
   return {
     name: 'named-threads',
@@ -73,7 +73,7 @@ function namedThreads(names) {
   };
 }
 
-/** Native helpers of ws that a test tool brings along: the bundle has no native parts, and ws does without. */
+/** Native helpers of ws that a test tool depends on: the bundle has no native parts, and ws works without them. */
 const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
@@ -85,7 +85,7 @@ const noNativeParts = {
   },
 };
 
-/** What the bundle is made from; the same text means the same bundle. */
+/** Sources of the bundle; the same text means the same bundle. */
 export function sourceStamp() {
   const hash = createHash('sha256');
   const add = (path) => hash.update(path.slice(root.length)).update('\0').update(readFileSync(path)).update('\0');
@@ -137,11 +137,11 @@ export async function build(stamp) {
     plugins: [plainBuiltins, noNativeParts],
     legalComments: 'linked',
     logLevel: 'warning',
-    // What CommonJS packages ask for at run time are modules of Node.
+    // CommonJS packages require modules of Node at run time.
     banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
   };
   const threadNames = new Map();
-  // One file for each kind of thread: one that loads many costs tens of megabytes.
+  // One file for each kind of thread, because a thread that loads many files costs tens of megabytes.
   const threadFiles = Promise.all(
     Object.entries(threads).map(async ([name, source]) => {
       const { outputFiles } = await bundle({ ...common, entryPoints: { [name]: source } });
@@ -172,7 +172,7 @@ export async function build(stamp) {
   ]);
   mkdirSync(dist, { recursive: true });
   const made = new Set();
-  // Parts first: an entry must not be there before what it loads.
+  // Parts first: an entry must not exist before the files that it loads.
   for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
   const files = [...threadParts.flat(), ...results.flatMap((result) => result.outputFiles)].sort(
     (a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)),
@@ -187,7 +187,7 @@ export async function build(stamp) {
     if (!made.has(path) && before?.includes(name) !== false && /\.(js|txt)$/.test(name)) utimesSync(path, new Date(), new Date());
     if (!made.has(path) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
   }
-  // What it holds was compiled from other files.
+  // The cache was compiled from other files.
   rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
   replace(partsFile, JSON.stringify([...made].map((path) => path.slice(dist.length + 1))));
   replace(stampFile, stamp);
@@ -198,7 +198,7 @@ function isEntry(path) {
   return ['main', 'cli'].some((name) => path.endsWith(`${sep}${name}.js`));
 }
 
-/** Undefined where the build before did not say. */
+/** Undefined when the previous build did not record it. */
 function readParts() {
   try {
     return JSON.parse(readFileSync(partsFile, 'utf8'));

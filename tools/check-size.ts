@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 
-/** Median, 90th percentile and the longest files per package: a place to look, no gate. */
+/** Median, 90th percentile and the longest files per package: for information, without a limit. */
 const groups: Record<string, string> = {
   contract: 'packages/contract/src/**/*.ts',
   server: 'packages/server/src/**/*.ts',

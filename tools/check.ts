@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-/** All checks that are no tests, at once. `--fix` first lets formatter and linter repair what they can; `--only a,b` picks some. */
+/** Runs all checks except tests, concurrently. `--fix` first applies fixes of formatter and linter; `--only a,b` picks some. */
 interface Step {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
@@ -28,9 +28,9 @@ const steps: readonly Step[] = [
   ...(existsSync(join(root, 'tools', 'gen.ts')) ? [{ name: 'reference', command: [node, 'tools/gen.ts', '--check'] } as const] : []),
   { name: 'size', command: [node, 'tools/check-size.ts'], report: true },
 ];
-/** CPU seconds of one process of a check: none takes a third of it, and a machine that does other work too does not change it. */
+/** CPU seconds that one process of a check may use: none takes a third of it, and other load on the machine does not change it. */
 const cpuLimitSeconds = 300;
-/** For a check that waits for something that never comes. */
+/** Stops a check that hangs. */
 const hangLimitMs = 30 * 60_000;
 const maxLines = 80;
 
@@ -45,7 +45,7 @@ function run(step: Step): Promise<Outcome> {
   const started = performance.now();
   const limited = process.platform === 'win32' ? step.command : ['sh', '-c', `ulimit -t ${cpuLimitSeconds}; exec "$@"`, 'sh', ...step.command];
   const [file = '', ...args] = limited;
-  // The tools' own first lines ask for "node": they get the one of this repository, whatever the machine has.
+  // The shebangs of the tools ask for "node": they get the one of this repository, whatever the machine has.
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`, NO_COLOR: '1' };
   const { promise, resolve } = Promise.withResolvers<Outcome>();
   const child = spawn(file, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: hangLimitMs, killSignal: 'SIGKILL' });

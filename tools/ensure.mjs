@@ -29,7 +29,7 @@ function lockStamp() {
   return createHash('sha256').update(readFileSync(lockFile)).digest('hex');
 }
 
-/** Content decides, not time: a checkout touches files without changing them. An install by hand counts when it is newer. */
+/** Content decides, not time: a checkout touches files without changing them. A manual install counts when it is newer. */
 function isInstalled(stamp) {
   if (existsSync(stampFile)) return readFileSync(stampFile, 'utf8') === stamp;
   const own = join(modules, '.package-lock.json');
@@ -42,7 +42,7 @@ function install(stamp) {
   say('installing the dependencies named in package-lock.json (npm install)');
   const started = Date.now();
   // Not `npm ci`: it refuses a lock file that lacks optional packages for other platforms, which not every registry has.
-  // What the lock file names is installed in that version and checked against its digest all the same, and the file stays
+  // The packages of the lock file are installed in that version and checked against their digests nevertheless, and the file stays
   // as it is. No package needs its install script; none is run.
   const args = ['install', '--no-save', '--ignore-scripts', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
@@ -57,13 +57,13 @@ function install(stamp) {
   say(`dependencies installed in ${seconds(started)}`);
 }
 
-/** npm puts node_modules/.bin before everything else, so what lies there is the Node of the scripts. */
+/** npm puts node_modules/.bin before everything else, so the Node in it is the one of the scripts. */
 function checkNode() {
   if (major(process.versions.node) >= requiredNode) return;
   if (existsSync(localNode)) {
     const result = spawnSync(localNode, ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });
     if (result.status === 0 && major(result.stdout.trim().slice(1)) >= requiredNode) return;
-    // It stands in the way of every later script if this machine cannot run it.
+    // It blocks every later script if this machine cannot run it.
     rmSync(localNode, { force: true });
   }
   throw new Failure(
@@ -72,7 +72,7 @@ function checkNode() {
   );
 }
 
-/** What builds the dashboard asks for a newer Node than this script does. */
+/** The build of the dashboard needs a newer Node than this script. */
 async function buildBundle(sources) {
   if (major(process.versions.node) >= requiredNode) return void (await build(sources));
   const options = { stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' };
@@ -88,7 +88,7 @@ function seconds(since) {
   return `${((Date.now() - since) / 1000).toFixed(1)} s`;
 }
 
-/** Two that start at the same time must not install over each other; a folder is made by one of them only. */
+/** Keeps two concurrent starts from installing over each other: only one of them can create a folder. */
 async function alone(run) {
   const guard = join(root, '.build', 'ensure-lock');
   const holderFile = join(guard, 'pid');
@@ -122,7 +122,7 @@ function isStale(guard, holderFile) {
   } catch (error) {
     if (error.code === 'EPERM') return false;
     if (error.code === 'ESRCH') return true;
-    // Made a moment ago and not signed yet, or left by one that died in between.
+    // Created a moment ago and not signed yet, or left by a process that died in between.
     try {
       return Date.now() - statSync(guard).mtimeMs > 5000;
     } catch {

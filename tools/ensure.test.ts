@@ -27,7 +27,7 @@ beforeAll(() => {
     cpSync(join(root, name), join(clone, name));
   for (const name of ['contract', 'client', 'server', 'cli', 'dashboard'])
     cpSync(join(root, 'packages', name), join(clone, 'packages', name), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
-  // What is installed here, marked as what the lock file names: an install of its own would take the registry.
+  // Marks the existing install as the one of the lock file: a separate install would need the registry.
   mkdirSync(join(clone, 'node_modules'));
   for (const name of readdirSync(join(root, 'node_modules')))
     if (!name.startsWith('.installed')) symlinkSync(join(root, 'node_modules', name), join(clone, 'node_modules', name));
@@ -55,7 +55,7 @@ test('builds what is missing, says so, and then finds nothing to do', () => {
   expect(existsSync(join(clone, '.build', 'ensure-lock'))).toBe(false);
 });
 
-test('goes by the text of the sources, not by their time', () => {
+test('compares the text of the sources, not their time', () => {
   const source = join(clone, 'packages/server/src/version.ts');
   utimesSync(source, new Date(), new Date());
   expect(ensure().said).toBe('');
@@ -67,7 +67,7 @@ test('goes by the text of the sources, not by their time', () => {
   expect(ensure().said).toBe('');
 });
 
-test('ends with the reason when the sources cannot be built, and leaves the last bundle in place', () => {
+test('fails with the reason when the sources cannot be built, and keeps the last bundle', () => {
   const source = join(clone, 'packages/server/src/version.ts');
   const good = readFileSync(source, 'utf8');
   writeFileSync(source, 'export const version = ;\n');

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command of a clone: prepares it when that was not done yet, and runs the bundle on a Node that is new enough.
+// The command in a clone: prepares the clone if needed, and runs the bundle on a Node that is new enough.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { findStale, generateDocuments } from './gen.ts';
 
-test('the same contract gives the same bytes, each file ending with one line end', async () => {
+test('generates the same bytes from the same contract, each file ending with one newline', async () => {
   const documents = await generateDocuments();
   expect([...(await generateDocuments())]).toEqual([...documents]);
   for (const [file, text] of documents) expect(text.endsWith('\n') && !text.endsWith('\n\n'), file).toBe(true);
   expect(findStale(documents, documents)).toEqual([]);
 });
 
-test('a stale file is named with the first line that differs, a missing one as missing', () => {
+test('names a stale file with the first line that differs, and a missing one as missing', () => {
   const documents = new Map([
     ['a.md', 'one\ntwo\nthree\n'],
     ['b.md', 'x\n'],

@@ -20,7 +20,7 @@ import { exitCodes } from '../packages/server/src/process/exit-codes.ts';
 
 const root = join(import.meta.dirname, '..');
 
-/** Every generated file: path from the root of the repository → its content. Equal contracts give equal bytes. */
+/** Returns every generated file: path from the root of the repository → content. Equal contracts produce equal bytes. */
 export async function generateDocuments(): Promise<Map<string, string>> {
   const version = await productVersion();
   const openRpc = openRpcDocument({ version });
@@ -61,7 +61,7 @@ function readMethodsModule(): string {
   return `// Made by tools/gen.ts from the contract.\nimport type { MethodName } from '@gatehouse/contract';\n\n/** Methods of risk \`read\`: calling one twice changes nothing. */\nexport const readMethods: ReadonlySet<string> = new Set<MethodName>([\n${names.join('')}]);\n`;
 }
 
-/** The dashboard has the contract as types only, too, and offers the kinds to filter by before one was seen. */
+/** The dashboard also has the contract as types only, and offers the kinds as filters before one was seen. */
 function eventKindsModule(): string {
   const rows = Object.entries(events).map(([kind, { category }]) => `  { kind: '${kind}', category: '${category}' },\n`);
   return `// Made by tools/gen.ts from the contract.\nimport type { EventKind } from '@gatehouse/contract';\n\n/** Every kind of event with the category that it is listed under. */\nexport const eventKinds: readonly { readonly kind: EventKind; readonly category: string }[] = [\n${rows.join('')}];\n`;
@@ -71,7 +71,7 @@ function toJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** One sentence for each file that is missing or differs, with the first line that does. */
+/** Returns one sentence for each file that is missing or differs, with the first different line. */
 export function findStale(documents: ReadonlyMap<string, string>, current: ReadonlyMap<string, string>): string[] {
   return [...documents].flatMap(([file, text]) => {
     const before = current.get(file);

@@ -18,7 +18,7 @@ function withPackage(name: string, entry: object, neededBy = 'packages/server') 
   return { ...sources, lock };
 }
 
-test('what is installed keeps the limits of packages, runs no script and has nothing known to be bad', () => {
+test('the installed packages respect the limits, run no script and include nothing known to be bad', () => {
   const report = lookAtPackages(sources);
   expect(report.wrong).toEqual([]);
   expect(report.always).toBeGreaterThan(20);
@@ -34,14 +34,14 @@ test.each(Object.entries(onDemand))('%s is loaded on demand alone', (_group, mem
   }
 });
 
-describe('a lock file that is not right is caught', () => {
+describe('a bad lock file is caught', () => {
   test('a new package with an install script', () => {
     expect(lookAtPackages(withPackage('planted', { hasInstallScript: true })).wrong).toEqual([
       'planted of production runs a script when it is installed',
     ]);
   });
 
-  test('a new tool with an install script that nobody refused', () => {
+  test('a new tool with an install script that is not refused', () => {
     expect(lookAtPackages(withPackage('planted', { hasInstallScript: true, dev: true }, 'packages/testkit')).wrong).toEqual([
       'planted has an install script that package.json does not refuse',
     ]);
@@ -52,7 +52,7 @@ describe('a lock file that is not right is caught', () => {
     ]);
   });
 
-  test('a version that is known to be bad, wherever it lies', () => {
+  test('a version that is known to be bad, wherever it is installed', () => {
     const nested = withPackage('ws/node_modules/debug', { version: '4.4.2' });
     expect(lookAtPackages(nested).wrong).toEqual(['debug@4.4.2 is known to be bad: https://github.com/debug-js/debug/issues/1005']);
   });

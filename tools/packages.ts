@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 
-/** The limits of what is installed, read from the lock file: how many packages, none that runs a script, none known to be bad. */
+/** Limits of the installed packages, read from the lock file: how many, none that runs a script, none known to be bad. */
 const names = z.record(z.string(), z.string()).default({});
 const Entry = z.object({
   version: z.string().optional(),
@@ -20,22 +20,22 @@ const AllowScripts = z.object({ allowScripts: z.record(z.string(), z.boolean()).
 export interface PackageReport {
   /** Packages that every daemon loads, whatever is configured. */
   readonly always: number;
-  /** Packages that are there to run the product. */
+  /** Packages that the product needs at run time. */
   readonly production: number;
-  /** Packages that come with each group which is loaded on demand. */
+  /** Packages of each group that is loaded on demand. */
   readonly groups: Readonly<Record<string, number>>;
   readonly wrong: readonly string[];
 }
 
 export interface PackageSources {
   readonly lock: unknown;
-  /** The package.json of the root: which scripts of packages are refused. */
+  /** The root package.json, which lists refused install scripts. */
   readonly manifest: unknown;
   readonly knownBad: unknown;
 }
 
 const limits = { always: 60, production: 200, group: 30 } as const;
-/** What is loaded when it is configured or asked for, by the packages that the code imports for it. */
+/** Groups that are loaded when configured or requested, by the packages that the code imports for them. */
 export const onDemand: Readonly<Record<string, readonly string[]>> = { 'MCP servers': ['@modelcontextprotocol/client'] };
 
 export function readPackageSources(root: string): PackageSources {
@@ -99,7 +99,7 @@ function closure(packages: Packages, from: readonly string[], without: readonly 
   return new Set([...seen].filter((path) => path.includes('node_modules/') && packages[path]?.link !== true));
 }
 
-/** Where a package finds another one: in its own node_modules or in those of the folders above it. */
+/** Resolves a package as Node does: in its own node_modules or in those of the folders above it. */
 function resolve(packages: Packages, path: string, name: string): string | undefined {
   for (let at = path; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/')))) {
     const candidate = `${at === '' ? '' : `${at}/`}node_modules/${name}`;

@@ -9,10 +9,10 @@ const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'pictu
 
 const usage = { input: 412, output: 96, cacheRead: 256 };
 const explanation = [
-  'A **gateway** stands between clients and the services behind them. For agents it does three things:\n\n',
+  'A **gateway** sits between clients and the services behind them. For agents it does three things:\n\n',
   '1. *Authenticates* each caller and checks what it may do\n2. *Orders* turns, so that one conversation never runs twice at once\n3. *Records* what was used, and what it cost\n\n',
   'A turn over HTTP is one request:\n\n```sh\ncurl http://127.0.0.1:4766/api/chat \\\n  -H "authorization: Bearer $TOKEN" \\\n  -d \'{"message": "What is a gateway?"}\'\n```\n\n',
-  '| Door | Speaks |\n| --- | --- |\n| `/v1` | chat completions, responses |\n| `/rpc`, `/ws` | JSON-RPC 2.0 |\n| `/api/chat/stream` | events, as the answer is written |\n',
+  '| Route | Protocol |\n| --- | --- |\n| `/v1` | chat completions, responses |\n| `/rpc`, `/ws` | JSON-RPC 2.0 |\n| `/api/chat/stream` | events, as the answer is written |\n',
 ];
 const answers: Readonly<Record<string, string | readonly string[]>> = {
   'What does a gateway do?': explanation,
@@ -50,7 +50,7 @@ const memories: readonly { readonly content: string; readonly memoryType: string
     { content: 'A vendor page claims that its caches never need a backup.', memoryType: 'semantic', tags: ['backup'], trustLevel: 'external' },
   ];
 
-/** What the pages on memory, context and spend show. */
+/** Fills the pages on memory, context and spend. */
 async function fillMemory(product: Product): Promise<string> {
   for (const memory of memories) await product.call('memory.store', memory);
   let conversationRef = '';
@@ -63,11 +63,11 @@ async function fillMemory(product: Product): Promise<string> {
   return conversationRef;
 }
 
-const watching = 'Watch the first ten builds and tell which are slow.';
+const watching = 'Watch the first ten builds and report which are slow.';
 const planFile = '# The move\n\n1. Copy the caches\n2. Switch the name\n3. Watch the first ten builds\n';
 
-/** What the pages of an agent and of approvals show; the calls wait until the product ends. */
-async function fillHands(product: Product): Promise<void> {
+/** Fills the pages of an agent and of approvals; the calls wait until the product ends. */
+async function fillAgentPages(product: Product): Promise<void> {
   await product.call('workspace.init', { agentId: 'scout' });
   await product.call('workspace.writeFile', { agentId: 'scout', filePath: 'documents/move.md', content: planFile });
   await product.call('workspace.git.commit', { agentId: 'scout', message: 'The plan of the move' });
@@ -79,7 +79,7 @@ async function fillHands(product: Product): Promise<void> {
   });
 }
 
-/** What the pages on what happens by itself show. */
+/** Fills the pages on unattended work. */
 async function fillSchedule(product: Product): Promise<void> {
   const zone = 'Europe/Berlin';
   const add = (name: string, schedule: object, message: string) =>
@@ -88,7 +88,7 @@ async function fillSchedule(product: Product): Promise<void> {
   await add('look at the queue', { kind: 'every', everyMs: 2_700_000 }, 'Is anything stuck?');
   await add('switch the old machine off', { kind: 'in', seconds: 40_000 }, 'Remind me to switch the old build machine off');
   const sessionKey = 'ada:inbox';
-  const { conversationRef } = (await product.call('agent.execute', { message: 'Tell me here', agentId: 'scout', sessionKey })) as {
+  const { conversationRef } = (await product.call('agent.execute', { message: 'Report here', agentId: 'scout', sessionKey })) as {
     conversationRef: string;
   };
   const partition = { kind: 'principal-key', principalId: 'token:env', sessionKey };
@@ -108,13 +108,13 @@ async function fillSchedule(product: Product): Promise<void> {
   await product.call('webhooks.test', { mapping: 'github', payload, headers: { 'x-github-event': 'issues' }, run: true });
 }
 
-const tideWords = [
+const tideAnswers = [
   '**Yes, within limits.** A barrage turns twice a day, whatever the weather.\n\n- predictable for years ahead\n- costly to build, cheap to run',
   'Against it speaks what the silt does to the turbines, and to those who live from the mud.',
 ];
 
-/** What the pages on delegation show; the last builds are watched until the product ends. Returns the graph that asks. */
-async function fillTeams(product: Product): Promise<string> {
+/** Fills the pages on delegation; the last builds are watched until the product ends. Returns the graph whose gate is pending. */
+async function fillDelegation(product: Product): Promise<string> {
   const nodes = [
     { node_id: 'research', task: 'Collect what is known about ${TOPIC}.', agent: 'scout' },
     { node_id: 'figures', task: 'Collect the figures on ${TOPIC}.', agent: 'scout' },
@@ -162,9 +162,9 @@ function newestQuestion(body: unknown): string {
   return Object.keys(answers).find((question) => text.includes(question)) ?? '';
 }
 
-function teamWords(body: unknown): string | undefined {
+function delegationAnswer(body: unknown): string | undefined {
   const text = JSON.stringify(body);
-  return text.includes('tidal power') ? tideWords[text.length % tideWords.length] : undefined;
+  return text.includes('tidal power') ? tideAnswers[text.length % tideAnswers.length] : undefined;
 }
 
 async function take(page: Page, name: string): Promise<void> {
@@ -182,7 +182,7 @@ async function open(page: Page, section: string): Promise<void> {
 
 async function openChat(page: Page): Promise<void> {
   await open(page, 'Chat');
-  const show = page.getByRole('button', { name: 'Show the conversations' });
+  const show = page.getByRole('button', { name: 'Show conversations' });
   if (await show.isVisible()) await show.click();
   await page.getByRole('link', { name: 'What does a gateway do?' }).click();
   await page.getByText('as the answer is written').waitFor();
@@ -196,8 +196,8 @@ await using product = await startProduct({
         ? {
             text:
               answers[newestQuestion(body)] ??
-              teamWords(body) ??
-              'First the copy, then the switch of the name; ten builds are watched before the old one goes.',
+              delegationAnswer(body) ??
+              'First the copy, then the switch of the name; ten builds are watched before the old one is removed.',
             usage,
             hang: JSON.stringify(body).includes(watching),
           }
@@ -217,9 +217,9 @@ await using product = await startProduct({
 await using browser = await startBrowser();
 const moveRef = await fillMemory(product);
 await fill(product);
-await fillHands(product);
+await fillAgentPages(product);
 await fillSchedule(product);
-const graphId = await fillTeams(product);
+const graphId = await fillDelegation(product);
 const link = `${product.url}/#token=${product.token}`;
 
 for (const look of [
@@ -245,7 +245,7 @@ for (const look of [
     await page.getByRole('treeitem').first().click();
     await take(page, 'conversation');
     await open(page, 'Memory');
-    await page.getByRole('searchbox', { name: 'Search the memories' }).fill('backup of the build machine');
+    await page.getByRole('searchbox', { name: 'Search memories' }).fill('backup of the build machine');
     await page.locator('.reasons').first().waitFor();
     await page.getByRole('heading', { name: 'By type' }).waitFor();
     await take(page, 'memory');
@@ -287,7 +287,7 @@ for (const look of [
     await page.goto(`${product.url}/graphs/runs/${graphId}`);
     await page
       .getByRole('navigation', { name: 'Nodes' })
-      .getByRole('button', { name: /asks you/ })
+      .getByRole('button', { name: /waiting for you/ })
       .waitFor();
     await page
       .getByRole('navigation', { name: 'Nodes' })
@@ -297,9 +297,9 @@ for (const look of [
     await take(page, 'graph');
     await open(page, 'Graphs');
     await page.getByRole('link', { name: 'Research with a vote' }).click();
-    await page.getByText('It can run: 6 nodes').waitFor();
+    await page.getByText('Ready to run: 6 nodes').waitFor();
     await page
-      .getByRole('navigation', { name: 'Parts of the graph' })
+      .getByRole('navigation', { name: 'Graph sections' })
       .getByRole('button', { name: /^debate/ })
       .click();
     await take(page, 'graph-editor');

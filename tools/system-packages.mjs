@@ -13,11 +13,11 @@ export const systemPackages = [
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 
-/** Daemons lie where the path of an ordinary user does not lead. */
+/** Folders of daemons, which are not in the path of an ordinary user. */
 const moreFolders = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 const policyFile = '/usr/sbin/policy-rc.d';
 
-/** Where a program lies, or undefined. */
+/** Returns the path of a program, or undefined. */
 export function findCommand(command) {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), ...moreFolders]) {
     if (folder === '') continue;
@@ -32,7 +32,7 @@ export function findCommand(command) {
   return undefined;
 }
 
-/** Installs what is missing where it may, and says so through `say`; returns what is missing afterwards. */
+/** Installs missing packages where permitted, reports it through `say`, and returns what is still missing. */
 export function ensureSystemPackages(say) {
   const missing = missingPackages();
   if (missing.length === 0) return [];
@@ -44,7 +44,7 @@ export function ensureSystemPackages(say) {
   say(`installing what the suites need: apt-get install ${names}`);
   withoutServices(() => {
     const packages = missing.map((entry) => entry.package);
-    // The lists of packages are fetched only when the ones that are there do not do.
+    // The package lists are fetched only when the existing ones do not suffice.
     if (!aptGet(['install', ...packages])) {
       aptGet(['update']);
       aptGet(['install', ...packages]);
@@ -68,7 +68,7 @@ function aptGet(parameters) {
   return status === 0;
 }
 
-/** Packages of servers start them, and a test must leave no web server behind on port 80. */
+/** Keeps packages from starting their servers: a test must leave no web server behind on port 80. */
 function withoutServices(run) {
   const own = !existsSync(policyFile);
   if (own) writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });

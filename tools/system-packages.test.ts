@@ -5,7 +5,7 @@ import { findCommand, systemPackages } from './system-packages.mjs';
 
 const root = join(import.meta.dirname, '..');
 
-test('finds programs, also those of administrators that lie beside the path', () => {
+test('finds programs, also those of administrators outside the path', () => {
   const path = process.env['PATH'];
   try {
     expect(findCommand('sh')).toMatch(/\/sh$/);

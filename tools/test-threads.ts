@@ -7,7 +7,7 @@ import type { TestProject } from 'vitest/node';
 const root = join(import.meta.dirname, '..');
 
 /**
- * Bundles the module of the storage threads once per test run. Test servers start two of these threads each, and loading one from some two
+ * Bundles the module of the storage threads once per test run. Test servers start two of these threads each, and loading one from about two
  * hundred source files takes four times as long as from one file. In watch mode the sources are used, because they change.
  */
 export async function setup({ config }: TestProject): Promise<void> {

@@ -1,6 +1,6 @@
 import { Server } from 'node:http';
 
-// A broken build for the harness to catch: HOLD_KB stay with every connection as long as it lives. Loaded with --import before a server.
+// A broken build for the harness to catch: every connection holds HOLD_KB as long as it lives. Loaded with --import before a server.
 const held = new WeakMap<object, Buffer>();
 const emit = Server.prototype.emit;
 Server.prototype.emit = function heavy(this: Server, event: string | symbol, ...args: unknown[]): boolean {

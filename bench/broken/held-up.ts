@@ -1,8 +1,8 @@
 import { type IncomingMessage, Server } from 'node:http';
 import { isMainThread } from 'node:worker_threads';
 
-// A broken build for the harness to catch: turns of callers wait WAIT_MS for whatever else is at work, KEEP_KB of each are never given back,
-// and ten times a second the event loop stands still for BLOCK_MS. Loaded with --import before the daemon.
+// A broken build for the harness to catch: turns of callers wait WAIT_MS while other work runs, KEEP_KB of each are never freed,
+// and ten times a second the event loop is blocked for BLOCK_MS. Loaded with --import before the daemon.
 const given = (name: string): number => Number(process.env[name]);
 const [waitMs, keepKb, blockMs] = [given('WAIT_MS'), given('KEEP_KB'), given('BLOCK_MS')];
 const kept: Buffer[] = [];

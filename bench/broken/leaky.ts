@@ -1,6 +1,6 @@
 import { Server } from 'node:http';
 
-// A broken build for the harness to catch: LEAK_KB of every request are never given back. Loaded with --import before a server.
+// A broken build for the harness to catch: LEAK_KB of every request are never freed. Loaded with --import before a server.
 const kept: Buffer[] = [];
 const emit = Server.prototype.emit;
 Server.prototype.emit = function leaking(this: Server, event: string | symbol, ...args: unknown[]): boolean {

@@ -1,6 +1,6 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
-// A broken build for the harness to catch: whoever looks for the jobs that are due reads all jobs first. Loaded with --import in
+// A broken build for the harness to catch: each query for due jobs reads all jobs first. Loaded with --import in
 // NODE_OPTIONS, which the storage threads read too.
 const prepare = DatabaseSync.prototype.prepare;
 DatabaseSync.prototype.prepare = function looking(this: DatabaseSync, text: string): StatementSync {

@@ -1,6 +1,6 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 
-// A broken build for the harness to catch: whoever changes a sub-agent's row spends SLOW_MS on it. Loaded with --import in NODE_OPTIONS,
+// A broken build for the harness to catch: each change of a sub-agent's row takes SLOW_MS. Loaded with --import in NODE_OPTIONS,
 // which the storage threads read too.
 const busyMs = Number(process.env['SLOW_MS']);
 const prepare = DatabaseSync.prototype.prepare;

@@ -7,9 +7,9 @@ export interface Churn {
   /** Connections in all, and at one time. */
   readonly count: number;
   readonly width: number;
-  /** How long a client stays after the first byte of its answer: it leaves in the middle of what streams longer. */
+  /** How long a client stays after the first byte of its answer: it disconnects in the middle of longer streams. */
   readonly stayMs: number;
-  /** Nothing is begun after it. */
+  /** Nothing is started after it. */
   readonly ms: number;
 }
 
@@ -19,7 +19,7 @@ export interface ChurnResult {
   readonly unanswered: number;
 }
 
-/** Clients that come, ask for something and vanish without a goodbye. */
+/** Clients that connect, send a request and vanish. */
 export async function churn(job: Churn): Promise<ChurnResult> {
   const url = new URL(job.url);
   const end = performance.now() + job.ms;

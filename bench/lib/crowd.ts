@@ -18,7 +18,7 @@ const nodes = Array.from({ length: crowd.layers * crowd.wide }, (_, n) => ({
   ...(n >= crowd.wide && { depends_on: [`part-${n - crowd.wide}`] }),
 }));
 
-/** A daemon with two hundred places for sub-agents, whose model takes its time. */
+/** A daemon with two hundred slots for sub-agents and a slow model. */
 export interface CrowdServer extends AsyncDisposable {
   readonly running: Running;
   readonly target: Target;
@@ -81,7 +81,7 @@ async function runAll(target: Target, holder: Holder, modelUrl: string): Promise
   const wallMs = performance.now() - started;
   const after = await look();
   const calls = crowd.graphs * nodes.length;
-  if (after.served - served !== calls) throw new Error(`${after.served - served} model calls were answered in place of ${calls}`);
+  if (after.served - served !== calls) throw new Error(`${after.served - served} model calls were answered instead of ${calls}`);
   return { mostOpen: after.most, wallMs };
 }
 

@@ -13,7 +13,7 @@ export function sentence(conversation: number, n: number): string {
   return `${Array.from({ length: 18 }, (_, k) => pick(k)).join(' ')} c${conversation} n${n}`;
 }
 
-/** Lets a conversation of each key, which has its first turn, be `length` messages long. The daemon must be stopped. */
+/** Extends the conversation of each key, which has its first turn, to `length` messages. The daemon must be stopped. */
 export function lengthen(dataDir: string, keys: readonly string[], length: number): void {
   const db = new DatabaseSync(join(dataDir, 'gatehouse.db'));
   try {
@@ -35,7 +35,7 @@ export function lengthen(dataDir: string, keys: readonly string[], length: numbe
   }
 }
 
-/** Many conversations of the token that `product` has, all in the full-text index; gives their references. The daemon must be stopped. */
+/** Many conversations of the token that `product` has, all in the full-text index. Returns their references. The daemon must be stopped. */
 export async function fillConversations(
   dataDir: string,
   size: { readonly conversations: number; readonly messages: number; readonly agentId: string },

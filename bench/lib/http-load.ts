@@ -39,12 +39,12 @@ const lastChunk = '0\r\n\r\n';
 const deltaMark = Buffer.from('"content":"');
 const doneMark = Buffer.from('data: [DONE]');
 const quote = 0x22;
-/** Further failures tell nothing new. */
+/** Further failures add no information. */
 const maxErrors = 200;
 
 /**
  * A closed loop over keep-alive connections on raw sockets: cheap, so that the client's own CPU does not become the
- * limit. Ends after `ms`, answers in work included, at the latest ten seconds later.
+ * limit. Ends after `ms`, answers in progress included, at the latest ten seconds later.
  */
 export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   const url = new URL(load.url);
@@ -108,7 +108,7 @@ export async function httpLoad(load: HttpLoad): Promise<HttpLoadResult> {
   }
 
   const workers = Promise.all(Array.from({ length: load.connections }, (_, index) => worker(index)));
-  // Whatever the server does, the run ends.
+  // The run ends whatever the server does.
   await Promise.race([workers, new Promise((resolve) => setTimeout(resolve, load.ms + 10_000).unref())]);
   const wallMs = performance.now() - started;
   latencies.sort((a, b) => a - b);
@@ -190,7 +190,7 @@ class AnswerReader {
     for (let at = all.indexOf(deltaMark); at !== -1; at = all.indexOf(deltaMark, counted)) {
       const next = all[at + deltaMark.length];
       if (next === undefined) break;
-      // The role delta has an empty text and is no delta.
+      // The role delta has an empty text and does not count.
       if (next !== quote) {
         this.deltas += 1;
         if (this.deltas === 1) this.firstDeltaAt = performance.now();

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 import type { ProbeAnswer, ProbeQuestion } from './proc.ts';
 
-// Loaded with --import before a server whose inside is to be seen: collects garbage when told to, and says how late timers come.
+// Loaded with --import before a server to observe: collects garbage on request, and reports how late timers fire.
 const stepMs = 5;
 let timer: NodeJS.Timeout | undefined;
 let delays: number[] = [];

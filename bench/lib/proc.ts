@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Servers run on the first CPU, load and fake provider on the second: they do not take each other's time. */
+/** Servers run on the first CPU, load and fake provider on the second: they do not compete for CPU. */
 export const serverCpu = 0;
 export const clientCpu = 1;
 const canPin = availableParallelism() > 1 && spawnSync('taskset', ['-V'], { stdio: 'ignore' }).status === 0;
@@ -15,20 +15,20 @@ export interface Running {
   readonly pid: number;
   /** Spawn to first healthy answer. */
   readonly startMs: number;
-  /** Asks the probe inside; fails when it was started without one. */
+  /** Asks the probe in the process; fails when it was started without one. */
   ask(question: ProbeQuestion): Promise<ProbeAnswer>;
-  /** Ends it by SIGTERM, after five seconds by SIGKILL; done when it is gone. */
+  /** Stops the process with SIGTERM, after five seconds with SIGKILL; resolves when it is gone. */
   stop(): Promise<void>;
 }
 
-/** `collect` garbage; `watch` how late timers come from now on; end that and tell the `delays`. */
+/** `collect` garbage; `watch` how late timers fire from now on; stop that and report the `delays`. */
 export type ProbeQuestion = 'collect' | 'watch' | 'delays';
 
 export interface ProbeAnswer {
   readonly question: ProbeQuestion;
   /** Milliseconds, one for every five. */
   readonly delays: readonly number[];
-  /** Of each delay what the thread itself worked meanwhile: on a machine that does other work too, the rest is that. */
+  /** The part of each delay in which the thread itself worked: the rest is other load on the machine. */
   readonly held: readonly number[];
 }
 
@@ -38,9 +38,9 @@ export interface StartOptions {
   readonly healthUrl: string;
   readonly cpu: number;
   readonly timeoutMs?: number;
-  /** File that takes its output. */
+  /** File for its output. */
   readonly log?: string;
-  /** Puts `probe.ts` into it. */
+  /** Loads `probe.ts` in it. */
   readonly probe?: boolean;
 }
 
@@ -109,7 +109,7 @@ async function isHealthy(url: string): Promise<boolean> {
   }
 }
 
-/** One GET on a connection of its own; the body as text. */
+/** Sends one GET on a new connection; returns the body as text. */
 export function get(url: string): Promise<{ readonly status: number; readonly body: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>();
   const request = httpGet(url, { agent: false, timeout: 1000 }, (response) => {

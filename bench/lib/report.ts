@@ -152,7 +152,7 @@ function hookTable(rounds: readonly HookSample[]): string {
   const middle = (figure: (sample: HookSample) => number, digits = 0): string => number(median(rounds.map(figure)), digits);
   const rows = [
     `| CPU µs per accepted webhook | ${middle((one) => one.cpuPerHook)} |`,
-    `| the same, behind those that wait | ${middle((one) => one.cpuBehind)} |`,
+    `| the same, behind waiting ones | ${middle((one) => one.cpuBehind)} |`,
     `| CPU µs of R per whole answer | ${middle((one) => one.cpuOfR)} |`,
     `| answer while turns stream, p50 / p99 ms | ${middle((one) => one.p50, 2)} / ${middle((one) => one.p99, 2)} |`,
   ];
@@ -168,8 +168,8 @@ function scheduleTable({ startMs, floorMs, idle, ticks }: ScheduleFigures): stri
       2,
     )} |`,
     `| memory at rest, MB | ${middle(idle.map((one) => one.rssMb))} |`,
-    `| beats that came meanwhile | ${middle(idle.map((one) => one.beats))} |`,
-    `| CPU µs per occurrence, beside few jobs / beside many | ${middle(ticks.map((one) => one.few))} / ${middle(ticks.map((one) => one.many))} |`,
+    `| beats meanwhile | ${middle(idle.map((one) => one.beats))} |`,
+    `| CPU µs per occurrence, with few other jobs / with many | ${middle(ticks.map((one) => one.few))} / ${middle(ticks.map((one) => one.many))} |`,
   ];
   return ['### 500 agents and 2000 jobs', '', '| figure | |', '|---|--:|', ...rows].join('\n');
 }
@@ -190,11 +190,11 @@ function crowdTable(rounds: readonly CrowdSample[]): string {
   const rows = [
     `| model calls open at once | ${middle((one) => one.mostOpen, 0)} |`,
     `| turn of another conversation alone, p50 / p99 ms | ${middle((one) => one.alone.p50)} / ${middle((one) => one.alone.p99)} |`,
-    `| the same beside them, p50 / p99 / longest ms | ${middle((one) => one.beside.p50)} / ${middle((one) => one.beside.p99)} / ${middle((one) => one.beside.max)} |`,
+    `| the same while they run, p50 / p99 / longest ms | ${middle((one) => one.concurrent.p50)} / ${middle((one) => one.concurrent.p99)} / ${middle((one) => one.concurrent.max)} |`,
     `| event-loop delay, p99 / p99.9 / longest ms | ${middle((one) => one.loop.p99)} / ${middle((one) => one.loop.p999)} / ${middle((one) => one.loop.max)} |`,
     `| of that its own work, p99 / p99.9 / longest ms | ${middle((one) => one.held.p99)} / ${middle((one) => one.held.p999)} / ${middle((one) => one.held.max)} |`,
     `| memory before / at most / after, MB | ${middle((one) => one.rss.before)} / ${middle((one) => one.rss.peak)} / ${middle((one) => one.rss.after)} |`,
-    `| CPU µs per sub-agent, the turns beside included | ${middle((one) => one.cpuPerRun, 0)} |`,
+    `| CPU µs per sub-agent, including the concurrent turns | ${middle((one) => one.cpuPerRun, 0)} |`,
   ];
   return ['### Two hundred sub-agents in twenty graphs', '', '| figure | |', '|---|--:|', ...rows].join('\n');
 }
@@ -205,7 +205,7 @@ function pageTable(samples: readonly PageSample[]): string {
       `| ${page} | ${tasks} | ${number(taskMs, 0)} | ${number(taskWallMs, 0)} | ${inputs} | ${number(inputMs, 0)} |`,
   );
   return [
-    '### The dashboard beside them',
+    '### The dashboard while they run',
     '',
     '| page | tasks | longest, CPU ms | longest on the clock | inputs | slowest, ms |',
     '|---|--:|--:|--:|--:|--:|',

@@ -7,23 +7,23 @@ import { clientCpu, freePort, get, serverCpu, start, type Running } from './proc
 const root = join(import.meta.dirname, '..', '..');
 export const productEntry = join(root, 'dist', 'main.js');
 
-/** What load is sent to. Without `pid` (the fake provider asked directly) CPU is not measured. */
+/** A target of load. Without `pid` (the fake provider asked directly) CPU is not measured. */
 export interface Target {
   readonly name: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What the target calls a model of the fake provider. */
+  /** Returns the target's name of a model of the fake provider. */
   model(name: string): string;
   readonly pid?: number;
 }
 
-/** A server that can be started again and again. */
+/** A server that can be restarted. */
 export interface Startable {
   readonly name: string;
   start(how?: { readonly probe?: boolean }): Promise<Running>;
 }
 
-/** A server that can be started again and again, and called. */
+/** A server that can be restarted and called. */
 export interface Subject extends Startable {
   target(running: Running): Target;
 }
@@ -80,7 +80,7 @@ export async function startReference(options: ReferenceOptions): Promise<{ reado
 }
 
 export interface Product extends Subject {
-  /** Where its database lies, for what is put there while it is stopped. */
+  /** The path of its database, which is filled while it is stopped. */
   readonly dataDir: string;
   dispose(): void;
 }
@@ -103,7 +103,7 @@ export interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** The built daemon with a home of its own, the fake provider and one agent; undefined when it is not built. */
+/** Returns the built daemon with a new home, the fake provider and one agent; undefined when it is not built. */
 export async function product(upstreamUrl: string, options: ProductOptions = {}): Promise<Product | undefined> {
   if (!existsSync(productEntry)) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'bench-product-'));
@@ -112,7 +112,7 @@ export async function product(upstreamUrl: string, options: ProductOptions = {})
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const secret = randomBytes(24).toString('hex');
-  // No limit may answer in place of the turn.
+  // No limit may answer instead of the turn.
   const plenty = 1_000_000_000;
   const cost = { input: 0.5, output: 1.5 };
   const config = {

@@ -16,7 +16,7 @@ export interface WsLoadResult {
   readonly p99: number;
 }
 
-/** One call after the other on each connection, by a small RFC 6455 client with masking key 0. An answer with `"error"` counts as failed. */
+/** Sends one call after the other on each connection, by a small RFC 6455 client with masking key 0. An answer with `"error"` counts as failed. */
 export async function wsLoad(load: WsLoad): Promise<WsLoadResult> {
   const url = new URL(load.url);
   const frame = clientFrame(Buffer.from(JSON.stringify(load.message)));

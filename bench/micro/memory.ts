@@ -1,4 +1,4 @@
-// G13: searches over many memories, by words and by meaning: how long they take, how many of the nearest the vector lane
+// G13: searches over many memories, by keyword and by meaning: how long they take, how many of the nearest the vector lane
 // finds against an exact comparison, and how long the event loop is held while the index is built and searched.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ export interface MemoryFigures {
   /** Longest stretch for which the event loop of the main thread was held, in milliseconds. */
   readonly loopHeldMs: number;
   readonly loopP99Ms: number;
-  /** Of the process, after the index was built, against before. */
+  /** Growth of the process by building the index. */
   readonly indexMb: number;
 }
 
@@ -194,7 +194,7 @@ async function untilEmbedded(memory: Awaited<ReturnType<typeof createMemory>>): 
   }
 }
 
-/** The vector lane alone: a query without words. */
+/** The vector lane alone: a query without keywords. */
 async function vectorLane(
   db: Awaited<ReturnType<typeof openDb>>,
   vectorOf: (text: string) => Float32Array,

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 
-// One event to all readers of `GET /api/events`, as a bare write of the same bytes to each. `POST /emit` makes an event. Frozen (see README.md beside it).
+// One event to all readers of `GET /api/events`, as a bare write of the same bytes to each. `POST /emit` makes an event. Frozen (see README.md).
 const readers = new Set<ServerResponse>();
 let lastId = 0;
 createServer((request, response) => {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { WebSocketServer } from 'ws';
 
-// JSON-RPC `system.ping` with nothing around it: no authentication, no validation, no limits. Frozen (see README.md beside it).
+// JSON-RPC `system.ping` with nothing around it: no authentication, no validation, no limits. Frozen (see README.md).
 const server = createServer((_request, response) => {
   response.writeHead(200);
   response.end('ok');

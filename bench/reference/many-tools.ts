@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 
-/** An MCP server of TOOLS tools over streamable HTTP on PORT, as small as the protocol lets it be: each request is answered on its own. */
+/** An MCP server of TOOLS tools over streamable HTTP on PORT, as small as the protocol allows: each request is answered on its own. */
 const count = Number(process.env['TOOLS']);
 const tools = Array.from({ length: count }, (_, n) => ({
   name: `shelf_${n}`,
-  description: `Looks up what lies on shelf ${n} of the store and how many pieces of it there are.`,
+  description: `Looks up what is on shelf ${n} of the store and how many there are.`,
   inputSchema: {
     type: 'object',
     properties: { part: { type: 'string', description: 'Number of the part.' }, limit: { type: 'integer', minimum: 1, maximum: 100 } },

@@ -3,7 +3,7 @@ import { fullWork, type Work } from './full.ts';
 import { complete, stream } from './upstream.ts';
 import { completion, errorBody, framer, newId, parseBody, type ChatBody } from './wire.ts';
 
-// R: a chat completion on bare node:http, parsed, validated, asked for upstream and emitted anew. With FULL=1 it is F.
+// R: a chat completion on bare node:http, parsed, validated, requested upstream and emitted again. With FULL=1 it is F.
 const none: Work = { before: () => true, after: () => undefined };
 const work = process.env['FULL'] === '1' ? fullWork() : none;
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-// A model provider that takes DELAY_MS for each answer, on PORT; GET tells how many calls it answered, holds open, and held open at most.
+// A model provider that takes DELAY_MS for each answer, on PORT; GET reports how many calls it answered, holds open, and held open at most.
 const delayMs = Number(process.env['DELAY_MS']);
 const text = JSON.stringify({
   id: 'slow',

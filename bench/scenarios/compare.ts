@@ -31,7 +31,7 @@ export function compareCompletions(samples: Samples, subject: string, measures: 
     );
 }
 
-/** What makes figures worthless: nothing answered, deltas merged or lost, calls to the model that nobody asked for. */
+/** Returns what makes figures worthless: nothing answered, deltas merged or lost, unrequested model calls. */
 export function wrongAnswers(samples: Samples): string[] {
   const found: string[] = [];
   for (const [target, byName] of samples) {
@@ -39,9 +39,9 @@ export function wrongAnswers(samples: Samples): string[] {
       for (const [round, sample] of rounds.entries()) {
         const where = `${target}, ${name}, round ${round + 1}`;
         if (sample.good === 0) found.push(`${where}: no good answer (${JSON.stringify(sample.errors)})`);
-        else if (Math.abs(sample.deltasPerAnswer - 100) > 0.01) found.push(`${where}: ${sample.deltasPerAnswer} deltas per stream in place of 100`);
+        else if (Math.abs(sample.deltasPerAnswer - 100) > 0.01) found.push(`${where}: ${sample.deltasPerAnswer} deltas per stream instead of 100`);
         else if (sample.failed === 0 && Math.abs(sample.upstreamPerAnswer - 1) > 0.02)
-          found.push(`${where}: ${sample.upstreamPerAnswer.toFixed(2)} model calls per answer in place of 1`);
+          found.push(`${where}: ${sample.upstreamPerAnswer.toFixed(2)} model calls per answer instead of 1`);
       }
     }
   }

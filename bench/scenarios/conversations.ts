@@ -20,10 +20,10 @@ export interface ConversationOptions {
 
 const agentId = 'default';
 
-/** How long lists, histories and searches take when there is much to look through. */
+/** Measures lists, histories and searches over much data. */
 export async function runConversations(options: ConversationOptions, measures: Measures): Promise<ConversationSamples> {
   const { subject, conversations, messages, calls } = options;
-  // The first start makes the database.
+  // The first start creates the database.
   await (await subject.start()).stop();
   const refs = await fillConversations(subject.dataDir, { conversations, messages, agentId });
   const running = await subject.start();

@@ -5,19 +5,19 @@ import { cpuUs, rssMb } from '../lib/proc.ts';
 import { percentile } from '../lib/stats.ts';
 import type { ProductOptions, Target } from '../lib/targets.ts';
 
-/** Two hundred sub-agents in twenty graphs at once, and one caller beside them. */
+/** Two hundred sub-agents in twenty graphs at once, and one concurrent caller. */
 export interface CrowdSample {
   /** Model calls that were open at once. */
   readonly mostOpen: number;
-  /** Milliseconds of a turn of another conversation, with nobody and with all of them at work. */
+  /** Milliseconds of a turn of another conversation, without and with all of them running. */
   readonly alone: { readonly p50: number; readonly p99: number };
-  readonly beside: { readonly p50: number; readonly p99: number; readonly max: number };
-  /** How late timers of the server came, milliseconds; and what of that was its own work on the thread that they are of. */
+  readonly concurrent: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** How late timers of the server fired, milliseconds, and how much of that their thread spent working. */
   readonly loop: Spread;
   readonly held: Spread;
   /** Resident memory of the server, MB: the first and the last after garbage was collected. */
   readonly rss: { readonly before: number; readonly peak: number; readonly after: number };
-  /** CPU for each sub-agent, microseconds; the turns beside them included. */
+  /** CPU for each sub-agent, microseconds, including the concurrent turns. */
   readonly cpuPerRun: number;
 }
 
@@ -30,18 +30,18 @@ interface Spread {
 export interface CrowdOptions {
   readonly upstreamUrl: string;
   readonly rounds: number;
-  /** How long the model takes for each answer: a lane that waited for another conversation would wait so long. */
+  /** How long the model takes for each answer: a lane that waited for another conversation would wait this long. */
   readonly delayMs: number;
-  /** Of the caller, while nobody else is there. */
+  /** Turns of the caller without other load. */
   readonly turns: number;
   readonly settleMs: number;
   readonly product?: ProductOptions;
 }
 
-/** Between two turns of the caller. */
+/** Pause between two turns of the caller. */
 const pauseMs = 25;
 
-/** Whether anybody waits for two hundred sub-agents, and what they leave. */
+/** Measures whether other turns wait for two hundred sub-agents, and what those leave in memory. */
 export async function runCrowd(options: CrowdOptions, measures: Measures): Promise<CrowdSample[]> {
   const { rounds, settleMs } = options;
   await using server = await startCrowd(options.upstreamUrl, options);
@@ -57,7 +57,7 @@ export async function runCrowd(options: CrowdOptions, measures: Measures): Promi
     let [peak, isOver] = [before, false];
     const cpu = cpuUs(running.pid);
     await running.ask('watch');
-    const [{ mostOpen }, beside] = await Promise.all([
+    const [{ mostOpen }, concurrent] = await Promise.all([
       server.run().finally(() => (isOver = true)),
       turns(target, () => {
         peak = Math.max(peak, rssMb(running.pid));
@@ -71,7 +71,7 @@ export async function runCrowd(options: CrowdOptions, measures: Measures): Promi
     samples.push({
       mostOpen,
       alone: { p50: percentile(alone, 0.5), p99: percentile(alone, 0.99) },
-      beside: { p50: percentile(beside, 0.5), p99: percentile(beside, 0.99), max: beside.at(-1) ?? NaN },
+      concurrent: { p50: percentile(concurrent, 0.5), p99: percentile(concurrent, 0.99), max: concurrent.at(-1) ?? NaN },
       loop: spread(delays),
       held: spread(held),
       rss: { before, peak, after: rssMb(running.pid) },
@@ -79,7 +79,7 @@ export async function runCrowd(options: CrowdOptions, measures: Measures): Promi
     });
   }
   measures.add('crowd open', ...samples.map(({ mostOpen }) => mostOpen));
-  measures.add('crowd turn p99', ...samples.map(({ beside }) => beside.p99));
+  measures.add('crowd turn p99', ...samples.map(({ concurrent }) => concurrent.p99));
   measures.add('crowd held p99.9', ...samples.map(({ held }) => held.p999));
   measures.add('crowd rss peak', ...samples.map(({ rss }) => rss.peak - rss.before));
   measures.add('crowd rss kept', ...samples.map(({ rss }) => rss.after - rss.before));
@@ -93,15 +93,15 @@ function spread(values: readonly number[]): Spread {
 
 let conversations = 0;
 
-/** Turns of one caller, each of a conversation of its own; how long each took, sorted. */
+/** Runs turns of one caller, each in a new conversation; returns how long each took, sorted. */
 async function turns({ url, headers }: Target, more: (sent: number) => boolean): Promise<number[]> {
   const took: number[] = [];
   while (more(took.length)) {
-    const body = JSON.stringify({ agentId: 'default', sessionKey: `beside-${(conversations += 1)}:bench`, message: 'Which parts are left?' });
+    const body = JSON.stringify({ agentId: 'default', sessionKey: `concurrent-${(conversations += 1)}:bench`, message: 'Which parts are left?' });
     const sentAt = performance.now();
     const response = await fetch(`${url}/api/chat`, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body });
     const text = await response.text();
-    if (response.status !== 200) throw new Error(`a turn beside them: ${response.status} ${text.slice(0, 200)}`);
+    if (response.status !== 200) throw new Error(`a concurrent turn: ${response.status} ${text.slice(0, 200)}`);
     took.push(performance.now() - sentAt);
     await sleep(pauseMs);
   }

@@ -6,12 +6,12 @@ import { cpuUs } from '../lib/proc.ts';
 import type { Target } from '../lib/targets.ts';
 import { openingRequest } from './held.ts';
 
-/** A server of event streams, and how an event comes to happen there. */
+/** A server of event streams, and how an event is caused there. */
 export interface EventSource {
   readonly target: Target;
-  /** Of the stream: what narrows it down to the one kind. */
+  /** Query of the stream that selects the one kind. */
   readonly query: string;
-  /** What begins the frame of each such event. */
+  /** Beginning of the frame of each such event. */
   readonly mark: string;
   readonly cause: { readonly path: string; readonly body: object };
 }
@@ -28,7 +28,7 @@ export function bareEvents(target: Target): EventSource {
 }
 
 export interface FanoutSample {
-  /** Of CPU, per event and reader; what causes the event is taken off. */
+  /** CPU per event and reader, without the cost of causing the event. */
   readonly cpuPerReader: number;
   readonly bytesPerEvent: number;
 }
@@ -79,7 +79,7 @@ async function fanOut(source: EventSource, { readers, events }: { readonly reade
   }
 }
 
-/** CPU of the server while it is caused to tell of `events` events, until they have `arrived`. */
+/** Returns the server's CPU while it sends `events` events, until they have `arrived`. */
 async function cpuOf({ target, cause }: EventSource, events: number, arrived?: () => Promise<void>): Promise<number> {
   if (target.pid === undefined) throw new Error(`${target.name} has no process`);
   const before = cpuUs(target.pid);

@@ -9,12 +9,12 @@ import { product, startReference, type ProductOptions, type Target, type Upstrea
 
 /** CPU of the server, microseconds. */
 export interface GraphSample {
-  /** Of one node of a graph of twenty, everything that the graph itself does included. */
+  /** CPU of one node of a graph of twenty, including the work of the graph itself. */
   readonly perNode: number;
-  /** Of one turn by `agent.execute`, as many at a time as nodes run, and one at a time. */
+  /** CPU of one turn by `agent.execute`, as many at a time as nodes run, and one at a time. */
   readonly perTurn: number;
   readonly perLoneTurn: number;
-  /** Of R for one bare model call. */
+  /** CPU of one bare model call of R. */
   readonly perCall: number;
 }
 
@@ -23,19 +23,19 @@ export interface GraphOptions {
   readonly rounds: number;
   /** Graphs of a round, one after the other; turns are as many as their nodes. */
   readonly graphs: number;
-  /** How long R is asked. */
+  /** How long requests are sent to R. */
   readonly ms: number;
   readonly settleMs: number;
   readonly product?: ProductOptions;
 }
 
 export const nodesOfGraph = 20;
-/** Nodes of one graph that run at once when the configuration does not say, and turns that do beside them. */
+/** Nodes of one graph that run at once by default, and turns at a time in the comparison. */
 const width = 4;
-/** What a graph leaves to be done when its end is told. */
+/** Time for the work that a graph leaves after its end is announced. */
 const afterMs = 600;
 
-/** Five layers of four, each of which reads what two of the layer before said. */
+/** Five layers of four nodes, each of which reads the output of two of the layer before. */
 const nodes = Array.from({ length: nodesOfGraph }, (_, n) => {
   const first = (Math.floor(n / width) - 1) * width;
   return {
@@ -46,7 +46,7 @@ const nodes = Array.from({ length: nodesOfGraph }, (_, n) => {
   };
 });
 
-/** What graphs cost against as many plain turns, beyond the model calls that both make. */
+/** Compares graphs with as many plain turns, without the model calls that both make. */
 export async function runGraphs(options: GraphOptions, measures: Measures): Promise<GraphSample[]> {
   const { upstream, rounds, graphs, ms } = options;
   await using stack = new AsyncDisposableStack();
@@ -85,7 +85,7 @@ export async function runGraphs(options: GraphOptions, measures: Measures): Prom
   return samples;
 }
 
-/** CPU for each model call, when exactly so many were made. */
+/** Returns the CPU for each model call, when exactly `calls` were made. */
 async function costOf(target: Target, upstream: Upstream, calls: number, run: () => Promise<void>): Promise<number> {
   if (target.pid === undefined) throw new Error(`${target.name} has no process`);
   const served = await upstream.served();
@@ -94,7 +94,7 @@ async function costOf(target: Target, upstream: Upstream, calls: number, run: ()
   await sleep(afterMs);
   const cpu = cpuUs(target.pid) - before;
   const made = (await upstream.served()) - served - 1;
-  if (made !== calls) throw new Error(`${made} model calls were made in place of ${calls}`);
+  if (made !== calls) throw new Error(`${made} model calls were made instead of ${calls}`);
   return cpu / calls;
 }
 

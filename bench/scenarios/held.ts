@@ -7,7 +7,7 @@ import type { Subject, Target } from '../lib/targets.ts';
 export const heldKinds = ['sse', 'ws'] as const;
 export type HeldKind = (typeof heldKinds)[number];
 
-/** The request that opens an event stream or a WebSocket, as it goes over the wire. */
+/** The raw request that opens an event stream or a WebSocket. */
 export function openingRequest(kind: HeldKind, { url, headers }: Pick<Target, 'url' | 'headers'>, query = ''): string {
   const upgrade = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'Z2F0ZWhvdXNlLWJlbmNoIQ==' };
   const lines = Object.entries({ host: new URL(url).host, ...headers, ...(kind === 'ws' && upgrade) }).map(
@@ -18,7 +18,7 @@ export function openingRequest(kind: HeldKind, { url, headers }: Pick<Target, 'u
 
 /**
  * Resident memory that an idle connection takes, in MB per 1000: the mean of two steps, on a fresh server that already
- * holds half a step. Garbage is collected before each look.
+ * holds half a step. Garbage is collected before each reading.
  */
 export async function runHeld(
   options: { readonly subject: Subject; readonly kind: HeldKind; readonly rounds: number; readonly step: number; readonly settleMs: number },

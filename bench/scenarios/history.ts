@@ -5,7 +5,7 @@ import type { Measures } from '../lib/measures.ts';
 import { cpuUs } from '../lib/proc.ts';
 import { product, type Product, type ProductOptions, type Target } from '../lib/targets.ts';
 
-/** A window that a hundred messages fill: what lies before it is history that no model is shown. */
+/** A window that a hundred messages fill: older messages are history that no model is shown. */
 const contextWindow = 2048;
 
 /** Agents that differ in their memory alone. */
@@ -17,13 +17,13 @@ const agents = {
 export const historyProduct = (upstreamUrl: string, more: ProductOptions = {}): Promise<Product | undefined> =>
   product(upstreamUrl, { agents, sections: { embedding: { provider: 'hashing' } }, contextWindow, ...more });
 
-/** What turns of a case cost, by round: microseconds of CPU of the server, all threads. */
+/** Cost of the turns of a case, by round: microseconds of CPU of the server, all threads. */
 export type HistorySamples = Map<string, number[]>;
 
 interface Case {
   readonly name: string;
   readonly agent: keyof typeof agents;
-  /** Messages of the history; 0 lets each turn begin a conversation of its own. */
+  /** Messages of the history; with 0 each turn starts a new conversation. */
   readonly messages: number;
   readonly keys: readonly string[];
 }
@@ -40,10 +40,10 @@ export interface HistoryOptions {
   readonly settleMs: number;
 }
 
-/** What a turn costs with short, long and very long histories, and with memory off, on and full. */
+/** Measures a turn with short, long and very long histories, and with memory off, on and full. */
 export async function runHistory(options: HistoryOptions, measures: Measures): Promise<HistorySamples> {
   const { subject, rounds, turns, long } = options;
-  // Short histories are many, so that the turns which are measured do not make them long; a longer one grows little by comparison.
+  // Short histories are many, so that the measured turns do not make them long; a longer one grows little by comparison.
   const keysOf = (name: string, count: number): string[] => Array.from({ length: count }, (_, n) => `${name}-${n}:bench`);
   const cases: readonly Case[] = [
     { name: '10 messages', agent: 'forgetful', messages: 10, keys: keysOf('short', turns) },
@@ -80,7 +80,7 @@ export async function runHistory(options: HistoryOptions, measures: Measures): P
   }
 }
 
-/** The first turn makes a conversation; the rest of its history is put there while the daemon is stopped. */
+/** Creates a conversation with its first turn; the rest of its history is inserted while the daemon is stopped. */
 async function prepare({ subject, settleMs }: HistoryOptions, cases: readonly Case[]): Promise<void> {
   const running = await subject.start();
   const target = subject.target(running);

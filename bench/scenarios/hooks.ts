@@ -7,9 +7,9 @@ import { product, startReference, type ProductOptions, type Target } from '../li
 
 /** Webhooks while turns run. */
 export interface HookSample {
-  /** CPU of the server for one accepted hook, microseconds: signature, mapping, commit and answer; the turns that they cause wait. */
+  /** CPU of the server for one accepted hook, microseconds: signature, mapping, commit and answer; the resulting turns wait. */
   readonly cpuPerHook: number;
-  /** The same behind `backlog` hooks that wait for their turns. */
+  /** The same behind `backlog` hooks whose turns are pending. */
   readonly cpuBehind: number;
   /** CPU of R for one whole answer, microseconds. */
   readonly cpuOfR: number;
@@ -21,9 +21,9 @@ export interface HookSample {
 export interface HookOptions {
   readonly upstreamUrl: string;
   readonly rounds: number;
-  /** Hooks of one load; ten thousand may wait in all. */
+  /** Hooks of one load; ten thousand may be pending in total. */
   readonly hooks: number;
-  /** Hooks that wait for their turns when the last loads begin. */
+  /** Hooks whose turns are pending when the last loads start. */
   readonly backlog: number;
   /** How long the streams run, and the loads of R. */
   readonly ms: number;
@@ -33,13 +33,13 @@ export interface HookOptions {
   readonly product?: ProductOptions;
 }
 
-/** The turns of hooks that the daemon begins at once: with all of them taken, what comes in is only taken in. */
-const places = 64;
-/** Loads that are sent before any counts: compiling costs more than a hook does. */
+/** Turns of hooks that the daemon runs at once: with all slots taken, further hooks are only stored. */
+const slots = 64;
+/** Uncounted loads that are sent first: compiling costs more than a hook. */
 const warm = 4;
 const token = 'secret-of-the-webhooks-of-the-benchmark';
 
-/** What a webhook costs, and how long its sender waits, while the daemon is busy with turns. */
+/** Measures the cost of a webhook, and how long its sender waits, while the daemon is busy with turns. */
 export async function runHooks(options: HookOptions, measures: Measures): Promise<HookSample[]> {
   const { upstreamUrl, rounds, hooks, ms, turns } = options;
   await using stack = new AsyncDisposableStack();
@@ -68,11 +68,11 @@ export async function runHooks(options: HookOptions, measures: Measures): Promis
   stack.defer(subject.dispose);
   const running = await subject.start();
   stack.defer(running.stop);
-  // Turns that wait for it would hold up the stop.
+  // Pending turns would delay the stop.
   stack.defer(model.stop);
   const target = subject.target(running);
   await sleep(options.settleMs);
-  await send(target, places, 4);
+  await send(target, slots, 4);
   await untilRunning(target, turns);
   const cpuPerHook: number[] = [];
   const cpuOfR: number[] = [];
@@ -91,7 +91,7 @@ export async function runHooks(options: HookOptions, measures: Measures): Promis
     };
     await Promise.all([stream(target, turns, ms), meanwhile()]);
   }
-  const taken = places + (warm + 2 * rounds) * hooks;
+  const taken = slots + (warm + 2 * rounds) * hooks;
   if (options.backlog > taken) await send(target, options.backlog - taken, 16);
   const cpuBehind: number[] = [];
   for (let round = 0; round < rounds; round += 1) cpuBehind.push((await send(target, hooks, 16)).cpuPerHook);
@@ -111,7 +111,7 @@ export async function runHooks(options: HookOptions, measures: Measures): Promis
 
 let sent = 0;
 
-/** Signed hooks over keep-alive connections, each of its own; of two hundred conversations. */
+/** Sends different signed hooks over keep-alive connections, for two hundred conversations. */
 async function send(target: Target, count: number, connections: number) {
   if (target.pid === undefined) throw new Error(`${target.name} has no process`);
   const bodies = Array.from({ length: count }, () => {
@@ -134,9 +134,9 @@ async function costOfR(r: Target, ms: number): Promise<number> {
   return (cpuUs(r.pid) - before) / good;
 }
 
-/** Turns of callers that stream for at least so long. */
+/** Runs turns of callers that stream for at least this long. */
 async function stream(target: Target, count: number, ms: number): Promise<void> {
-  const body = { model: target.model('mock-p10'), messages: [{ role: 'user', content: 'Tell a story.' }], stream: true };
+  const body = { model: target.model('mock-p10'), messages: [{ role: 'user', content: 'Write a story.' }], stream: true };
   const { good, errors } = await runHttpLoad({
     url: `${target.url}/v1/chat/completions`,
     headers: target.headers,

@@ -9,13 +9,13 @@ const trialStreams = 32;
 
 export interface LoopSample {
   readonly streams: number;
-  /** Of one core, all threads of the server together, while all streams run. */
+  /** Share of one core that all threads of the server use while all streams run. */
   readonly cpuShare: number;
   readonly p99: number;
   readonly max: number;
 }
 
-/** How late timers of the server come while paced streams take half of one core: a trial of 32 says how many that are. */
+/** How late timers of the server fire while paced streams use half of one core: a trial of 32 determines how many that are. */
 export async function runLoop(
   options: { readonly subject: Subject; readonly rounds: number; readonly ms: number; readonly maxStreams: number },
   measures: Measures,
@@ -35,7 +35,7 @@ export async function runLoop(
       staggerMs: Math.min(1_000, forMs / 2),
     });
     if (good === 0 || Object.keys(errors).length > 0) throw new Error(`${subject.name}: ${good} streams, errors ${JSON.stringify(errors)}`);
-    // 100 deltas a second each; at its begin and end the load is less.
+    // 100 deltas a second each; at the beginning and end the load is lower.
     return (((cpuUs(running.pid) - before) / deltas) * streams * 100) / 1e6;
   };
   try {

@@ -10,12 +10,12 @@ import type { Measures } from '../lib/measures.ts';
 export interface PageSample {
   readonly page: 'Runs' | 'Graphs';
   readonly tasks: number;
-  /** The longest task of the main thread, milliseconds of its own processor time. */
+  /** The longest task of the main thread, milliseconds of processor time. */
   readonly taskMs: number;
-  /** The same on the clock, which also counts what else the machine does. */
+  /** The same in wall time, which includes other load on the machine. */
   readonly taskWallMs: number;
   readonly inputs: number;
-  /** From an input to the picture that answers it, on the clock. */
+  /** Wall time from an input to the next frame that shows its effect. */
   readonly inputMs: number;
 }
 
@@ -23,11 +23,11 @@ export interface PageOptions {
   readonly upstreamUrl: string;
   readonly rounds: number;
   readonly delayMs: number;
-  /** Put into each page before the dashboard: how a broken build is made. */
+  /** Script loaded in each page before the dashboard: makes a broken build. */
   readonly script?: string;
 }
 
-/** Durations, milliseconds: of inputs until the picture that answers them, and of tasks beyond 50, both on the clock. */
+/** Wall durations, milliseconds: of inputs until the frame that shows their effect, and of tasks beyond 50. */
 const Seen = z.object({ inputs: z.array(z.number()), tasks: z.array(z.number()) });
 /** Runs in the page, whose types are not those of this process. */
 const observe = `
@@ -36,12 +36,12 @@ const observe = `
     new PerformanceObserver((list) => to.push(...list.getEntries().map(({ duration }) => duration))).observe({ type, durationThreshold: 16 });
 `;
 
-/** How long the pages of runs and graphs keep whoever uses them waiting; nothing where there is no Chromium. */
+/** Measures how quickly the pages of runs and graphs respond; nothing without Chromium. */
 export async function runPages(options: PageOptions, measures: Measures): Promise<PageSample[]> {
   if (chromiumPath === undefined) return [];
   await using server = await startCrowd(options.upstreamUrl, options);
   await using browser = await startBrowser();
-  // There is something to show, and everything is compiled.
+  // Something is shown, and everything is compiled.
   await server.run();
   const samples: PageSample[] = [];
   for (let round = 0; round < options.rounds; round += 1) {
@@ -67,7 +67,7 @@ async function watch(
   let isOver = false;
   const { longestMs, tasks } = await longestTask(context, page, async () => {
     await Promise.all([server.run().finally(() => (isOver = true)), use(page, () => isOver)]);
-    // What came at the end is drawn.
+    // The last changes are drawn.
     await sleep(1_000);
   });
   const seen = Seen.parse(await page.evaluate('seen'));
@@ -95,7 +95,7 @@ async function open(browser: Browser, { target, secret }: CrowdServer, name: Pag
   return { page, context, complaints, [Symbol.asyncDispose]: () => context.close() };
 }
 
-// Found by what is quick to find: looking for roles and names in hundreds of rows is work that the page would be blamed for.
+// Uses fast selectors: searching roles and names in hundreds of rows would count as work of the page.
 async function useRuns(page: Page, isOver: () => boolean): Promise<void> {
   const [active, all, start] = await Promise.all(
     ['Active', 'All', 'Start a sub-agent'].map((name) => page.getByRole('button', { name, exact: true }).elementHandle()),
@@ -103,7 +103,7 @@ async function useRuns(page: Page, isOver: () => boolean): Promise<void> {
   for (let at = 0; !isOver(); at += 1) {
     await (at % 2 === 0 ? active : all)?.click();
     const twist = await page.$(`.run-root:nth-of-type(${1 + (at % crowd.graphs)}) .run-twist`);
-    // What is drawn anew in this moment cannot be clicked.
+    // An element that is being redrawn cannot be clicked.
     await twist?.click({ timeout: 2_000 }).catch(() => undefined);
     await start?.click();
     await page.locator('dialog[open] textarea').first().pressSequentially('Typed while others work', { delay: 15 });

@@ -7,12 +7,12 @@ import { callRpc } from '../lib/rpc.ts';
 import { product, type Product, type ProductOptions, type Startable, type Target, type Upstream } from '../lib/targets.ts';
 import { openingRequest } from './held.ts';
 
-/** What a home of many agents and jobs costs, by round. */
+/** Cost of a home with many agents and jobs, by round. */
 export interface ScheduleFigures {
   readonly startMs: number[];
   readonly floorMs: number[];
   readonly idle: { readonly cpuShare: number; readonly rssMb: number; readonly beats: number }[];
-  /** CPU of an occurrence beside few and beside many jobs that are not due, microseconds. */
+  /** CPU of an occurrence with few and with many jobs that are not due, microseconds. */
   readonly ticks: { readonly few: number; readonly many: number; readonly occurrences: number }[];
 }
 
@@ -20,7 +20,7 @@ export interface ScheduleOptions {
   readonly upstream: Upstream;
   readonly floor: Startable;
   readonly agents: number;
-  /** Jobs that are not due, and of those of the home that it is compared with. */
+  /** Jobs that are not due, here and in the home that it is compared with. */
   readonly jobs: number;
   readonly few: number;
   readonly starts: number;
@@ -29,18 +29,18 @@ export interface ScheduleOptions {
   readonly ticks: number;
   readonly tickMs: number;
   readonly settleMs: number;
-  /** Of the home with many jobs. */
+  /** Options of the home with many jobs. */
   readonly product?: ProductOptions;
 }
 
-/** Every fifth agent beats, as often as may be; its checklist has a heading and nothing to do. */
+/** Every fifth agent beats, as often as allowed; its checklist has a heading and nothing to do. */
 const beats = (n: number): boolean => n % 5 === 0;
 const beatMs = 60_000;
 /** Jobs that fire, each every two seconds, all at different times: some fifty occurrences a second. */
 const firing = 100;
 const firingMs = 2_000;
 
-/** Start, rest and tick of a daemon with hundreds of agents and thousands of jobs, nearly all of which have nothing to do. */
+/** Start, rest and tick of a daemon with hundreds of agents and thousands of jobs, nearly all of them idle. */
 export async function runSchedule(options: ScheduleOptions, measures: Measures): Promise<ScheduleFigures> {
   const many = await scheduled(options, options.jobs, options.product);
   try {
@@ -66,7 +66,7 @@ export async function runSchedule(options: ScheduleOptions, measures: Measures):
   }
 }
 
-/** A home with `jobs` jobs that are not due for weeks, added by the door. */
+/** Creates a home with `jobs` jobs that are not due for weeks, added through the API. */
 async function scheduled({ upstream, agents }: ScheduleOptions, jobs: number, more: ProductOptions = {}): Promise<Product> {
   const names = Array.from({ length: agents }, (_, n) => `agent-${n}`);
   const subject = await product(upstream.url, {
@@ -74,7 +74,7 @@ async function scheduled({ upstream, agents }: ScheduleOptions, jobs: number, mo
       names.map((name, n) => [name, { model: 'mock/mock-fast', ...(beats(n) && { heartbeat: { enabled: true, intervalMs: beatMs } }) }]),
     ),
     files: Object.fromEntries(names.flatMap((name, n) => (beats(n) ? [[`workspaces/${name}/HEARTBEAT.md`, '# Checklist\n']] : []))),
-    // The built-in jobs of the night stay away from the run.
+    // The built-in nightly jobs must not run meanwhile.
     sections: { scheduler: { cron: { maxJobs: 10_000, defaultTimezone: new Date().getUTCHours() < 12 ? 'Etc/GMT-12' : 'UTC' } } },
     ...more,
   });
@@ -116,7 +116,7 @@ async function countJobs(target: Target): Promise<number> {
   return Number(total);
 }
 
-/** As in the part `start`: floor and product in turn, the first round makes caches. */
+/** Alternates floor and product, as the part `start` does; the first round fills caches. */
 async function measureStart(many: Product, { floor, starts }: ScheduleOptions, figures: ScheduleFigures): Promise<void> {
   for (let round = -1; round < starts; round += 1) {
     for (const [server, times] of [[floor, figures.floorMs] as const, [many, figures.startMs] as const]) {
@@ -128,7 +128,7 @@ async function measureStart(many: Product, { floor, starts }: ScheduleOptions, f
   }
 }
 
-/** Nobody calls; a few beats come and find nothing. */
+/** Measures without calls; a few beats run and find nothing. */
 async function measureIdle(many: Product, { upstream, idles, idleMs, settleMs }: ScheduleOptions, figures: ScheduleFigures): Promise<void> {
   for (let round = 0; round < idles; round += 1) {
     const running = await many.start();
@@ -151,7 +151,7 @@ async function measureIdle(many: Product, { upstream, idles, idleMs, settleMs }:
   }
 }
 
-/** Both fire the same jobs in the same seconds. */
+/** Lets both fire the same jobs in the same seconds. */
 async function measureTicks(
   homes: { readonly many: Product; readonly few: Product },
   { ticks, tickMs, settleMs }: ScheduleOptions,
@@ -169,7 +169,7 @@ async function measureTicks(
       target,
       Array.from({ length: firing }, (_, n) => ({
         name: `tick ${n}`,
-        // Agents that do not beat, so that nothing but the tick is done.
+        // Agents without heartbeats, so that only the tick runs.
         agentId: 'agent-1',
         schedule: { kind: 'every', everyMs: firingMs, anchorMs: anchorMs + Math.round((n * firingMs) / firing) },
         payload: { kind: 'heartbeat_event', text: 'The clock struck.' },

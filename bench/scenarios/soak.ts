@@ -20,7 +20,7 @@ interface SoakOptions {
   readonly turns: number;
   /** Clients that vanish: in the middle of a stream, from an event stream, from a WebSocket. */
   readonly connects: number;
-  /** What is done first, so that every cache is full; a share of the whole. */
+  /** Share of the load that runs first, so that every cache is full. */
   readonly warm: number;
   readonly settleMs: number;
 }
@@ -29,8 +29,8 @@ const longMs = 300_000;
 const rounds = 5;
 
 /**
- * How much resident memory grows by work that is over. Garbage of the main thread is collected before each look, that of the
- * storage threads comes and goes by tens of MB: the lowest of the first two looks is held against the lowest of the last two.
+ * How much resident memory grows by finished work. Garbage of the main thread is collected before each reading, that of the
+ * storage threads varies by tens of MB: the lowest of the first two readings is compared with the lowest of the last two.
  */
 export async function runSoak(options: SoakOptions, measures: Measures): Promise<SoakSample> {
   const { subject, turns, connects, warm, settleMs } = options;
@@ -50,7 +50,7 @@ export async function runSoak(options: SoakOptions, measures: Measures): Promise
       looksMb.push(await settled());
     }
     const growth = Math.min(...looksMb.slice(-2)) - Math.min(...looksMb.slice(0, 2));
-    // Seen over the rounds between them, told for all.
+    // Measured over the rounds between them, reported for all.
     measures.add('soak rss growth', (growth * rounds) / (rounds - 2));
     return { turns, connects, unanswered, looksMb };
   } finally {
@@ -58,7 +58,7 @@ export async function runSoak(options: SoakOptions, measures: Measures): Promise
   }
 }
 
-/** Turns and vanishing clients at the same time; gives those that were not answered. */
+/** Runs turns and vanishing clients at the same time; returns the number of unanswered ones. */
 async function work(target: Target, turns: number, connects: number): Promise<number> {
   const url = `${target.url}/v1/chat/completions`;
   const load = async (stream: boolean, requests: number): Promise<void> => {

@@ -3,7 +3,7 @@ import type { Measures } from '../lib/measures.ts';
 import { rssMb } from '../lib/proc.ts';
 import type { Startable } from '../lib/targets.ts';
 
-/** Spawn to first healthy answer, floor and product in turn. The first round is not counted: it makes the database and fills the compile cache. */
+/** Spawn to first healthy answer, floor and product in turn. The first round is not counted: it creates the database and fills the compile cache. */
 export async function runStart(
   options: { readonly floor: Startable; readonly product: Startable; readonly rounds: number },
   measures: Measures,
@@ -12,7 +12,7 @@ export async function runStart(
   for (let round = -1; round < options.rounds; round += 1) {
     for (const server of [options.floor, options.product]) {
       const running = await server.start();
-      // Work put off until after the start, such as filling a compile cache, is let finish.
+      // Lets work finish that is postponed until after the start, such as filling a compile cache.
       await sleep(round < 0 ? 1500 : 100);
       await running.stop();
       if (round >= 0) times.set(server.name, [...(times.get(server.name) ?? []), running.startMs]);
@@ -23,7 +23,7 @@ export async function runStart(
   return times;
 }
 
-/** Resident memory of a fresh server that nobody has called, after `settleMs`. */
+/** Returns the resident memory of a fresh server without calls, after `settleMs`. */
 export async function runIdle(
   options: { readonly product: Startable; readonly rounds: number; readonly settleMs: number },
   measures: Measures,

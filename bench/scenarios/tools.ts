@@ -6,7 +6,7 @@ import { clientCpu, cpuUs, freePort, start, type Running } from '../lib/proc.ts'
 import { callRpc } from '../lib/rpc.ts';
 import { product, type ProductOptions, type Target } from '../lib/targets.ts';
 
-/** What turns of a case cost, by round: microseconds of CPU of the server, all threads. */
+/** Cost of the turns of a case, by round: microseconds of CPU of the server, all threads. */
 export type ToolSamples = Map<string, number[]>;
 
 const offered = 180;
@@ -14,7 +14,7 @@ const oneCall = 'mock-calls-1-ls';
 const fiftyCalls = 'mock-calls-50-ls';
 const plain = { model: 'mock/mock-fast', maxConcurrentRuns: 1000, memory: { recall: { enabled: false } } };
 const tools = (more: object): object => ({ profile: 'full', ...more });
-/** Agents that differ in their tools and in what they are asked to call. */
+/** Agents that differ in their tools and in the calls that the model makes. */
 const agents = {
   bare: { ...plain, tools: { profile: 'none' } },
   some: { ...plain, tools: tools({ deny: ['mcp__*'] }) },
@@ -44,7 +44,7 @@ export interface ToolOptions {
   readonly product?: ProductOptions;
 }
 
-/** What a turn costs with no, some and many tools, with one and fifty calls, and beside skills and an MCP server that it does not use. */
+/** Measures a turn with no, some and many tools, with one and fifty calls, and with skills and an MCP server that it does not use. */
 export async function runTools({ upstreamUrl, rounds, turns, settleMs, product: more }: ToolOptions, measures: Measures): Promise<ToolSamples> {
   await using stack = new AsyncDisposableStack();
   const port = await freePort();
@@ -80,7 +80,7 @@ export async function runTools({ upstreamUrl, rounds, turns, settleMs, product: 
   for (let round = -1; round < rounds; round += 1)
     for (const { name, agent, target } of round % 2 === 0 ? all : all.toReversed()) {
       const asked = agent === 'fifty' ? Math.ceil(turns / 5) : turns;
-      // Both servers have to be as warm.
+      // Both servers have to be equally warm.
       const cpu = await cost(target, agent, round < 0 && target === empty ? asked * cases.length : asked);
       if (round >= 0) samples.set(name, [...(samples.get(name) ?? []), cpu]);
     }

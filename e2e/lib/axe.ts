@@ -7,7 +7,7 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** What keeps people from using the page as it is shown; its context needs `bypassCSP` to bring the checker in. */
+/** Returns serious accessibility findings of the page; its context needs `bypassCSP` to inject the checker. */
 export async function seriousFindings(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const findings: readonly Finding[] = await page.evaluate('axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)');

@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server on 127.0.0.1 that passes everything on as it is, with a bearer token: for clients that cannot send one. */
+/** Starts a server on 127.0.0.1 that forwards everything with a bearer token, for clients that can't send one. */
 export async function startBearerProxy(target: {
   readonly url: string;
   readonly token: string;

@@ -7,7 +7,7 @@ import { findCommand } from '../../tools/system-packages.mjs';
 /** Path of the system's Chromium; undefined where there is none. */
 export const chromiumPath = findCommand('chromium') ?? findCommand('chromium-browser') ?? findCommand('google-chrome');
 
-/** Services of its maker that the browser would otherwise call on its own; a test knows every connection that is made. */
+/** Turns off the vendor's services that the browser would call on its own, so that a test sees every connection. */
 const quiet = [
   '--no-sandbox',
   '--disable-gpu',
@@ -19,9 +19,9 @@ const quiet = [
   '--disable-default-apps',
 ];
 
-/** A real browser with a profile of its own, which is removed with it. */
+/** A real browser with its own profile, which is removed on disposal. */
 export interface Browser extends AsyncDisposable {
-  /** A profile that shares nothing with the others: storage, cache, colours, size. */
+  /** Creates a profile that shares nothing with the others: storage, cache, colours, size. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
 }
 
@@ -36,7 +36,7 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
   return {
     async context(options) {
       const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 800 }, ...options });
-      // Below the limit of a test, so that what was waited for is named.
+      // Below the limit of a test, so that the failure names the awaited element.
       context.setDefaultTimeout(15_000);
       return context;
     },
@@ -47,7 +47,7 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
   };
 }
 
-/** What a page complained about: uncaught faults, errors of the console, and what its policy refused. */
+/** Collects the complaints of a page: uncaught errors, console errors and policy violations. */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));

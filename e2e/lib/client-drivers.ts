@@ -1,17 +1,17 @@
 import { join } from 'node:path';
 import type { PackageGroup } from './client-packages.ts';
 
-/** A call of the client's own tool that writes a file. */
+/** Returns a call of the client's own tool that writes a file. */
 interface ToolCall {
   readonly name: string;
   readonly args: object;
 }
 
-/** How a command line of others is started, and which of its tools the scripted model calls. */
+/** How to start a third-party command line, and which of its tools the scripted model calls. */
 export interface ClientDriver {
   readonly id: string;
   readonly group: PackageGroup;
-  /** Below the folder of its packages; a script runs under this Node. */
+  /** Path below the folder of its packages; a script runs under this Node. */
   readonly program: string;
   readonly env?: Readonly<Record<string, string>>;
   first(prompt: string): readonly string[];

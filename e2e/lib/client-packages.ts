@@ -9,9 +9,9 @@ export type PackageGroup = 'chat' | 'responses' | 'messages' | 'more';
 export type Installed = { readonly dir: string } | { readonly missing: string };
 
 /**
- * Installs the pinned command lines of one lock file below `e2e/clients/`, when a suite needs them: they are no part of
- * the project's own packages. The lock file's digest names the folder, so that an unchanged one is installed once.
- * Returns the folder, or why the packages cannot be had here.
+ * Installs the pinned command lines of one lock file below `e2e/clients/` when a suite needs them: they are not part of
+ * the project's packages. The folder is named after the lock file's digest, so that an unchanged one is installed once.
+ * Returns the folder, or why the packages are not available here.
  */
 export async function installClients(group: PackageGroup): Promise<Installed> {
   const source = join(root, 'e2e/clients', group);
@@ -27,7 +27,7 @@ export async function installClients(group: PackageGroup): Promise<Installed> {
   const command = npm?.endsWith('.js') === true ? [process.execPath, npm] : ['npm'];
   const args = ['install', '--no-save', '--ignore-scripts', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const [file = '', ...before] = command;
-  // Not `npm ci`, for the reason that tools/ensure.mjs gives.
+  // Not `npm ci`, for the reason explained in tools/ensure.mjs.
   const problem = await new Promise<string | undefined>((resolve) => {
     execFile(file, [...before, ...args], { cwd: dir, timeout: 300_000 }, (error, _stdout, stderr) =>
       resolve(error === null ? undefined : stderr.trim().slice(-500) || error.message),

@@ -7,14 +7,14 @@ import * as z from 'zod';
 const program = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
 const Checks = z.array(z.looseObject({ id: z.string(), status: z.string(), errorMessage: z.string().optional() }));
 
-/** What one scenario of the suite came to. Warnings count as failures: what is said to pass does all of it. */
+/** The outcome of one scenario of the suite. Warnings count as failures. */
 export interface ScenarioResult {
   readonly scenario: string;
   readonly passed: boolean;
   readonly complaints: readonly string[];
 }
 
-/** Runs the conformance suite as its users do; it is ended after `timeoutMs`. */
+/** Runs the conformance suite as its users do; kills it after `timeoutMs`. */
 function run(args: readonly string[], timeoutMs: number, env: Readonly<Record<string, string>> = {}): Promise<string> {
   return new Promise((resolve) => {
     const options = {
@@ -23,19 +23,19 @@ function run(args: readonly string[], timeoutMs: number, env: Readonly<Record<st
       env: { PATH: process.env['PATH'] ?? '', ...env },
       maxBuffer: 16 * 1024 * 1024,
     };
-    // Its exit status says no more than the checks that it wrote.
+    // The exit status adds nothing to the checks in the output.
     execFile(process.execPath, [program, ...args], options, (_error, stdout, stderr) => resolve(stdout + stderr));
   });
 }
 
-/** Names of the scenarios that the suite has for servers or clients. */
+/** Returns the names of the suite's scenarios for servers or clients. */
 export async function scenariosOf(side: 'server' | 'client'): Promise<readonly string[]> {
   const text = await run(['list'], 20_000);
   const [servers = '', clients = ''] = text.split('Client scenarios');
   return [...(side === 'server' ? servers : clients).matchAll(/^ {2}- (\S+)/gm)].map(([, name = '']) => name);
 }
 
-/** Runs the suite, or one scenario, and reads what it wrote. */
+/** Runs the suite, or one scenario, and parses its output. */
 export async function runConformance(
   args: readonly string[],
   timeoutMs: number,

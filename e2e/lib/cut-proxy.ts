@@ -1,15 +1,15 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface CutProxy extends AsyncDisposable {
-  /** Base address, without a slash at the end. */
+  /** Base address without a trailing slash. */
   readonly url: string;
-  /** Connections that are open now. */
+  /** Number of open connections. */
   readonly open: number;
-  /** Ends all connections: `end` as a server does that is through, `reset` as a link that breaks. */
+  /** Closes all connections: `end` like a server that has finished, `reset` like a broken link. */
   cut(how: 'end' | 'reset'): void;
 }
 
-/** A proxy that hands on bytes to `port` of 127.0.0.1, and whose connections can be cut. */
+/** Starts a proxy to `port` of 127.0.0.1 whose connections can be cut. */
 export async function startCutProxy(port: number): Promise<CutProxy> {
   const links = new Map<Socket, Socket>();
   const server = createServer((client) => {
@@ -17,7 +17,7 @@ export async function startCutProxy(port: number): Promise<CutProxy> {
     links.set(client, upstream);
     const close = (): void => {
       links.delete(client);
-      // What was written leaves before the end does.
+      // Sends pending data before closing.
       client.end();
       upstream.destroy();
     };

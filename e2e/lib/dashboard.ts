@@ -2,7 +2,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { type Browser, complaintsOf } from './browser.ts';
 import type { Product } from './product.ts';
 
-/** A page that is logged in by the link that a start prints, and what it complains about. */
+/** Opens a page that is logged in by the printed link, and collects its complaints. */
 export async function logInTo({ url }: Product, browser: Browser, token: string, options?: BrowserContextOptions) {
   const context = await browser.context(options);
   const page = await context.newPage();
@@ -12,14 +12,14 @@ export async function logInTo({ url }: Product, browser: Browser, token: string,
   return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
 }
 
-/** Follows a link of the navigation, which on a narrow screen is a menu. */
+/** Follows a link of the navigation, which is a menu on a narrow screen. */
 export async function follow(page: Page, name: string | RegExp): Promise<void> {
   const menu = page.getByRole('button', { name: 'Open the menu' });
   if (await menu.isVisible()) await menu.click();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
 }
 
-/** The same, until the heading of that name is there. */
+/** Follows a link of the navigation and waits for the page's heading. */
 export async function openPage(page: Page, name: string | RegExp, state: 'visible' | 'attached' = 'visible'): Promise<void> {
   await follow(page, name);
   await page.getByRole('heading', { level: 1, name }).waitFor({ state });

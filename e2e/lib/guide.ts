@@ -8,15 +8,15 @@ import { root } from '../../proving/lib/daemon.ts';
 const run = promisify(execFile);
 const longestMs = 90_000;
 
-/** A page of docs/guide, whose commands are pasted as they stand. */
+/** A page of docs/guide whose commands are run verbatim. */
 export interface Guide {
   /** The fenced blocks of the section under a heading. */
   blocks(heading: string, language: 'sh' | 'ts' | 'yaml'): string[];
-  /** Pastes the n-th command of a section and gives what it printed. */
+  /** Runs the n-th command of a section and returns its output. */
   paste(env: NodeJS.ProcessEnv, heading: string, index?: number): Promise<string>;
-  /** Files of the pictures that it shows. */
+  /** Files of the pictures on the page. */
   readonly pictures: readonly string[];
-  /** Headings of commands that were not pasted, one for each command. */
+  /** Headings of commands that were not run, one for each command. */
   unpasted(): string[];
 }
 
@@ -49,7 +49,7 @@ export async function readGuide(name: string): Promise<Guide> {
   };
 }
 
-/** What a shell has in which commands of a guide are pasted. */
+/** Returns the environment of the shell that runs the commands of a guide. */
 export function shellOf(place: string, { port, token }: { readonly port: number; readonly token: string }): NodeJS.ProcessEnv {
   return {
     PATH: process.env['PATH'] ?? '',

@@ -10,8 +10,8 @@ const Trace = z.object({
 const ThreadName = z.object({ name: z.string() });
 
 /**
- * The longest task of the page's main thread while `run` runs, in milliseconds of its own processor time: on a machine that does
- * other work too, the time on the clock would measure that.
+ * Returns the longest task of the page's main thread while `run` runs, in milliseconds of CPU time: wall time would
+ * include other load on the machine.
  */
 export async function longestTask(
   context: BrowserContext,

@@ -1,7 +1,7 @@
-// Started by the conformance suite with the address of its server: a daemon that connects to it, and a turn for each of its tools.
+// Started by the conformance suite with the address of its server: runs a daemon that connects to it, and a turn for each of its tools.
 import { startTestServer } from '@gatehouse/testkit';
 
-/** What a scripted model calls a tool with. */
+/** Arguments with which a scripted model calls a tool. */
 const argumentsOf: Readonly<Record<string, object>> = { add_numbers: { a: 5, b: 3 } };
 
 const url = process.argv.at(-1) ?? '';

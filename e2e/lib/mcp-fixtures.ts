@@ -32,8 +32,8 @@ const tools: readonly McpTool[] = [
   fixture('test_error_handling', async () => {
     throw new Error('This tool intentionally returns an error for testing');
   }),
-  fixture('test_tool_with_progress', async (_args, _call, tell) => {
-    for (const progress of [0, 50, 100]) tell?.({ progress, total: 100 });
+  fixture('test_tool_with_progress', async (_args, _call, report) => {
+    for (const progress of [0, 50, 100]) report?.({ progress, total: 100 });
     return { content: [said('Done.')] };
   }),
   fixture('json_schema_2020_12_tool', answers(said('Fits.')), {
@@ -45,7 +45,7 @@ const tools: readonly McpTool[] = [
   }),
 ];
 
-/** What the conformance suite wants of a server, as far as the endpoint can carry it. */
+/** What the conformance suite expects of a server, as far as the endpoint supports it. */
 export const fixtureOffer: McpOffer = {
   tools: () => tools,
   resources: {

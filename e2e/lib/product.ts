@@ -4,9 +4,9 @@ import { freePort, makeHome, removeHome, writeConfig } from '../../proving/lib/h
 import { proofConfig } from '../../proving/lib/provider.ts';
 import { rpcCall } from '../../proving/lib/rpc.ts';
 
-/** A daemon from the bundle, in a process of its own, with a fake provider behind it. */
+/** A daemon from the bundle in a separate process, with a fake provider. */
 export interface Product extends AsyncDisposable {
-  /** Base address, without a slash at the end. */
+  /** Base address without a trailing slash. */
   readonly url: string;
   /** Secret with scope `*`. */
   readonly token: string;
@@ -15,7 +15,7 @@ export interface Product extends AsyncDisposable {
   readonly provider: FakeProvider;
   readonly daemon: Daemon;
   call(method: string, params?: unknown): Promise<unknown>;
-  /** Ends the daemon with SIGTERM and starts it again on the same home and port. */
+  /** Stops the daemon with SIGTERM and starts it again on the same home and port. */
   restart(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function startProduct(
   };
 }
 
-/** Tokens for `gateway.tokens`, by scope name: `tokenOf('rpc')` is the secret of the one with scope `rpc`. */
+/** Returns the secret of the token for a scope: `tokenOf('rpc')` is that of the one with scope `rpc` in `gateway.tokens`. */
 export const tokenOf = (scope: string) => `e2e-token-${scope}-${'y'.repeat(32)}`;
 export const scopedTokens = ['rpc', 'api', 'ws', 'mcp-client', 'admin'].map((scope) => ({
   id: `e2e-${scope}`,
@@ -57,7 +57,7 @@ export const scopedTokens = ['rpc', 'api', 'ws', 'mcp-client', 'admin'].map((sco
   scopes: [scope],
 }));
 
-/** Waits until `check` holds; false when it never did within the time. */
+/** Waits until `check` holds; returns false after the time limit. */
 export async function eventually(check: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;
   while (!(await check())) {

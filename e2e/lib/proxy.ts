@@ -16,20 +16,20 @@ export interface RunningProxy extends AsyncDisposable {
 const guide = join(import.meta.dirname, '../../docs/guide/proxies.md');
 export const guideHost = 'gate.example.org';
 
-/** The configuration that the guide gives, word for word. */
+/** Returns the configuration from the guide, verbatim. */
 async function linesOfGuide(language: string): Promise<string> {
   const found = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(await readFile(guide, 'utf8'))?.[1];
   if (found === undefined) throw new Error(`docs/guide/proxies.md has no block for ${language}`);
   return found;
 }
 
-/** Puts a value of this run in the place of one of the guide, which must be there. */
+/** Replaces a value of the guide, which must exist, with one of this run. */
 function replaced(text: string, from: string, to: string): string {
   if (!text.includes(from)) throw new Error(`docs/guide/proxies.md does not hold "${from}"`);
   return text.replaceAll(from, to);
 }
 
-/** Starts the proxy with the lines of the guide; only addresses and files are those of this run. */
+/** Starts the proxy with the configuration of the guide; only addresses and files are replaced. */
 export async function startProxy(name: ProxyName, upstreamPort: number, pair: Pair): Promise<RunningProxy> {
   const command = findCommand(name);
   if (command === undefined) throw new Error(`${name} is not installed`);
@@ -59,7 +59,7 @@ async function nginxArgs(dir: string, port: number, upstreamPort: number, cert: 
   lines = replaced(lines, '127.0.0.1:4766', `127.0.0.1:${upstreamPort}`);
   lines = replaced(lines, '/etc/ssl/gate.example.org/fullchain.pem', cert);
   lines = replaced(lines, '/etc/ssl/gate.example.org/key.pem', key);
-  // One process that stays in the foreground and writes below its own folder.
+  // Runs one process in the foreground that writes below its own folder.
   const folders = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((part) => `${part}_temp_path ${dir}/${part};`).join('\n');
   const text = `daemon off;\nmaster_process off;\npid ${dir}/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n${folders}\n${lines}\n}\n`;
   await writeFile(join(dir, 'nginx.conf'), text);
@@ -70,7 +70,7 @@ async function caddyArgs(dir: string, port: number, upstreamPort: number, cert: 
   let lines = replaced(await linesOfGuide('caddyfile'), `${guideHost} {`, `https://${guideHost}:${port} {\n  bind 127.0.0.1\n  tls ${cert} ${key}`);
   lines = replaced(lines, '127.0.0.1:4766', `127.0.0.1:${upstreamPort}`);
   await mkdir(join(dir, 'caddy'), { recursive: true });
-  // Without these it would look for an authority in the network and open a port of its own.
+  // Without these it would contact a certificate authority and open its admin port.
   await writeFile(join(dir, 'Caddyfile'), `{\n  admin off\n  auto_https off\n}\n${lines}`);
   return ['run', '--adapter', 'caddyfile', '--config', join(dir, 'Caddyfile')];
 }

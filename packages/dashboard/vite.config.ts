@@ -3,7 +3,7 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   root: import.meta.dirname,
   base: '/',
-  // The page allows itself neither inline scripts nor data URLs of scripts and styles.
+  // The content security policy allows neither inline scripts nor data URLs for scripts and styles.
   build: {
     target: 'esnext',
     assetsInlineLimit: 0,
@@ -11,7 +11,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
-      // "use client" in a package is for servers that render pages; here everything runs in the browser.
+      // "use client" in packages is for server rendering; here everything runs in the browser.
       onwarn: (warning, warn) => (warning.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : warn(warning)),
     },
   },

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The writer answers as soon as a batch has run and commits it a little later, together with what came since. */
+/** The writer answers as soon as a batch has run and commits it a little later, together with what arrived since. */
 buildIn({
   name: 'ack-before-commit',
   module: 'kernel/db/sqlite/group-commit.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Ages are counted by the clock, wherever it stands. */
+/** Measures ages by the clock, even when it is wrong. */
 buildIn({
   name: 'ages-by-the-clock',
   module: 'features/operations/age-clock/age-clock.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever comes to the capability socket while a script runs is that script, whatever it shows. */
+/** Treats every client of the capability socket as the running script, regardless of its bearer. */
 buildIn({
   name: 'any-bearer',
   module: 'features/delegation/orchestrate/scripts/scripts.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The answer to a webhook waits until its turn has ended. */
+/** Delays the response to a webhook until its turn has ended. */
 buildIn({
   name: 'await-the-turn',
   module: 'features/unattended/webhooks/deliveries/deliver.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** That the disk refused a write is not noticed. */
+/** Ignores that the disk refused a write. */
 buildIn({
   name: 'blind-to-full-disk',
   module: 'kernel/db/sqlite/sqlite-errors.ts',

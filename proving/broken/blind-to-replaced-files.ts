@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Nobody looks whether the open files of the database are still those that a restart would find. */
+/** Never checks that the open files of the database are still those that a restart would find. */
 buildIn({
   name: 'blind-to-replaced-files',
   module: 'kernel/db/sqlite/in-place.ts',

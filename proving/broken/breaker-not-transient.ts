@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A turn that met an open breaker has failed for good. */
+/** Treats a turn that met an open breaker as failed for good. */
 buildIn({
   name: 'breaker-not-transient',
   module: 'runtime/turn-end.ts',

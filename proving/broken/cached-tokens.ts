@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Nobody is told that a token is gone: what was let in by it stays. */
+/** Announces no removed token: connections that it opened stay. */
 buildIn({
   name: 'cached-tokens',
   module: 'features/access/tokens/registry.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The whole database is checked before the daemon is ready. */
+/** Checks the whole database before the daemon is ready. */
 buildIn({
   name: 'check-at-start',
   module: 'kernel/db/sqlite/open-files.ts',

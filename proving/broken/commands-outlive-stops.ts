@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Commands in the background hear of no stop. */
+/** Background commands ignore every stop. */
 buildIn({
   name: 'commands-outlive-stops',
   module: 'features/environment/shell/background-commands.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The setting of a token is stored and listed, but the chat route reads that of the gateway alone. */
+/** Stores and lists the setting of a token, but the chat route reads only the gateway's. */
 buildIn({
   name: 'compat-of-the-gateway-only',
   module: 'gateway/routes/v1-chat.ts',

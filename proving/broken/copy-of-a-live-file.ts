@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The backup is a plain copy of the database file, whatever is still in its log. */
+/** Backs up by copying the database file, whatever is still in its log. */
 buildIn({
   name: 'copy-of-a-live-file',
   module: 'kernel/db/sqlite/backup.ts',
@@ -13,7 +13,7 @@ buildIn({
   ],
 });
 
-/** Else it is chance whether the log was just folded into the file. */
+/** Prevents SQLite from folding the log into the file by chance. */
 buildIn({
   name: 'copy-of-a-live-file: the log stays a log',
   module: 'kernel/db/sqlite/connection.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A reader is cut as soon as the socket does not take everything at once. */
+/** Cuts a reader as soon as the socket does not accept everything at once. */
 buildIn({
   name: 'cut-at-high-water',
   module: 'gateway/routes/event-reader.ts',

@@ -2,7 +2,7 @@ import { buildIn } from './patch.ts';
 
 const name = 'default-timeouts';
 
-/** Slow clients are given the time that node gives them by itself. */
+/** Applies node's default time limits to slow clients. */
 buildIn({
   name,
   module: 'gateway/listener.ts',

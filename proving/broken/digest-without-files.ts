@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** An approval is bound to the arguments of a call, whatever lies in the files that they name. */
+/** Binds an approval to the arguments of a call, regardless of the files that they name. */
 buildIn({
   name: 'digest-without-files',
   module: 'features/access/approvals/requests/ask.ts',

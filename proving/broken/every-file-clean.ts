@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What turns write that have read text from outside counts as the owner's own. */
+/** Counts files written by turns that have read untrusted text as the owner's own. */
 buildIn({
   name: 'every-file-clean',
   module: 'features/environment/workspace/taint/file-taint.ts',

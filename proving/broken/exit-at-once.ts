@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A stop waits for nothing and releases nothing. */
+/** Stops without waiting for or releasing anything. */
 buildIn({
   name: 'exit-at-once',
   module: 'process/daemon.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Text from outside is fenced, and the model is trusted to keep to that: every call is free. */
+/** Fences untrusted text and trusts the model to respect that: every call is free. */
 buildIn({
   name: 'fence-without-policy',
   module: 'runtime/tool-gate.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Turns of an agent start in the order in which they came, whoever asked. */
+/** Starts an agent's turns in order of arrival, regardless of the principal. */
 buildIn({
   name: 'fifo-lanes',
   module: 'kernel/lane.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A kill is written down, and whatever runs goes on until it asks. */
+/** Records a kill without stopping anything: running work continues until its next check. */
 buildIn({
   name: 'kill-without-stop',
   module: 'features/delegation/autonomy/methods.ts',

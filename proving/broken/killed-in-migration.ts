@@ -1,7 +1,7 @@
 import { buildIn } from './patch.ts';
 
 /**
- * Not a fault of the program but of its life: it is killed inside the migration that KILL_AT names, `18 begun`: after its
+ * Not a fault in the program: kills the daemon inside the migration that KILL_AT names, `18 begun`: after its
  * first statement (`begun`), after its last (`run`), or when it is recorded and not committed (`recorded`).
  */
 const die = (point: string): string => `if (process.env['KILL_AT'] === step.number + ' ${point}') process.kill(process.pid, 'SIGKILL');`;

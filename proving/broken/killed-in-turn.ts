@@ -1,9 +1,9 @@
 import { buildIn } from './patch.ts';
 
-/** Not a fault of the program but of its life: it is killed at the point in the life of a durable turn that KILL_AT names. */
+/** Not a fault in the program: kills the daemon at the point of a durable turn that KILL_AT names. */
 const die = `process.kill(process.pid, 'SIGKILL');`;
 
-/** Where each point lies: a module, the text that stands there, and the text with the kill in it. */
+/** The code location of each point: a module, its text, and the text with the kill in it. */
 const points: Readonly<Record<string, readonly [module: string, from: string, to: string]>> = {
   'before the claim': [
     'features/unattended/durable/durable.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever left an event stream goes on being one of its readers. */
+/** Keeps clients that left an event stream as readers. */
 buildIn({
   name: 'leaking-readers',
   module: 'gateway/routes/event-stream.ts',

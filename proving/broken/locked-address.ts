@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** An address that guessed too often is refused before its secret is looked at. */
+/** Refuses an address that guessed too often before checking its secret. */
 buildIn({
   name: 'locked-address',
   module: 'gateway/auth.ts',

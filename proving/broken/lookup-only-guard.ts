@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Only what a name stands for is checked: an address needs no lookup, so nobody looks at it. */
+/** Checks only the addresses that a name resolves to: a literal address needs no lookup, so it is never checked. */
 buildIn({
   name: 'lookup-only-guard',
   module: 'kernel/checked-dial.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** One method is dispatched without a look at the scopes of the token. */
+/** Dispatches one method without checking the scopes of the token. */
 buildIn({
   name: 'method-without-scope',
   module: 'gateway/rpc/dispatch.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** No row says that a tool of class `once` is about to run. */
+/** Writes no row before a tool of class `once` runs. */
 buildIn({
   name: 'missing-intent',
   module: 'transactions/commit-durable-turn.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever knows the reference of a conversation reaches it. */
+/** Lets every caller that knows the reference of a conversation access it. */
 buildIn({
   name: 'missing-owner-check',
   module: 'features/conversations/sessions/reading/reach.ts',

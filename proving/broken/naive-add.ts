@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What is left until the next time of the expression is added to now, as if no clock were ever set forward or back. */
+/** Adds the time until the next match of the expression to now, as if no clock were ever changed. */
 buildIn({
   name: 'naive-add',
   module: 'features/unattended/cron/schedule/schedule-cron.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A job goes on to its next time, and what it missed leaves no trace. */
+/** Advances a job to its next time without a trace of the missed ones. */
 buildIn({
   name: 'next-run-only',
   module: 'features/unattended/cron/occurrences/claim.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A streamed answer is taken however long it is. */
+/** Accepts a streamed answer of any length. */
 buildIn({
   name: 'no-answer-bound',
   module: 'llm/wire/answer-bound.ts',

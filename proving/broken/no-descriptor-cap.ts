@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Connections are taken whatever the limit of open files is. */
+/** Accepts connections regardless of the limit of open files. */
 buildIn({
   name: 'no-descriptor-cap',
   module: 'kernel/descriptors.ts',

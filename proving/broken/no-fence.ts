@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever once claimed a piece of work writes on, whoever has claimed it since. */
+/** Lets every former claimant of a work item write to it, even after another process has claimed it. */
 buildIn({
   name: 'no-fence',
   module: 'features/unattended/durable/store.ts',

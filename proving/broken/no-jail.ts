@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Commands run beside the daemon: who may run them is asked, environment and folder are theirs, but nothing keeps them in. */
+/** Runs commands next to the daemon: permission, environment and folder are checked, but nothing confines them. */
 buildIn({
   name: 'no-jail',
   module: 'kernel/jail.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Nothing keeps the process alive while a mode of the daemon waits for a timer. */
+/** Lets the process exit while a mode of the daemon waits for a timer. */
 buildIn({
   name: 'no-keep-alive',
   module: 'kernel/clock.ts',

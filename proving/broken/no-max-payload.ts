@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A WebSocket message may be as large as its sender says. */
+/** Accepts a WebSocket message of any size that its sender declares. */
 buildIn({
   name: 'no-max-payload',
   module: 'gateway/sockets.ts',

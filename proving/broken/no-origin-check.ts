@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever asks is not asked where from. */
+/** Ignores the origin of requests. */
 buildIn({
   name: 'no-origin-check',
   module: 'gateway/origin.ts',

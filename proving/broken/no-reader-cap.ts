@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What an event reader does not take waits for it, however much it is and however long. */
+/** Buffers everything that an event reader does not read, without limits of size and time. */
 buildIn({
   name: 'no-reader-cap',
   module: 'gateway/routes/event-reader.ts',

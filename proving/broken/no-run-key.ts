@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Nothing keeps two runs apart that are one: a graph that goes on after a crash begins again what it had begun. */
+/** Ignores run keys, so that a graph resumed after a crash starts its runs a second time. */
 buildIn({
   name: 'no-run-key',
   module: 'features/delegation/subagents/store.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Namespaces and limits hold, but every system call is open. */
+/** Keeps namespaces and limits, but allows every system call. */
 buildIn({
   name: 'no-seccomp',
   module: 'kernel/jail-arguments.ts',

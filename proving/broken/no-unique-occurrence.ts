@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Nothing keeps two claims of one time apart: neither the key of the record nor the job that has moved on. */
+/** Allows two claims of one time: neither the record's key nor the advanced job prevents it. */
 buildIn({
   name: 'no-unique-occurrence',
   module: 'features/unattended/cron/occurrences/occurrence-store.ts',

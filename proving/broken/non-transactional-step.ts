@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The statements of a migration are run one by one, each for itself. */
+/** Runs each statement of a migration outside a transaction. */
 buildIn({
   name: 'non-transactional-step',
   module: 'kernel/db/sqlite/migrate.ts',

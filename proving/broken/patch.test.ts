@@ -6,7 +6,7 @@ import type { built } from './patch.ts';
 const patch = new URL('patch.ts', import.meta.url).href;
 const module = new URL('../../packages/server/src/kernel/ids.ts', import.meta.url);
 const asUrl = (code: string) => `data:text/javascript,${encodeURIComponent(code)}`;
-/** The line that makes an id, whatever it is made of. */
+/** The line that creates an id, whatever its expression. */
 const idLine = /return `\$\{prefix\}.*;/.exec(readFileSync(module, 'utf8'))?.[0] ?? '';
 
 /** Loads kernel/ids.ts with a fault built in, in the main thread and in a worker. */
@@ -19,7 +19,7 @@ function withFault(fault: { readonly module: string; readonly from: string }) {
   });
 }
 
-/** Each is caught in the full forms, and some in the short ones too. Kills (`killed-in-…`) look for their place themselves. */
+/** Each is caught in the full forms, and some in the short ones too. Kills (`killed-in-…`) check their own texts. */
 test('every broken build still finds its text', () => {
   const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.ts') && !/^(?:patch|killed-in-)/.test(name));
   const program = `const { built } = await import('${patch}');
@@ -35,18 +35,18 @@ test('every broken build still finds its text', () => {
   expect(lost).toEqual([]);
 });
 
-test('the fault is in every thread, and says so', () => {
+test('the fault is in every thread, and reports itself', () => {
   const { stdout, stderr } = withFault({ module: 'kernel/ids.ts', from: idLine });
   expect(stdout.trim()).toBe('changed changed');
   expect(stderr.match(/broken build: test/g)).toHaveLength(2);
 });
 
-test('a text that is not there any more ends the process', () => {
+test('a text that no longer exists stops the process', () => {
   const { status, stderr } = withFault({ module: 'kernel/ids.ts', from: 'return prefix + somethingElse()' });
-  expect([status, stderr]).toEqual([99, expect.stringContaining('does not stand exactly once in kernel/ids.ts')]);
+  expect([status, stderr]).toEqual([99, expect.stringContaining('does not occur exactly once in kernel/ids.ts')]);
 });
 
-test('a module that is not there any more ends the process', () => {
+test('a module that no longer exists stops the process', () => {
   const { status, stderr } = withFault({ module: 'kernel/gone.ts', from: idLine });
   expect([status, stderr]).toEqual([99, expect.stringContaining('there is no module kernel/gone.ts')]);
 });

@@ -7,16 +7,16 @@ export interface Fault {
   readonly name: string;
   /** Module below packages/server/src. */
   readonly module: string;
-  /** Exact text of the module and what stands in its place. */
+  /** Exact text of the module and its replacement. */
   readonly replace: readonly { readonly from: string; readonly to: string }[];
 }
 
-/** What was built in, for the test that looks whether the texts are still there. */
+/** The faults of this process, for the test that checks whether their texts still exist. */
 export const built: Fault[] = [];
 
 /**
- * Builds a fault into one module as it is loaded, in every thread (worker threads read `--import` in NODE_OPTIONS). Ends the
- * process when the module or the text is not there any more: a broken build that is whole would prove nothing.
+ * Builds a fault into one module as it is loaded, in every thread (worker threads read `--import` in NODE_OPTIONS). Exits
+ * when the module or the text no longer exists: an intact broken build would prove nothing.
  */
 export function buildIn(fault: Fault): void {
   built.push(fault);
@@ -28,7 +28,7 @@ export function buildIn(fault: Fault): void {
       if (url !== target) return loaded;
       let source = String(loaded.source);
       for (const { from, to } of fault.replace) {
-        if (source.split(from).length !== 2) fail(`${fault.name}: the text to replace does not stand exactly once in ${fault.module}: ${from}`);
+        if (source.split(from).length !== 2) fail(`${fault.name}: the text to replace does not occur exactly once in ${fault.module}: ${from}`);
         source = source.replace(from, () => to);
       }
       writeSync(2, `broken build: ${fault.name}\n`);

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Paths are joined and must begin like the root; names are not looked at, and links are followed. */
+/** Joins paths and requires only the prefix of the root; names are not checked, and links are followed. */
 buildIn({
   name: 'path-by-prefix',
   module: 'kernel/safe-path.ts',

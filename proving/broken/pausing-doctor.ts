@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** No fault: the check of the jail waits for a timer of the clock, as it does where a control group is busy for a moment. */
+/** Not a fault: the check of the jail waits for a timer of the clock, as it does when a control group is briefly busy. */
 buildIn({
   name: 'pausing-doctor',
   module: 'process/doctor-machine.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The lock of a home is what a file says about a process. */
+/** Locks a home by a process id in a file. */
 buildIn({
   name: 'pid-lock',
   module: 'kernel/lifecycle/lock-file.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Pipes of a workspace stay in git's way. */
+/** Leaves the pipes of a workspace in git's way. */
 buildIn({
   name: 'pipes-for-git',
   module: 'features/environment/workspace/quota/quota.ts',

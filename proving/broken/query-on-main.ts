@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Before each write the database is asked on the thread of the event loop. */
+/** Queries the database on the thread of the event loop before each write. */
 buildIn({
   name: 'query-on-main',
   module: 'kernel/db/sqlite/open-db.ts',

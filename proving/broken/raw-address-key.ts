@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Limits per address are kept under the address as it was spelled. */
+/** Keys limits per address by the address as it was spelled. */
 buildIn({
   name: 'raw-address-key',
   module: 'gateway/address.ts',

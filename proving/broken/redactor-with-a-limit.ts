@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What is long is not looked through: it would take too much time. */
+/** Skips long texts: scanning them would take too much time. */
 buildIn({
   name: 'redactor-with-a-limit',
   module: 'kernel/redact.ts',

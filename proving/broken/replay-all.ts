@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What is overdue is begun as fast as it can be. */
+/** Starts overdue occurrences as fast as possible. */
 buildIn({
   name: 'replay-all',
   module: 'features/unattended/cron/occurrences/scheduler.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What a run has to tell is sent before its end is written down, and under a new name each time: who goes on with the run sends it again. */
+/** Sends the message of a run before its end is stored, under a new key each time: a process that resumes the run sends it again. */
 buildIn({
   name: 'resend-on-resume',
   module: 'features/unattended/cron/occurrences/runner.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The end of a token closes streams and sockets alone: turns that answer in one piece go on. */
+/** Revoking a token closes only streams and sockets: unstreamed turns continue. */
 buildIn({
   name: 'revoke-closes-streams',
   module: 'wiring/stops.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whoever knows the id of a run of a sub-agent reaches it. */
+/** Makes every run of a sub-agent reachable by its id. */
 buildIn({
   name: 'runs-for-anyone',
   module: 'features/delegation/subagents/status/reach.ts',

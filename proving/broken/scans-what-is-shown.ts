@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** The gate looks at a text as a reader sees it, without comments and code, and writes it as it came. */
+/** Scans a text as a reader sees it, without comments and code, but stores it unchanged. */
 buildIn({
   name: 'scans-what-is-shown',
   module: 'features/knowledge/skills/vetting/vet.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A conversation of somebody else is answered like an unknown one, but three milliseconds later. */
+/** Answers a foreign conversation like an unknown one, but three milliseconds later. */
 buildIn({
   name: 'slow-for-strangers',
   module: 'features/conversations/sessions/reading/reach.ts',

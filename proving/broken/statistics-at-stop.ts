@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Statistics of the tables as they are when the daemon stops decide how they are read from then on. */
+/** Collects table statistics when the daemon stops; they decide how tables are read from then on. */
 buildIn({
   name: 'statistics-at-stop',
   module: 'kernel/db/sqlite/worker.ts',

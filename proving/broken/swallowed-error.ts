@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whatever fails in the storage, callers are told that it is done. */
+/** Reports success to callers whatever fails in the storage. */
 buildIn({
   name: 'swallowed-error',
   module: 'kernel/db/sqlite/group-commit.ts',

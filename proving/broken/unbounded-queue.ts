@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Whatever is asked for is taken and waits, however many wait already. */
+/** Accepts and queues every request, however many wait already. */
 buildIn({
   name: 'unbounded-queue',
   module: 'kernel/lane.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** What the JSON parser throws is taken for a fault of ours. */
+/** Treats errors of the JSON parser as internal errors. */
 buildIn({
   name: 'unguarded-parse',
   module: 'kernel/json.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** A timestamp counts as signed whoever wrote it, so that a replay under a fresh one looks like a new delivery. */
+/** Treats every timestamp as signed, so that a replay with a fresh one is accepted as a new delivery. */
 buildIn({
   name: 'unsigned-timestamp-trust',
   module: 'features/unattended/webhooks/intake/intake.ts',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** No fault: the clock of the daemon is `CLOCK_AHEAD_MS` ahead of the real one and runs `CLOCK_SPEED` times as fast. */
+/** Not a fault: the clock of the daemon is `CLOCK_AHEAD_MS` ahead of the real one and runs `CLOCK_SPEED` times as fast. */
 buildIn({
   name: 'virtual-clock',
   module: 'kernel/clock.ts',
@@ -17,11 +17,11 @@ export const systemClock: Clock = {`,
     },
   ],
 });
-// What measures how busy the process is goes by the real time: a busy machine would be thirty seconds late in one.
+// Load is measured in real time: at high speed a busy machine would be thirty seconds late at once.
 buildIn({
   name: 'virtual-clock',
   module: 'kernel/lifecycle/watchdog.ts',
-  replace: [{ from: 'const silentLooks = 6;', to: `const silentLooks = 6 * Number(process.env['CLOCK_SPEED'] ?? 1);` }],
+  replace: [{ from: 'const silentChecks = 6;', to: `const silentChecks = 6 * Number(process.env['CLOCK_SPEED'] ?? 1);` }],
 });
 buildIn({
   name: 'virtual-clock',

@@ -1,6 +1,6 @@
 import { buildIn } from './patch.ts';
 
-/** Each wait for a provider counts as an attempt, of which there are five. */
+/** Counts each wait for a provider as one of five attempts. */
 buildIn({
   name: 'wait-as-attempt',
   module: 'features/unattended/durable/durable.ts',

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { join } from 'node:path';
 
-/** Asks the running daemon of a home over its own socket, as `gatehouse backup` does. */
+/** Asks the running daemon of a home through its control socket, as `gatehouse backup` does. */
 export function askBackup(home: string, file: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath: join(home, 'gatehouse.sock'), path: '/control/backup', method: 'POST' }, (incoming) => {

@@ -3,7 +3,7 @@ import { type Daemon, type DaemonOptions, startDaemon } from './daemon.ts';
 import { proofConfig } from './provider.ts';
 import { rpcCall, type RpcTarget } from './rpc.ts';
 
-/** A daemon whose clock is ahead of the real one, and fast: it runs from its sources, with `broken` built in. */
+/** Starts a daemon whose clock is ahead of the real one, and fast: it runs from its sources, with `broken` built in. */
 export interface ClockedOptions extends Pick<DaemonOptions, 'home' | 'port'> {
   readonly aheadMs?: number;
   readonly speed?: number;
@@ -27,7 +27,7 @@ export const bellConfig = (providerUrl: string, maxJobs: number) => ({
 
 const Own = z.looseObject({ conversationRef: z.string(), sessionKey: z.string() });
 
-/** Makes jobs that deliver a text into the inbox and call no model. */
+/** Creates jobs that deliver a text to the inbox and call no model. */
 export async function bellsOf(daemon: RpcTarget, principalId = 'token:env'): Promise<(name: string, schedule: object) => object> {
   const { conversationRef, sessionKey } = Own.parse(await rpcCall(daemon, 'session.status', {}));
   const partition = { kind: 'principal-key', principalId, sessionKey };

@@ -2,15 +2,15 @@ import { createHmac } from 'node:crypto';
 import * as z from 'zod';
 import type { Canaries, Scanner } from './canaries.ts';
 import { bellsOf } from './bells.ts';
-import { printTo, sayTo, type Target } from './canary-doors.ts';
+import { printTo, sayTo, type Target } from './canary-transports.ts';
 import { pause } from './daemon.ts';
 import { http } from './http.ts';
 import { rpcCall } from './rpc.ts';
 
-/** A file that rightly holds what somebody has written into it. */
+/** A file that rightly holds a secret that was written into it. */
 export const checklistFile = 'workspaces/default/HEARTBEAT.md';
 
-/** What R27 puts secrets into for webhooks. */
+/** The webhook settings into which R27 puts secrets. */
 export function configOfSchedule(canaries: Canaries) {
   const token = canaries.make('the token of the webhooks');
   const own = canaries.make('the secret of a mapping');
@@ -37,7 +37,7 @@ const Deliveries = z.object({ deliveries: z.array(z.object({ deliveryId: z.strin
 const Runs = z.object({ runs: z.array(z.object({ status: z.string() })) });
 const running: readonly string[] = ['accepted', 'running', 'started'];
 
-/** Sends webhooks, runs jobs behind a wake gate, lets heartbeats tell, and looks at all that is listed and printed of it. */
+/** Sends webhooks, runs jobs behind a wake gate, lets heartbeats report, and scans everything that is listed and printed of it. */
 export async function useSchedule(
   target: Target,
   { webhooks }: CanarySchedule,
@@ -60,14 +60,14 @@ export async function useSchedule(
   const hex = (secret: string, body: string) => createHmac('sha256', secret).update(body).digest('hex');
   const send = async (path: string, secret: string, fake = false): Promise<void> => {
     const body = JSON.stringify({ build: `${path}-${fake ? 'forged' : 'honest'}` });
-    // Proxies and senders put secrets of their own beside the signature.
+    // Proxies and senders add secrets along with the signature.
     const headers = {
       'x-webhook-signature': fake ? hex(`not ${secret}`, body) : hex(secret, body),
-      authorization: `Bearer ${canaries.make(`a header beside a webhook (${path}, ${fake})`)}`,
-      cookie: `session=${canaries.make(`a cookie beside a webhook (${path}, ${fake})`)}`,
+      authorization: `Bearer ${canaries.make(`a header of a webhook (${path}, ${fake})`)}`,
+      cookie: `session=${canaries.make(`a cookie of a webhook (${path}, ${fake})`)}`,
     };
-    const { status, text, headers: told } = await http({ port: target.port, agent: target.agent, path: `/hooks/${path}`, body, headers });
-    scan('answers to webhooks', text + JSON.stringify(told));
+    const { status, text, headers: answered } = await http({ port: target.port, agent: target.agent, path: `/hooks/${path}`, body, headers });
+    scan('answers to webhooks', text + JSON.stringify(answered));
     if ((status === 200) === fake) unprovoked.push(`the webhook ${path} was answered with ${status}: ${text.slice(0, 200)}`);
   };
   const own = webhooks.mappings.find(({ id }) => id === 'own')?.secret ?? '';
@@ -75,7 +75,7 @@ export async function useSchedule(
   await send('own', own);
   await send('own', own, true);
   await say('heartbeat.update', { agentId: 'default', enabled: true, intervalMs: 86_400_000, prompt: 'Look after the garden.' });
-  // As other files of a workspace that a model is told of.
+  // Other files of a workspace that are part of a model's prompt.
   await say('workspace.writeFile', { agentId: 'default', filePath: 'HEARTBEAT.md', content: `- Water it. The key of the shed is ${key}.\n` });
   await send('ring', webhooks.token);
   await say('heartbeat.trigger', { agentId: 'default' });
@@ -87,7 +87,7 @@ export async function useSchedule(
   const print = `${around} console.log(JSON.stringify({ wake: false, deliver: 'Found ' + found }))`;
   const wake = `${around} console.log(JSON.stringify({ wake: true, context: 'Found ' + found }))`;
   const jobs: readonly (readonly [name: string, more: object])[] = [
-    ['told by a gate', { payload: { kind: 'agent_turn', message: 'Go' }, wakeGate: { script: print, language: 'js', timeoutSeconds: 10 } }],
+    ['printed by a gate', { payload: { kind: 'agent_turn', message: 'Go' }, wakeGate: { script: print, language: 'js', timeoutSeconds: 10 } }],
     ['woken by a gate', { payload: { kind: 'agent_turn', message: 'Go' }, wakeGate: { script: wake, language: 'js', timeoutSeconds: 10 } }],
     ['text', { payload: { kind: 'delivery', text: 'It is time' } }],
     ['tools', { payload: { kind: 'agent_turn', message: 'Please use your tools' } }],
@@ -106,7 +106,7 @@ export async function useSchedule(
   const { deliveries } = Deliveries.parse(await rpcCall(target, 'webhooks.deliveries', {}));
   if (deliveries.length !== 3) unprovoked.push(`${deliveries.length} webhooks were taken`);
   for (const [name] of jobs) if (!(await say('cron.runs', { jobName: name })).includes('"status"')) unprovoked.push(`the job "${name}" did not run`);
-  if (!(await say('inbox.list')).includes('Found ')) unprovoked.push('no wake gate has told anything');
+  if (!(await say('inbox.list')).includes('Found ')) unprovoked.push('no wake gate has printed anything');
   await say('webhooks.replay', { deliveryId: deliveries.at(-1)?.deliveryId });
   await say('webhooks.test', { mapping: 'own', payload: { build: 'a test' }, run: true });
   for (const method of ['webhooks.list', 'webhooks.deliveries', 'cron.list', 'inbox.list', 'heartbeat.states', 'scheduler.status', 'config.read'])

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 
-// Loaded into a daemon whose memory is measured: at SIGUSR2 it collects garbage and says what is held then, on the heap and in buffers.
+// Loaded into a daemon whose memory is measured: at SIGUSR2 it collects garbage and prints what is then held on the heap and in buffers.
 if (isMainThread)
   process.on('SIGUSR2', () => {
     setFlagsFromString('--expose-gc');

@@ -10,7 +10,7 @@ import { finishOccurrence } from '../../packages/server/src/transactions/finish-
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 
-// A process that claims and executes what is due on a database that it shares with others: what a node does, without the node.
+// A process that claims and executes due work on a database that it shares with others, as a node does, without the node.
 const [dataDir = '', owner = ''] = process.argv.slice(2);
 const db = await openInlineDb({ dataDir, migrations, operations });
 const leaseMs = 60_000;
@@ -25,7 +25,7 @@ async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: num
   }
   const executed: { jobId: string; scheduledForMs: number }[] = [];
   for (;;) {
-    // A few at a time, so that a stop finds some of them claimed and not done.
+    // A few at a time, so that a stop finds some of them claimed and unfinished.
     const items = await db.write(claimWork, { owner, kinds: [{ kind: cronWork, free: 5 }], held: [], leaseUntilMs: nowMs + leaseMs, atMs: nowMs });
     if (items.length === 0) return executed;
     for (const item of items) {

@@ -6,44 +6,44 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Where the copy of dist/ lies that daemons run from; in the environment, so that harnesses in processes of their own find it too. */
+/** Folder of the copy of dist/ that daemons run from; in the environment, so that harnesses in separate processes find it too. */
 const frozenAt = 'PROVING_BUNDLE';
 const sources = join(root, 'packages/server/src/main.ts');
 
-/** A copy of the bundle that daemons run from; gives its program. */
+/** Copies the bundle for daemons to run from; returns its program. */
 export async function copyBundle(dir: string): Promise<string> {
   const from = process.env[frozenAt] === undefined ? join(root, 'dist') : dirname(process.env[frozenAt]);
   await cp(from, dir, { recursive: true, filter: (source) => !source.endsWith('.compile-cache') });
   return join(dir, 'main.js');
 }
 
-/** From now on daemons run from a copy of dist/ as it is: a build that happens during a long proof does not get into it. */
+/** Makes daemons run from a copy of the current dist/: a build during a long proof does not affect it. */
 export async function freezeBundle(dir: string): Promise<void> {
   process.env[frozenAt] = await copyBundle(dir);
 }
 
 /** Secret of the first token, scope `*`, of every daemon that a harness starts. */
-export const operatorToken = 'operator-token-of-the-proving-ground-0123456789';
+export const operatorToken = 'operator-token-of-the-proving-suite-0123456789';
 
 export interface DaemonOptions {
   readonly home: string;
   readonly port: number;
   /** Files of proving/broken, by name: the daemon then runs from its sources with these faults built in. */
   readonly broken?: string | readonly string[];
-  /** The program, in place of the bundle in dist/. */
+  /** The program, instead of the bundle in dist/. */
   readonly program?: string;
   /** Null: no GATEHOUSE_TOKEN, as on a first start. */
   readonly token?: string | null;
   readonly env?: Readonly<Record<string, string>>;
   readonly args?: readonly string[];
-  /** The home otherwise; for starts that make their home. */
+  /** The home, for starts that create it themselves. */
   readonly workingDir?: string;
   /** A program that runs the daemon in the same process id, such as `strace -D`. */
   readonly under?: readonly string[];
   readonly readyTimeoutMs?: number;
-  /** Modules that are loaded into each of its threads at first: they watch what the daemon does. */
+  /** Modules that are loaded first into each of its threads, to observe the daemon. */
   readonly hooks?: readonly string[];
-  /** The most that its heap may grow to, in MiB. */
+  /** The maximum of its heap, in MiB. */
   readonly heapMb?: number;
   /** Collects garbage at SIGUSR2. */
   readonly collects?: boolean;
@@ -54,7 +54,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A daemon in a process of its own. */
+/** A daemon in a separate process. */
 export interface Daemon {
   readonly pid: number;
   readonly port: number;
@@ -110,7 +110,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: options.workingDir ?? options.home,
-      // The storage threads take no flags of the main thread, but they do take these. Sources leave no cache beside them.
+      // The storage threads ignore flags of the main thread, but accept these. Sources leave no cache in their folders.
       ...(flags.length > 0 && { NODE_OPTIONS: flags.join(' ') }),
       ...(faults.length > 0 && { NODE_DISABLE_COMPILE_CACHE: '1' }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
@@ -175,7 +175,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     await pause(10);
   }
   const readyMs = performance.now() - startedAt;
-  // Some threads load a part of themselves after they are ready.
+  // Some threads load further modules after they are ready.
   const absent = (): string | undefined => faultsOf(options).find((name) => !daemon.stderr().includes(`broken build: ${name}`));
   while (absent() !== undefined) {
     if (performance.now() < deadline) await pause(10);

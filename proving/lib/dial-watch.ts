@@ -2,21 +2,21 @@ import dns from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
 import { isIP, Socket } from 'node:net';
 
-/** What this process dials and looks up from now on. Nothing that is not on this machine is really dialled. */
+/** What this process dials and looks up from now on. Nothing outside of this machine is really dialled. */
 export interface DialWatch {
   /** `address:port` of each attempt to connect, in order. */
   readonly dialled: readonly string[];
-  /** Names that the system was asked for. */
+  /** Names that the system was asked to resolve. */
   readonly lookedUp: readonly string[];
 }
 
-/** Takes the place of the connect of all sockets and of the resolver of the system. */
+/** Replaces the connect of all sockets and the resolver of the system. */
 export function watchDials(): DialWatch {
   const dialled: string[] = [];
   const lookedUp: string[] = [];
   const connect = Reflect.get(Socket.prototype, 'connect');
   Reflect.set(Socket.prototype, 'connect', function (this: Socket, ...args: unknown[]): unknown {
-    // `net.connect` hands over the arguments it has sorted, as one list.
+    // `net.connect` passes its normalised arguments as one list.
     const [first] = Array.isArray(args[0]) ? (args[0] as unknown[]) : args;
     const target = typeof first === 'object' && first !== null ? first : {};
     const port: unknown = Reflect.get(target, 'port');

@@ -1,4 +1,4 @@
-/** What stands around the jail, for programs that try to reach it. */
+/** What surrounds the jail, for programs that try to reach it. */
 export interface Surroundings {
   /** A folder of the host with `secret`, and a listening socket `socket`. */
   readonly outside: string;
@@ -12,7 +12,7 @@ export interface Surroundings {
 export interface Escape {
   readonly argv: readonly string[];
   readonly stdin?: string;
-  /** May be run without a jail: it does to its surroundings what the harness looks for, and nothing to the machine. */
+  /** May run without a jail: it does to its surroundings what the harness looks for, and nothing to the machine. */
   readonly harmless?: true;
 }
 
@@ -20,7 +20,7 @@ const sh = (script: string, more: Omit<Escape, 'argv'> = {}): Escape => ({ argv:
 const node = (script: string, more: Omit<Escape, 'argv'> = {}): Escape => ({ argv: ['node', '-e', script], ...more });
 const harmless = { harmless: true } as const;
 const on = (x64: number, arm64: number) => (process.arch === 'arm64' ? arm64 : x64);
-/** Name, number and arguments of system calls that a kernel gives to everybody. */
+/** Name, number and arguments of system calls that a kernel grants to every process. */
 const rawCalls: readonly (readonly [string, ...number[]])[] = [
   ['a socket to the hypervisor', on(41, 198), 40, 1, 0],
   ['a socket of the crypto modules', on(41, 198), 38, 5, 0],
@@ -34,7 +34,7 @@ const rawCalls: readonly (readonly [string, ...number[]])[] = [
   ['the memory of its parent', on(101, 117), 16, 1, 0, 0],
 ];
 
-/** Programs that reach for what is outside, or take what they can get. */
+/** Programs that reach outside, or take all that they can get. */
 export function escapes({ outside, port, victim, daemon, home }: Surroundings): Readonly<Record<string, Escape>> {
   return {
     // Files.
@@ -61,7 +61,7 @@ export function escapes({ outside, port, victim, daemon, home }: Surroundings): 
     ),
     'mounts the disk': sh('for d in /dev/vda /dev/sda /dev/nvme0n1; do mount $d /tmp && ls /tmp; done; cat /proc/partitions'),
     'makes a device': sh('mknod /tmp/disk b 254 0 && head -c 100 /tmp/disk; mknod projects/memory c 1 1 && head -c 100 projects/memory'),
-    'takes a namespace of its own': sh(`unshare -Urm sh -c 'mount --bind / /tmp; echo changed > /workspace/SOUL.md'; unshare -n true`),
+    'creates a namespace': sh(`unshare -Urm sh -c 'mount --bind / /tmp; echo changed > /workspace/SOUL.md'; unshare -n true`),
     'enters another namespace': sh(`nsenter -t 1 -a sh -c 'echo effect > ${outside}/effect3'; nsenter -t ${daemon} -m true`),
     'leaves by chroot': node(`try{process.chdir('/proc/1/root')}catch(e){console.log(e.code)};console.log(require('fs').readdirSync('.').join())`),
     'sets the handler of crashes': sh(`echo "|/bin/sh -c 'echo effect > ${outside}/effect4'" > /proc/sys/kernel/core_pattern; kill -SEGV $$`),
@@ -72,7 +72,7 @@ export function escapes({ outside, port, victim, daemon, home }: Surroundings): 
       'mkdir /tmp/cg; mount -t cgroup -o memory x /tmp/cg; mount -t cgroup2 x /tmp/cg; echo /planted > /sys/fs/cgroup/release_agent; ls /sys',
     ),
     'reads memory of the kernel': sh('head -c 100 /proc/kcore; head -c 100 /dev/mem; head -c 100 /proc/kmsg; dmesg | head'),
-    'raises its rights': sh(`cp /bin/sh data/sh; chmod 6755 data/sh; data/sh -p -c 'id; cat ${outside}/secret'; su -c id; sudo -n id`),
+    'raises its privileges': sh(`cp /bin/sh data/sh; chmod 6755 data/sh; data/sh -p -c 'id; cat ${outside}/secret'; su -c id; sudo -n id`),
     'calls what no namespace covers': {
       argv: ['perl', '-e', rawCalls.map(([name, ...numbers]) => `print "GIVEN: ${name}\\n" if syscall(${numbers.join(',')}) >= 0;`).join(' ')],
     },

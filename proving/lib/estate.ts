@@ -6,14 +6,14 @@ import { bearer, http } from './http.ts';
 import type { Kind } from './named-things.ts';
 import { askWith, holding, looking, nonceOf } from './provider.ts';
 import { rpcCall } from './rpc.ts';
-import { readBooks } from './team-books.ts';
+import { readBooks } from './delegation-books.ts';
 
-/** One of everything that can belong to somebody. */
+/** One of everything that can have an owner. */
 export interface Estate {
   readonly ids: Readonly<Partial<Record<Kind, string>>>;
-  /** Stands in the texts of the estate beside what nobody else may see. */
+  /** Occurs in the texts of the estate, along with text that no other principal may see. */
   readonly word: string;
-  /** Stands in those texts only. */
+  /** Occurs in those texts only. */
   readonly nonce: string;
 }
 
@@ -21,7 +21,7 @@ interface Owner {
   readonly home: string;
   readonly port: number;
   readonly token: string;
-  /** Secret of an operator, for what only operators make. */
+  /** Secret of an operator, for things that only operators create. */
   readonly operator: string;
   readonly agent: Agent;
 }
@@ -57,22 +57,22 @@ export async function makeEstate(owner: Owner, number: number): Promise<Estate> 
   };
 }
 
-/** What an answer to somebody else may not hold, whatever it was asked for. */
+/** Returns the text that no answer to another principal may contain. */
 export function secretsOf({ ids, nonce }: Estate): readonly string[] {
   return [nonce, ...Object.entries(ids).flatMap(([kind, id]) => (isNamedByItself(kind) ? id : []))];
 }
 
-/** Other words than an id of its own mean something to everybody. */
+/** Generic names: only distinct ids identify something. */
 const isNamedByItself = (kind: string): boolean => kind !== 'key' && kind !== 'agent' && kind !== 'receipt';
 
-/** What of an estate never ends by itself is ended. */
+/** Stops the parts of an estate that never end on their own. */
 export async function closeEstate(owner: Owner, { ids }: Estate): Promise<void> {
   const operator = { ...owner, token: owner.operator };
   await rpcCall(operator, 'run.kill', { rootRunId: ids.root }).catch(() => undefined);
   await rpcCall(operator, 'graph.cancel', { graphId: ids['held graph'] }).catch(() => undefined);
 }
 
-/** A daemon on a machine that does other work too refuses what it could not do in time. */
+/** A daemon on a loaded machine refuses what it could not do in time. */
 async function patiently<T>(call: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries += 1) {
     try {
@@ -98,7 +98,7 @@ async function made(
 
 const Entries = z.looseObject({ entries: z.array(z.looseObject({ id: z.string(), content: z.string(), principalId: z.string().optional() })) });
 
-/** What a review finds in a conversation belongs to whoever the conversation belongs to; see `reviewingProvider`. */
+/** What a review finds in a conversation belongs to the owner of the conversation; see `reviewingProvider`. */
 async function memoryOf(owner: Owner, nonce: string): Promise<{ readonly memory?: string }> {
   if (!('memory.review' in contract)) return {};
   const operator = { ...owner, token: owner.operator };
@@ -111,7 +111,7 @@ async function memoryOf(owner: Owner, nonce: string): Promise<{ readonly memory?
 
 const Job = z.looseObject({ jobId: z.string() });
 
-/** A job that waits for its time. */
+/** A pending job. */
 async function jobOf(owner: Owner, nonce: string): Promise<string> {
   const schedule = { kind: 'every', everyMs: 86_400_000 };
   const job = { name: nonce, agentId: 'default', schedule, payload: { kind: 'agent_turn', message: askWith(nonce) } };
@@ -120,7 +120,7 @@ async function jobOf(owner: Owner, nonce: string): Promise<string> {
 
 const Waiting = z.looseObject({ requests: z.array(z.looseObject({ requestId: z.string(), params: z.unknown() })) });
 
-/** A call of a tool that waits to be approved although whoever asked for it has left; the configuration lets `ls` ask. */
+/** A tool call that is pending approval although its requester has left; the configuration makes `ls` ask. */
 async function approvalOf(owner: Owner, nonce: string, number: number): Promise<string> {
   const leave = new AbortController();
   const params = { message: `${askWith(nonce)} ${looking}`, sessionKey: `approval-${number}:desk` };
@@ -133,13 +133,13 @@ async function approvalOf(owner: Owner, nonce: string, number: number): Promise<
     await asked;
     return request.requestId;
   }
-  throw new Error(`no approval of ${nonce} was asked for`);
+  throw new Error(`no approval of ${nonce} was requested`);
 }
 
 const Spawned = z.looseObject({ runId: z.string(), rootRunId: z.string() });
 const Status = z.looseObject({ status: z.string() });
 
-/** A run that has ended, and one that does not end. */
+/** A run that has ended, and one that never ends. */
 async function runsOf(owner: Owner, text: string) {
   const spawn = async (task: string) => Spawned.parse(await patiently(() => rpcCall(owner, 'session.spawn', { task })));
   const { runId: run } = await spawn(text);
@@ -153,7 +153,7 @@ const Graph = z.looseObject({ graphId: z.string() });
 const Saved = z.looseObject({ id: z.string() });
 const View = z.looseObject({ status: z.string(), nodes: z.record(z.string(), z.looseObject({ waitsForAnswer: z.boolean().optional() })) });
 
-/** A graph that has ended, one that waits for an answer, one that is saved, and one that was loaded and not begun. */
+/** A graph that has ended, one with a pending answer, one that is saved, and one that was loaded and not started. */
 async function graphsOf(owner: Owner, text: string) {
   const nodes = [{ node_id: 'look', task: text, agent: 'default' }];
   const gate = { node_id: 'gate', task: text, type_id: 'approval-gate', type_config: { message: text } };

@@ -3,21 +3,21 @@ import { connect, type Socket } from 'node:net';
 export interface EventReaderOptions {
   readonly port: number;
   readonly token: string;
-  /** With its `?`. */
+  /** The query, including its `?`. */
   readonly query?: string;
   readonly lastEventId?: number;
-  /** Takes nothing at all from the socket until `resume`. */
+  /** Reads nothing from the socket until `resume`. */
   readonly stalled?: boolean;
 }
 
-/** A client of `/api/events` on a bare socket, and what it has read so far. */
+/** A client of `/api/events` on a bare socket, with what it has read so far. */
 export interface EventReader {
   readonly socket: Socket;
-  /** Of the events, in the order of their arrival. */
+  /** Ids of the events, in the order of their arrival. */
   readonly ids: readonly number[];
   /** Ranges that the server said were missed: first and last id. */
   readonly gaps: readonly { readonly from: number; readonly to: number }[];
-  /** Milliseconds between the time that an event bears and its arrival. */
+  /** Milliseconds between the time of an event and its arrival. */
   readonly latenciesMs: readonly number[];
   /** The newest id: of an event, of a gap or of the greeting. */
   readonly lastId: number;
@@ -57,7 +57,7 @@ export function openEventReader(options: EventReaderOptions): EventReader {
 
   let head: string | undefined;
   let pieces: string[] = [];
-  /** The end of a frame may be cut by the end of a read. */
+  /** The end of a frame may be split by the end of a read. */
   let carried = '';
   function read(part: string): void {
     let text = carried + part;
@@ -69,7 +69,7 @@ export function openEventReader(options: EventReaderOptions): EventReader {
       opened.resolve(head);
       text = text.slice(end + 4);
     }
-    // Frames may be long: what comes before their end is joined once.
+    // Frames may be long: the chunks of one are joined once.
     let from = 0;
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n', from)) {
       take(pieces.join('') + text.slice(from, end));

@@ -5,8 +5,8 @@ const Params = z.record(z.string(), z.unknown());
 const methods: Readonly<Record<string, Method>> = contract;
 
 /**
- * In the place of examples that name somebody else's address: what is refused before a name is looked up or anything is dialled.
- * And of those that name a job by its name: by its id, so that a harness can put another one there.
+ * Replaces examples that contain a foreign address by values that are refused before a name is looked up or anything is dialled,
+ * and examples that name a job by the id of the job, so that a harness can replace it.
  */
 const standIns: Readonly<Record<string, object>> = {
   'mcp.connect': { name: 'search', transport: 'http', url: 'http://127.0.0.1:9/mcp' },
@@ -15,7 +15,7 @@ const standIns: Readonly<Record<string, object>> = {
   'skills.import': { url: 'https://git.example/ada/skills/tree/main/release-notes' },
 };
 
-/** Parameters of a method that a harness may really send: its first example, or what stands in for one that would reach out. */
+/** Returns parameters of a method that a harness may really send: its first example, or a replacement for one that would reach out. */
 export function exampleOf(name: string): object {
   const params = Params.parse(standIns[name] ?? methods[name]?.examples[0]?.params ?? {});
   if (standIns[name] === undefined && /https?:\/\//.test(JSON.stringify(params)))

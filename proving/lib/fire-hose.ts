@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 export interface FireHose {
   /** Base URL, ending in /v1. */
   readonly url: string;
-  /** Bytes that the other side let it send. */
+  /** Bytes that the other side accepted. */
   sentBytes(): number;
-  /** Answers that are being sent. */
+  /** Answers in progress. */
   open(): number;
   close(): Promise<void>;
 }

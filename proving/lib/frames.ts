@@ -11,11 +11,11 @@ export interface FrameShape {
   /** The three reserved bits, as a number from 0 to 7. */
   readonly reserved?: number;
   readonly masked?: boolean;
-  /** Claimed in place of the true length, in the 64-bit form. */
+  /** Claimed instead of the true length, in the 64-bit form. */
   readonly claims?: bigint;
 }
 
-/** One frame as a client sends it (RFC 6455 §5.2), with whatever is wrong about it. */
+/** One frame as a client sends it (RFC 6455 §5.2), with all its faults. */
 export function frame(shape: FrameShape): Buffer {
   const payload = Buffer.from(shape.payload ?? '');
   const masked = shape.masked !== false;
@@ -59,7 +59,7 @@ export interface FrameSocket {
   readonly socket: Socket;
   readonly heard: Heard;
   readonly closed: Promise<void>;
-  /** Resolves when `done` holds of what was heard or the connection ended; false after `withinMs`. */
+  /** Resolves when `done` holds for what was received or the connection ended; false after `withinMs`. */
   until(done: (heard: Heard) => boolean, withinMs: number): Promise<boolean>;
 }
 
@@ -132,7 +132,7 @@ export async function openFrames(options: { readonly port: number; readonly toke
   };
 }
 
-/** Takes whole frames of the server off the front; what is left is the beginning of one. */
+/** Takes whole frames of the server off the front; the rest is the beginning of one. */
 function readFrames(bytes: Buffer, heard: Heard): Buffer<ArrayBuffer> {
   let rest = Buffer.from(bytes);
   for (;;) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import * as z from 'zod';
 
-/** The part of JSON Schema that zod writes. */
+/** The subset of JSON Schema that zod writes. */
 const JsonSchema = z.looseObject({
   $ref: z.string().optional(),
   type: z.string().optional(),
@@ -25,7 +25,7 @@ const JsonSchema = z.looseObject({
 
 const deepest = 6;
 
-/** Values that a schema takes, by what its JSON Schema says; nearly all of them fit rules that it cannot say, too. */
+/** Generates values that match a JSON Schema; nearly all of them also satisfy rules that it cannot express. */
 export function fromSchema(schema: z.ZodType): fc.Arbitrary<unknown> {
   const whole = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const defs = z.record(z.string(), z.unknown()).parse(whole.$defs ?? {});
@@ -83,7 +83,7 @@ function textOf(raw: unknown): fc.Arbitrary<string> {
   try {
     return fc.stringMatching(new RegExp(pattern, 'u')).filter((text) => text.length >= minLength && text.length <= maxLength);
   } catch {
-    // Patterns that look ahead cannot be turned round.
+    // Patterns with lookahead cannot be inverted.
     return plain;
   }
 }
@@ -113,7 +113,7 @@ const oddValues: readonly unknown[] = [
   { constructor: { prototype: {} } },
 ];
 
-/** JSON texts that are near a value, one step or two away from it: parts swapped, dropped, added, doubled, and damage to the text itself. */
+/** Generates JSON texts that are one or two steps away from a value: parts swapped, dropped, added, doubled, and damage to the text itself. */
 export function damaged(value: fc.Arbitrary<unknown>): fc.Arbitrary<string> {
   const step = fc.record({ at: fc.nat(), kind: fc.nat(5), odd: fc.constantFrom(...oddValues), key: fc.string({ maxLength: 8 }) });
   const shape = fc.tuple(value, fc.array(step, { minLength: 1, maxLength: 3 })).map(([whole, steps]) => {
@@ -125,20 +125,20 @@ export function damaged(value: fc.Arbitrary<unknown>): fc.Arbitrary<string> {
   return fc.oneof({ arbitrary: shape, weight: 3 }, { arbitrary: text, weight: 2 }, fc.json({ maxDepth: 4 }));
 }
 
-/** Changes one place of a value, found by counting. */
+/** Changes one position of a value, found by counting. */
 function changeOne(whole: unknown, at: number, kind: number, odd: unknown, key: string): unknown {
-  const places: [object, string][] = [];
+  const positions: [object, string][] = [];
   const collect = (value: unknown, depth: number): void => {
     if (typeof value !== 'object' || value === null || depth > 20) return;
     for (const name of Object.keys(value)) {
-      places.push([value, name]);
+      positions.push([value, name]);
       collect(Reflect.get(value, name), depth + 1);
     }
   };
   collect(whole, 0);
-  const place = places[at % Math.max(1, places.length)];
-  if (place === undefined) return odd;
-  const [holder, name] = place;
+  const position = positions[at % Math.max(1, positions.length)];
+  if (position === undefined) return odd;
+  const [holder, name] = position;
   const was: unknown = Reflect.get(holder, name);
   if (kind === 0) Reflect.deleteProperty(holder, name);
   else if (kind === 1 && !Array.isArray(holder)) Reflect.set(holder, `${key}?`, odd);

@@ -5,8 +5,8 @@ import { runInNewContext } from 'node:vm';
 import { isMainThread } from 'node:worker_threads';
 import type { Holdings } from './holdings.ts';
 
-// Loaded into a daemon of which it is asked what it holds: at SIGUSR2 it tells how late its loop was since the last time, collects garbage
-// and counts what is left.
+// Loaded into a daemon whose holdings are measured: at SIGUSR2 it reports how late its loop was since the last time, collects garbage
+// and counts what remains.
 if (isMainThread) {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');

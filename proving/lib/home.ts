@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 
-/** An empty home folder of mode 0700; removed with `removeHome`. */
+/** Creates an empty home folder of mode 0700; removed with `removeHome`. */
 export async function makeHome(): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'gatehouse-proof-'));
   await chmod(dir, 0o700);
@@ -20,7 +20,7 @@ export async function removeHome(home: string): Promise<void> {
   await rm(home, { recursive: true, force: true, maxRetries: 3 });
 }
 
-/** A free port that no outgoing connection takes meanwhile either: it lies below those that the system hands out. */
+/** Returns a free port below those that the system assigns, so that no outgoing connection takes it meanwhile. */
 export async function quietPort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);
@@ -29,7 +29,7 @@ export async function quietPort(): Promise<number> {
   }
 }
 
-/** A port of 127.0.0.1 that nothing listens on at this moment. */
+/** Returns a port of 127.0.0.1 that nothing listens on at this moment. */
 export async function freePort(wanted = 0): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve, reject) => {
@@ -41,7 +41,7 @@ export async function freePort(wanted = 0): Promise<number> {
   return port;
 }
 
-/** Everything below a folder, as paths; for scans of what a daemon has written. */
+/** Returns everything below a folder, as paths; for scans of what a daemon has written. */
 export async function filesBelow(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -50,8 +50,8 @@ export async function filesBelow(dir: string): Promise<string[]> {
 const Boots = z.array(z.looseObject({ startedAtMs: z.number() }));
 
 /**
- * Three crashes within five minutes rightly stop the agents of a daemon. Where every run crashes, the record of the boots is
- * made older; that the last one ended uncleanly stays in it.
+ * Three crashes within five minutes rightly stop the agents of a daemon. For harnesses in which every run crashes, this ages the record
+ * of the boots; that the last one ended uncleanly stays in it.
  */
 export async function ageBoots(home: string): Promise<void> {
   const file = join(home, 'data', 'boots.json');

@@ -3,16 +3,16 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** What lies around a workspace: `base` holds the home of the daemon and `outside`, which nothing that is asked may touch. */
+/** What surrounds a workspace: `base` holds the home of the daemon and `outside`, which no request may touch. */
 export interface Surroundings {
   readonly base: string;
   readonly outside: string;
   readonly workspace: string;
-  /** Workspace of another agent whose name begins alike. */
+  /** Workspace of another agent whose name has the same beginning. */
   readonly sibling: string;
 }
 
-/** Paths that lead out of the workspace, or would for somebody who reads them otherwise. */
+/** Paths that lead out of the workspace, or would under another interpretation. */
 export function hostilePaths({ base, outside }: Surroundings): readonly string[] {
   const up = '../../../outside/secret.txt';
   return [
@@ -94,7 +94,7 @@ export function hostilePaths({ base, outside }: Surroundings): readonly string[]
   ];
 }
 
-/** Puts the links and special files of the corpus in their places, again where a call has removed one. */
+/** Creates the links and special files of the corpus, again when a call has removed one. */
 export async function layLinks({ outside, workspace }: Surroundings): Promise<void> {
   for (const folder of ['notes', 'projects', 'documents']) await mkdir(join(workspace, folder), { recursive: true, mode: 0o700 });
   await writeFile(join(workspace, 'notes/a.txt'), 'inside\n');

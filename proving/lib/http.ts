@@ -5,16 +5,16 @@ export interface HttpRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Text is sent as it is, anything else as JSON. */
+  /** Text is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
-  /** Another address of the loopback net: limits per address then count apart. */
+  /** Another loopback address, so that limits per address count separately. */
   readonly localAddress?: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** Called with each piece of the body as it arrives. */
+  /** Called with each chunk of the body as it arrives. */
   readonly onData?: (text: string) => void;
   readonly agent?: Agent;
-  /** The answer has no end: its first piece is taken for it and the connection is cut. */
+  /** The answer is endless: its first chunk counts as the answer and the connection is cut. */
   readonly endless?: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface HttpReply {
   readonly text: string;
 }
 
-/** One HTTP request to 127.0.0.1, body read whole. Rejects when the connection breaks before the body is complete. */
+/** Sends one HTTP request to 127.0.0.1 and reads the whole body. Rejects when the connection breaks before the body is complete. */
 export function http(options: HttpRequest): Promise<HttpReply> {
   const { body } = options;
   const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);

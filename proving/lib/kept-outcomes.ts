@@ -15,7 +15,7 @@ export type Outcome = z.infer<typeof Outcome>;
 
 const folderOf = (commit: string): string => join(root, 'node_modules/.cache/prove', commit);
 
-/** Returns what has held on this commit already, so that a run that was cut off continues. */
+/** Outcomes on this commit so far, so that an interrupted run continues. */
 export async function readKept(commit: string): Promise<readonly Outcome[]> {
   const folder = folderOf(commit);
   const names = await readdir(folder).catch(() => []);

@@ -3,14 +3,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { answerTo, askWith, nonceOf } from './provider.ts';
 import { RpcFailure, rpcCall, type RpcTarget } from './rpc.ts';
 
-/** Writes of several kinds, one after the other of each kind, and what was acknowledged of them. */
+/** Writes of several kinds, one after the other per kind, and which of them were acknowledged. */
 export interface Writers {
   readonly acked: ReadonlyMap<string, Kind>;
   /** Answered with an error. */
   readonly refused: number;
-  /** What went wrong in another way than an error of the protocol. */
+  /** Failures other than errors of the protocol. */
   readonly broken: readonly string[];
-  /** Ends when each kind has been asked for so many more. */
+  /** Resolves when each kind was written so many more times. */
   readonly done: Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const callOf = (kind: Kind, nonce: string): readonly [string, object] =>
     memory: ['memory.store', { content: `Remember ${nonce}` }] as const,
   })[kind];
 
-/** Writes while `more` holds; `paceMs` between two of a kind. Runs on the same home need a `mark` each. */
+/** Writes while `more` holds; `paceMs` between two of a kind. Each run on the same home needs its own `mark`. */
 export function startWriters(
   target: RpcTarget,
   more: (asked: number) => boolean,
@@ -58,7 +58,7 @@ export function startWriters(
   };
 }
 
-/** What is wrong with the database of a home whose daemon is gone: damage, and what was acknowledged and is not there. */
+/** Returns what is wrong with the database of a home whose daemon is gone: damage, and acknowledged rows that are missing. */
 export function lookForAcked(home: string, acked: ReadonlyMap<string, Kind>): string[] {
   const wrong: string[] = [];
   // Not read-only: what the dead process left in the log is part of the database.

@@ -2,15 +2,15 @@ import { renameSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import * as z from 'zod';
 
-/** A thread that puts a link in the place of each of these files and folders and takes it away again, over and over; tells how often it could. */
-const { places, swaps } = z.object({ places: z.array(z.object({ path: z.string(), target: z.string() })), swaps: z.int() }).parse(workerData);
+/** A thread that repeatedly replaces each of these files and folders by a link and removes it again; reports how often it succeeded. */
+const { entries, swaps } = z.object({ entries: z.array(z.object({ path: z.string(), target: z.string() })), swaps: z.int() }).parse(workerData);
 const never = new Int32Array(new SharedArrayBuffer(4));
 let made = 0;
 
 for (let n = 0; n < swaps; n += 1) {
-  const place = places[n % places.length];
-  if (place === undefined) break;
-  const { path, target } = place;
+  const entry = entries[n % entries.length];
+  if (entry === undefined) break;
+  const { path, target } = entry;
   const away = `${path}-away`;
   if (!tries(() => renameSync(path, away))) rmSync(away, { recursive: true, force: true });
   if (tries(() => symlinkSync(target, path))) made += 1;
@@ -21,7 +21,7 @@ for (let n = 0; n < swaps; n += 1) {
 }
 parentPort?.postMessage(made);
 
-/** Whoever is raced may have been faster. */
+/** The racing caller may have been faster. */
 function tries(work: () => void): boolean {
   try {
     work();

@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** Makes the bytes of one connection. `token` opens every route, so that what is wrong is not stopped by the lock. */
+/** Makes the bytes of one connection. `token` opens every route, so that faults are not stopped by authentication. */
 type Make = (random: Random, token: string) => Buffer;
 
 const pick = <T>(random: Random, items: readonly T[]): T => items[random.int(items.length)] as T;
@@ -33,7 +33,7 @@ interface Shape {
   readonly eol?: string;
 }
 
-/** One request as text of bytes (latin1). */
+/** One request as a binary string (latin1). */
 function request(token: string, shape: Shape): string {
   const eol = shape.eol ?? '\r\n';
   const first = `${shape.method ?? 'POST'} ${shape.path ?? '/rpc'} ${shape.version ?? 'HTTP/1.1'}`;
@@ -46,7 +46,7 @@ const latin =
   (random, token) =>
     Buffer.from(make(random, token), 'latin1');
 
-/** The generators of bytes that are no request, or not quite one. */
+/** Generators of bytes that are not a valid request. */
 export const malformed: Readonly<Record<string, Make>> = {
   framing: latin((random, token) => {
     const length = `content-length: ${rpc.length}`;
@@ -230,7 +230,7 @@ export const malformed: Readonly<Record<string, Make>> = {
     }
     return Buffer.from(bytes);
   },
-  'bodies that are no JSON': latin((random, token) => {
+  'bodies that are not valid JSON': latin((random, token) => {
     const type = pick(random, [
       'application/json',
       'text/plain',

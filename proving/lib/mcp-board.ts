@@ -9,7 +9,7 @@ const Message = z.looseObject({
 });
 const schema = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 
-/** An MCP server of notes on the loopback: `look` answers as told, `post` keeps what it is given and says so `postMs` later. */
+/** A local MCP server of notes: `look` answers with the given text, `post` stores its argument and confirms it `postMs` later. */
 export async function startMcpBoard(look: (text: string) => string, { postMs = 0 } = {}) {
   const posts: string[] = [];
   const results: Readonly<Record<string, (message: z.output<typeof Message>) => object>> = {

@@ -2,7 +2,7 @@ import { contract, type Method, type Route, routes } from '@gatehouse/contract';
 import * as z from 'zod';
 import { exampleOf } from './examples.ts';
 
-/** What belongs to somebody and is named by an id. `key` is a printed session key, which means another conversation in each partition. */
+/** A thing with an owner and an id. `key` is a printed session key, which means another conversation in each partition. */
 export const kinds = [
   'conversation',
   'key',
@@ -14,7 +14,7 @@ export const kinds = [
   'summary',
   'approval',
   'job',
-  // Of sub-agents and graphs: `held` ones run and do not end by themselves.
+  // Sub-agents and graphs: `held` ones run and do not end on their own.
   'run',
   'held run',
   'root',
@@ -26,14 +26,14 @@ export const kinds = [
 ] as const;
 export type Kind = (typeof kinds)[number];
 
-/** One place of the interface where a caller names a thing by its id. */
-export interface Place {
+/** One input of the interface where a caller names a thing by its id. */
+export interface NamedInput {
   /** Method, or verb and path. */
   readonly name: string;
   readonly param: string;
   readonly kind: Kind;
   readonly risk: 'read' | 'mutate' | 'destructive';
-  /** The call with this id in its place, everything else as in the example of the declaration. */
+  /** The call with this id, everything else as in the example of the declaration. */
   ask(id: string): Ask;
 }
 
@@ -85,24 +85,24 @@ const kindOfName: Readonly<Record<string, Kind>> = {
 };
 
 const oneNode = { node_id: 'only', task: 'Look' };
-/** What stands beside an id where the example of the method does not do; kept as it is. */
-const beside: Readonly<Record<string, Record<string, unknown>>> = {
+/** Further parameters where the example of the method does not suffice; not changed. */
+const companions: Readonly<Record<string, Record<string, unknown>>> = {
   'cron.run jobId': {},
   'cron.runs jobId': {},
   'graph.answer graphId': { nodeId: 'gate', answer: 'yes' },
   'graph.execute graphId': {},
   'graph.execute announceChannelId': { nodes: [oneNode], announceChannelType: 'gateway' },
-  // The example names the agent that is asked for in its nodes too.
+  // The example names the requested agent in its nodes too.
   'graph.save agentId': { label: 'Report', nodes: [{ ...oneNode, agent: 'elsewhere' }] },
   'session.spawn announceChannelId': { task: 'Look', announceChannelType: 'gateway' },
 };
 
-/** Names that look like ids and are none that somebody else could own, by place or by name, each with the reason. */
+/** Names that look like ids but have no foreign owner, by input or by name, each with the reason. */
 const exempt: Readonly<Record<string, string>> = {
   'agents.create agentId': 'names what does not exist yet',
-  'session.fork forkKey': 'names what does not exist yet, among what is the own of the caller',
+  'session.fork forkKey': 'names what does not exist yet, among the caller’s own',
   'tokens.create id': 'names what does not exist yet',
-  'background.stop id': 'names what runs in a jail; that what is foreign is answered like what is unknown is shown by stops.rpc.test.ts',
+  'background.stop id': 'names a jailed process; stops.rpc.test.ts shows that foreign ones are answered like unknown ones',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'GET /v1/models/*id id': 'models are configuration',
@@ -121,39 +121,39 @@ const exempt: Readonly<Record<string, string>> = {
     'a conversation to deliver to is named with its whole scope, whose digest it must be; whose it may be is shown by the tests of cron',
   tenantId: 'names the one tenant there is; another one is refused before anything is looked for',
   channelInstanceId: 'label of the built-in channel, compared with itself',
-  conversationId: 'place in the built-in channel, checked against the conversation that is named beside it',
-  threadId: 'part of a place in the built-in channel, checked as that is',
-  'inbox.markRead ids': 'what is foreign is passed over like what is unknown, and counts as nothing; the tests of the inbox show it',
-  principalId: 'narrows what operators see of everybody; what a token that is bound to agents sees is its own alone',
+  conversationId: 'target in the built-in channel, checked against the conversation that is named with it',
+  threadId: 'part of a target in the built-in channel, checked with it',
+  'inbox.markRead ids': 'foreign ids are skipped like unknown ones, and not counted; the tests of the inbox show it',
+  principalId: 'narrows the list for operators; a token that is bound to agents sees only its own',
   channelId: 'the conversation of the token itself on this channel',
   call_id: 'label inside the request',
   tool_call_id: 'label inside the request',
   'POST /v1/chat/completions id': 'label of a call inside the request',
   'POST /v1/responses/:id/cancel id': 'refused whatever it names, before anything is looked for: no response runs in the background',
   tool_use_id: 'label inside the request',
-  user_id: 'label that the provider is told',
+  user_id: 'label that is sent to the provider',
   'POST /v1/messages id': 'label of a block inside the request',
   'POST /v1/messages/count_tokens id': 'label of a block inside the request',
   node_id: 'label inside the request',
   type_id: 'kind of a node, from a closed list',
   'cron.reset target': 'a word of a closed list',
   'scheduler.wake target': 'a word of a closed list',
-  'obs.audit.query target': 'narrows the audit, whose rows are told by who may see them',
-  nodeId: 'name of a node of the graph that is named beside it',
+  'obs.audit.query target': 'narrows the audit, whose rows are filtered by permission',
+  nodeId: 'name of a node of the graph that is named with it',
   operationId: 'a name that the caller makes for its own call, known among its own alone',
-  artifactRefs: 'words of a task; what they name is read with the tools of the sub-agent, if it is read',
-  prompt_cache_key: 'label that comes back',
+  artifactRefs: 'text of a task; the sub-agent reads what it names with its own tools',
+  prompt_cache_key: 'label that is returned',
   'POST /v1/responses id': 'label of an item inside the request; items are taken from the request alone',
   'POST /v1/responses/compact id': 'label of an item inside the request; items are taken from the request alone',
   'POST /v1/responses/input_tokens id': 'label of an item inside the request; items are taken from the request alone',
 };
 
-/** Every place in the registry and the routes where an id is asked for; `unlisted` are those in neither table, and exemptions of what is not there any more. */
-export function namedThings(): { readonly places: readonly Place[]; readonly unlisted: readonly string[] } {
-  const places: Place[] = [];
+/** Every input of the registry and the routes that takes an id; `unlisted` are those in neither table, and stale exemptions. */
+export function namedThings(): { readonly inputs: readonly NamedInput[]; readonly unlisted: readonly string[] } {
+  const inputs: NamedInput[] = [];
   const unlisted: string[] = [];
   const idle = new Set(Object.keys(exempt));
-  const sort = (name: string, param: string, make: (kind: Kind) => Place): void => {
+  const sort = (name: string, param: string, make: (kind: Kind) => NamedInput): void => {
     const exemption = [`${name} ${param}`, param].find((one) => exempt[one] !== undefined);
     if (exemption !== undefined) {
       idle.delete(exemption);
@@ -161,7 +161,7 @@ export function namedThings(): { readonly places: readonly Place[]; readonly unl
     }
     const kind = kindOfName[`${name} ${param}`] ?? kindOfName[param];
     if (kind === undefined) unlisted.push(`${name} takes ${param}, which is in neither table of named-things.ts`);
-    else places.push(make(kind));
+    else inputs.push(make(kind));
   };
   for (const [name, method] of Object.entries(methods)) {
     for (const path of idsIn(method.params)) {
@@ -171,7 +171,7 @@ export function namedThings(): { readonly places: readonly Place[]; readonly unl
         param,
         kind,
         risk: method.risk,
-        ask: (id) => ({ method: name, params: withId(exampleOf(name), path, id, beside[`${name} ${param}`]) }),
+        ask: (id) => ({ method: name, params: withId(exampleOf(name), path, id, companions[`${name} ${param}`]) }),
       }));
     }
   }
@@ -217,10 +217,10 @@ export function namedThings(): { readonly places: readonly Place[]; readonly unl
         ask: (id) => ({ verb: route.method, path: route.path, ...(body !== undefined && { body }), headers: { 'idempotency-key': id } }),
       }));
   }
-  return { places, unlisted: [...new Set(unlisted), ...[...idle].map((one) => `${one} is exempt and is not there`)] };
+  return { inputs, unlisted: [...new Set(unlisted), ...[...idle].map((one) => `${one} is exempt and does not exist`)] };
 }
 
-/** Calls that name nothing and only read: what they tell is the caller's own. `query` is what is searched for. */
+/** Calls that name nothing and only read: they return only the caller's own data. `query` is what is searched for. */
 export function readsWithoutIds(query: string): readonly Ask[] {
   const asks: Ask[] = [];
   for (const [name, method] of Object.entries(methods)) {
@@ -242,7 +242,7 @@ export function readsWithoutIds(query: string): readonly Ask[] {
   return asks;
 }
 
-/** Bodies that a route takes; those without an id in them need none. */
+/** Bodies that a route accepts; those without an id in them need none. */
 const sampleBodies: Readonly<Record<string, object>> = {
   '/api/chat': { message: 'Hello' },
   '/api/chat/stream': { message: 'Hello' },
@@ -255,7 +255,7 @@ const looksLikeId = (name: string): boolean => /(?:^ids?|Ids?|Ref|Refs|Key|_ids?
 const addresses: readonly string[] = ['conversationRef', 'sessionKey', 'agentId'];
 const nameOf = (path: readonly string[]): string => path.findLast((part) => part !== '[]') ?? '';
 
-/** Paths of the properties of a shape that look like ids; `[]` stands for an element. */
+/** Returns the paths of the properties of a shape that look like ids; `[]` means an element. */
 function idsIn(schema: z.ZodType): string[][] {
   const whole = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const defs = Part.parse(whole.$defs ?? {});
@@ -289,7 +289,7 @@ const Shape = z.looseObject({
 });
 const isList = (raw: unknown): boolean => Shape.safeParse(raw).data?.items !== undefined;
 
-/** The parameters with this id alone: whatever else they named is left out. */
+/** Returns the parameters with this id alone: other names are left out. */
 function withId(params: unknown, path: readonly string[], id: string, rest: Record<string, unknown> = withoutIds(params)): object {
   const put = (at: Record<string, unknown>, [part = '', ...more]: readonly string[]): Record<string, unknown> => {
     if (more.length === 0) return { ...at, [part]: id };

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 
 /**
- * What makes the loopback of a network namespace a real link: the packets of an Ethernet, and buffers that do not grow
+ * Makes the loopback of a network namespace a real link: the packets of an Ethernet, and buffers that do not grow
  * beyond what a slow link needs. On the plain loopback the kernel alone takes four megabytes for a reader.
  */
 const shape = [
@@ -15,7 +15,7 @@ function command(run: string, args: readonly string[]): string[] {
   return ['unshare', '--user', '--map-root-user', '--net', 'sh', '-c', `${shape} && ${run}`, 'sh', ...args];
 }
 
-/** Why no network namespace can be made here; undefined when one can. */
+/** Why no network namespace can be created here; undefined when one can. */
 export function namespaceMissing(): string | undefined {
   if (process.platform !== 'linux') return 'network namespaces exist on Linux only';
   const [program = '', ...args] = command('true', []);
@@ -24,7 +24,7 @@ export function namespaceMissing(): string | undefined {
   return `a network namespace of one's own cannot be made here (unshare and ip are needed, and the permission): ${(stderr ?? '').trim().slice(0, 200)}`;
 }
 
-/** Runs a script of node in a network namespace of its own; the last line of its output is its report, as JSON. */
+/** Runs a Node script in a separate network namespace; the last line of its output is its report, as JSON. */
 export async function runInNamespace(script: string, options: object, progress?: (line: string) => void): Promise<unknown> {
   const [program = '', ...args] = command('exec "$@"', [process.execPath, script, JSON.stringify(options)]);
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -10,15 +10,15 @@ const Value = z.union([z.string(), z.number(), z.null()]);
 const Stored = z.record(z.string(), z.union([Value, z.instanceof(Uint8Array)]));
 const Row = z.record(z.string(), Value);
 export type Row = z.output<typeof Stored>;
-/** What a release has left on disk: written once by that release, never changed since. */
+/** Files that a release has left on disk: written once by that release, never changed since. */
 const Release = z.strictObject({
   note: z.string(),
   installKey: z.string(),
   tokens: z.strictObject({ keeper: z.string(), minted: z.string() }),
   checksums: z.record(z.string(), z.string()),
-  /** Rows, of which homes of earlier schemas are made too. */
+  /** Rows, from which homes of earlier schemas are made too. */
   tables: z.record(z.string(), z.array(Row)).default({}),
-  /** Since there is full-text search rows do not tell all: the database itself, gzip in base64, for its own schema alone. */
+  /** Since full-text search exists rows are not complete: the database itself, gzip in base64, for its own schema alone. */
   database: z.base64().optional(),
 });
 export type Release = z.output<typeof Release>;
@@ -29,7 +29,7 @@ export async function readRelease(schema: number): Promise<Release> {
   return Release.parse(JSON.parse(await readFile(join(import.meta.dirname, `../fixtures/schema-${String(schema).padStart(3, '0')}.json`), 'utf8')));
 }
 
-/** Makes the data of a home as they were when `schema` was the newest migration; what that schema has no place for is left out. */
+/** Creates the data of a home as they were when `schema` was the newest migration; data that the schema cannot hold is left out. */
 export async function makeOldHome(home: string, release: Release, schema: number): Promise<Readonly<Record<string, readonly Row[]>>> {
   const dataDir = join(home, 'data');
   await mkdir(dataDir, { mode: 0o700 });
@@ -44,7 +44,7 @@ export async function makeOldHome(home: string, release: Release, schema: number
   });
   opened.telemetry?.close();
   const rows: Record<string, readonly Row[]> = {};
-  // In the order of their making, so that references find what they refer to.
+  // In the order of creation, so that references resolve.
   for (const { name } of tablesOf(opened.main)) {
     const columns = opened.main
       .prepare(`SELECT name FROM pragma_table_info('${name}')`)
@@ -68,7 +68,7 @@ async function unpackDatabase(file: string, packed: string): Promise<Readonly<Re
   await writeFile(file, gunzipSync(Buffer.from(packed, 'base64')), { mode: 0o600 });
   const db = new DatabaseSync(file, { readOnly: true });
   try {
-    // What is derived is kept in step by the daemon as it lives.
+    // The daemon keeps derived data up to date while it runs.
     const tables = tablesOf(db).filter(({ name }) => !/_fts|^message_index$|^usage_|^memory_change$/.test(name));
     return Object.fromEntries(tables.map(({ name }) => [name, z.array(Stored).parse(db.prepare(`SELECT * FROM ${name}`).all())]));
   } finally {
@@ -86,10 +86,10 @@ function tablesOf(db: DatabaseSync): readonly { readonly name: string }[] {
     );
 }
 
-/** Columns that a later migration rightly writes anew: since 18 the kind of a conversation is told by the parts of its key. */
+/** Columns that a later migration rightly rewrites: since 18 the parts of its key determine the kind of a conversation. */
 const rewritten: Readonly<Record<string, readonly string[]>> = { conversation: ['kind'] };
 
-/** What a database file lacks of rows that it must hold, and what else is wrong with it; nothing when it is whole. */
+/** Returns which required rows a database file lacks, and other damage; nothing when it is intact. */
 export function faultsOfFile(file: string, rows: Readonly<Record<string, readonly Row[]>>, keeps: 'all' | 'meaning'): string[] {
   const faults: string[] = [];
   const db = new DatabaseSync(file, { readOnly: true });
@@ -118,7 +118,7 @@ export function faultsOfFile(file: string, rows: Readonly<Record<string, readonl
   return faults;
 }
 
-/** Highest number recorded in a database file. */
+/** Returns the highest migration number recorded in a database file. */
 export function schemaOf(file: string): number {
   const db = new DatabaseSync(file, { readOnly: true });
   try {

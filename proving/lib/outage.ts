@@ -23,12 +23,12 @@ export interface OutageReport {
 }
 
 const everyMs = 120_000;
-/** Conversations that messages go to. */
+/** Conversations that receive messages. */
 const desks = 10;
-/** What a provider does while it fails, minute by minute. */
+/** Failures of a provider, minute by minute. */
 const faults: readonly FakeAnswer[] = [{ status: 500 }, { status: 503 }, { body: '<html>' }, { status: 429 }, { status: 401 }];
 
-/** Accepts webhooks, messages and jobs while their provider fails, and looks at what became of each when it answers again. */
+/** Accepts webhooks, messages and jobs while their provider fails, and checks the outcome of each when it answers again. */
 export async function liveThroughOutage(load: OutageLoad): Promise<OutageReport> {
   const clock = createStepClock(1_790_000_040_000);
   const answered = new Map<string, number>();
@@ -58,7 +58,7 @@ export async function liveThroughOutage(load: OutageLoad): Promise<OutageReport>
     await pause(15);
   };
   const deskOf = (n: number) => ({ userId: 'ada', channelId: `desk-${n % desks}` });
-  // A conversation exists with its first answer.
+  // A conversation exists from its first answer on.
   for (let n = 0; n < Math.min(desks, load.messages); n += 1) await client.call('agent.execute', { message: 'Hello', sessionKey: deskOf(n) });
   for (let n = 0; n < load.recurring; n += 1)
     await client.call('cron.add', {
@@ -91,7 +91,7 @@ export async function liveThroughOutage(load: OutageLoad): Promise<OutageReport>
   const isOver = (): boolean => Object.entries(wanted).every(([kind, total]) => count(kind) >= total);
   while (!isOver() && clock.now() - recoveredMs < load.patienceMin * 60_000) await advance(stepMs);
   const recoveredAfterMin = (clock.now() - recoveredMs) / 60_000;
-  // Whatever would run twice has had its time.
+  // A second run of anything would have happened by now.
   for (let n = 0; n < 4; n += 1) await advance(stepMs);
   await pause(200);
 

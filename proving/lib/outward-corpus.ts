@@ -1,5 +1,5 @@
 /**
- * What somebody may give as an address (reliability.md §4.7), each with its name or spelling; `port` is that of the listeners that
+ * Addresses that a hostile caller may pass (reliability.md §4.7), each with its name or spelling; `port` is that of the listeners that
  * must not be reached. No public address is among them.
  */
 export function hostileUrls(port: number): readonly string[] {
@@ -38,7 +38,7 @@ export function hostileUrls(port: number): readonly string[] {
     '[fd00:ec2::254]',
     '100.100.100.200',
     '192.0.0.192',
-    // Networks that are not the public one.
+    // Networks that are not public.
     '10.0.0.1',
     '172.16.0.1',
     '192.168.0.1',
@@ -92,7 +92,7 @@ export function hostileUrls(port: number): readonly string[] {
   ];
 }
 
-/** Names of somebody else's making and what they resolve to; `<site>` is the address that is let through. */
+/** Hostile names and their addresses; `<site>` is the address that is let through. */
 export const hostileNames: Readonly<Record<string, readonly string[]>> = {
   localhost: ['127.0.0.2', '::1'],
   'localhost.': ['127.0.0.2'],

@@ -7,7 +7,10 @@ export function rssMb(pid: number): number {
   return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' })) / 1024;
 }
 
-/** What is wrong with a daemon after an attack: it is gone, another process answers, or it holds more than `maxGrownMb` above `beforeMb`. Empty when nothing is. */
+/**
+ * Returns what is wrong with a daemon after an attack: it is gone, another process answers, or it holds more than `maxGrownMb` above
+ * `beforeMb`. Empty when nothing is.
+ */
 export async function ailmentOf(daemon: Daemon, beforeMb: number, maxGrownMb: number): Promise<string> {
   if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) return `the daemon is gone: ${daemon.stderr().slice(-500)}`;
   const status = (await rpcCall({ port: daemon.port, token: daemon.token }, 'gateway.status', {})) as { pid: number };

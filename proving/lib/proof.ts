@@ -1,8 +1,8 @@
-/** What the full form of a harness hands to the report. */
+/** Result of the full form of a harness for the report. */
 export interface Proof {
   readonly promise: string;
   readonly figure: string;
-  /** What the same harness found in the broken build. */
+  /** Findings of the same harness in the broken build. */
   readonly caught: string;
   readonly good: boolean;
 }
@@ -15,8 +15,8 @@ export interface ProofOptions {
 /** Full forms by id, in the order of the report. */
 export type Proofs = Readonly<Record<string, () => Promise<Proof>>>;
 
-/** Says what a harness found, each in one line. */
-export function tell(lines: readonly string[]): void {
+/** Prints the findings of a harness, each in one line. */
+export function printFindings(lines: readonly string[]): void {
   for (const line of lines) console.error(`  ${line}`);
 }
 

@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
 
-/** A word that occurs in one message only, so that every stored or sent copy of it can be counted. */
+/** Makes a term that occurs in one message only, so that every stored or sent copy of it can be counted. */
 export function nonceOf(parts: readonly (string | number)[]): string {
   return `nonce-${parts.join('-')}-end`;
 }
 
 const noncePattern = /nonce-[A-Za-z0-9-]+?-end/g;
 
-/** Nonces in a text or in what a provider was sent, each once, in their order. */
+/** Returns the nonces in a text or in a provider's request, each once, in their order. */
 export function noncesIn(value: unknown): string[] {
   return [...new Set((typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).match(noncePattern))];
 }
@@ -17,7 +17,7 @@ export function noncesIn(value: unknown): string[] {
 export const askWith = (nonce: string) => `Please note ${nonce}`;
 export const answerTo = (nonce: string) => `noted ${nonce}`;
 
-/** A fake provider that answers with the nonce of the newest user message. */
+/** Starts a fake provider that answers with the nonce of the newest user message. */
 export function startEchoProvider(): Promise<FakeProvider> {
   return startFakeProvider({
     journal: 0,
@@ -26,13 +26,13 @@ export function startEchoProvider(): Promise<FakeProvider> {
   });
 }
 
-/** In a message to the reviewing provider: it looks into the folder that is called like the nonce first. */
+/** Makes the reviewing provider first list the folder with the name of the nonce. */
 export const looking = 'and look there';
 
-/** In a message to the reviewing provider: it never answers. */
+/** Keeps the reviewing provider from answering. */
 export const holding = 'and hold on';
 
-/** The same; a review of a conversation finds in it each message that carries a nonce. */
+/** Answers like that provider; a review of a conversation finds in it each message that carries a nonce. */
 export function startReviewingProvider(options: { readonly delayMs?: number; readonly journal?: number } = {}): Promise<FakeProvider> {
   return startFakeProvider({
     journal: options.journal ?? 0,
@@ -69,7 +69,7 @@ const Messages = z.object({ messages: z.array(z.object({ role: z.string(), conte
 /** Text of a message that makes the model of `makeAskedCall` call this tool. */
 export const askForCall = (tool: string, args: object): string => JSON.stringify({ tool, args });
 
-/** A model that makes the call which the newest message asks for, and says what came of it. */
+/** A model that makes the call that the newest message requests, and reports its result. */
 export function makeAskedCall(request: FakeRequest): FakeAnswer | undefined {
   const last = Messages.safeParse(request.body).data?.messages.at(-1);
   const asked = /\{"tool":.*\}/su.exec(typeof last?.content === 'string' ? last.content : '')?.[0];
@@ -79,12 +79,12 @@ export function makeAskedCall(request: FakeRequest): FakeAnswer | undefined {
   return { toolCalls: [{ id: 'call_1', name: tool, arguments: JSON.stringify(args) }] };
 }
 
-/** Configuration of a daemon under proof: one provider, limits out of the way. */
+/** Configuration of a daemon under proof: one provider, limits high enough not to matter. */
 export function proofConfig(
   providerUrl: string,
   more: {
     readonly gateway?: object;
-    /** Further ones over the same fake, which has this address. */
+    /** Further providers over the same fake, which has this address. */
     readonly providers?: (url: string) => object;
     readonly agents?: object;
     readonly embedding?: object;

@@ -1,4 +1,4 @@
-/** A small generator (mulberry32) whose whole course follows from its seed, so that a failed run can be repeated. */
+/** A small generator (mulberry32) that is fully determined by its seed, so that a failed run can be repeated. */
 export interface Random {
   readonly seed: number;
   /** 0 ≤ x < 1. */
@@ -18,7 +18,7 @@ export function randomFrom(seed: number): Random {
   return { seed, next, int: (below) => Math.floor(next() * below) };
 }
 
-/** A seed for a run that was given none. */
+/** Returns a seed for a run without one. */
 export function freshSeed(): number {
   return Math.floor(Math.random() * 4_294_967_296);
 }

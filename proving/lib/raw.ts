@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 
-/** What a connection gave back until it ended. */
+/** What a connection received until it ended. */
 export interface RawReply {
-  /** As latin1. */
+  /** The bytes, as latin1. */
   readonly text: string;
   /** False: the server had not closed within `timeoutMs`, and the socket was cut from this side. */
   readonly closed: boolean;
@@ -10,8 +10,8 @@ export interface RawReply {
 }
 
 /**
- * Writes bytes that need not be HTTP to 127.0.0.1 and collects what comes back until the server closes. With `half` the
- * sending side ends after the bytes, so that nothing that is incomplete is waited for.
+ * Writes bytes that need not be HTTP to 127.0.0.1 and collects the answer until the server closes. With `half` the
+ * sending side ends after the bytes, so that the server does not wait for the rest of an incomplete request.
  */
 export function rawRequest(options: {
   readonly port: number;
@@ -19,7 +19,7 @@ export function rawRequest(options: {
   readonly half?: boolean;
   readonly timeoutMs?: number;
   readonly localAddress?: string;
-  /** Cuts the socket as soon as it holds of what came back. */
+  /** Cuts the socket once it holds for the received bytes. */
   readonly until?: (text: string) => boolean;
 }): Promise<RawReply> {
   const begun = performance.now();
@@ -44,7 +44,7 @@ export function rawRequest(options: {
   });
 }
 
-/** A bare connection to 127.0.0.1 whose errors are seen as its end. */
+/** A bare connection to 127.0.0.1 whose errors count as its end. */
 export function openRaw(options: { readonly port: number; readonly localAddress?: string }): Socket {
   const socket = connect({
     port: options.port,
@@ -54,17 +54,17 @@ export function openRaw(options: { readonly port: number; readonly localAddress?
   });
   socket.setNoDelay(true);
   socket.on('error', () => {});
-  // With half-open sockets the answer to the end of the other side is ours to give.
+  // With half-open sockets this side must answer the end of the other side.
   socket.on('end', () => socket.end());
   return socket;
 }
 
-/** Texts mean bytes one to one. */
+/** Texts represent bytes one to one. */
 function bytesOf(bytes: string | Buffer): Buffer {
   return typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes;
 }
 
-/** Status of every answer in what a connection gave back; those of bodies are not looked for inside them. */
+/** Returns the status of every answer that a connection received, without searching inside bodies. */
 export function statusesOf(text: string): number[] {
   const statuses: number[] = [];
   for (let at = 0; at < text.length;) {
@@ -93,7 +93,7 @@ export async function inParallel<T>(items: Iterable<T>, width: number, work: (it
   await Promise.all(Array.from({ length: width }, worker));
 }
 
-/** The value below which `share` of the numbers lie; 0 of none. */
+/** Returns the value below which `share` of the numbers lie; 0 for none. */
 export function percentile(numbers: readonly number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;

@@ -5,7 +5,7 @@ import { bearer, http } from './http.ts';
 
 export type Reply = ReturnType<typeof RpcReply.parse>;
 
-/** A JSON-RPC error that came back as a reply; the call was heard and refused. */
+/** A JSON-RPC error reply: the call was received and refused. */
 export class RpcFailure extends Error {
   readonly code: number;
   constructor(method: string, error: NonNullable<Reply['error']>) {
@@ -22,7 +22,7 @@ export interface RpcTarget {
 
 let lastId = 0;
 
-/** One call over `POST /rpc`; resolves with the result, rejects with RpcFailure or with what broke the connection. */
+/** Makes one call over `POST /rpc`; resolves with the result, rejects with RpcFailure or with what broke the connection. */
 export async function rpcCall(
   target: RpcTarget,
   method: string,
@@ -50,9 +50,9 @@ export function resultOf(method: string, reply: Reply): unknown {
 /** A JSON-RPC connection over `/ws`. */
 export interface RpcSocket {
   call(method: string, params: unknown): Promise<unknown>;
-  /** Sends a frame as it is and resolves with the reply of that id. */
+  /** Sends a frame unchanged and resolves with the reply of that id. */
   send(frame: Readonly<Record<string, unknown>> & { readonly id: string | number }): Promise<Reply>;
-  /** The same for text that need not be a frame. */
+  /** Does the same for text that need not be a frame. */
   sendText(text: string, id: string | number): Promise<Reply>;
   readonly closed: Promise<{ readonly code: number; readonly reason: string }>;
   close(): void;
@@ -65,7 +65,7 @@ export function openSocket(options: {
   readonly localAddress?: string;
   readonly via?: 'query' | 'header';
   readonly headers?: Readonly<Record<string, string>>;
-  /** Told of every reply, also of those without an id. */
+  /** Called with every reply, also with those without an id. */
   readonly onReply?: (reply: Reply) => void;
 }): Promise<RpcSocket> {
   const query = options.token !== undefined && options.via === 'query' ? `?token=${encodeURIComponent(options.token)}` : '';

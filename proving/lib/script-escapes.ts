@@ -1,6 +1,6 @@
 import type { Escape, Surroundings } from './escapes.ts';
 
-/** Methods of the gateway that no script is given. */
+/** Methods of the gateway that no script may call. */
 const methods = [
   'config.read',
   'tokens.create',
@@ -42,7 +42,7 @@ const tools = [
   'toString',
 ];
 
-/** Before each: one line over the socket, with whatever bearer. `told` prints what was given that must not be. */
+/** Put before each: sends one line over the socket, with any bearer. `leaked` prints answers that should have been refused. */
 const prelude = `
 import { connect } from 'node:net';
 import { writeFileSync, readFileSync, symlinkSync, rmSync, mkdirSync, unlinkSync, chmodSync } from 'node:fs';
@@ -54,14 +54,14 @@ const raw = (bytes, at = file) => new Promise((resolve) => {
   socket.on('connect', () => { socket.write(bytes); });
 });
 const ask = (method, params = {}, bearer = own, more = {}) => raw(JSON.stringify({ bearer, method, params, ...more }) + '\\n');
-const told = (what, text) => { if (text.startsWith('{"result"')) console.log('GIVEN: ' + what + ' ' + text.slice(0, 200)); };
+const leaked = (what, text) => { if (text.startsWith('{"result"')) console.log('GIVEN: ' + what + ' ' + text.slice(0, 200)); };
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 `;
 
 const program = (script: string, more: Omit<Escape, 'argv'> = {}): Escape => ({ argv: [prelude + script], ...more });
 const isScript = ({ argv }: Escape): boolean => argv.length === 1 && argv[0]?.startsWith(prelude) === true;
 
-/** A program as a script: those for the socket are scripts, a command is begun by one. */
+/** Turns a program into a script: those for the socket are scripts, a command is started by one. */
 export function scriptOf(escape: Escape): string {
   if (isScript(escape)) return escape.argv[0] ?? '';
   const [command, ...args] = escape.argv;
@@ -71,28 +71,28 @@ const { status } = spawnSync(${JSON.stringify(command)}, ${JSON.stringify(args)}
 process.exitCode = status ?? 1;`;
 }
 
-/** Programs that misuse what a script is given: its socket, its lease, its tools. */
+/** Programs that misuse the resources of a script: its socket, its lease, its tools. */
 export function scriptEscapes({ outside, port, home }: Surroundings): Readonly<Record<string, Escape>> {
   return {
-    'asks for methods': program(`for (const name of ${JSON.stringify(methods)}) told(name, await ask(name));`),
-    'asks for tools': program(`for (const tool of ${JSON.stringify(tools)}) told(tool, await ask('tool.invoke', { tool, args: {} }));`),
+    'asks for methods': program(`for (const name of ${JSON.stringify(methods)}) leaked(name, await ask(name));`),
+    'asks for tools': program(`for (const tool of ${JSON.stringify(tools)}) leaked(tool, await ask('tool.invoke', { tool, args: {} }));`),
     'forges a bearer': program(
-      `for (const bearer of [own.slice(1), own + 'x', own.toUpperCase(), 'x'.repeat(43), '*', 'operator']) told('forged', await ask('session.status', {}, bearer));`,
+      `for (const bearer of [own.slice(1), own + 'x', own.toUpperCase(), 'x'.repeat(43), '*', 'operator']) leaked('forged', await ask('session.status', {}, bearer));`,
       { harmless: true },
     ),
     'leaves its bearer': program(`writeFileSync('data/lease', own); console.log((await ask('session.status')).slice(0, 20));`),
-    'uses the bearer of an ended script': program(`told('ended', await ask('session.status', {}, readFileSync('data/lease', 'utf8')));`),
+    'uses the bearer of an ended script': program(`leaked('ended', await ask('session.status', {}, readFileSync('data/lease', 'utf8')));`),
     'uses its bearer after its end': program(
       `spawn('sh', ['-c', \`setsid node -e "const s=require('net').connect(process.env.GATEHOUSE_ORCH_SOCKET);setTimeout(()=>s.write(JSON.stringify({bearer:process.env.GATEHOUSE_CAP_LEASE,method:'session.status'})+'\\\\n'),600);s.on('data',()=>require('fs').writeFileSync('data/late','x'))"\`], { detached: true, stdio: 'ignore' }).unref();`,
     ),
     'says who it is': program(
-      `for (const who of [{ _agentId: 'other' }, { _identity: { scopes: ['*'] } }, { agentCaller: null }]) told('admin', await ask('tokens.list', who, own, who));
-told('another caller', await ask('tool.invoke', { tool: 'ls', args: {}, principalId: 'token:root' }));`,
+      `for (const who of [{ _agentId: 'other' }, { _identity: { scopes: ['*'] } }, { agentCaller: null }]) leaked('admin', await ask('tokens.list', who, own, who));
+leaked('another caller', await ask('tool.invoke', { tool: 'ls', args: {}, principalId: 'token:root' }));`,
     ),
     'sends a long line': program(`console.log((await raw('{"bearer":"' + 'x'.repeat(70_000))).slice(0, 200)); await raw('y'.repeat(64_000_000));`),
     'sends a deep line': program(`console.log((await raw('['.repeat(65_000) + '\\n')).slice(0, 200));`),
     'sends garbage': program(
-      `for (const bytes of ['\\n', 'null\\n', '{}\\n', '[1]\\n', Buffer.from([0, 255, 10]), '{"bearer":1,"method":2}\\n', '{"__proto__":{"a":1},"bearer":"x","method":"y"}\\n']) told('garbage', await raw(bytes));`,
+      `for (const bytes of ['\\n', 'null\\n', '{}\\n', '[1]\\n', Buffer.from([0, 255, 10]), '{"bearer":1,"method":2}\\n', '{"__proto__":{"a":1},"bearer":"x","method":"y"}\\n']) leaked('garbage', await raw(bytes));`,
     ),
     'sends slowly': program(
       `const s = connect(file); s.on('error', () => {}); for (const c of '{"bearer":"' + own) { s.write(c); await wait(100); }`,

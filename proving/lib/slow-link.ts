@@ -1,9 +1,9 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 export interface SlowLinkOptions {
-  /** Port of 127.0.0.1 that the links lead to. */
+  /** Port of 127.0.0.1 that the links connect to. */
   readonly port: number;
-  /** What a link carries to its client, per second. */
+  /** Bytes per second that a link carries to its client. */
   readonly bytesPerSecond: number;
   readonly rttMs: number;
 }

@@ -2,24 +2,24 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 
-/** One call of SQLite on the thread that writes, counted from the start of the process, which fails as a medium fails. */
+/** One SQLite call on the writing thread, counted from the start of the process, that fails as a medium fails. */
 export interface SqlFault {
   readonly n: number;
   readonly code: 'EIO' | 'ENOSPC' | 'BUSY';
-  /** Counts the prepared statements with this text alone. */
+  /** Counts only prepared statements with this text. */
   readonly only?: string;
-  /** How many of them in a row; one by itself. */
+  /** How many consecutive calls fail; one by default. */
   readonly times?: number;
 }
 
 const SqlLine = z.object({
-  /** The thread: `main`, or what it does for the storage. */
+  /** The thread: `main`, or its role in the storage. */
   role: z.string(),
   sql: z.string(),
 });
 export type SqlLine = z.infer<typeof SqlLine>;
 
-/** What to give to a daemon, so that its calls of SQLite are written to a file or one of them fails. */
+/** Options of a daemon whose SQLite calls are written to a file, or one of whose calls fails. */
 export function sqlHook({ fault, log }: { readonly fault?: SqlFault; readonly log?: string }) {
   return {
     hooks: [join(import.meta.dirname, 'sql-watch.ts')],

@@ -3,7 +3,7 @@ import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { isMainThread, workerData } from 'node:worker_threads';
 import type { SqlFault, SqlLine } from './sql-hook.ts';
 
-// Loaded into a daemon whose storage is watched: each call of SQLite goes through here. SQL_LOG names a file that gets a line for
+// Loaded into a daemon whose storage is observed: each SQLite call passes through here. SQL_LOG names a file that gets a line for
 // each of them, SQL_FAULT the call that fails as a medium fails.
 const role: string = isMainThread ? 'main' : String(workerData?.role ?? 'other');
 const log = process.env['SQL_LOG'];

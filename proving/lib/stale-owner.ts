@@ -7,11 +7,11 @@ import { makeHome } from './home.ts';
 import { type Random, randomFrom } from './random.ts';
 import { claimOf, endAll, makePiece, staleKinds, type Write } from './stale-work.ts';
 
-// Two owners of the same work on one database: the first is away past its lease, the second takes over, the first comes back and
-// writes everything that it could. A process of its own, so that a fault can be built into it.
+// Two owners of the same work on one database: the first pauses past its lease, the second takes over, the first resumes and
+// writes everything that it could. A separate process, so that a fault can be built into it.
 const [pauses = 0, seed = 0] = process.argv.slice(2).map(Number);
 const startMs = Date.UTC(2026, 8, 21, 12);
-/** Rows of so many pauses are compared at once. */
+/** Rows of this many pauses are compared at once. */
 const each = 20;
 
 const random = randomFrom(seed);
@@ -32,7 +32,7 @@ async function few(from: number, to: number): Promise<void> {
       tried[kind] = (tried[kind] ?? 0) + 1;
       const first = await claimOf(db, kind, 'first', startMs);
       for (const [, go] of some(random, piece.writes.slice(0, 3))) await go(db, first);
-      // Its lease is over while it is away.
+      // Its lease expires while it is paused.
       const second = await claimOf(db, kind, 'second', startMs + 61_000);
       const isOver = random.int(3) === 0;
       if (isOver) await must(piece.ends[random.int(piece.ends.length)], db, second);

@@ -13,20 +13,20 @@ import { endWorkWithMessage } from '../../packages/server/src/transactions/end-i
 import { acceptGraph, closeGraph, moveGraphNodes } from '../../packages/server/src/transactions/graph-work.ts';
 import type { Db } from '../../packages/server/src/kernel/db/db.ts';
 import { acceptSend, failSendWork } from '../../packages/server/src/transactions/send-work.ts';
-import { tellNews } from '../../packages/server/src/transactions/deliver-announcements.ts';
+import { deliverAnnouncement } from '../../packages/server/src/transactions/deliver-announcements.ts';
 
-/** Kinds of work of which a stale owner is tried. */
+/** Kinds of work for which a stale owner is tested. */
 export const staleKinds = ['subagent', 'graph', 'session_send', 'announce', 'graph_told'] as const;
 export type StaleKind = (typeof staleKinds)[number];
 
-/** A write of whoever holds the work, by name. */
+/** A write by the holder of the work, by name. */
 export type Write = readonly [name: string, go: (db: Db, claim: WorkClaim) => Promise<unknown>];
 
-/** A piece of work that was accepted, and all that its owner may write about it. */
+/** An accepted work item, and all that its owner may write about it. */
 export interface Piece {
   readonly kind: StaleKind;
   readonly writes: readonly Write[];
-  /** Those that end it. */
+  /** Writes that end it. */
   readonly ends: readonly Write[];
 }
 
@@ -40,7 +40,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
     case 'subagent': {
       const runId = await addRun(db, n);
       const runEnd = endingOf(runId);
-      // Each at a time of its own: one that is written again is seen.
+      // Each at a different time, so that a repeated write is seen.
       let begun = 0;
       const more: Write[] = [['begin', (on, claim) => on.write(beginRun, { claim, runId, atMs: atMs + (begun += 1) })]];
       return piece(kind, n, more, [
@@ -80,7 +80,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
             'answer',
             (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, inbox: messageOf(`session_send:${sendId}`) } })),
           ],
-          ['go on', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, next } }))],
+          ['continue', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, next } }))],
         ],
       );
     }
@@ -88,14 +88,14 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
       const runId = await addRun(db, n);
       const run = await claimOf(db, 'subagent', 'past', atMs);
       await db.write(finishRun, { claim: run, ending: endingOf(runId) });
-      const told = { runIds: [runId], atMs };
+      const announcement = { runIds: [runId], atMs };
       return piece(
         kind,
         n,
         [],
         [
-          ['note', (on, claim) => on.write(tellNews, { claim, ...told, inbox: [messageOf(`subagent:${runId}`)] })],
-          ['tell', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { news: { runIds: [runId], as: 'turn' } }))],
+          ['note', (on, claim) => on.write(deliverAnnouncement, { claim, ...announcement, inbox: [messageOf(`subagent:${runId}`)] })],
+          ['announce', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { announced: { runIds: [runId], as: 'turn' } }))],
         ],
       );
     }
@@ -123,14 +123,14 @@ export async function claimOf(db: Db, kind: StaleKind, owner: string, nowMs: num
   return item;
 }
 
-/** Ends what a piece has led to, so that the next one is alone. */
+/** Ends the work that an item has led to, so that the next one is alone. */
 export async function endAll(db: Db): Promise<void> {
   const kinds = staleKinds.map((kind) => ({ kind, free: 10 }));
   const left = await db.write(claimWork, { owner: 'last', kinds, held: [], leaseUntilMs: atMs * 2, atMs: atMs + 200_000 });
   for (const { id, owner, fence } of left) await db.write(endWork, { id, owner, fence, state: 'done', atMs });
 }
 
-/** With what every owner of work may write. */
+/** Adds the writes that every owner of work may make. */
 function piece(kind: StaleKind, n: number, writes: readonly Write[], ends: readonly Write[]): Piece {
   const totals = { steps: 1, inputTokens: 1, outputTokens: 1, costNano: 1 };
   const intent = { opKey: `stale-${n}`, step: 1, callId: 'c', toolName: 'ls' };
@@ -159,9 +159,9 @@ const workOf = (kind: StaleKind, key: string, payload: object): NewWork => ({
   atMs,
 });
 
-const rootOf = (rootRunId: string, what: RootEntry['piece']): RootEntry => ({
+const rootOf = (rootRunId: string, what: RootEntry['kind']): RootEntry => ({
   rootRunId,
-  piece: what,
+  kind: what,
   agentId,
   principalId,
   conversationRef: null,
@@ -187,9 +187,9 @@ async function addRun(db: Db, n: number): Promise<string> {
     requesterRef: ref(n),
   };
   const about = { requesterAgentId: agentId, counted: 1, conversationRef, sessionKey: `subagent:gateway:${id}`, task: 'Look', optionsJson: '{}' };
-  const told = { announceTo: 'conversation' as const, announceRef: ref(n), announceTargetJson: '{}', announceRunId: null };
+  const requester = { announceTo: 'conversation' as const, announceRef: ref(n), announceTargetJson: '{}', announceRunId: null };
   await db.write(acceptRun, {
-    row: { ...row, ...about, ...told, graphId: null, nodeId: null, workId: work.id, queuedAtMs: atMs, steeredAtMs: null },
+    row: { ...row, ...about, ...requester, graphId: null, nodeId: null, workId: work.id, queuedAtMs: atMs, steeredAtMs: null },
     work,
     lease: {
       id: leaseId,
@@ -253,8 +253,8 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
 
 function closing(graphId: string, work?: NewWork): Write[1] {
   const end = { id: graphId, state: 'completed' as const, reason: null, error: 'over', atMs };
-  const told = work === undefined ? { inbox: messageOf(`graph:${graphId}:end`) } : { work };
-  return (db, { id, owner, fence }) => db.write(closeGraph, { claim: { id, owner, fence }, end, errorKind: null, ...told });
+  const notice = work === undefined ? { inbox: messageOf(`graph:${graphId}:end`) } : { work };
+  return (db, { id, owner, fence }) => db.write(closeGraph, { claim: { id, owner, fence }, end, errorKind: null, ...notice });
 }
 
 async function addSend(db: Db, n: number): Promise<string> {

@@ -3,11 +3,11 @@ import { percentile } from './raw.ts';
 export interface Apart {
   /** Difference of the medians, in the unit of the samples. */
   readonly medians: number;
-  /** Welch's t of the faster nine tenths of both: what the machine did meanwhile is in the slowest. */
+  /** Welch's t of the faster nine tenths of both: other load on the machine shows in the slowest. */
   readonly t: number;
 }
 
-/** How far two sets of times lie apart. */
+/** Returns how far two sets of times are apart. */
 export function apart(one: readonly number[], other: readonly number[]): Apart {
   const [a, b] = [momentsOf(trimmed(one)), momentsOf(trimmed(other))];
   const spread = Math.sqrt(a.variance / a.count + b.variance / b.count);

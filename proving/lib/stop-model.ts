@@ -2,34 +2,34 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../../packages/testkit/src/fake-provider.ts';
 import { noncesIn } from './provider.ts';
 
-/** What the agents are asked to do, each followed by a nonce, until somebody stops them. */
+/** Tasks of the agents, each followed by a nonce, until they are stopped. */
 export const duties = {
-  /** Sets the others going, one after the other and again and again, as far as it may. */
+  /** Starts the other ones, one after the other and repeatedly, as far as it may. */
   lead: 'Lead the work on',
   /** Runs a command that does not end. */
   work: 'Run the work on',
-  /** Runs a script that calls tools without end; with a process of its own. */
+  /** Runs a script that calls tools without end, in a separate process. */
   script: 'Script the work on',
-  /** Starts a command in the background, with a child in a session of its own, and ends its turn. */
+  /** Starts a background command, with a child in a separate session, and ends its turn. */
   keep: 'Keep running the work on',
   /** The same, and then calls a tool again and again. */
   hold: 'Hold on to the work on',
-  /** Runs a command that goes on without the turn, which ends. */
+  /** Runs a command that continues after the turn has ended. */
   leave: 'Leave behind the work on',
-  /** Calls a tool that waits for an approval. */
+  /** Calls a tool that needs an approval. */
   ask: 'Ask about the work on',
   /** Calls a tool, and again. */
   loop: 'Loop over the work on',
 } as const;
 type Duty = keyof typeof duties;
 
-/** Seconds that the processes of a round sleep: what tells them from all others. */
+/** Seconds that the processes of a round sleep, which distinguishes them from all others. */
 export const secondsOf = (nonce: string): string => `3600.${String(Number(/nonce-\d+-(\d+)/.exec(nonce)?.[1] ?? 0) + 1).padStart(6, '0')}`;
 
 const Body = z.looseObject({ messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })) });
 
 export interface StopModel extends FakeProvider {
-  /** When the model was last asked for this nonce, as `performance.now()`. */
+  /** When the model was last called for this nonce, as `performance.now()`. */
   lastAsked(nonce: string): number;
 }
 
@@ -81,7 +81,7 @@ export async function startStopModel(): Promise<StopModel> {
   return { ...provider, lastAsked: (nonce) => asked.get(nonce) ?? 0 };
 }
 
-/** Ends at the first call that is refused, and its process with it. */
+/** Ends at the first refused call, and its process with it. */
 const scriptOf = (nonce: string): string => `
 import { spawn } from 'node:child_process';
 spawn('sleep', ['${secondsOf(nonce)}'], { stdio: 'ignore' });

@@ -4,7 +4,7 @@ import { bearer, http } from './http.ts';
 import { openSocket, rpcCall } from './rpc.ts';
 import { duties } from './stop-model.ts';
 
-/** What a stop is played against: an agent, a token and a nonce of its own. */
+/** The scene of a stop: a separate agent, token and nonce. */
 export interface Scene {
   readonly daemon: Daemon;
   readonly agentId: string;
@@ -12,9 +12,9 @@ export interface Scene {
   readonly holder: { readonly port: number; readonly token: string };
 }
 
-/** Work that has begun. */
+/** Work that has started. */
 export interface Begun {
-  /** Settles when its caller is answered, with what the caller reads. */
+  /** Settles when its caller is answered, with the answer. */
   readonly answered?: Promise<string>;
   readonly conversationRef?: string;
   readonly rootRunId?: string;
@@ -24,11 +24,11 @@ export interface Begun {
 export interface Work {
   /** Starts it; resolves without waiting for its end. */
   readonly begin: (scene: Scene) => Promise<Begun>;
-  /** Processes that it has while it is at work. */
+  /** Processes of the work while it runs. */
   readonly processes: number;
-  /** The tool calls of its agent go on in the background after a moment. */
+  /** The tool calls of its agent continue in the background after a moment. */
   readonly promotes?: true;
-  /** What the caller reads whose token was revoked. */
+  /** The answer to the caller whose token was revoked. */
   readonly refusal?: RegExp;
 }
 
@@ -37,7 +37,7 @@ const Spawned = z.looseObject({ runId: z.string(), rootRunId: z.string() });
 const Rooted = z.looseObject({ rootRunId: z.string() });
 const longMs = 60_000;
 
-const told = (work: Promise<unknown>): Promise<string> =>
+const answerOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     (value) => (typeof value === 'string' ? value : JSON.stringify(value)),
     (error: unknown) => String(error),
@@ -55,23 +55,23 @@ async function post({ holder }: Scene, path: string, body: object, headers: Read
 
 const key = ({ agentId }: Scene) => `${agentId}:desk`;
 
-/** A turn that is asked for over a route of conversations. */
+/** A turn that is requested over a route of conversations. */
 const chat = (send: (scene: Scene, message: string) => Promise<unknown>, refusal: RegExp): Work => ({
   processes: 0,
   refusal,
   async begin(scene) {
     const conversationRef = await conversation(scene, key(scene));
-    return { conversationRef, answered: told(send(scene, `${duties.loop} ${scene.nonce}`)) };
+    return { conversationRef, answered: answerOf(send(scene, `${duties.loop} ${scene.nonce}`)) };
   },
 });
 
 const completion = (path: string, bodyOf: (scene: Scene, message: string) => object, refusal: RegExp): Work => ({
   processes: 0,
   refusal,
-  begin: async (scene) => ({ answered: told(post(scene, path, bodyOf(scene, `${duties.loop} ${scene.nonce}`))) }),
+  begin: async (scene) => ({ answered: answerOf(post(scene, path, bodyOf(scene, `${duties.loop} ${scene.nonce}`))) }),
 });
 
-/** A turn over `/rpc` that does something else than to loop. */
+/** A turn over `/rpc` that does not loop. */
 const turn = (duty: keyof typeof duties, processes: number, more: Pick<Work, 'promotes'> & { readonly ends?: true } = {}): Work => ({
   processes,
   ...(more.promotes && { promotes: true }),
@@ -84,7 +84,7 @@ const turn = (duty: keyof typeof duties, processes: number, more: Pick<Work, 'pr
       { agentId: scene.agentId, sessionKey: key(scene), message: `${duties[duty]} ${scene.nonce}` },
       { timeoutMs: longMs },
     );
-    if (more.ends !== true) return { conversationRef, answered: told(call) };
+    if (more.ends !== true) return { conversationRef, answered: answerOf(call) };
     await call;
     return { conversationRef };
   },
@@ -116,7 +116,7 @@ const execute = (agentId: string, sessionKey: string, message: string) => ({
 });
 const v1 = ({ agentId }: Scene, content: string) => ({ model: `agent/${agentId}`, messages: [{ role: 'user', content }] });
 
-/** Every kind of work, over every route that begins it. */
+/** Every kind of work, over every route that starts it. */
 export const works = {
   '/rpc': chat((scene, message) => post(scene, '/rpc', execute(scene.agentId, key(scene), message)), /unauthenticated/),
   '/ws': chat(overSocket, /revoked|unauthenticated/),
@@ -191,7 +191,7 @@ export const works = {
       const first = post(scene, '/rpc', execute(scene.agentId, key(scene), `${duties.loop} ${scene.nonce}`));
       await pause(150);
       const second = post(scene, '/rpc', execute(scene.agentId, key(scene), `${duties.loop} ${scene.nonce}`));
-      return { conversationRef, answered: told(Promise.all([first, second]).then((answers) => answers.join('\n'))) };
+      return { conversationRef, answered: answerOf(Promise.all([first, second]).then((answers) => answers.join('\n'))) };
     },
   },
 } as const satisfies Record<string, Work>;

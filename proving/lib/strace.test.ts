@@ -3,7 +3,7 @@ import { parseStrace } from './strace.ts';
 
 const hex = (text: string) => [...Buffer.from(text, 'latin1')].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 
-test('calls are read with their descriptor, their bytes and the order of begin and return', () => {
+test('reads calls with their descriptor, their bytes and the order of start and return', () => {
   const trace = [
     `7 pwrite64(21<${hex('/home/a-b/data/x.db-wal')}>, "${hex('page with "quotes" > and more')}", 29, 56) = 29`,
     `7 fdatasync(21<${hex('/home/a-b/data/x.db-wal')}> <unfinished ...>`,

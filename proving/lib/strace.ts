@@ -47,12 +47,12 @@ export function straceCommand(outputFile: string): string[] {
   ];
 }
 
-/** One system call; `start` and `end` are positions in the order in which strace saw calls begin and return. */
+/** One system call; `start` and `end` are positions in the order in which strace saw calls start and return. */
 export interface Call {
   readonly thread: string;
   readonly name: string;
   readonly fd: string;
-  /** What the descriptor stands for: a path, or `TCP:[local->remote]`. */
+  /** What the descriptor refers to: a path, or `TCP:[local->remote]`. */
   readonly on: string;
   /** The bytes that were written, as latin1. */
   readonly data: string;
@@ -104,7 +104,7 @@ function stringsOf(args: string): string {
   return data;
 }
 
-/** The output once strace has written all of it: the traced process is dead and the file grows no more. */
+/** Returns the output once strace has written all of it: the traced process is dead and the file no longer grows. */
 export async function readStrace(outputFile: string): Promise<Call[]> {
   let before = -1;
   for (;;) {

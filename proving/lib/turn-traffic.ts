@@ -2,19 +2,19 @@ import { Agent } from 'node:http';
 import type { Daemon } from './daemon.ts';
 import { rpcCall } from './rpc.ts';
 
-/** Events that a first turn of a conversation makes: it was received, the conversation created, tokens used, the answer sent. */
+/** Events of the first turn of a conversation: message received, conversation created, tokens used, answer sent. */
 export const eventsPerTurn = 4;
 
 export interface Traffic {
   readonly turns: number;
   readonly failed: readonly string[];
-  /** Of the answers since the last `take`. */
+  /** Latencies of the answers since the last `take`. */
   takeLatencies(): number[];
-  /** Ends it; resolves when nothing is on its way. */
+  /** Stops the traffic; resolves when nothing is in flight. */
   stop(): Promise<void>;
 }
 
-/** Turns at a fixed rate, whether they are answered or not, each in a conversation of its own. */
+/** Starts turns at a fixed rate, whether they are answered or not, each in a new conversation. */
 export function startTraffic(daemon: Pick<Daemon, 'port' | 'token'>, options: { readonly perSecond: number; readonly textBytes: number }): Traffic {
   const agent = new Agent({ keepAlive: true });
   const text = 'x'.repeat(options.textBytes);

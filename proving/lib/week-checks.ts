@@ -16,7 +16,7 @@ const Inbox = z.object({ opKey: z.string(), text: z.string() });
 const Delivery = z.object({ message: z.string(), state: z.string(), errorKind: z.string().nullable() });
 const Beat = z.object({ payload: z.string(), state: z.string() });
 
-/** What a week has left in the database, held against what was asked for. */
+/** Compares the database after a week with what was requested. */
 export function checkWeek(
   file: string,
   record: WeekRecord,
@@ -55,11 +55,11 @@ export function checkWeek(
 }
 
 type Run = z.output<typeof Run>;
-/** Deliveries, and ends of work, are there a little longer. */
+/** Deliveries, and ends of work, are kept a little longer. */
 const keptMs = 6.5 * 24 * 60 * 60_000;
 const isoOf = (ms: number) => new Date(ms).toISOString();
 
-/** One row for each time, no row for any other, and each executed at most once. */
+/** Checks that there is one row for each time, none for any other, and that each was executed at most once. */
 function checkJob(job: WeekJob, runs: readonly Run[], { world, endMs }: WeekRecord): string[] {
   const wrong: string[] = [];
   const own = runs.filter((run) => run.job === job.name);
@@ -75,7 +75,7 @@ function checkJob(job: WeekJob, runs: readonly Run[], { world, endMs }: WeekReco
   if (job.charges === undefined) return wrong;
   const charged = world.charges.filter((what) => what === job.charges).length;
   const done = own.filter(({ status }) => status === 'completed').length;
-  // Of those that ended otherwise nobody knows, or they failed after it.
+  // The others ended as unknown, or failed afterwards.
   const most = own.filter(({ status }) => status !== 'skipped').length;
   if (charged < done || charged > most) wrong.push(`${job.name} charged ${charged} times, completed ${done} of ${most} runs`);
   return wrong;
@@ -83,20 +83,20 @@ function checkJob(job: WeekJob, runs: readonly Run[], { world, endMs }: WeekReco
 
 function checkRuns(runs: readonly Run[], inbox: readonly z.output<typeof Inbox>[], { byHand }: WeekRecord): string[] {
   const wrong: string[] = [];
-  const told = Map.groupBy(
+  const delivered = Map.groupBy(
     inbox.filter(({ opKey }) => opKey.startsWith('cron:')),
     ({ opKey }) => opKey.slice('cron:'.length),
   );
   for (const { execution, job, atMs, status, delivery } of runs) {
     const line = `${job} at ${isoOf(atMs)} (${status}, delivery ${delivery})`;
-    const count = told.get(execution)?.length ?? 0;
-    told.delete(execution);
+    const count = delivered.get(execution)?.length ?? 0;
+    delivered.delete(execution);
     if (status === 'started') wrong.push(`${line} has no end`);
     if (count !== (delivery === 'accepted' ? 1 : 0)) wrong.push(`${line} is ${count} times in the inbox`);
-    if (status === 'completed' && delivery !== 'accepted') wrong.push(`${line} was not told`);
+    if (status === 'completed' && delivery !== 'accepted') wrong.push(`${line} was not delivered`);
   }
-  for (const execution of told.keys()) wrong.push(`the inbox holds a message of ${execution}, which is no run`);
-  for (const execution of byHand) if (!runs.some((run) => run.execution === execution)) wrong.push(`${execution}, begun by hand, has no row`);
+  for (const execution of delivered.keys()) wrong.push(`the inbox holds a message of ${execution}, which is not a run`);
+  for (const execution of byHand) if (!runs.some((run) => run.execution === execution)) wrong.push(`${execution}, started manually, has no row`);
   return wrong;
 }
 
@@ -108,7 +108,7 @@ function inboxTwice(inbox: readonly z.output<typeof Inbox>[]): string[] {
   );
 }
 
-/** A turn of this week charges once, however often it is gone on with. */
+/** A turn of this week charges once, however often it is resumed. */
 const chargedTwice = (chargedBy: readonly string[]): string[] =>
   [...Map.groupBy(chargedBy, (turnId) => turnId)].flatMap(([turnId, { length }]) =>
     length > 1 ? [`the turn ${turnId} charged ${length} times`] : [],
@@ -125,25 +125,25 @@ interface Left {
 function checkOrder({ kind, nonce, acked, charges, atMs }: Order, left: Left, { world, endMs }: WeekRecord): string[] {
   const asked = left.messages.filter(({ role, content }) => role === 'user' && noncesIn(content).includes(nonce)).length;
   const answered = left.messages.filter(({ role, content }) => role === 'assistant' && content === answerTo(nonce)).length;
-  const told = left.inbox.filter(({ text }) => noncesIn(text).includes(nonce)).length;
+  const inboxed = left.inbox.filter(({ text }) => noncesIn(text).includes(nonce)).length;
   const charged = world.charges.filter((what) => what === nonce).length;
   const own = left.deliveries.filter(({ message }) => message.includes(nonce));
   const ends = own.map(({ state, errorKind }) => `${state}${errorKind === null ? '' : ` ${errorKind}`}`).join();
-  const line = `${kind} ${nonce} (${acked ? 'promised' : 'not promised'}): ${own.length} deliveries (${ends}), question ${asked} times, answer ${answered} times, told ${told} times, charged ${charged} times`;
+  const line = `${kind} ${nonce} (${acked ? 'promised' : 'not promised'}): ${own.length} deliveries (${ends}), question ${asked} times, answer ${answered} times, in the inbox ${inboxed} times, charged ${charged} times`;
   const isWrong = (): boolean => {
     if (kind === 'chat') return asked > 1 || answered > 1 || asked < answered || (acked && answered !== 1);
     if (kind === 'once') {
       const { length } = left.runs.filter(({ job }) => job === nonce);
-      return length > 1 || told > 1 || (acked && (length !== 1 || told !== 1));
+      return length > 1 || inboxed > 1 || (acked && (length !== 1 || inboxed !== 1));
     }
-    if (own.length > 1 || charged > 1 || told > 1 || answered > 1) return true;
+    if (own.length > 1 || charged > 1 || inboxed > 1 || answered > 1) return true;
     if (atMs < endMs - keptMs) return false;
     if (acked && own.length === 0) return true;
-    if (own[0] === undefined) return charged + answered + told > 0;
+    if (own[0] === undefined) return charged + answered + inboxed > 0;
     if (kind === 'wake') {
-      // A beat that is given up, or of which nobody knows, says so in its own end.
+      // A beat that is given up, or whose outcome is unknown, says so in its own end.
       const lost = left.beats.some(({ payload, state }) => payload.includes(nonce) && (state === 'unknown' || state === 'failed'));
-      return told !== 1 && !lost;
+      return inboxed !== 1 && !lost;
     }
     const { state, errorKind } = own[0];
     if (state === 'done') return asked !== 1 || answered !== 1 || charged !== (charges ? 1 : 0);

@@ -7,7 +7,7 @@ import type { Clock } from '@gatehouse/server';
 import { startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import type { Generation, World } from './week-world.ts';
 
-/** A clock that leaps, as that of a machine that slept: what fell due meanwhile happens once, at the end. */
+/** A clock that leaps, like that of a sleeping machine: what fell due meanwhile happens once, at the end. */
 export interface LeapClock extends Clock {
   leap(ms: number): void;
 }
@@ -27,25 +27,25 @@ function createLeapClock(startMs: number): LeapClock {
     leap(ms) {
       now += ms;
       const due = [...timers].filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs);
-      // One of them may take another one back.
+      // A timer may cancel another one.
       for (const timer of due) if (timers.delete(timer)) timer.run();
     },
   };
 }
 
-/** A server over its crashes, stops and starts, all in this process, on one home that lives on. */
+/** A server over its crashes, stops and starts, all in this process, on one home that persists. */
 export interface Life {
   readonly server: () => TestServer;
   readonly clock: () => LeapClock;
   readonly generation: () => Generation;
-  /** Lets everything that is due come to its end, or gives up after so many looks: a call may hang. */
+  /** Lets all due work end, or gives up after so many checks: a call may hang. */
   settle(looks?: number): Promise<void>;
-  /** What was committed at this moment is what the next start finds; nothing that the server does from now on counts. */
+  /** The next start finds what is committed at this moment; nothing that the server does from now on counts. */
   crash(): Promise<void>;
-  /** A stop with its drain. */
+  /** Stops with a drain. */
   stop(): Promise<void>;
   start(atMs: number): Promise<void>;
-  /** The database, when the server is stopped. */
+  /** The database, once the server is stopped. */
   readonly file: () => string;
   remove(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function createLife(
     return server;
   };
 
-  /** Of a server whose time goes on only as long as somebody waits for it. */
+  /** The clock of a server whose time passes only while something waits for it. */
   async function passUntil(work: Promise<unknown>): Promise<void> {
     let isOver = false;
     const over = work.finally(() => (isOver = true));
@@ -109,7 +109,7 @@ export async function createLife(
     async settle(looks = 40) {
       for (let look = 0, idle = 0; look < looks && idle < 2; look += 1) {
         await pause(look < 4 ? 1 : 2);
-        // What has just begun may still be on its way; what waits for a second look comes by the clock.
+        // Work that has just started may still be in flight; what waits for a second check is woken by the clock.
         idle = dueNow() === 0 ? idle + 1 : 0;
         clock.leap(look < 8 ? 100 : 2_000);
       }

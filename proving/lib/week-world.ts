@@ -4,7 +4,7 @@ import type { FakeAnswer, FakeRequest } from '../../packages/testkit/src/fake-pr
 import { answerTo, noncesIn } from './provider.ts';
 import type { Random } from './random.ts';
 
-/** One run of the server. When it is not alive any more, nothing that it does counts, and nothing comes back to it. */
+/** One run of the server. Once it is dead, nothing that it does counts, and nothing is returned to it. */
 export interface Generation {
   alive: boolean;
 }
@@ -12,18 +12,18 @@ export interface Generation {
 export const happenings = ['asked', 'charging', 'charged'] as const;
 type Happening = (typeof happenings)[number];
 
-/** What is outside of the server in a virtual week: the model, and a tool that charges somebody. */
+/** The world outside of the server in a virtual week: the model, and a tool that charges money. */
 export interface World {
-  /** What was charged, each time. */
+  /** The charges, in order. */
   readonly charges: string[];
-  /** By which turn, each time: one that is gone on with is the same. */
+  /** The turn of each charge: a resumed turn is the same one. */
   readonly chargedBy: string[];
-  /** Calls of a model that nothing had asked for. */
+  /** Model calls without a cause. */
   readonly ruleless: string[];
-  /** Calls of the model that were made to fail; a model that fails is let rest, so that others fail for it. */
+  /** Model calls that were made to fail; a failing model is paused, so that other calls fail too. */
   readonly faults: () => number;
   readonly calls: () => number;
-  /** The next time that this happens. */
+  /** Lets this fault happen at its next chance. */
   next(what: Happening): Promise<void>;
   /** Ends all faults. */
   calm(): void;
@@ -31,7 +31,7 @@ export interface World {
   tools(generation: Generation): readonly Tool[];
 }
 
-/** Stand in messages, so that the model knows what it is asked by. */
+/** Marks in messages, by which the model recognises the requester. */
 export const words = {
   charge: 'Please charge',
   note: 'Please note',
@@ -42,7 +42,7 @@ export const words = {
   never: 'This must not be said',
 } as const;
 
-/** Model of the agent that has nothing to look after: no call of it has a reason. */
+/** Model of an idle agent: no call of it has a reason. */
 export const idleModel = 'mock-other';
 
 const Body = z.looseObject({
@@ -61,10 +61,10 @@ export function createWorld(random: Random, faultRate: number): World {
   };
   let calls = 0;
   let faults = 0;
-  let told = 0;
+  let reports = 0;
   let isCalm = false;
 
-  /** Long enough for a crash to fall into it. */
+  /** Long enough for a crash to happen meanwhile. */
   const moment = () => new Promise<void>((resolve) => setTimeout(resolve, random.int(15)));
 
   function answerOf({ model, messages }: z.output<typeof Body>): FakeAnswer {
@@ -77,7 +77,7 @@ export function createWorld(random: Random, faultRate: number): World {
     if (model.includes(idleModel) || said.includes(words.never)) ruleless.push(said.slice(0, 300));
     else if (said.includes(words.beat)) {
       if (nonces.length > 0) return { text: nonces.map(answerTo).join('\n') };
-      if (said.includes(words.checklist)) return { text: random.int(3) === 0 ? `The plants are dry (${(told += 1)})` : 'HEARTBEAT_OK' };
+      if (said.includes(words.checklist)) return { text: random.int(3) === 0 ? `The plants are dry (${(reports += 1)})` : 'HEARTBEAT_OK' };
       ruleless.push(said.slice(0, 300));
     } else if (said.includes(words.rounds)) return charge('rounds');
     else if (said.includes(words.read)) return { text: 'Nothing new' };

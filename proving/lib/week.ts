@@ -10,21 +10,21 @@ import { checkWeek } from './week-checks.ts';
 import { createLife, type Life } from './week-life.ts';
 import { createWorld, happenings, idleModel, words, type World } from './week-world.ts';
 
-/** What somebody asked the server for, and whether he was told that it is taken. */
+/** A request to the server, and whether it was acknowledged. */
 export interface Order {
   readonly kind: 'hook' | 'wake' | 'chat' | 'once';
   readonly nonce: string;
-  /** Of a hook: whether its turn charges. */
+  /** Whether the turn of a hook charges. */
   readonly charges: boolean;
-  /** When he asked. */
+  /** Time of the request. */
   readonly atMs: number;
   acked: boolean;
 }
 
-/** A job that comes again, and its times. */
+/** A recurring job, and its times. */
 export interface WeekJob {
   readonly name: string;
-  /** What its turn charges, if it does. */
+  /** The charge of its turn, if any. */
   readonly charges?: string;
   isTime(ms: number): boolean;
   /** All its times up to this one. */
@@ -35,7 +35,7 @@ export interface WeekRecord {
   readonly world: World;
   readonly orders: readonly Order[];
   readonly jobs: readonly WeekJob[];
-  /** Executions by hand that were promised. */
+  /** Manual executions that were promised. */
   readonly byHand: readonly string[];
   readonly endMs: number;
 }
@@ -55,8 +55,8 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const beginMs = Date.UTC(2026, 8, 21);
-const hookSecret = 'secret-of-the-webhooks-of-the-proving-ground';
-/** Looks at what is due where nothing hangs any more. */
+const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
+/** Checks for due work at which nothing hangs any more. */
 const patience = 5_000;
 /** Three crashes within five minutes would rightly stop the agents. */
 const apartMs = 3 * minuteMs;
@@ -87,7 +87,7 @@ const config = {
   },
 };
 
-/** Seven days, or fewer, of jobs, webhooks, chats and heartbeats, with faults of everything in between; then a quiet evening, and a look at what is left. */
+/** Runs seven days, or fewer, of jobs, webhooks, chats and heartbeats, with faults of everything in between; then a quiet evening, and checks the result. */
 export async function liveWeek(seed: number, days: number): Promise<WeekReport> {
   const random = randomFrom(seed);
   const world = createWorld(randomFrom(seed ^ 0x5eed), random.int(3) === 0 ? 0 : random.next() * 0.15);
@@ -110,7 +110,7 @@ export async function liveWeek(seed: number, days: number): Promise<WeekReport> 
       const isHalf = life.clock().now() > halfMs;
       const roll = isHalf ? 0 : random.next();
       if (roll < 0.08) {
-        // In the middle of things: a job has just become due.
+        // In the middle of work: a job has just become due.
         const some = isHalf || random.int(3) > 0 ? jobs.filter(({ charges }) => charges !== undefined) : jobs;
         const [due] = nextTimes(some, life.clock().now(), life.clock().now() + dayMs);
         life.clock().leap((due ?? 0) - life.clock().now());
@@ -140,7 +140,7 @@ export async function liveWeek(seed: number, days: number): Promise<WeekReport> 
       await life.start(isHalf ? life.clock().now() + 9 * hourMs : restartAt(life.clock().now(), furthestMs, random));
     }
     await Promise.all(pending);
-    // The quiet evening: what was refused for the moment comes again.
+    // The quiet evening: requests that were refused for the moment are repeated.
     world.calm();
     for (const untilMs = Math.max(furthestMs, life.clock().now()) + 4 * hourMs; life.clock().now() < untilMs;) {
       await pass(life, jobs, 20 * minuteMs, patience);
@@ -155,7 +155,7 @@ export async function liveWeek(seed: number, days: number): Promise<WeekReport> 
   }
 }
 
-/** Lets time go by, from one time of a job to the next. */
+/** Lets time pass, from one time of a job to the next. */
 async function pass(life: Life, jobs: readonly WeekJob[], ms: number, looks?: number): Promise<void> {
   const clock = life.clock();
   const untilMs = clock.now() + ms;
@@ -173,11 +173,11 @@ const nextTimes = (jobs: readonly WeekJob[], afterMs: number, untilMs: number): 
     .filter((atMs) => atMs > afterMs)
     .toSorted((a, b) => a - b);
 
-/** A little later; or after hours, or with a clock that was set back meanwhile. */
+/** A little later; or after hours, or after the clock went back. */
 function restartAt(nowMs: number, furthestMs: number, random: Random): number {
   const roll = random.next();
   if (roll < 0.4) return nowMs + apartMs + random.int(12 * hourMs);
-  // Far enough back for times to come again, and apart from the last starts.
+  // Far enough back for times to repeat, and apart from the last starts.
   if (roll < 0.5 && furthestMs === nowMs) return nowMs - apartMs - random.int(3 * hourMs);
   return nowMs + apartMs;
 }
@@ -226,7 +226,7 @@ async function addJobs(life: Life, random: Random): Promise<WeekJob[]> {
 
 const portOf = (life: Life) => ({ port: Number(new URL(life.server().url).port), token: life.server().token });
 
-/** What people and machines do in this hour. Each promise ends when it is answered, or cannot be any more. */
+/** Requests of people and machines in this hour. Each promise resolves when it is answered, or cannot be any more. */
 function act(life: Life, random: Random, orders: Order[], byHand: string[]): Promise<void>[] {
   const work: Promise<void>[] = [];
   const take = (kind: Order['kind'], charges: boolean, send: (order: Order) => Promise<unknown>): void => {
@@ -244,7 +244,7 @@ function act(life: Life, random: Random, orders: Order[], byHand: string[]): Pro
   if (random.next() < 0.3)
     take('hook', random.int(2) === 0, async ({ nonce, charges }) => {
       const text = `${charges ? words.charge : words.note} ${nonce}`;
-      // Senders send again, also at once.
+      // Senders repeat deliveries, also immediately.
       const sends = Array.from({ length: random.int(5) === 0 ? 2 : 1 }, () => sendHook(life, 'turn', nonce, text));
       await Promise.any(sends);
     });

@@ -11,12 +11,12 @@ export interface WrongClockLoad {
   readonly each: number;
   /** How far the clock of the second of three starts is off, in days, for each home. */
   readonly offDays: readonly number[];
-  /** How long the later starts run before anything comes again. */
+  /** How long the later starts run before anything is repeated. */
   readonly minutes: number;
 }
 
 export interface WrongClockReport {
-  /** Requests and deliveries that came again. */
+  /** Requests and deliveries that were repeated. */
   readonly repeats: number;
   readonly wrong: readonly string[];
 }
@@ -25,7 +25,7 @@ const minuteMs = 60_000;
 const startMs = Date.UTC(2026, 8, 21, 12);
 const secret = 'a-shared-secret-of-more-than-32-characters';
 
-/** Three starts of one home, the second with a clock that is days or years off, in which everything that came before comes again. */
+/** Starts one home three times, the second time with a clock that is days or years off, and repeats everything from before. */
 export async function liveThroughWrongClock({ each, offDays, minutes }: WrongClockLoad): Promise<WrongClockReport> {
   const wrong: string[] = [];
   let repeats = 0;
@@ -64,7 +64,7 @@ class Life {
       const schedule = { kind: 'in', seconds: 1 } as const;
       await server.client.call('cron.add', { name: 'job', schedule, payload: { kind: 'agent_turn', message: `Write ${nonceOf(['job'])}` } });
       await this.#sendAll(server);
-      // One by one: only so many uploads of a caller are taken at once.
+      // One by one: only so many uploads of a caller are accepted at once.
       for (const n of this.#numbers) this.#media.push(await server.upload(`file ${n}`));
       server.bus.emit('system:error', { source: 'proof', message: 'remembered', timestamp: startMs });
       for (let tries = 0; tries < 500 && (await server.pending()) === 0; tries += 1) await server.pass(1_000);

@@ -1,4 +1,4 @@
-/** Where a house rule does not hold: path below packages/server/src (a folder ends with "/") and why. */
+/** Files exempt from a lint rule: path below packages/server/src (a folder ends with "/") and reason. */
 export interface Exemption {
   readonly path: string;
   readonly reason: string;
@@ -6,7 +6,7 @@ export interface Exemption {
 
 export const allowed = {
   clock: [{ path: 'kernel/clock.ts', reason: 'is the clock' }],
-  environment: [{ path: 'main.ts', reason: 'hands the process to the daemon' }],
+  environment: [{ path: 'main.ts', reason: 'passes the process to the daemon' }],
   json: [
     { path: 'kernel/json.ts', reason: 'is the parser with the depth limit' },
     { path: 'llm/', reason: 'answers of configured providers, limited in bytes before they are parsed, once per delta' },
@@ -19,12 +19,12 @@ export const allowed = {
   network: [
     { path: 'kernel/egress.ts', reason: 'is the outward-request module' },
     { path: 'kernel/guarded-fetch.ts', reason: 'is its `fetch` for protocols of libraries, over the same checked addresses' },
-    { path: 'llm/', reason: 'speaks to configured model providers over pools of its own' },
+    { path: 'llm/', reason: 'connects to configured model providers with separate connection pools' },
     { path: 'features/operations/observability/traces/otlp-exporter.ts', reason: 'speaks to the collector that the operator names' },
   ],
   process: [
     { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
-    { path: 'kernel/lifecycle/notify.ts', reason: 'the one word to systemd, without words from outside' },
+    { path: 'kernel/lifecycle/notify.ts', reason: 'sends a fixed message to systemd, without text from outside' },
     {
       path: 'features/environment/workspace/git/git.ts',
       reason: 'runs git: fixed arguments, cleared environment, a repository out of reach of agents',
@@ -48,7 +48,7 @@ export type RuleName = keyof typeof allowed;
 
 const serverSource = 'packages/server/src/';
 
-/** Whether a house rule holds in this file: code of the server that is no test, no helper of tests (`testing.ts`, `testing/`), and has no exemption. */
+/** Returns whether a rule applies to this file: server code without exemption that is neither a test nor a test helper (`testing.ts`, `testing/`). */
 export function holdsIn(rule: RuleName, filename: string): boolean {
   const path = filename.replaceAll('\\', '/');
   const start = path.lastIndexOf(serverSource);

@@ -11,7 +11,7 @@ import { rules } from './rules.ts';
 const server = 'packages/server/src';
 const elsewhere = `${server}/features/a/x.ts`;
 
-/** Rule, file, text; each case is linted under a folder of its own. */
+/** Rule, file, text; each case is linted in a separate folder. */
 const refused: readonly [string, string, string][] = [
   ['clock', elsewhere, 'export const t = Date.now();'],
   ['clock', elsewhere, 'export const t = new Date();'],
@@ -77,7 +77,7 @@ beforeAll(async () => {
   };
   writeFileSync(join(root, 'oxlintrc.json'), JSON.stringify(config));
   const oxlint = join(import.meta.dirname, '../../node_modules/.bin/oxlint');
-  // A non-zero exit is the expected outcome; what it printed is judged.
+  // A non-zero exit is expected; the output is checked.
   const { stdout } = await promisify(execFile)(oxlint, ['-c', 'oxlintrc.json', '-f', 'json', '.'], { cwd: root }).catch(
     (failure: { stdout: string }) => failure,
   );

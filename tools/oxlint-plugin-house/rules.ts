@@ -33,7 +33,7 @@ const clock = serverRule('clock', (context) => {
 });
 
 const environment = serverRule('environment', (context) => {
-  const message = 'Only main.ts hands the environment on: take the value as an argument or add a key to the configuration.';
+  const message = 'Only main.ts passes the environment on: take the value as an argument or add a key to the configuration.';
   return {
     MemberExpression(node) {
       const member = dotted(node);
@@ -52,7 +52,7 @@ const json = serverRule('json', (context) => ({
       context.report({
         node,
         message:
-          'JSON.parse takes any depth: use parseJson(text, { maxDepth }) of kernel/json.ts; for text of our own making add the file with a reason to tools/oxlint-plugin-house/allowed.ts.',
+          'JSON.parse takes any depth: use parseJson(text, { maxDepth }) of kernel/json.ts; for text that this project generates add the file with a reason to tools/oxlint-plugin-house/allowed.ts.',
       });
     }
   },
@@ -112,7 +112,7 @@ const joining = new Set(['join', 'resolve', 'normalize']);
 const isFixed = (node: Node): boolean =>
   stringOf(node) !== undefined || (node.type === 'TemplateLiteral' && (node as Node & { expressions: unknown[] }).expressions.length === 0);
 
-/** A path grows by fixed names anywhere, by names that come from outside only in kernel/safe-path.ts. */
+/** Allows paths to grow by fixed names anywhere, but by names from outside only in kernel/safe-path.ts. */
 const paths = serverRule('paths', (context) => {
   const locals = new Set<string>();
   const objects = new Set<string>();
@@ -142,7 +142,7 @@ const exit = serverRule('exit', (context) => ({
     if (member?.object === 'process' && (member.property === 'exit' || member.property === 'abort')) {
       context.report({
         node,
-        message: `process.${member.property}() skips the disposal of what is open: throw, or abort the signal; daemon.ts alone ends the process.`,
+        message: `process.${member.property}() skips the disposal of open resources: throw, or abort the signal; only daemon.ts may call it.`,
       });
     }
   },
@@ -177,7 +177,7 @@ const ownMocks: Rule = {
       if (member?.object !== 'vi' || !['mock', 'doMock', 'unstable_mockModule'].includes(member.property)) return;
       context.report({
         node,
-        message: 'Modules are not mocked here: go through the door with a fake clock, model or network handed in as an argument.',
+        message: 'Modules are not mocked here: use the public interface with a fake clock, model or network passed as an argument.',
       });
     },
   }),

@@ -1,4 +1,4 @@
-/** The few pieces of the syntax tree and of the linter's interface that the house rules look at. */
+/** The parts of the syntax tree and of the linter's interface that the rules read. */
 export interface Node {
   readonly type: string;
 }
@@ -61,13 +61,13 @@ export function stringOf(node: Node): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** The module a declaration loads at run time; undefined when only types are imported. */
+/** Returns the module that a declaration loads at run time; undefined when only types are imported. */
 export function loadedModule(node: ImportDeclaration): string | undefined {
   const typesOnly = node.importKind === 'type' || (node.specifiers.length > 0 && node.specifiers.every((one) => one.importKind === 'type'));
   return typesOnly ? undefined : stringOf(node.source)?.replace(/^node:/, '');
 }
 
-/** Exported name → local name of everything a declaration imports by name. */
+/** Returns exported name → local name of everything that a declaration imports by name. */
 export function importedNames(node: ImportDeclaration): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (const one of node.specifiers) {

@@ -20,14 +20,14 @@ const status = {
   storage: { path: '/h/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'read_only' },
 };
 
-test('the version is that of the package', async () => {
+test('the version matches the package', async () => {
   const manifest: { version: string } = JSON.parse(await readFile(new URL('../package.json', import.meta.url), 'utf8'));
   expect(version).toBe(manifest.version);
   await using user = await createUser();
   expect((await user.run({ args: ['--version'] })).out).toBe(`${version}\n`);
 });
 
-test('every exit code has its words', () => {
+test('every exit code has a description', () => {
   expect(cliExitCodes.map(({ code }) => code)).toEqual(Object.values(exitCode));
 });
 
@@ -60,7 +60,7 @@ test('help names the commands and the exit codes', async () => {
     'doctor',
   ])
     expect(out).toMatch(new RegExp(`^  ${command} `, 'm'));
-  expect(out).toContain('No daemon answers');
+  expect(out).toContain('No daemon responds');
 });
 
 test.each([[['strat']], [['status', '--colour']], [['restore']], [['status', '--output', 'xml']]])('%j is a wrong command line', async (args) => {
@@ -76,21 +76,21 @@ test('--json is --output json, for failures too', async () => {
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
   expect((await user.run({ args: ['status', '--json'], env })).out).toBe((await user.run({ args: ['status', '-o', 'json'], env })).out);
   expect(JSON.parse((await user.run({ args: ['sessions', '--json'], env })).err)).toMatchObject({ error: { code: 'method_not_found' } });
-  // After `call` it holds the parameters.
+  // After `call`, it holds the parameters.
   expect((await user.run({ args: ['call', 'gateway.status', '--json', '{'], env })).err).toMatch(/^error: /);
 });
 
-test('a wrong command names the nearest', async () => {
+test('a misspelled command suggests the nearest', async () => {
   await using user = await createUser();
   expect((await user.run({ args: ['strat'] })).err).toContain('start');
 });
 
-test('no flag takes the token itself', async () => {
+test('no flag accepts the token itself', async () => {
   await using user = await createUser();
   expect((await user.run({ args: ['status', '--token', token] })).code).toBe(2);
 });
 
-test('status shows health and, with an admin token, the inside', async () => {
+test("status shows health and, with an admin token, the daemon's state", async () => {
   await using server = await startServer(rpcAnswers({ 'gateway.status': status }, { '/health': health }));
   await using user = await createUser();
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
@@ -102,14 +102,14 @@ test('status shows health and, with an admin token, the inside', async () => {
   expect(JSON.parse((await user.run({ args: ['status', '-o', 'json'], env })).out)).toEqual({ url: server.url, health, status });
 });
 
-test('status of a daemon without a listener names no address', async () => {
+test('status of a daemon without a listener shows no address', async () => {
   await using server = await startServer(rpcAnswers({ 'gateway.status': { ...status, address: null } }, { '/health': health }));
   await using user = await createUser();
   const { code, out } = await user.run({ args: ['status', '--url', server.url], env: { GATEHOUSE_TOKEN: token } });
   expect([code, out.split('\n')[0]]).toEqual([0, expect.stringContaining('at its owner-only socket, without a listener: ok')]);
 });
 
-test('status with a narrow token shows the health alone', async () => {
+test('status with a non-admin token shows health only', async () => {
   const narrow = { error: { code: -32603, message: "Insufficient scope: requires 'admin'", data: { code: 'insufficient_scope' } } };
   await using server = await startServer(rpcAnswers({ 'gateway.status': narrow }, { '/health': health }));
   await using user = await createUser();
@@ -124,19 +124,19 @@ test.each([
   ['version', '`gatehouse --version`'],
   ['login', 'GATEHOUSE_TOKEN'],
   ['config', '`config.yaml`'],
-])('%s is no command, and the hint says where to go', async (word, hint) => {
+])('%s is not a command, and the hint says what to use', async (word, hint) => {
   await using user = await createUser();
   expect(await user.run({ args: [word] })).toEqual({
     code: 2,
     out: '',
-    err: expect.stringContaining(`error: There is no command \`${word}\`.\nhint: `),
+    err: expect.stringContaining(`error: Unknown command \`${word}\`.\nhint: `),
   });
   expect(JSON.parse((await user.run({ args: [word, '--json'] })).err)).toMatchObject({
     error: { code: 'usage', hint: expect.stringContaining(hint) },
   });
 });
 
-test('no error shows the words of the validator or of the system', async () => {
+test('errors do not show raw validator or system messages', async () => {
   await using server = await startTestServer();
   await using user = await createUser();
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };

@@ -34,7 +34,7 @@ import { nearest } from './nearest.ts';
 import { plainText } from './render/plain.ts';
 import { version } from './version.ts';
 
-/** Runs one command line (without Node and script) and returns the exit code. Never throws for what a user can do wrong. */
+/** Runs one command line (without Node and script) and returns the exit code. Never throws for user errors. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   let code: number = exitCode.ok;
   const program = createProgram(io, (next) => (code = next));
@@ -42,7 +42,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     await program.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
-    // The parser has printed its own message already.
+    // The parser has already printed its message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage;
     return report(error, wantsJson(args), io);
   }
@@ -94,11 +94,11 @@ function createProgram(io: Io, setExit: (code: number) => void): Command {
   return program;
 }
 
-/** Where the words that people try first lead. */
+/** Hints for commands that users try first. */
 const elsewhere: Readonly<Record<string, string>> = {
   version: '`gatehouse --version` prints it, `gatehouse status` that of the daemon.',
-  login: 'There is no login: the command uses --token-file FILE, GATEHOUSE_TOKEN, or the file `token` of the home folder.',
-  config: 'Settings are in `config.yaml` of the home folder; `gatehouse call config.read` prints those in force.',
+  login: 'There is no login command: use --token-file FILE, GATEHOUSE_TOKEN, or the file `token` in the home folder.',
+  config: 'Settings are in `config.yaml` in the home folder; `gatehouse call config.read` prints the effective ones.',
   stop: 'Ctrl-C or SIGTERM stops the daemon; `gatehouse call gateway.restart` restarts it.',
   restart: '`gatehouse call gateway.restart` restarts the daemon.',
 };
@@ -110,7 +110,7 @@ function unknownCommand(word: string, names: readonly string[]): CliError {
     : meant === undefined
       ? '`gatehouse --help` lists the commands.'
       : `Did you mean \`gatehouse ${meant}\`?`;
-  return usageError(`There is no command \`${plainText(word)}\`.`, hint);
+  return usageError(`Unknown command \`${plainText(word)}\`.`, hint);
 }
 
 function report(error: unknown, asJson: boolean, io: Io): number {
@@ -123,7 +123,7 @@ function report(error: unknown, asJson: boolean, io: Io): number {
   return exit;
 }
 
-/** The flag may stand anywhere, also in a line that could not be parsed. The `--json` of `call` holds parameters. */
+/** Detects JSON output anywhere, even in a line that could not be parsed. The `--json` of `call` holds parameters. */
 function wantsJson(args: readonly string[]): boolean {
   return args.some(
     (arg, index) =>

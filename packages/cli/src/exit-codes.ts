@@ -3,12 +3,12 @@ export const exitCode = { ok: 0, failed: 1, usage: 2, unreachable: 3, refused: 4
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
-/** The same with words, for the reference and `gatehouse --help`. */
+/** Exit codes with descriptions, for the reference and `gatehouse --help`. */
 export const cliExitCodes: readonly { readonly code: ExitCode; readonly text: string }[] = [
   { code: exitCode.ok, text: 'Done.' },
-  { code: exitCode.failed, text: 'The server or a check said no; the line on standard error tells why.' },
-  { code: exitCode.usage, text: 'The command line is wrong: an unknown command, method or flag, or a value that does not fit.' },
-  { code: exitCode.unreachable, text: 'No daemon answers at the address, or the connection broke.' },
+  { code: exitCode.failed, text: 'The server or a check reported a failure; standard error has the reason.' },
+  { code: exitCode.usage, text: 'Invalid command line: an unknown command, method or flag, or an invalid value.' },
+  { code: exitCode.unreachable, text: 'No daemon responds at the address, or the connection broke.' },
   { code: exitCode.refused, text: 'The token is missing, wrong or too narrow.' },
   { code: exitCode.interrupted, text: 'Interrupted with Ctrl-C.' },
 ];

@@ -9,7 +9,7 @@ import {
 } from '@gatehouse/client';
 import { type ExitCode, exitCode } from './exit-codes.ts';
 
-/** A failure that the command itself finds: one sentence, and what to do about it. */
+/** A failure detected by the command itself: one sentence, and a hint what to do. */
 export class CliError extends Error {
   readonly exitCode: ExitCode;
   readonly hint: string | undefined;
@@ -25,7 +25,7 @@ export function usageError(message: string, hint?: string): CliError {
   return new CliError(message, { exitCode: exitCode.usage, hint });
 }
 
-/** In our words for the usual reasons: Node's name the system call. */
+/** Returns an error for an unreadable file, with a clear reason for common causes: Node's messages name the system call. */
 export function unreadable(path: string, error: Error): CliError {
   const reasons: Readonly<Record<string, string>> = {
     ENOENT: 'it does not exist',
@@ -33,7 +33,7 @@ export function unreadable(path: string, error: Error): CliError {
     EACCES: 'this user may not read it',
     EPERM: 'this user may not read it',
     EISDIR: 'it is a folder',
-    ELOOP: 'its links lead in a circle',
+    ELOOP: 'its links form a loop',
   };
   return usageError(`Cannot read ${path}: ${reasons['code' in error ? String(error.code) : ''] ?? error.message}.`);
 }
@@ -45,7 +45,7 @@ export interface Failure {
   readonly exitCode: ExitCode;
 }
 
-/** What to print about any thrown value, and how to end. */
+/** Returns the message and exit code for any thrown value. */
 export function describeFailure(error: unknown): Failure {
   if (error instanceof CliError)
     return { code: error.exitCode === exitCode.usage ? 'usage' : 'failed', message: error.message, hint: error.hint, exitCode: error.exitCode };
@@ -69,9 +69,9 @@ function codeFor(error: GatehouseError): ExitCode {
 
 function hintFor(error: GatehouseError): string | undefined {
   if (error instanceof AuthenticationError)
-    return 'Give the right token with --token-file FILE or GATEHOUSE_TOKEN: one of those in `config.yaml` or of `gatehouse tokens create`, or the first one, in the file `token` of the home folder.';
-  if (error instanceof PermissionError) return 'Use a token with a wider scope: `gatehouse tokens list` with an admin token shows them.';
-  if (error instanceof ConnectionError) return 'Is the daemon running? `gatehouse start` starts it, `gatehouse doctor` looks for the cause.';
+    return 'Pass a valid token with --token-file FILE or GATEHOUSE_TOKEN: from `config.yaml`, from `gatehouse tokens create`, or from the file `token` in the home folder.';
+  if (error instanceof PermissionError) return 'Use a token with more scopes: `gatehouse tokens list` with an admin token lists them.';
+  if (error instanceof ConnectionError) return 'Is the daemon running? `gatehouse start` starts it, `gatehouse doctor` finds the cause.';
   if (error instanceof RateLimitError) return `Try again in ${Math.ceil((error.retryAfterMs ?? 1000) / 1000)} s.`;
   if (error instanceof MethodNotFoundError)
     return 'The daemon may be older than this command: compare `gatehouse --version` with `gatehouse status`.';

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { runCli } from './cli.ts';
 import type { Io } from './io.ts';
 
-/** Beside this file in the bundle; the source of the daemon when this file is run as it is. */
+/** Next to this file in the bundle; the daemon's source when this file runs from source. */
 function findDaemonEntry(): string {
   const bundled = fileURLToPath(new URL('./main.js', import.meta.url));
   const source = fileURLToPath(new URL('../../server/src/main.ts', import.meta.url));
@@ -16,7 +16,7 @@ const io: Io = {
   stdout: process.stdout,
   stderr: process.stderr,
   env: process.env,
-  // With an empty HOME the account knows where its home is.
+  // With an empty HOME, uses the home of the account.
   userHome: homedir() || userInfo().homedir,
   workingDir: process.cwd(),
   nodePath: process.execPath,
@@ -31,7 +31,7 @@ const io: Io = {
     : { replaceProcess: (file, args, env) => process.execve?.(file, [file, ...args], { ...env }) as never }),
 };
 
-// A reader that has seen enough (`gatehouse call … | head`) is no failure.
+// A reader that closes the pipe (`gatehouse call … | head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(0);

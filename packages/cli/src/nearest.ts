@@ -1,4 +1,4 @@
-/** The candidate that a typing error most likely meant; undefined when none is close. */
+/** Returns the candidate closest to a misspelled name; undefined when none is close. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const begun = candidates.find((candidate) => word.length > 2 && candidate.startsWith(word));
   if (begun !== undefined) return begun;
@@ -10,7 +10,7 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best !== undefined && best.distance <= Math.max(2, Math.floor(word.length / 3)) ? best.candidate : undefined;
 }
 
-/** Levenshtein's distance, one row at a time. */
+/** Computes the Levenshtein distance, one row at a time. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {

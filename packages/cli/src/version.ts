@@ -1,2 +1,2 @@
-/** Version of the command; a test holds it equal to package.json, so that the bundle needs no file beside it. */
+/** The version of the command; a test keeps it equal to package.json, so that the bundle needs no extra file. */
 export const version = '0.1.0';

@@ -22,7 +22,7 @@ async function bundle(entry: string) {
   return { inputs: Object.keys(metafile.inputs), code: outputFiles[0]?.contents ?? new Uint8Array() };
 }
 
-test('the client is a bundle of its own sources alone, as small as its README says', async () => {
+test("the bundle contains only the client's sources, and is as small as the README says", async () => {
   const { inputs, code } = await bundle('./index.ts');
   expect(inputs).toContain('client.ts');
   expect(inputs.filter((path) => path.includes('/'))).toEqual([]);
@@ -33,6 +33,6 @@ test('the client is a bundle of its own sources alone, as small as its README sa
   expect(compressed).toBeGreaterThan(promised - 1);
 });
 
-test('a module of Node would be noticed', async () => {
+test('detects a Node module', async () => {
   await expect(bundle('./testing/gateway.ts')).rejects.toThrow('node:http');
 });

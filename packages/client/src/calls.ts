@@ -4,23 +4,23 @@ import { errorFromRpc, isRecord } from './wire.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Until the answer is there, in milliseconds: 60 s for reads, 11 minutes for the rest (a turn may take ten). */
+  /** Time limit of the call in milliseconds: 60 s for reads, 11 minutes for the rest (a turn may take ten). */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Methods without a required parameter may be called without parameters. */
+/** Makes parameters optional for methods without a required one. */
 export type CallArguments<M extends MethodName> =
   {} extends ParamsInput<M> ? [params?: ParamsInput<M>, options?: CallOptions] : [params: ParamsInput<M>, options?: CallOptions];
 
 export type Call = <M extends MethodName>(method: M, ...args: CallArguments<M>) => Promise<Result<M>>;
 
-/** The same for a method whose name is known only at run time: nothing is checked before the server does. */
+/** Calls a method whose name is known only at run time; only the server validates it. */
 export type CallByName = (method: string, params?: object, options?: CallOptions) => Promise<unknown>;
 
-/** One call of a batch. */
+/** A call of a batch. */
 export type BatchEntry = { [M in MethodName]: { readonly method: M; readonly params?: ParamsInput<M> } }[MethodName];
 
-/** What became of one call of a batch; the others are not touched by its failure. */
+/** The outcome of one call of a batch; a failure does not affect the other calls. */
 export type BatchOutcome<M extends MethodName> =
   | { readonly ok: true; readonly result: Result<M> }
   | { readonly ok: false; readonly error: GatehouseError };
@@ -39,7 +39,7 @@ export interface Reply {
   readonly outcome: { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: GatehouseError };
 }
 
-/** Reads one JSON-RPC reply. */
+/** Parses a JSON-RPC reply. */
 export function readReply(value: unknown): Reply {
   if (isRecord(value) && isRecord(value['error'])) return { id: value['id'], outcome: { ok: false, error: errorFromRpc(value['error']) } };
   if (isRecord(value) && 'result' in value) return { id: value['id'], outcome: { ok: true, result: value['result'] } };

@@ -26,7 +26,7 @@ function stream(parts: readonly (string | Uint8Array)[]) {
   };
 }
 
-/** One write after the other has left, so that each is a read of its own at the other end. */
+/** Sends each write after the previous one has left, so that the other end reads them separately. */
 function sendNext(response: SeenRequest['response'], [first, ...rest]: readonly (string | Uint8Array)[]): void {
   if (first === undefined) response.end();
   else response.write(first, () => setImmediate(sendNext, response, rest));
@@ -38,7 +38,7 @@ async function collect(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
   return all;
 }
 
-test('a completion comes whole', async () => {
+test('returns a complete completion', async () => {
   const completion = {
     id: 'chatcmpl-1',
     object: 'chat.completion',
@@ -52,7 +52,7 @@ test('a completion comes whole', async () => {
   expect(JSON.parse(session.gateway.requests[0]?.body ?? '')).toEqual({ ...request, stream: false });
 });
 
-test('a stream gives deltas, the finish with its real reason, then usage', async () => {
+test('a stream yields deltas, the finish with its real reason, then usage', async () => {
   await using session = await open(stream([`: keep-alive\n\n${head}`, chunk({ content: 'Hel' }), chunk({ content: 'lo' }), tail]));
   expect(await collect(session.client.streamChat(request))).toEqual([
     { type: 'delta', text: 'Hel' },
@@ -63,7 +63,7 @@ test('a stream gives deltas, the finish with its real reason, then usage', async
   expect(session.gateway.requests[0]?.headers['x-gatehouse-extensions']).toBe('1');
 });
 
-test('characters, lines and events cut anywhere stay whole', async () => {
+test('characters, lines and events may be split anywhere', async () => {
   const text = 'Grüße, 世界 👋';
   const bytes = new TextEncoder().encode((head + chunk({ content: text }) + tail).replaceAll('\n', '\r\n'));
   const parts = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, index) => bytes.subarray(index * 7, index * 7 + 7));
@@ -72,7 +72,7 @@ test('characters, lines and events cut anywhere stay whole', async () => {
   expect(delta).toEqual({ type: 'delta', text });
 });
 
-test('a stream without its end mark is an error, after the text that came', async () => {
+test('a stream without its end mark throws after the received text', async () => {
   await using session = await open(stream([head, chunk({ content: 'half an ans' })]));
   const seen: string[] = [];
   const reading = (async () => {
@@ -82,7 +82,7 @@ test('a stream without its end mark is an error, after the text that came', asyn
   expect(seen).toEqual(['half an ans']);
 });
 
-test('an error line throws what it says', async () => {
+test('an error line throws its error', async () => {
   const line = `data: ${JSON.stringify({ error: { message: 'The provider asks to wait.', type: 'rate_limit_error', param: null, code: null } })}\n\ndata: [DONE]\n\n`;
   await using session = await open(stream([head, line]));
   const error = await collect(session.client.streamChat(request)).catch((caught: unknown) => caught);
@@ -90,7 +90,7 @@ test('an error line throws what it says', async () => {
   expect(error).toMatchObject({ message: 'The provider asks to wait.' });
 });
 
-test('a refusal before the first byte throws like any other', async () => {
+test('a refusal before the first byte throws like any other error', async () => {
   await using session = await open(({ response }) =>
     answer(response, 429, { error: { message: 'Slow down', type: 'rate_limit_error', param: null, code: null } }, { 'retry-after': '2' }),
   );
@@ -105,7 +105,7 @@ test.each([
   await expect(collect(session.client.streamChat(request))).rejects.toMatchObject({ code: 'bad_reply' });
 });
 
-test('a silent stream counts as dead', async () => {
+test('a silent stream times out', async () => {
   await using session = await open(({ response }) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).write(head));
   await expect(collect(session.client.streamChat(request, { idleTimeoutMs: 20 }))).rejects.toThrow('silent');
 });

@@ -5,20 +5,20 @@ import type { Http } from './http.ts';
 import { defaultIdleTimeoutMs, openStream, parseData } from './stream.ts';
 import { errorFromV1, isRecord, type ReplyContext } from './wire.ts';
 
-/** What to ask: `model` is `provider/model`, a bare model id, or an agent as `agent/<id>`. */
+/** A completion request: `model` is `provider/model`, a bare model id, or an agent as `agent/<id>`. */
 export type ChatRequest = Omit<ChatCompletionRequest, 'stream' | 'stream_options'>;
 
 export type Usage = ChatCompletion['usage'];
 export type ChatFinish = ChatCompletion['choices'][number]['finish_reason'];
 
-/** `reason` is what `/v1` says, `turnReason` why the turn really ended (such as `max_steps`). `usage` comes last. */
+/** `reason` is the `/v1` finish reason, `turnReason` why the turn really ended (such as `max_steps`). `usage` comes last. */
 export type ChatEvent =
   | { readonly type: 'delta'; readonly text: string }
   | { readonly type: 'finish'; readonly reason: ChatFinish; readonly turnReason: string | undefined }
   | { readonly type: 'usage'; readonly usage: Usage };
 
 export interface StreamOptions extends CallOptions {
-  /** Silence after which the connection counts as dead, in milliseconds. */
+  /** Idle timeout of the connection in milliseconds. */
   readonly idleTimeoutMs?: number;
 }
 
@@ -27,7 +27,7 @@ export type StreamChat = (request: ChatRequest, options?: StreamOptions) => Asyn
 
 const path = '/v1/chat/completions';
 
-/** Both are never repeated: a completion costs money. Leaving the loop of `streamChat` aborts the turn at the server. */
+/** Completions are never retried, because they cost money. Leaving the loop of `streamChat` aborts the turn on the server. */
 export function createChat(http: Http, defaultTimeoutMs: number): { chat: Chat; streamChat: StreamChat } {
   return {
     async chat(request, { signal, timeoutMs = defaultTimeoutMs } = {}) {
@@ -68,11 +68,12 @@ function* eventsOf(data: string, context: ReplyContext): Generator<ChatEvent, vo
 function parseChunk(data: string, context: ReplyContext): ChatCompletionChunk {
   const value = parseData(data, context);
   if (isRecord(value) && isRecord(value['error'])) throw errorFromV1(value['error'], context);
-  if (!isChunk(value)) throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not a completion chunk.' });
+  if (!isChunk(value))
+    throw createError({ ...context, code: 'bad_reply', message: 'The stream contains a data line that is not a completion chunk.' });
   return value;
 }
 
-/** Tells a chunk from other JSON; the server keeps the contract about what is inside. */
+/** Distinguishes a chunk from other JSON; relies on the contract for its content. */
 function isChunk(value: unknown): value is ChatCompletionChunk {
   return isRecord(value) && Array.isArray(value['choices']) && value['choices'].every((choice) => isRecord(choice) && isRecord(choice['delta']));
 }

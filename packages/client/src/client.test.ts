@@ -32,7 +32,7 @@ function failure(request: SeenRequest, code: number, message: string, data?: obj
   return { jsonrpc: '2.0', id: JSON.parse(request.body).id, error: { code, message, data } };
 }
 
-test('a call is a JSON-RPC request with the token and returns the result', async () => {
+test('a call sends a JSON-RPC request with the token and returns the result', async () => {
   await using session = await open((request) => result(request, { pong: true, ts: 5 }));
   const pong = await session.client.call('system.ping');
   expect(pong.ts).toBe(5);
@@ -41,7 +41,7 @@ test('a call is a JSON-RPC request with the token and returns the result', async
   expect(JSON.parse(request?.body ?? '')).toEqual({ jsonrpc: '2.0', id: 1, method: 'system.ping', params: {} });
 });
 
-test('wrong parameters arrive with their issues and the request id', async () => {
+test('an error for wrong parameters has the issues and the request id', async () => {
   const issues = [{ path: 'limit', message: 'expected at most 200' }];
   await using session = await open((request) => failure(request, -32602, 'Invalid params', { code: 'invalid_params', issues, requestId: 'rq_1' }));
   const error = await session.client.call('session.list', { limit: 500 }).catch((caught: unknown) => caught);
@@ -71,7 +71,7 @@ test.each([
   expect(error).toMatchObject({ httpStatus: status, requestId: 'rq_2' });
 });
 
-test('a read that is rate limited is repeated after the pause that the server names', async () => {
+test('a rate-limited read is retried after the pause requested by the server', async () => {
   let tries = 0;
   await using session = await open((request) => {
     tries += 1;
@@ -83,7 +83,7 @@ test('a read that is rate limited is repeated after the pause that the server na
   expect(tries).toBe(3);
 });
 
-test('a pause longer than the limit is left to the caller', async () => {
+test('a pause longer than the limit is not waited for', async () => {
   await using session = await open((request) => answer(request.response, 429, failure(request, -32000, 'Too many'), { 'retry-after': '30' }));
   const error = await session.client.call('agents.list').catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(RateLimitError);
@@ -91,14 +91,14 @@ test('a pause longer than the limit is left to the caller', async () => {
   expect(session.gateway.requests).toHaveLength(1);
 });
 
-test('a call that changes something is never repeated', async () => {
+test('a call with side effects is never retried', async () => {
   await using session = await open((request) => answer(request.response, 503, failure(request, -32006, 'Draining', { code: 'unavailable' })));
   await expect(session.client.call('agents.delete', { agentId: 'scout' })).rejects.toMatchObject({ code: 'unavailable' });
   await expect(session.client.chat({ model: 'm', messages: [] })).rejects.toMatchObject({ code: 'unavailable' });
   expect(session.gateway.requests).toHaveLength(2);
 });
 
-test('a server that is not there is a ConnectionError that names the address', async () => {
+test('an unreachable server throws a ConnectionError with the address', async () => {
   const gateway = await startGateway({});
   await gateway[Symbol.asyncDispose]();
   const client = createClient({ url: gateway.url, token, retry: { retries: 0 } });
@@ -108,7 +108,7 @@ test('a server that is not there is a ConnectionError that names the address', a
   expect(String(error)).toContain('ECONNREFUSED');
 });
 
-test('a deadline is a TimeoutError', async () => {
+test('a deadline throws a TimeoutError', async () => {
   await using session = await open(() => undefined);
   await expect(session.client.call('agents.delete', { agentId: 'scout' }, { timeoutMs: 20 })).rejects.toBeInstanceOf(TimeoutError);
 });
@@ -120,17 +120,17 @@ test('aborting throws the reason of the signal', async () => {
   expect(session.gateway.requests).toHaveLength(1);
 });
 
-test('a redirect is refused: it would take the token elsewhere', async () => {
+test('a redirect is refused, because it would leak the token', async () => {
   await using session = await open(({ response }) => answer(response, 302, {}, { location: 'http://127.0.0.1:1/' }));
   await expect(session.client.call('tokens.revoke', { id: 'x' })).rejects.toBeInstanceOf(ConnectionError);
 });
 
-test('an answer that is not JSON is a ServerError', async () => {
+test('a response that is not JSON throws a ServerError', async () => {
   await using session = await open(({ response }) => void response.end('<html>'));
   await expect(session.client.call('system.ping')).rejects.toMatchObject({ code: 'bad_reply' });
 });
 
-test('a batch has one outcome for each call, in order, whatever the order of the replies', async () => {
+test('a batch returns one outcome for each call, in order, whatever the order of the replies', async () => {
   await using session = await open(({ body }) => {
     const [ping, list] = JSON.parse(body);
     return [
@@ -148,14 +148,14 @@ test('a batch has one outcome for each call, in order, whatever the order of the
   expect(unanswered.ok).toBe(false);
 });
 
-test('an empty batch asks nobody, a refused one throws', async () => {
+test('an empty batch sends nothing, a refused one throws', async () => {
   await using session = await open(() => ({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Too long' } }));
   expect(await session.client.batch([])).toEqual([]);
   expect(session.gateway.requests).toHaveLength(0);
   await expect(session.client.batch([{ method: 'system.ping' }])).rejects.toMatchObject({ rpcCode: -32600 });
 });
 
-test('health, models and activity are plain reads', async () => {
+test('reads health, models and activity', async () => {
   const health = { status: 'ok', version: '0.1.0', uptimeMs: 1, checks: {} };
   const model = { id: 'local/m', object: 'model', created: 0, owned_by: 'local' };
   const activity = { entries: [{ id: 4, event: 'agent:hot_added', payload: { agentId: 'scout' }, timestamp: 1 }], count: 1 };

@@ -19,7 +19,7 @@ import { defaultRetry, type RetryOptions, withRetry } from './retry.ts';
 import { createTurns, type StreamTurn, type TakeTurn } from './turn.ts';
 
 export interface ClientOptions extends HttpOptions {
-  /** For reads only: a call that changes something is never repeated. */
+  /** Retry policy for reads; a call with side effects is never retried. */
   readonly retry?: Partial<RetryOptions>;
 }
 
@@ -27,30 +27,30 @@ export interface Client extends MediaCalls {
   /** Calls one method by `POST /rpc`. Throws a GatehouseError. */
   readonly call: Call;
   readonly callByName: CallByName;
-  /** Sends up to 50 calls in one request; each has an outcome of its own, in the order given. */
+  /** Sends up to 50 calls in one request and returns an outcome for each, in order. */
   batch<const Entries extends readonly BatchEntry[]>(entries: Entries, options?: CallOptions): Promise<BatchOutcomes<Entries>>;
   /** `GET /health`. */
   health(options?: CallOptions): Promise<Health>;
-  /** `GET /v1/models`: configured models and, as `agent/<id>`, the agents. */
+  /** `GET /v1/models`: returns configured models and, as `agent/<id>`, the agents. */
   models(options?: CallOptions): Promise<ModelObject[]>;
-  /** One turn in a kept conversation, whole. */
+  /** Runs a turn in a kept conversation and returns the whole answer. */
   readonly turn: TakeTurn;
-  /** The same in pieces; a broken connection is taken up where it broke. */
+  /** Runs a turn and streams the answer; resumes after a broken connection. */
   readonly streamTurn: StreamTurn;
-  /** What happens at the server, from now on or from an earlier event on. */
+  /** Streams the events of the server, from now on or after an earlier event. */
   readonly events: Events;
-  /** `GET /api/activity`: the newest events that the token may see, oldest first; at most `limit` (50, at most 100). */
+  /** `GET /api/activity`: returns the newest events that the token may see, oldest first; at most `limit` (default 50, maximum 100). */
   activity(page?: { readonly limit?: number }, options?: CallOptions): Promise<ActivityList>;
-  /** One completion, whole. */
+  /** Returns a complete completion. */
   readonly chat: Chat;
-  /** One completion in pieces. */
+  /** Streams a completion. */
   readonly streamChat: StreamChat;
 }
 
 const readTimeoutMs = 60_000;
 const changeTimeoutMs = 660_000;
 
-/** A client of one gateway over HTTP, typed by the contract. Holds no connection and needs no closing. */
+/** Creates a client of one gateway over HTTP, typed by the contract. It keeps no connection and needs no closing. */
 export function createClient(options: ClientOptions): Client {
   const http = createHttp(options);
   const retry: RetryOptions = { ...defaultRetry, ...options.retry };
@@ -93,7 +93,7 @@ export function createClient(options: ClientOptions): Client {
   }
 
   return {
-    // The one place where an answer gets its type: the server keeps the contract's promise about results.
+    // The only place where an answer gets its type: the server guarantees the contract of results.
     call: call as Call,
     callByName: call,
     batch: batch as Client['batch'],

@@ -1,6 +1,6 @@
 import type { ErrorCode, Issue } from '@gatehouse/contract';
 
-/** Codes of the client itself, for failures that never reached the server's catalogue. */
+/** Error codes including those of the client itself, for failures that the server did not report. */
 export type ClientErrorCode = ErrorCode | 'connection_failed' | 'client_timeout' | 'bad_reply';
 
 export interface ErrorDetails {
@@ -14,13 +14,13 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** Every failure of a call. `code` is stable; the subclass says what to do about it. */
+/** Base class of all failures of a call. `code` is stable; the subclass indicates how to handle it. */
 export class GatehouseError extends Error {
   override readonly name: string = 'GatehouseError';
   readonly code: ClientErrorCode;
   readonly rpcCode: number | undefined;
   readonly httpStatus: number | undefined;
-  /** Which parameters were wrong; empty unless the code is `invalid_params`. */
+  /** The wrong parameters; empty unless the code is `invalid_params`. */
   readonly issues: readonly Issue[];
   readonly retryAfterMs: number | undefined;
   /** Finds the request in the log of the server. */
@@ -41,14 +41,14 @@ export class GatehouseError extends Error {
 export class AuthenticationError extends GatehouseError {
   override readonly name = 'AuthenticationError';
 }
-/** The token is too narrow, or policy refuses. */
+/** The token lacks a scope, or policy refuses the call. */
 export class PermissionError extends GatehouseError {
   override readonly name = 'PermissionError';
 }
 export class NotFoundError extends GatehouseError {
   override readonly name = 'NotFoundError';
 }
-/** No method of this name is registered at the server. */
+/** The server has no method of this name. */
 export class MethodNotFoundError extends GatehouseError {
   override readonly name = 'MethodNotFoundError';
 }
@@ -60,7 +60,7 @@ export class InvalidParamsError extends GatehouseError {
 export class RateLimitError extends GatehouseError {
   override readonly name = 'RateLimitError';
 }
-/** The state of the thing does not allow the call. */
+/** The state of the resource does not allow the call. */
 export class ConflictError extends GatehouseError {
   override readonly name = 'ConflictError';
 }
@@ -68,19 +68,19 @@ export class ConflictError extends GatehouseError {
 export class UnavailableError extends GatehouseError {
   override readonly name = 'UnavailableError';
 }
-/** The deadline passed, at the server or here. */
+/** The deadline passed, on the server or in the client. */
 export class TimeoutError extends GatehouseError {
   override readonly name = 'TimeoutError';
 }
-/** The work was aborted by the server. Aborting through a signal throws the reason of the signal instead. */
+/** The server aborted the work. Aborting through a signal throws the reason of the signal instead. */
 export class CancelledError extends GatehouseError {
   override readonly name = 'CancelledError';
 }
-/** A fault of the server, or a reply that is not one. */
+/** An internal error of the server, or an invalid reply. */
 export class ServerError extends GatehouseError {
   override readonly name = 'ServerError';
 }
-/** No connection, or it broke. Whether a call that changes something took effect is then unknown. */
+/** The connection failed or broke. A call with side effects may or may not have taken effect. */
 export class ConnectionError extends GatehouseError {
   override readonly name = 'ConnectionError';
 }
@@ -110,7 +110,7 @@ const classes: Record<ClientErrorCode, new (details: ErrorDetails) => GatehouseE
   bad_reply: ServerError,
 };
 
-/** Makes the error of the class that belongs to the code. */
+/** Creates an error of the class that matches the code. */
 export function createError(details: ErrorDetails): GatehouseError {
   return new classes[details.code](details);
 }

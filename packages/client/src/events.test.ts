@@ -12,7 +12,7 @@ async function open(script: (seen: SeenRequest, attempt: number) => unknown) {
   const client = createClient({ url: gateway.url, token: 't' });
   return {
     gateway,
-    /** Reads until `count` events have come. */
+    /** Reads `count` events. */
     async take(count: number, options: EventsOptions = {}) {
       const taken: (ServerEvent | GapEvent)[] = [];
       if (count === 0) return taken;
@@ -26,7 +26,7 @@ async function open(script: (seen: SeenRequest, attempt: number) => unknown) {
 const added = (id: number, agentId: string) =>
   `event: agent:hot_added\nid: ${id}\ndata: ${JSON.stringify({ agentId, timestamp: 1_790_000_000_000 + id })}\n\n`;
 
-test('events have kind, id and payload; ping, bye and comments are not for the caller', async () => {
+test('events have kind, id and payload; ping, bye and comments are not passed on', async () => {
   await using session = await open(
     ({ response }) =>
       void streamEvents(
@@ -43,7 +43,7 @@ test('events have kind, id and payload; ping, bye and comments are not for the c
   expect(request?.headers['last-event-id']).toBeUndefined();
 });
 
-test('a lost connection is taken up after the last event, whichever way it was lost', async () => {
+test('a lost connection resumes after the last event, however it was lost', async () => {
   await using session = await open(({ response }, attempt) => {
     if (attempt === 1) streamEvents(response, added(1, 'a')).end();
     else if (attempt === 2) streamEvents(response, added(2, 'b')).write('event: agent:hot_', () => response.destroy());
@@ -75,7 +75,7 @@ test('a lost connection is taken up after the last event, whichever way it was l
   ]);
 });
 
-test('a connection that went silent is left for another', async () => {
+test('a silent connection is replaced', async () => {
   const closed: Promise<void>[] = [];
   await using session = await open(({ response }, attempt) => {
     closed.push(new Promise((resolve) => response.on('close', resolve)));
@@ -86,7 +86,7 @@ test('a connection that went silent is left for another', async () => {
   await Promise.all(closed);
 });
 
-test('the pause is the wish of the server, at least what Retry-After says', async () => {
+test('the pause follows the server, and is at least Retry-After', async () => {
   const times: number[] = [];
   await using session = await open(({ response }, attempt) => {
     times.push(performance.now());
@@ -95,7 +95,7 @@ test('the pause is the wish of the server, at least what Retry-After says', asyn
     else streamEvents(response, added(1, 'a'));
     return undefined;
   });
-  // The first own pause would be up to an hour: only a `retry` of the server makes this end.
+  // The client's first pause would be up to an hour: only the server's `retry` makes this end.
   await session.take(1, { initialDelayMs: 1, maxDelayMs: 3_600_000 });
   expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(195);
 });
@@ -103,20 +103,20 @@ test('the pause is the wish of the server, at least what Retry-After says', asyn
 test.each([
   [403, { error: "Insufficient scope: requires 'rpc'", code: 'insufficient_scope' }, PermissionError],
   [400, { error: 'kinds: there is no event nonsense.', code: 'invalid_params' }, InvalidParamsError],
-])('status %i is the end', async (status, body, kind) => {
+])('status %i ends the stream', async (status, body, kind) => {
   await using session = await open(({ response }) => answer(response, status, body));
   await expect(session.take(1)).rejects.toBeInstanceOf(kind);
   expect(session.gateway.requests).toHaveLength(1);
 });
 
-test('what is no event stream, or holds no JSON, is the end', async () => {
+test('a response that is not an event stream, or not JSON, ends the stream', async () => {
   await using page = await open(() => ({ hello: 'I am something else' }));
   await expect(page.take(1)).rejects.toMatchObject({ code: 'bad_reply' });
   await using text = await open(({ response }) => void streamEvents(response, 'data: hello\n\n'));
   await expect(text.take(1)).rejects.toMatchObject({ code: 'bad_reply' });
 });
 
-test('the signal ends it while it reads, while it waits, and before it begins', async () => {
+test('the signal ends the stream while reading, while waiting, and before it starts', async () => {
   const closed: Promise<void>[] = [];
   await using session = await open(({ response }) => {
     closed.push(new Promise((resolve) => response.on('close', resolve)));

@@ -6,10 +6,10 @@ import type { StreamEvent, StreamPosition } from './sse.ts';
 import { defaultIdleTimeoutMs, openStream, parseData } from './stream.ts';
 import type { ReplyContext } from './wire.ts';
 
-/** What happened at the server, by its kind. A newer server may send kinds that these types do not know. */
+/** An event of the server by kind. A newer server may send kinds that are missing here. */
 export type ServerEvent = { [K in EventKind]: { readonly kind: K; readonly id: string | undefined; readonly payload: EventPayload<K> } }[EventKind];
 
-/** Events were missed that the server cannot send any more: whoever keeps a picture of it reads it anew. */
+/** Reports missed events that the server can no longer send: reload any state derived from events. */
 export interface GapEvent {
   readonly kind: 'gap';
   readonly id: string | undefined;
@@ -19,28 +19,28 @@ export interface GapEvent {
 export type EventStreamState = 'connecting' | 'open' | 'waiting';
 
 export interface EventsOptions {
-  /** Only these; all that the token may see otherwise. */
+  /** Kinds to receive; default: all that the token may see. */
   readonly kinds?: readonly EventKind[] | undefined;
-  /** Go on after this event, of an earlier stream. */
+  /** Continue after this event of an earlier stream. */
   readonly lastEventId?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Silence after which the connection counts as dead, in milliseconds (45 s). */
+  /** Idle timeout of the connection in milliseconds (45 s). */
   readonly idleTimeoutMs?: number;
-  /** First and longest pause before another connection, in milliseconds; the server's own wish replaces the first. */
+  /** First and longest pause before reconnecting, in milliseconds; a value from the server replaces the first. */
   readonly initialDelayMs?: number;
   readonly maxDelayMs?: number;
-  /** Told of each change; `error` says why a connection is waited for. */
+  /** Called on each state change; `error` says why the stream is waiting. */
   readonly onState?: (state: EventStreamState, error?: GatehouseError) => void;
 }
 
 export type Events = (options?: EventsOptions) => AsyncGenerator<ServerEvent | GapEvent, void, undefined>;
 
-/** Time for the head of the stream; it is sent at once. */
+/** Time limit for the response head, which the server sends at once. */
 const headTimeoutMs = 30_000;
 
 /**
- * `GET /api/events`: connects again whenever the connection is lost and goes on after the last event. Throws the reason
- * of the signal, or a failure that does not pass: a token that is refused, a kind that there is none of.
+ * `GET /api/events`: reconnects whenever the connection is lost and continues after the last event. Throws the reason
+ * of the signal, or a permanent failure: a refused token or an unknown kind.
  */
 export function createEvents(http: Http): Events {
   return async function* events(options = {}) {
@@ -69,9 +69,9 @@ export function createEvents(http: Http): Events {
   };
 }
 
-/** `ping` keeps the connection alive, `bye` says that it ends: both are for this side of it. */
+/** Parses an event; `ping` keeps the connection alive and `bye` announces its end, so both are dropped. */
 function readEvent({ type, data, id }: StreamEvent, context: ReplyContext): ServerEvent | GapEvent | undefined {
   if (type === 'ping' || type === 'bye') return undefined;
-  // The one place where an event gets its type: the server keeps the contract's promise about payloads.
+  // The only place where an event gets its type: the server guarantees the contract of payloads.
   return { kind: type, id: id === '' ? undefined : id, payload: parseData(data, context) } as ServerEvent | GapEvent;
 }

@@ -1,54 +1,54 @@
 import { createError, GatehouseError } from './errors.ts';
 import { errorFromHttp, type ReplyContext } from './wire.ts';
 
-/** The part of the global `fetch` that the client uses. */
+/** The subset of the global `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface HttpOptions {
-  /** Where the gateway listens, such as `http://127.0.0.1:4766`. */
+  /** Base URL of the gateway, such as `http://127.0.0.1:4766`. */
   readonly url: string;
-  /** Absent only where the server asks for none (health, the owner-only socket). */
+  /** Access token; optional only where the server requires none (health, the owner-only socket). */
   readonly token?: string | undefined;
   readonly fetch?: Fetch | undefined;
 }
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With the query, if any. */
+  /** Path with the query, if any. */
   readonly path: string;
-  /** Sent as JSON. */
+  /** Body sent as JSON. */
   readonly body?: unknown;
-  /** Sent as it is, in place of `body`; its type is a header. */
+  /** Raw body instead of `body`; set its type in `headers`. */
   readonly bytes?: Blob | Uint8Array<ArrayBuffer> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
-  /** Until the whole answer is there, in milliseconds; for a stream until its head is. */
+  /** Time limit for the whole response in milliseconds; for a stream, for its head. */
   readonly timeoutMs: number;
 }
 
 export interface Http {
-  /** Sends and reads the whole answer; a failed status throws the error that it stands for. */
+  /** Sends a request and reads the whole response; an error status throws the matching error. */
   json(request: HttpRequest): Promise<HttpAnswer>;
-  /** Sends and returns the answer with its body unread; the time limit ends with the head. */
+  /** Sends a request and returns the response with its body unread; the time limit covers the head. */
   open(request: HttpRequest): Promise<OpenAnswer>;
 }
 
 export interface HttpAnswer {
   readonly status: number;
-  /** Undefined for an empty body. */
+  /** Parsed body; undefined when empty. */
   readonly body: unknown;
 }
 
 export interface OpenAnswer {
   readonly response: Response;
-  /** Turns what a read of the body threw into the error to throw. */
+  /** Converts an error while reading the body into the error to throw. */
   readonly toFailure: (error: unknown) => unknown;
 }
 
-/** Sends requests with the token. No answer becomes a ConnectionError or TimeoutError, an abort throws the signal's reason. */
+/** Creates the HTTP layer, which sends the token. Connection failures throw ConnectionError or TimeoutError, an abort throws the signal's reason. */
 export function createHttp(options: HttpOptions): Http {
   const base = options.url.replace(/\/+$/, '');
-  // Called as a bare function: browsers refuse `fetch` with another `this`.
+  // Called without a receiver: browsers reject `fetch` with another `this`.
   const send: Fetch = options.fetch ?? ((url, init) => fetch(url, init));
 
   async function exchange<T>(request: HttpRequest, read: (response: Response, toFailure: (error: unknown) => unknown) => Promise<T>): Promise<T> {
@@ -66,7 +66,7 @@ export function createHttp(options: HttpOptions): Http {
         ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
         ...(request.bytes === undefined ? {} : { body: request.bytes }),
         signal: request.signal === undefined ? deadline.signal : AbortSignal.any([request.signal, deadline.signal]),
-        // A redirect would carry the token to a place nobody configured.
+        // A redirect would send the token to another address.
         redirect: 'error',
       });
       return await read(response, toFailure);
@@ -97,12 +97,12 @@ function failureOf(error: unknown, { request, deadline, where }: FailureContext)
   if (error instanceof GatehouseError) return error;
   if (request.signal?.aborted === true) return request.signal.reason;
   if (deadline.aborted)
-    return createError({ code: 'client_timeout', message: `No answer from ${where} within ${request.timeoutMs} ms.`, cause: error });
+    return createError({ code: 'client_timeout', message: `No response from ${where} within ${request.timeoutMs} ms.`, cause: error });
   const reason = deepestMessage(error);
   return createError({ code: 'connection_failed', message: `The connection to ${where} failed${reason === '' ? '' : `: ${reason}`}.`, cause: error });
 }
 
-/** `fetch` hides the interesting part ("connect ECONNREFUSED …") in the cause of its "fetch failed". */
+/** Returns the innermost message: `fetch` hides "connect ECONNREFUSED …" in the cause of its "fetch failed". */
 function deepestMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof AggregateError && error.errors.length > 0) return deepestMessage(error.errors[0]);
@@ -139,7 +139,7 @@ export function replyContext(response: Response): ReplyContext & { httpStatus: n
   };
 }
 
-/** The gateway gives seconds; the date form of RFC 9110 is left to the caller's own backoff. */
+/** Parses Retry-After in seconds, as sent by the gateway; ignores the date form of RFC 9110. */
 function retryAfter(header: string | null): number | undefined {
   const seconds = header === null ? Number.NaN : Number(header);
   return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;

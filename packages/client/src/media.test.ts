@@ -12,7 +12,7 @@ async function open(script: NonNullable<GatewayScript['http']>) {
   return { gateway, client, [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose]() };
 }
 
-test('bytes and blobs go up as they are, with type and name', async () => {
+test('uploads bytes and blobs unchanged, with type and name', async () => {
   await using session = await open(() => info);
   expect(await session.client.upload(bytes, { fileName: 'a b&c.png', contentType: 'image/png' })).toEqual(info);
   await session.client.upload(new Blob([bytes], { type: 'text/plain' }));
@@ -27,7 +27,7 @@ test('bytes and blobs go up as they are, with type and name', async () => {
   for (const request of session.gateway.requests) expect(request.bytes).toEqual(Buffer.from(bytes));
 });
 
-test('an upload is not repeated, and says why it was refused', async () => {
+test('an upload is not retried, and reports why it was refused', async () => {
   await using session = await open(({ response }) => answer(response, 413, { error: 'The file is larger than 50 MiB.', code: 'payload_too_large' }));
   await expect(session.client.upload(bytes)).rejects.toBeInstanceOf(InvalidParamsError);
   await using busy = await open(({ response }) => answer(response, 503, { error: 'Draining.', code: 'unavailable' }));
@@ -35,7 +35,7 @@ test('an upload is not repeated, and says why it was refused', async () => {
   expect(busy.gateway.requests).toHaveLength(1);
 });
 
-test('a file is deleted once: what failed is not tried again', async () => {
+test('a failed deletion is not retried', async () => {
   await using session = await open(({ path, response }) =>
     path === '/media/m1.png' ? void response.writeHead(204).end() : answer(response, 503, { error: 'Draining.', code: 'unavailable' }),
   );
@@ -47,7 +47,7 @@ test('a file is deleted once: what failed is not tried again', async () => {
   ]);
 });
 
-test('facts and contents are read, whole or in part', async () => {
+test('reads metadata and content, whole or in part', async () => {
   await using session = await open(({ path, headers, response }) => {
     if (path === '/media/m1.png/meta') return info;
     if (path.startsWith('/media?')) return { media: [info], total: 1, asked: path };

@@ -4,27 +4,27 @@ import type { Http } from './http.ts';
 import { type RetryOptions, withRetry } from './retry.ts';
 
 export interface UploadOptions extends CallOptions {
-  /** The name of a `File` otherwise. */
+  /** File name; default: the name of the `File`. */
   readonly fileName?: string | undefined;
-  /** The type of the `Blob` otherwise; `application/octet-stream` when it has none. The server looks for itself too. */
+  /** Content type; default: the type of the `Blob`, or `application/octet-stream`. The server also detects the type. */
   readonly contentType?: string | undefined;
 }
 
 export interface MediaOptions extends CallOptions {
-  /** Part of the file, as a `Range` header says it: `bytes=0-1023`. */
+  /** Part of the file, as in a `Range` header: `bytes=0-1023`. */
   readonly range?: string | undefined;
 }
 
 export interface MediaCalls {
-  /** `POST /media`: stores a file, whose id a turn takes as an attachment. Never repeated. */
+  /** `POST /media`: stores a file; use its id as an attachment of a turn. Never retried. */
   upload(data: Blob | Uint8Array<ArrayBuffer>, options?: UploadOptions): Promise<MediaInfo>;
   /** `GET /media/{id}/meta`. */
   mediaInfo(id: string, options?: CallOptions): Promise<MediaInfo>;
-  /** `GET /media`: a page of what the token may see, newest first. */
+  /** `GET /media`: returns a page of the files that the token may see, newest first. */
   listMedia(page?: Partial<MediaPage>, options?: CallOptions): Promise<MediaList>;
-  /** `GET /media/{id}` with the body unread; the time limit ends with the head. */
+  /** `GET /media/{id}`: returns the response with its body unread; the time limit covers the head. */
   media(id: string, options?: MediaOptions): Promise<Response>;
-  /** `DELETE /media/{id}`: gone for good. */
+  /** `DELETE /media/{id}`: permanently deletes a file. */
   deleteMedia(id: string, options?: CallOptions): Promise<void>;
 }
 

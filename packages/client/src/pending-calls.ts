@@ -5,7 +5,7 @@ interface Waiting {
   readonly method: string;
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number;
-  /** How often it may be sent again when the connection broke before its answer came. */
+  /** How often the call may be sent again when the connection breaks before its answer arrives. */
   readonly repeats: number;
 }
 
@@ -17,16 +17,16 @@ interface Entry {
 }
 
 export interface PendingCalls {
-  /** Gives the call an id, lets `send` send it and waits for its answer, the deadline, the signal or a failure of `send`. */
+  /** Assigns the call an id, sends it with `send` and waits for the answer, the deadline, the signal or a failure of `send`. */
   add(call: Waiting, send: (id: number) => Promise<void>): Promise<unknown>;
   has(id: number): boolean;
   settle(id: number, outcome: Reply['outcome']): void;
-  /** The connection broke: what may be repeated is sent again, by its own `send`; the rest fails. */
+  /** Handles a broken connection: sends retryable calls again with their own `send`; the rest fails. */
   lose(error: GatehouseError): void;
   rejectAll(error: GatehouseError): void;
 }
 
-/** The calls of one socket that wait for their answers. */
+/** Tracks the pending calls of one socket. */
 export function createPendingCalls(): PendingCalls {
   const waiting = new Map<number, Entry>();
   let nextId = 1;
@@ -40,7 +40,7 @@ export function createPendingCalls(): PendingCalls {
       const onAbort = () => reject(signal?.reason);
       signal?.addEventListener('abort', onAbort, { once: true });
       const timer = setTimeout(
-        () => reject(createError({ code: 'client_timeout', message: `No answer to ${method} within ${timeoutMs} ms.` })),
+        () => reject(createError({ code: 'client_timeout', message: `No response to ${method} within ${timeoutMs} ms.` })),
         timeoutMs,
       );
       const entry: Entry = { resolve, reject, send: () => void send(id).catch(reject), repeatsLeft: repeats };

@@ -68,7 +68,7 @@ function serveCompletion({ body, response }: SeenRequest): unknown {
   return void response.end('data: [DONE]\n\n');
 }
 
-test('the examples of README.md do what they say', async () => {
+test('the examples of README.md work', async () => {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   const source = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1]).join('\n');
   expect(source).toContain('createClient');
@@ -103,7 +103,7 @@ test('the examples of README.md do what they say', async () => {
   ]);
 });
 
-/** Runs the blocks as one module: the imports are replaced by the given names, the types are stripped. */
+/** Runs the code blocks as one module: replaces the imports with the given names and strips types. */
 async function runModule(source: string, names: Readonly<Record<string, unknown>>): Promise<void> {
   const body = source.replaceAll(/^import .* from '@gatehouse\/client';$/gm, '');
   const script = stripTypeScriptTypes(`export async function example({ ${Object.keys(names).join(', ')} }) {\n${body}\n}`);

@@ -20,7 +20,7 @@ async function openThroughCutter() {
   return { wire, client: createClient({ url: wire.url, token: server.token }), [Symbol.asyncDispose]: () => wire[Symbol.asyncDispose]() };
 }
 
-test('a turn, whole and in pieces, in one conversation', async () => {
+test('runs a turn, whole and streamed, in one conversation', async () => {
   server.provider.queue({ text: 'Hello Ada' }, { text: ['One ', 'two ', 'three'] });
   const first = await server.client.turn({ message: 'I am Ada', sessionKey: 'ada:turns' });
   expect(first).toMatchObject({ response: 'Hello Ada', finishReason: 'stop', sessionKey: 'ada:turns' });
@@ -31,7 +31,7 @@ test('a turn, whole and in pieces, in one conversation', async () => {
   expect(last).toMatchObject({ type: 'done', result: { response: 'One two three', conversationRef: first.conversationRef } });
 });
 
-test('the same key is the same turn; another request under it is a conflict', async () => {
+test('the same key returns the same turn; another request with it is a conflict', async () => {
   server.provider.queue({ text: 'Only once' });
   const served = server.provider.served();
   const request = { message: 'Say it', sessionKey: 'ada:key' };
@@ -41,7 +41,7 @@ test('the same key is the same turn; another request under it is a conflict', as
   await expect(server.client.turn({ ...request, message: 'Another' }, { idempotencyKey: 'a-key' })).rejects.toMatchObject({ code: 'conflict' });
 });
 
-test('a stream that is cut again and again gives each piece once and is one turn', async () => {
+test('a stream with many connection losses yields each delta once and is one turn', async () => {
   await using session = await openThroughCutter();
   const pieces = Array.from({ length: 12 }, (_, index) => `piece ${index} `);
   server.provider.queue({ text: pieces, paceMs: 10 });
@@ -61,7 +61,7 @@ test('a stream that is cut again and again gives each piece once and is one turn
   expect(server.provider.served()).toBe(served + 1);
 });
 
-test('a turn that fails is an error of its class, not a turn that is tried again', async () => {
+test('a failed turn throws an error of its class and is not retried', async () => {
   const served = server.provider.served();
   server.provider.queue({ status: 400, error: { message: 'Nonsense' } }, { text: ['Begun '], breakAfter: { deltas: 1, by: 'error' } });
   await expect(server.client.turn({ message: 'Fail', sessionKey: 'ada:fail' })).rejects.toBeInstanceOf(ServerError);
@@ -73,7 +73,7 @@ test('a turn that fails is an error of its class, not a turn that is tried again
   await expect(server.client.turn({ message: '' })).rejects.toBeInstanceOf(InvalidParamsError);
 });
 
-test('without a key leaving stops the turn at the provider', async () => {
+test('without a key, leaving the loop stops the turn at the provider', async () => {
   const aborted = server.provider.aborted();
   server.provider.queue({ text: ['a ', 'b ', 'c '], breakAfter: { deltas: 2, by: 'stall' } });
   for await (const event of server.client.streamTurn({ message: 'Go on', sessionKey: 'ada:leave' }, { idempotencyKey: false })) {
@@ -83,7 +83,7 @@ test('without a key leaving stops the turn at the provider', async () => {
   await expect.poll(() => server.provider.aborted()).toBe(aborted + 1);
 });
 
-test('events come as they happen, and those of a cut come after it', async () => {
+test('events arrive live, and those missed during a connection loss follow', async () => {
   await using session = await openThroughCutter();
   const heard: (ServerEvent | GapEvent)[] = [];
   const states: string[] = [];
@@ -96,7 +96,7 @@ test('events come as they happen, and those of a cut come after it', async () =>
   await server.client.call('agents.create', { agentId: 'first' });
   await expect.poll(() => heard.length).toBe(1);
   session.wire.cut();
-  // Happens while nobody listens.
+  // Happens while disconnected.
   await server.client.call('agents.create', { agentId: 'second' });
   await server.client.call('agents.delete', { agentId: 'first' });
   await expect.poll(() => heard.length).toBe(3);
@@ -113,7 +113,7 @@ test('events come as they happen, and those of a cut come after it', async () =>
   expect(entries.filter(({ event }) => event.startsWith('agent:hot')).map(({ id }) => String(id))).toEqual(heard.map(({ id }) => id));
 });
 
-test('an id that the server never gave is a gap; a kind that there is none of, or a narrow token, ends it', async () => {
+test('an unknown event id yields a gap; an unknown kind or a missing scope ends the stream', async () => {
   for await (const event of server.client.events({ lastEventId: '999999999' })) {
     expect(event).toMatchObject({ kind: 'gap', payload: { reason: 'unknown' } });
     break;
@@ -123,7 +123,7 @@ test('an id that the server never gave is a gap; a kind that there is none of, o
   await expect(narrow.events().next()).rejects.toBeInstanceOf(PermissionError);
 });
 
-test('a file goes up, into a turn, and down again', async () => {
+test('a file is uploaded, attached to a turn and downloaded', async () => {
   const stored = await server.client.upload(new Blob(['# Notes\n'], { type: 'text/markdown' }), { fileName: 'notes.md' });
   expect(stored).toMatchObject({ contentType: expect.stringContaining('text/markdown'), size: 8, fileName: 'notes.md' });
   expect(await server.client.mediaInfo(stored.mediaId)).toEqual(stored);
@@ -136,7 +136,7 @@ test('a file goes up, into a turn, and down again', async () => {
   await expect(server.client.media(stored.mediaId)).rejects.toBeInstanceOf(NotFoundError);
 });
 
-test('a socket that is cut reads on', async () => {
+test('a socket continues after a connection loss', async () => {
   await using session = await openThroughCutter();
   using socket = createSocket({ url: session.wire.url, token: server.token, ...quick });
   expect((await socket.call('system.ping')).pong).toBe(true);

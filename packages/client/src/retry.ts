@@ -1,11 +1,11 @@
 import { GatehouseError } from './errors.ts';
 
 export interface RetryOptions {
-  /** Attempts after the first. */
+  /** Number of retries after the first attempt. */
   readonly retries: number;
-  /** Pause before the first repetition, in milliseconds; it doubles each time. */
+  /** Delay before the first retry in milliseconds; it doubles each time. */
   readonly initialDelayMs: number;
-  /** Longest pause, also of one that the server asks for: a longer wish ends the attempts. */
+  /** Maximum delay; a longer delay requested by the server ends the retries. */
   readonly maxDelayMs: number;
 }
 
@@ -13,7 +13,7 @@ export const defaultRetry: RetryOptions = { retries: 2, initialDelayMs: 250, max
 
 const retryableCodes = new Set(['rate_limited', 'unavailable', 'timeout', 'connection_failed']);
 
-/** Repeats `attempt` while it fails in a way that passes. Only for work that may be done twice. */
+/** Retries `attempt` on transient failures. Only for idempotent work. */
 export async function withRetry<T>(attempt: () => Promise<T>, options: RetryOptions, signal?: AbortSignal): Promise<T> {
   for (let tried = 0; ; tried += 1) {
     try {
@@ -26,37 +26,37 @@ export async function withRetry<T>(attempt: () => Promise<T>, options: RetryOpti
   }
 }
 
-/** Undefined when it is not worth another attempt. */
+/** Returns the delay before the next attempt; undefined when there should be none. */
 export function delayBeforeRetry(error: unknown, tried: number, { retries, initialDelayMs, maxDelayMs }: RetryOptions): number | undefined {
   if (tried >= retries || !(error instanceof GatehouseError) || !retryableCodes.has(error.code)) return undefined;
   if (error.retryAfterMs !== undefined) return error.retryAfterMs <= maxDelayMs ? error.retryAfterMs : undefined;
   return backoffMs(tried, initialDelayMs, maxDelayMs);
 }
 
-/** Exponential, with the upper half random so that many clients do not return at once. */
+/** Exponential backoff with random jitter in the upper half, so that many clients do not return at once. */
 export function backoffMs(tried: number, initialMs: number, maxMs: number): number {
   const full = Math.min(maxMs, initialMs * 2 ** tried);
   return full / 2 + (full / 2) * Math.random();
 }
 
-/** True for a failure that passes by itself, so that a stream which may always begin again does. */
+/** True for a transient failure, after which a stream may reconnect. */
 export function isPassing(error: unknown): error is GatehouseError {
   return error instanceof GatehouseError && (retryableCodes.has(error.code) || error.code === 'internal' || error.code === 'client_timeout');
 }
 
 export interface ReconnectPause {
-  /** Attempts in a row that failed before this one. */
+  /** Number of consecutive failed attempts. */
   readonly failures: number;
   readonly initialMs: number;
   readonly maxMs: number;
 }
 
-/** Exponential with full jitter, so that the many who lost the same server spread out; never before the server wants it. */
+/** Exponential backoff with full jitter, so that clients of a restarted server spread out; respects the server's minimum. */
 export function reconnectDelayMs(error: GatehouseError, { failures, initialMs, maxMs }: ReconnectPause): number {
   return (error.retryAfterMs ?? 0) + Math.random() * Math.min(Math.max(initialMs, maxMs), initialMs * 2 ** Math.min(failures, 30));
 }
 
-/** Ends early by throwing the reason of the signal. */
+/** Sleeps; throws the reason of the signal when aborted. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(signal.reason);

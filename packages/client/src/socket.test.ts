@@ -53,7 +53,7 @@ test('calls are matched by id, and the token goes as a subprotocol', async () =>
   expect(session.socket.state).toBe('open');
 });
 
-test('a token that cannot stand in a subprotocol goes in the query', async () => {
+test("a token that a subprotocol can't carry goes into the query", async () => {
   const urls: string[] = [];
   await using session = await open(({ socket, url }) => {
     urls.push(url);
@@ -69,7 +69,7 @@ test('an error reply rejects its own call only', async () => {
   expect((await session.socket.call('system.ping')).pong).toBe(true);
 });
 
-test('a lost connection rejects a call that may have changed something, says so, and comes back', async () => {
+test('a lost connection rejects a call that may have had side effects, and reconnects', async () => {
   await using session = await open(({ socket, attempt }) => {
     if (attempt === 1) socket.on('message', () => socket.close(1001, 'shutting down'));
     else answerAll(socket);
@@ -81,7 +81,7 @@ test('a lost connection rejects a call that may have changed something, says so,
   expect(session.states).toEqual(['connecting', 'open', 'waiting', 'connecting', 'open']);
 });
 
-test('a read that was lost on the way is sent again over the next connection, twice at most', async () => {
+test('a lost read is sent again over the next connection, at most twice', async () => {
   const asked: string[] = [];
   await using session = await open(({ socket, attempt }) => {
     socket.on('message', (data: Buffer) => asked.push(JSON.parse(data.toString()).method));
@@ -96,7 +96,7 @@ test('a read that was lost on the way is sent again over the next connection, tw
   expect(dead.gateway.connections).toBe(3);
 });
 
-test('without reconnection the first loss is the end', async () => {
+test('without reconnection, the first loss closes the socket', async () => {
   const gateway = await startGateway({ socket: ({ socket }) => socket.on('message', () => socket.close(1001)) });
   const states: unknown[] = [];
   using socket = createSocket({ url: gateway.url, token, reconnect: false, onState: (state, error) => states.push(state, error?.code) });
@@ -119,7 +119,7 @@ test.each([
   expect(session.gateway.connections).toBe(1);
 });
 
-test('a server that is not there rejects calls instead of keeping them', async () => {
+test('an unreachable server rejects calls instead of queueing them', async () => {
   const gateway = await startGateway({});
   await gateway[Symbol.asyncDispose]();
   using socket = createSocket({ url: gateway.url, token, initialDelayMs: 1000 });
@@ -127,7 +127,7 @@ test('a server that is not there rejects calls instead of keeping them', async (
   expect(socket.state).toBe('waiting');
 });
 
-test('closing fails waiting calls and ends for good', async () => {
+test('closing rejects pending calls and is final', async () => {
   await using session = await open(() => undefined);
   const call = session.socket.call('system.ping');
   session.socket.close();
@@ -136,7 +136,7 @@ test('closing fails waiting calls and ends for good', async () => {
   expect(session.states.at(-1)).toBe('closed');
 });
 
-test('deadline and signal end one call; the connection stays', async () => {
+test('deadline and signal end one call; the connection stays open', async () => {
   await using session = await open(({ socket }) =>
     socket.on('message', (data: Buffer) => {
       const { id, method } = JSON.parse(data.toString());

@@ -8,39 +8,39 @@ import { backoffMs } from './retry.ts';
 export type SocketState = 'connecting' | 'open' | 'waiting' | 'closed';
 
 export interface SocketOptions {
-  /** Where the gateway listens, such as `http://127.0.0.1:4766`. */
+  /** Base URL of the gateway, such as `http://127.0.0.1:4766`. */
   readonly url: string;
   readonly token: string;
-  /** The global one otherwise. */
+  /** WebSocket implementation; default: the global one. */
   readonly WebSocket?: typeof WebSocket;
-  /** First and longest pause before another connection is tried, in milliseconds. */
+  /** First and longest delay before reconnecting, in milliseconds. */
   readonly initialDelayMs?: number;
   readonly maxDelayMs?: number;
-  /** False: the first loss of the connection is the end. */
+  /** Whether to reconnect; with false, the first connection loss closes the socket. */
   readonly reconnect?: boolean;
-  /** Told of each change; `error` says what a `waiting` or `closed` socket has lost. */
+  /** Called on each state change; `error` is the reason for `waiting` or `closed`. */
   readonly onState?: (state: SocketState, error?: GatehouseError) => void;
 }
 
 export interface GatehouseSocket {
   readonly state: SocketState;
   /**
-   * Calls one method over the socket; waits for the connection that is being made. When the connection breaks, a call
+   * Calls one method over the socket; waits while connecting. When the connection breaks, a call
    * that only reads is sent again over the next one, at most twice; any other fails with a ConnectionError.
    */
   readonly call: Call;
-  /** Ends the connection for good; calls still waiting fail. */
+  /** Closes the socket permanently; pending calls fail. */
   close(): void;
   [Symbol.dispose](): void;
 }
 
-/** How long a socket waits for one answer; turns have ten minutes. */
+/** Time limit for one answer; turns may take ten minutes. */
 const defaultTimeoutMs = 660_000;
 const repeatsOfReads = 2;
 
 /**
- * A connection to `/ws` that comes back by itself, with growing random pauses. A close code from 4000 on is the
- * server's last word (4001 wrong token, 4003 no scope): no return then, and every call fails with that reason.
+ * Connects to `/ws` and reconnects automatically with growing random delays. A close code from 4000 on is
+ * final (4001 wrong token, 4003 missing scope): every call then fails with that reason.
  */
 export function createSocket(options: SocketOptions): GatehouseSocket {
   const pending: PendingCalls = createPendingCalls();
@@ -49,7 +49,7 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
   let current: WebSocket | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
-  let lastWord: GatehouseError | undefined;
+  let finalError: GatehouseError | undefined;
   let opening = Promise.withResolvers<WebSocket>();
 
   function enter(next: SocketState, error?: GatehouseError): void {
@@ -79,9 +79,9 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
     if (code >= 4000 || options.reconnect === false) return end(error);
     opening.promise.catch(() => undefined);
     opening.reject(error);
-    // Calls made from here on wait for the next attempt.
+    // Later calls wait for the next attempt.
     opening = Promise.withResolvers();
-    // Where there was no connection nothing was lost on it: what waited for it fails.
+    // The connection never opened, so nothing was sent: calls that waited for it fail.
     if (wasOpen) pending.lose(error);
     else pending.rejectAll(error);
     timer = setTimeout(connect, backoffMs(failures, options.initialDelayMs ?? 500, options.maxDelayMs ?? 30_000));
@@ -91,7 +91,7 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
 
   function end(error: GatehouseError): void {
     if (state === 'closed') return;
-    lastWord = error;
+    finalError = error;
     clearTimeout(timer);
     pending.rejectAll(error);
     opening.promise.catch(() => undefined);
@@ -103,12 +103,12 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
   }
 
   async function call(method: MethodName, params: object = {}, { signal, timeoutMs = defaultTimeoutMs }: CallOptions = {}): Promise<unknown> {
-    if (lastWord !== undefined) throw lastWord;
+    if (finalError !== undefined) throw finalError;
     const repeats = readMethods.has(method) ? repeatsOfReads : 0;
     return await pending.add({ method, signal, timeoutMs, repeats }, async (id) => {
       const socket = await opening.promise;
       const message: RpcRequestMessage = { jsonrpc: '2.0', id, method, params };
-      // A call that was given up while it waited for the connection must not reach the server.
+      // A call that was abandoned while waiting for the connection must not be sent.
       if (pending.has(id)) socket.send(JSON.stringify(message));
     });
   }
@@ -118,7 +118,7 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
     get state() {
       return state;
     },
-    // The one place where an answer gets its type: the server keeps the contract's promise about results.
+    // The only place where an answer gets its type: the server guarantees the contract of results.
     call: call as Call,
     close: () => end(createError({ code: 'connection_failed', message: 'The socket was closed here.' })),
     [Symbol.dispose]() {
@@ -128,8 +128,8 @@ export function createSocket(options: SocketOptions): GatehouseSocket {
 }
 
 /**
- * The token goes as a subprotocol, which browsers can send too; one with characters that a subprotocol may not have
- * goes in the query. The first name is there for the server to choose, so that the token is not sent back.
+ * Sends the token as a subprotocol, which browsers support too; one with characters that a subprotocol can't have
+ * goes into the query. The server selects the first name, so that the token is not sent back.
  */
 function openSocket(Socket: typeof WebSocket, { url, token }: SocketOptions): WebSocket {
   const target = new URL(`${url.replace(/\/+$/, '').replace(/^http/, 'ws')}/ws`);
@@ -151,14 +151,14 @@ function receive(pending: PendingCalls, data: unknown): void {
 }
 
 function closeError(code: number, reason: string, { wasOpen, url }: { wasOpen: boolean; url: string }): GatehouseError {
-  const words = reason === '' ? '' : `: ${reason.replace(/\.$/, '')}`;
-  if (code === 4001) return createError({ code: 'unauthenticated', message: `The server refused the token${words}.` });
-  if (code === 4003) return createError({ code: 'insufficient_scope', message: `The token may not open a socket${words}.` });
-  if (code >= 4000) return createError({ code: 'denied', message: `The server closed the socket with code ${code}${words}.` });
-  if (code === 1009) return createError({ code: 'payload_too_large', message: `A message was larger than the server takes${words}.` });
-  if (!wasOpen) return createError({ code: 'connection_failed', message: `Cannot open a socket to ${url}${words}.` });
+  const detail = reason === '' ? '' : `: ${reason.replace(/\.$/, '')}`;
+  if (code === 4001) return createError({ code: 'unauthenticated', message: `The server refused the token${detail}.` });
+  if (code === 4003) return createError({ code: 'insufficient_scope', message: `The token may not open a socket${detail}.` });
+  if (code >= 4000) return createError({ code: 'denied', message: `The server closed the socket with code ${code}${detail}.` });
+  if (code === 1009) return createError({ code: 'payload_too_large', message: `A message was larger than the server takes${detail}.` });
+  if (!wasOpen) return createError({ code: 'connection_failed', message: `Cannot open a socket to ${url}${detail}.` });
   return createError({
     code: 'connection_failed',
-    message: `The connection to ${url} was lost (code ${code})${words}. Calls without an answer may or may not have taken effect.`,
+    message: `The connection to ${url} was lost (code ${code})${detail}. Calls without an answer may or may not have taken effect.`,
   });
 }

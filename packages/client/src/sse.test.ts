@@ -18,7 +18,7 @@ async function read(parts: readonly (string | Uint8Array)[], position?: StreamPo
   return events;
 }
 
-test('types, ids, data over several lines, comments and a byte order mark', async () => {
+test('parses types, ids, data over several lines, comments and a byte order mark', async () => {
   const position: StreamPosition = { lastEventId: '', retryMs: undefined };
   const text = '\uFEFFretry: 3000\n\n: hello\n\nevent: a\nid: 7\ndata: one\ndata:two\n\nevent: lost\n\ndata\n\nid\ndata:  x\n\ndata: cut off';
   expect(await read([text], position)).toEqual([
@@ -29,7 +29,7 @@ test('types, ids, data over several lines, comments and a byte order mark', asyn
   expect(position).toEqual({ lastEventId: '', retryMs: 3000 });
 });
 
-test.each(['\n', '\r\n', '\r'])('lines that end with %j, cut anywhere, stay whole', async (end) => {
+test.each(['\n', '\r\n', '\r'])('lines that end with %j may be split anywhere', async (end) => {
   const text = 'event: grüße\ndata: 世界 👋\nid: 1\n\ndata: two\n\n'.replaceAll('\n', end);
   const bytes = new TextEncoder().encode(text);
   const expected = [
@@ -42,13 +42,13 @@ test.each(['\n', '\r\n', '\r'])('lines that end with %j, cut anywhere, stay whol
   }
 });
 
-test('the position does not pass an event that was cut off', async () => {
+test('the position does not move past an incomplete event', async () => {
   const position: StreamPosition = { lastEventId: '', retryMs: undefined };
   expect(await read(['id: 1\ndata: x\n\nid: 2\ndata: y\n'], position)).toHaveLength(1);
   expect(position.lastEventId).toBe('1');
 });
 
-test('an id with a null and a pause that is no number are not taken', async () => {
+test('ignores an id with a null character and a retry value that is not a number', async () => {
   const position: StreamPosition = { lastEventId: 'before', retryMs: 5 };
   expect(await read(['id: a\0b\nretry: soon\ndata: x\n\n'], position)).toEqual([{ type: 'message', data: 'x', id: 'before' }]);
   expect(position.retryMs).toBe(5);
@@ -57,7 +57,7 @@ test('an id with a null and a pause that is no number are not taken', async () =
 test.each([
   ['one line', () => 'data: '.padEnd(100_000, 'x')],
   ['many lines', () => `data: ${'x'.repeat(99_990)}\n`],
-])('an event that never ends, in %s, is refused before it fills the memory', async (_what, more) => {
+])('refuses an endless event, in %s, before it fills the memory', async (_what, more) => {
   let sent = 0;
   const endless = new ReadableStream<Uint8Array>({
     pull(controller) {

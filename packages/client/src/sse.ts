@@ -1,37 +1,37 @@
 import { createError } from './errors.ts';
 
-/** Longest event that is read; more without a blank line is not a stream of ours. */
+/** Maximum length of an event; a longer one is not from this server. */
 const maxEventCharacters = 8_388_608;
 
-/** One event of an event stream; `id` is the last one given up to here, empty when there was none. */
+/** An event of an event stream; `id` is the last id received so far, or empty. */
 export interface StreamEvent {
   readonly type: string;
   readonly data: string;
   readonly id: string;
 }
 
-/** Where a stream stands, kept over its connections. */
+/** The position in a stream, kept across connections. */
 export interface StreamPosition {
   lastEventId: string;
-  /** Pause before the next connection that the server asked for by `retry`, in milliseconds. */
+  /** Reconnection delay requested by the server with `retry`, in milliseconds. */
   retryMs: number | undefined;
 }
 
 export interface ReadOptions {
-  /** Silence after which the connection counts as dead, in milliseconds. */
+  /** Idle timeout of the connection in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** Moved on while events are read. */
+  /** Updated while events are read. */
   readonly position?: StreamPosition;
 }
 
 /**
- * Reads an event stream (WHATWG HTML §9.2) and yields its events. Comments are skipped, characters split over two reads
- * stay whole. Ends when the connection does; leaving the loop closes it.
+ * Reads an event stream (WHATWG HTML §9.2) and yields its events. Skips comments and joins characters split over two
+ * reads. Ends with the connection; leaving the loop closes it.
  */
 export async function* readEventStream(body: ReadableStream<Uint8Array>, options: ReadOptions): AsyncGenerator<StreamEvent, void, undefined> {
   const { idleTimeoutMs, position = { lastEventId: '', retryMs: undefined } } = options;
   const reader = body.getReader();
-  // Takes a byte order mark at the beginning away, as it should.
+  // Also removes a byte order mark at the beginning.
   const decoder = new TextDecoder();
   const split = createLineSplitter();
   let type = '';
@@ -41,12 +41,12 @@ export async function* readEventStream(body: ReadableStream<Uint8Array>, options
   try {
     for (;;) {
       const { done, value } = await withIdleLimit(reader.read(), idleTimeoutMs);
-      // What the end cuts off is no event.
+      // An incomplete event at the end is dropped.
       if (done) return;
       const { lines, pendingCharacters } = split(decoder.decode(value, { stream: true }));
       for (const line of lines) {
         if (line === '') {
-          // Only now: what a broken connection cut off must come again.
+          // Updated only now, so that an incomplete event is sent again.
           position.lastEventId = id;
           if (data.length > 0) yield { type: type === '' ? 'message' : type, data: data.join('\n'), id };
           type = '';
@@ -65,7 +65,7 @@ export async function* readEventStream(body: ReadableStream<Uint8Array>, options
         throw createError({ code: 'bad_reply', message: `The server sent an event of more than ${maxEventCharacters} characters.` });
     }
   } finally {
-    // Fails when the connection is gone already, and there is nobody left to tell.
+    // Fails when the connection is already closed, which can be ignored.
     await reader.cancel().catch(() => undefined);
   }
 }
@@ -77,7 +77,7 @@ function readField(line: string): [name: string, content: string] {
   return [line.slice(0, colon), line.slice(start)];
 }
 
-/** Lines end with LF, CRLF or CR; an LF that begins a piece is the second half of the CRLF that ended the one before. */
+/** Splits lines at LF, CRLF or CR; an LF at the start of a chunk may complete a CRLF of the previous chunk. */
 function createLineSplitter(): (text: string) => { lines: string[]; pendingCharacters: number } {
   let pending = '';
   let endedWithCr = false;
@@ -87,7 +87,7 @@ function createLineSplitter(): (text: string) => { lines: string[]; pendingChara
     const lines = fresh.split(/\r\n|\n|\r/);
     const rest = lines.pop() ?? '';
     if (lines.length === 0) {
-      // Only joined, never searched again: a long line in small pieces stays cheap.
+      // Joined once and never searched again, so that a long line in small chunks stays cheap.
       pending += rest;
       return { lines, pendingCharacters: pending.length };
     }
@@ -97,7 +97,7 @@ function createLineSplitter(): (text: string) => { lines: string[]; pendingChara
   };
 }
 
-/** The gateway sends something every 15 s, so silence means that the connection is dead. */
+/** Fails when nothing arrives in time: the gateway sends something every 15 s. */
 function withIdleLimit<T>(read: Promise<T>, idleTimeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(

@@ -3,23 +3,23 @@ import { type Http, type HttpRequest, replyContext } from './http.ts';
 import { readEventStream, type StreamEvent, type StreamPosition } from './sse.ts';
 import type { ReplyContext } from './wire.ts';
 
-/** The gateway sends something at least every 15 s; three misses are no chance. */
+/** The gateway sends something at least every 15 s; this allows three misses. */
 export const defaultIdleTimeoutMs = 45_000;
 
 export interface StreamRequest extends HttpRequest {
-  /** Silence after which the connection counts as dead, in milliseconds. */
+  /** Idle timeout of the connection in milliseconds. */
   readonly idleTimeoutMs: number;
-  /** Sent as `Last-Event-ID` when it has one, and moved on. */
+  /** Position sent as `Last-Event-ID` if set; updated while reading. */
   readonly position?: StreamPosition;
 }
 
 export interface OpenStream {
   readonly context: ReplyContext;
-  /** Throws only errors of ours, or the reason of the signal. */
+  /** Throws only `GatehouseError`s, or the reason of the signal. */
   readonly events: AsyncGenerator<StreamEvent, void, undefined>;
 }
 
-/** Sends a request whose answer is an event stream and returns when its head is there. */
+/** Sends a request for an event stream and returns when its head has arrived. */
 export async function openStream(http: Http, request: StreamRequest): Promise<OpenStream> {
   const { idleTimeoutMs, position } = request;
   const resume = position === undefined || position.lastEventId === '' ? {} : { 'last-event-id': position.lastEventId };
@@ -45,11 +45,11 @@ export async function openStream(http: Http, request: StreamRequest): Promise<Op
   return { context, events: read(body) };
 }
 
-/** Reads the data of one event. */
+/** Parses the data of an event. */
 export function parseData(data: string, context: ReplyContext): unknown {
   try {
     return JSON.parse(data);
   } catch (cause) {
-    throw createError({ ...context, code: 'bad_reply', message: 'The stream holds a data line that is not JSON.', cause });
+    throw createError({ ...context, code: 'bad_reply', message: 'The stream contains a data line that is not JSON.', cause });
   }
 }

@@ -25,7 +25,7 @@ async function open(script: (seen: SeenRequest, attempt: number) => unknown) {
     gateway,
     client,
     keys: () => gateway.requests.map(({ headers }) => headers['idempotency-key']),
-    /** What came, and what it ended with. */
+    /** Collects the events, and the error that ended the stream. */
     async stream(options: StreamTurnOptions = {}) {
       const events: TurnEvent[] = [];
       try {
@@ -39,7 +39,7 @@ async function open(script: (seen: SeenRequest, attempt: number) => unknown) {
   };
 }
 
-test('a turn comes whole, under a key of its own', async () => {
+test('a turn returns the whole answer and uses a generated key', async () => {
   await using session = await open(() => result);
   expect(await session.client.turn(request)).toEqual(result);
   await session.client.turn(request);
@@ -50,7 +50,7 @@ test('a turn comes whole, under a key of its own', async () => {
   expect(second).not.toBe(first);
 });
 
-test('a turn whose connection broke is asked for again under the same key; without a key never', async () => {
+test('a turn with a broken connection is retried with the same key; never without a key', async () => {
   await using session = await open(({ response }, attempt) => (attempt % 3 === 0 ? result : void response.destroy()));
   expect(await session.client.turn(request, { retry })).toEqual(result);
   expect(new Set(session.keys()).size).toBe(1);
@@ -58,7 +58,7 @@ test('a turn whose connection broke is asked for again under the same key; witho
   expect(session.keys().slice(3)).toEqual([undefined]);
 });
 
-test('pieces, then the whole', async () => {
+test('yields deltas, then the result', async () => {
   await using session = await open(
     ({ response }) => void streamEvents(response, `: hi\n\n${token(1, 'One ')}event: ping\ndata: {}\n\n${token(2, 'two')}${done(3)}`).end(),
   );
@@ -74,7 +74,7 @@ test('pieces, then the whole', async () => {
   expect(session.gateway.requests[0]).toMatchObject({ method: 'POST', path: '/api/chat/stream' });
 });
 
-test('a broken stream goes on after the last piece, under the same key', async () => {
+test('a broken stream continues after the last delta, with the same key', async () => {
   await using session = await open(({ response }, attempt) => {
     if (attempt === 1) streamEvents(response, token(1, 'One ')).write('id: 2\nevent: tok', () => response.destroy());
     else if (attempt === 2) return answer(response, 503, { error: 'Starting.', code: 'unavailable' });
@@ -89,7 +89,7 @@ test('a broken stream goes on after the last piece, under the same key', async (
   expect(new Set(session.keys()).size).toBe(1);
 });
 
-test('after so many attempts it gives up, with what the last one failed with', async () => {
+test('gives up after the last attempt with its error', async () => {
   await using session = await open(({ response }) => void streamEvents(response, '').end());
   const { error } = await session.stream({ retry: { ...retry, retries: 2 } });
   expect(error).toBeInstanceOf(ConnectionError);
@@ -97,7 +97,7 @@ test('after so many attempts it gives up, with what the last one failed with', a
   expect(session.gateway.requests).toHaveLength(3);
 });
 
-test('without a key a lost connection is the end', async () => {
+test('without a key, a lost connection ends the turn', async () => {
   await using session = await open(({ response }) => void streamEvents(response, token(1, 'One ')).end());
   const { events, error } = await session.stream({ idempotencyKey: false });
   expect(events).toHaveLength(1);
@@ -105,7 +105,7 @@ test('without a key a lost connection is the end', async () => {
   expect(session.keys()).toEqual([undefined]);
 });
 
-test('what the turn failed with is not asked for again, even if it might pass', async () => {
+test('the failure of a turn is not retried, even if it is transient', async () => {
   const failure = JSON.stringify({ error: 'The provider does not answer.', code: 'unavailable', requestId: 'rq_1', retryAfterMs: 5 });
   await using session = await open(({ response }) => void streamEvents(response, `${token(1, 'One ')}event: error\ndata: ${failure}\n\n`).end());
   const { events, error } = await session.stream();
@@ -126,7 +126,7 @@ test.each([
   expect(session.gateway.requests).toHaveLength(2);
 });
 
-test('a server that says when to come again is asked again', async () => {
+test('retries when the server says when', async () => {
   await using session = await open(({ response }, attempt) =>
     attempt % 2 === 1
       ? answer(response, 429, { error: 'Wait.', code: 'rate_limited' }, { 'retry-after': '0' })
@@ -147,7 +147,7 @@ test.each(['event: token\ndata: {"delta":5}\n\n', 'event: done\ndata: {}\n\n', '
   },
 );
 
-test('aborting throws the reason and closes the connection, as leaving the loop does', async () => {
+test('aborting throws the reason and closes the connection, like leaving the loop', async () => {
   const closed: Promise<void>[] = [];
   await using session = await open(({ response }) => {
     closed.push(new Promise((resolve) => response.on('close', resolve)));

@@ -10,7 +10,7 @@ import { errorFromApi, isRecord, type ReplyContext } from './wire.ts';
 export type TurnRequest = ApiChatRequest;
 export type TurnResult = ApiChatResult;
 
-/** `gap`: pieces are missing that the server does not hold any more; `done` has the whole answer all the same. */
+/** `gap` reports deltas that the server no longer has; `done` still has the whole answer. */
 export type TurnEvent =
   | { readonly type: 'token'; readonly delta: string }
   | { readonly type: 'gap' }
@@ -18,26 +18,26 @@ export type TurnEvent =
 
 export interface TurnOptions extends CallOptions {
   /**
-   * Names the turn for 24 h: the same request under the same key is the same turn, never a second one. Made here when
-   * absent. `false` sends none: then a lost connection ends the turn, and so does leaving, at once and not after 30 s.
+   * Identifies the turn for 24 h: the same request with the same key is the same turn, never a second one. Generated when
+   * absent. `false` sends none: then a lost connection or leaving the loop ends the turn at once instead of after 30 s.
    */
   readonly idempotencyKey?: string | false | undefined;
-  /** How often a broken connection is taken up again. */
+  /** How often a broken connection is resumed. */
   readonly retry?: Partial<RetryOptions>;
 }
 
 export interface StreamTurnOptions extends TurnOptions {
-  /** Silence after which the connection counts as dead, in milliseconds (45 s). */
+  /** Idle timeout of the connection in milliseconds (45 s). */
   readonly idleTimeoutMs?: number;
 }
 
 export type TakeTurn = (request: TurnRequest, options?: TurnOptions) => Promise<TurnResult>;
 export type StreamTurn = (request: TurnRequest, options?: StreamTurnOptions) => AsyncGenerator<TurnEvent, void, undefined>;
 
-/** In all some ten seconds: the server keeps a turn for 30 s after its client left. */
+/** About ten seconds in total: the server keeps a turn for 30 s after its client disconnects. */
 const defaultTurnRetry: RetryOptions = { retries: 5, initialDelayMs: 250, maxDelayMs: 5_000 };
 
-/** One turn in a kept conversation, whole by `POST /api/chat` or in pieces by `POST /api/chat/stream`. */
+/** Creates the turn calls: whole answers by `POST /api/chat`, streams by `POST /api/chat/stream`. */
 export function createTurns(http: Http, defaultTimeoutMs: number): { turn: TakeTurn; streamTurn: StreamTurn } {
   return {
     async turn(request, options = {}) {
@@ -79,7 +79,7 @@ export function createTurns(http: Http, defaultTimeoutMs: number): { turn: TakeT
             message: 'The stream ended before the turn did; the text so far is not the whole answer.',
           });
         } catch (error) {
-          // What the turn itself failed with stays so, however often it is asked for.
+          // A failure of the turn itself is final, so retrying would return it again.
           if (isOver) throw error;
           await pauseOrThrow(error, tried, options);
         }
@@ -89,8 +89,8 @@ export function createTurns(http: Http, defaultTimeoutMs: number): { turn: TakeT
 }
 
 /**
- * Waits until the turn may be asked for again, or throws the failure. What the server answers at the first time is its
- * answer, unless it says when to come again; later a refusal may come from a server that is just restarting.
+ * Waits until the turn may be retried, or throws the failure. An error response to the first attempt is final
+ * unless it says when to retry; a later one may come from a restarting server.
  */
 async function pauseOrThrow(error: unknown, tried: number, { idempotencyKey, signal, retry }: TurnOptions): Promise<void> {
   const isAnswer = !(error instanceof GatehouseError) || (error.code !== 'connection_failed' && error.retryAfterMs === undefined);
@@ -107,14 +107,14 @@ function readEvent({ type, data }: StreamEvent, context: ReplyContext): TurnEven
   if (type === 'error') throw errorFromApi(value, context, { code: 'internal', message: 'The turn failed.' });
   if (type === 'token' && isRecord(value) && typeof value['delta'] === 'string') return { type, delta: value['delta'] };
   if (type === 'done' && isRecord(value) && typeof value['response'] === 'string') return { type, result: value as TurnResult };
-  throw createError({ ...context, code: 'bad_reply', message: `The stream holds a ${type} event that is none.` });
+  throw createError({ ...context, code: 'bad_reply', message: `The stream contains a ${type} event that is not valid.` });
 }
 
 function keyHeader(key: string | false): Record<string, string> {
   return key === false ? {} : { 'idempotency-key': key };
 }
 
-/** 128 random bits. Not `randomUUID`: browsers keep it from pages that came over plain HTTP. */
+/** Returns 128 random bits. Not `randomUUID`, which browsers block on pages loaded over plain HTTP. */
 function makeKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -9,7 +9,7 @@ export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a reply says about itself besides its body. */
+/** Metadata of a reply. */
 export interface ReplyContext {
   readonly httpStatus?: number | undefined;
   readonly requestId?: string | undefined;
@@ -57,7 +57,7 @@ const codesByNumber: Record<number, ErrorCode> = {
   [-32007]: 'cancelled',
 };
 
-/** Turns the `error` member of a JSON-RPC reply into an error; `data.code` wins over the number, which several codes share. */
+/** Converts the `error` member of a JSON-RPC reply; `data.code` takes precedence over the number, which several codes share. */
 export function errorFromRpc(error: JsonRecord, context: ReplyContext = {}): GatehouseError {
   const data = isRecord(error['data']) ? error['data'] : {};
   const rpcCode = typeof error['code'] === 'number' ? error['code'] : undefined;
@@ -70,7 +70,7 @@ export function errorFromRpc(error: JsonRecord, context: ReplyContext = {}): Gat
   });
 }
 
-/** Turns a failed HTTP reply of any route family into an error. */
+/** Converts a failed HTTP reply of any route into an error. */
 export function errorFromHttp(body: unknown, context: ReplyContext & { readonly httpStatus: number }): GatehouseError {
   const status = context.httpStatus;
   const byStatus = codesByStatus[status] ?? (status >= 500 ? 'internal' : 'invalid_envelope');
@@ -81,7 +81,7 @@ export function errorFromHttp(body: unknown, context: ReplyContext & { readonly 
   return errorFromApi(body, context, { code: byStatus, message: `The server answered with status ${status}.` });
 }
 
-/** Turns `{error, code, requestId}`, the body or the `error` event of a route outside `/v1` and `/rpc`, into an error. */
+/** Converts `{error, code, requestId}`, the body or `error` event of routes other than `/v1` and `/rpc`, into an error. */
 export function errorFromApi(
   body: unknown,
   context: ReplyContext,
@@ -96,7 +96,7 @@ export function errorFromApi(
   });
 }
 
-/** Turns the `error` member of a `/v1` body or stream line into an error. */
+/** Converts the `error` member of a `/v1` body or stream line into an error. */
 export function errorFromV1(error: JsonRecord, context: ReplyContext = {}): GatehouseError {
   const param = text(error['param']);
   const message = text(error['message']) ?? 'The request failed.';

@@ -38,16 +38,16 @@ const eventMessages: Readonly<Record<string, Message>> = {
     ]),
   ),
   gap: { use: output(EventGap), title: 'gap', summary: 'Events that the client may have missed.' },
-  ping: { use: output(Ping), title: 'ping', summary: 'Sent every 15 seconds, so that a silent connection is known to be alive.' },
+  ping: { use: output(Ping), title: 'ping', summary: 'Sent every 15 seconds as a sign that a silent connection is alive.' },
 };
 const chatMessages: Readonly<Record<string, Message>> = {
-  token: { use: output(ApiChatToken), title: 'token', summary: 'The next piece of the answer.' },
+  token: { use: output(ApiChatToken), title: 'token', summary: 'The next part of the answer.' },
   gap: {
     use: output(ApiChatGap),
     title: 'gap',
-    summary: 'The stream goes on behind a piece that is not kept any more; the whole answer is in `done`.',
+    summary: 'The stream continues after a part that is no longer kept; the whole answer is in `done`.',
   },
-  done: { use: output(ApiChatResult), title: 'done', summary: 'The answer as a whole; the last event.' },
+  done: { use: output(ApiChatResult), title: 'done', summary: 'The whole answer; the last event.' },
   error: { use: output(HttpError), title: 'error', summary: 'The turn failed; the last event.' },
 };
 const chatRequest: Message = { use: { schema: ApiChatRequest, side: 'input' }, title: 'request', summary: 'The body that starts the stream.' };
@@ -62,7 +62,7 @@ const socketMessages: Readonly<Record<string, Message>> = {
 
 const bearer = { $ref: '#/components/securitySchemes/bearer' };
 
-/** The AsyncAPI 3.0 document of what arrives unasked or in pieces: what `/asyncapi.json` answers and the reference keeps. */
+/** The AsyncAPI 3.0 document of pushed and streamed messages, served as `/asyncapi.json` and kept in the reference. */
 export function asyncApiDocument({
   version,
   baseUrl = 'http://127.0.0.1:4766',
@@ -101,7 +101,7 @@ export function asyncApiDocument({
       events: {
         address: '/api/events',
         servers: [http],
-        description: 'Everything that happens, as far as the token may see it. Continues behind the header `Last-Event-ID`.',
+        description: 'All events that the token may see. Resumes after the header `Last-Event-ID`.',
         messages: references('event', eventMessages),
       },
       chatStream: {
@@ -118,7 +118,7 @@ export function asyncApiDocument({
       },
     },
     operations: {
-      sendEvents: { action: 'send', channel: channel('events'), summary: 'The daemon announces what happened.' },
+      sendEvents: { action: 'send', channel: channel('events'), summary: 'The daemon announces an event.' },
       streamChat: {
         action: 'receive',
         channel: channel('chatStream'),
@@ -159,7 +159,7 @@ export function asyncApiDocument({
   };
 }
 
-/** Keys of a document take no colon. */
+/** Keys of a document must not contain a colon. */
 function keyOf(name: string): string {
   return name.replaceAll(':', '.');
 }

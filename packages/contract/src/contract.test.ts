@@ -9,10 +9,10 @@ import { contract } from './registry.ts';
 
 const methods = Object.entries<Method>(contract);
 
-/** What strict parsing adds to an object: a key that nobody declared. */
+/** An undeclared key, which strict parsing must refuse. */
 const unknownKey = { anUndeclaredKey: true };
 
-test.each(methods)('%s says what it does, who may call it and since when', (name, one) => {
+test.each(methods)('%s describes itself, its callers and its version', (name, one) => {
   expect(name).toMatch(/^[a-z]+(\.[A-Za-z_]+)+$/);
   expect(one.summary).toMatch(/^[A-Z][^\n]+\.$/);
   expect(one.summary.length).toBeLessThanOrEqual(160);
@@ -58,7 +58,7 @@ test('no two routes share method and path', () => {
   expect(new Set(all).size).toBe(all.length);
 });
 
-test('only the health routes are free of the rate limiter', () => {
+test('only the health routes are exempt from the rate limiter', () => {
   const free = Object.values<Route>(routes).filter((route) => !route.rateLimited);
   expect(free.map((route) => route.path)).toEqual(['/health', '/api/health']);
 });

@@ -7,7 +7,7 @@ export interface ErrorEntry {
   readonly rpc: number;
   /** HTTP status. */
   readonly http: number;
-  /** `error.type` on `/v1` routes: by the table of http-gateway.md §7, which gives every status that it does not list `server_error`. */
+  /** `error.type` on `/v1` routes: by the table of http-gateway.md §7, where every status not listed is `server_error`. */
   readonly v1: 'invalid_request_error' | 'authentication_error' | 'permission_error' | 'not_found_error' | 'rate_limit_error' | 'server_error';
   /** True when the same call may succeed later without a change. */
   readonly retryable: boolean;
@@ -37,7 +37,7 @@ export const errorCatalogue = {
     http: 403,
     v1: 'permission_error',
     retryable: false,
-    text: 'The token lacks the scope that the method or route asks for.',
+    text: 'The token lacks the scope that the method or route requires.',
   },
   internal: {
     rpc: -32603,
@@ -70,7 +70,7 @@ export const errorCatalogue = {
   conflict: { rpc: -32002, http: 409, v1: 'server_error', retryable: false, text: 'The thing exists already, or changed in between.' },
   precondition_failed: { rpc: -32003, http: 409, v1: 'server_error', retryable: false, text: 'The state of the thing does not allow the call.' },
   denied: { rpc: -32004, http: 403, v1: 'permission_error', retryable: false, text: 'Policy refuses the call for this caller.' },
-  timeout: { rpc: -32005, http: 504, v1: 'server_error', retryable: true, text: 'The work did not end within its deadline.' },
+  timeout: { rpc: -32005, http: 504, v1: 'server_error', retryable: true, text: 'The work did not finish before its deadline.' },
   unavailable: {
     rpc: -32006,
     http: 503,
@@ -92,20 +92,20 @@ export const errorCatalogue = {
     http: 405,
     v1: 'server_error',
     retryable: false,
-    text: 'The path exists, but not for this HTTP method; the `Allow` header lists those it takes.',
+    text: 'The path exists, but not for this HTTP method; the `Allow` header lists the accepted ones.',
   },
   forbidden_origin: {
     rpc: -32600,
     http: 403,
     v1: 'permission_error',
     retryable: false,
-    text: 'The `Host` or `Origin` of the request is not one that this server answers to.',
+    text: 'The `Host` or `Origin` of the request is not accepted by this server.',
   },
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof errorCatalogue;
 
-/** Where a value was wrong: `path` in dots, `message` says what was expected. */
+/** One wrong value: `path` with dots, `message` says what was expected. */
 export interface Issue {
   readonly path: string;
   readonly message: string;

@@ -1,7 +1,7 @@
 import type * as z from 'zod';
 
 /**
- * Who may see an event on a stream: `owner` = the principal whose conversation it is about, and admins;
+ * Audience of an event on a stream: `owner` = the principal whose conversation it is about, and admins;
  * `system` = every token that may open the stream (so it carries no content); `admin` = admins only.
  */
 export type EventVisibility = 'owner' | 'system' | 'admin';
@@ -12,7 +12,7 @@ export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
   readonly summary: string;
   readonly payload: Payload;
   /**
-   * A moment of something that goes on: made only while somebody listens, without an id, not kept and never replayed.
+   * Progress of something still running: sent only to listeners, without an id, not kept and never replayed.
    */
   readonly transient?: true;
 }

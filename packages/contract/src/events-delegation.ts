@@ -11,7 +11,7 @@ const subAgent = {
   runId: SubAgentRunId,
   rootRunId: RootRunId,
   agentId: AgentId,
-  requesterRef: ConversationRef.nullable().describe('The conversation that asked for the run.'),
+  requesterRef: ConversationRef.nullable().describe('The conversation that requested the run.'),
   parentRunId: SubAgentRunId.optional(),
   depth: z.int().min(1),
   graphId: GraphId.optional(),
@@ -21,7 +21,7 @@ const subAgent = {
 const task = z.string().max(200).describe('The beginning of the task.');
 const graphRun = { graphId: GraphId, agentId: AgentId, timestamp };
 
-/** What happens to sub-agents, graphs and root runs (http-gateway.md §6, json-rpc.md §6). */
+/** Events of sub-agents, graphs and root runs (http-gateway.md §6, json-rpc.md §6). */
 export const delegationEvents = {
   'session:sub_agent_spawned': event({
     category: 'Sessions',
@@ -32,19 +32,19 @@ export const delegationEvents = {
   'session:sub_agent_spawn_queued': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A run waits for a place among the sub-agents of whoever asked for it.',
+    summary: 'A run waits for a slot among the sub-agents of its requester.',
     payload: z.strictObject({ ...subAgent, queuePosition: z.int().min(1), activeChildren: z.int().min(0), maxChildren: z.int().min(1) }),
   }),
   'session:sub_agent_spawn_started': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A run began; after a crash it is announced again when it goes on.',
+    summary: 'A run began; emitted again when it resumes after a crash.',
     payload: z.strictObject({ ...subAgent, resumed: z.boolean() }),
   }),
   'session:sub_agent_spawn_rejected': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A sub-agent was asked for and refused; nothing was stored.',
+    summary: 'A request for a sub-agent was refused; nothing was stored.',
     payload: z.strictObject({
       agentId: AgentId,
       requesterRef: ConversationRef.nullable(),
@@ -55,7 +55,7 @@ export const delegationEvents = {
   'session:sub_agent_completed': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A run ended, with or without success; `cost` is in US dollars, null when a price is not known.',
+    summary: 'A run ended, with or without success; `cost` is in US dollars, null when a price is unknown.',
     payload: z.strictObject({
       ...subAgent,
       success: z.boolean(),
@@ -68,13 +68,13 @@ export const delegationEvents = {
   'session:sub_agent_lifecycle_ended': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'Everything that belongs to a run is over: it ended, and whoever asked for it was told or nobody is to be told.',
+    summary: 'A run is complete: it ended, and its requester was notified if required.',
     payload: z.strictObject({ ...subAgent, announced: z.enum(['turn', 'inbox', 'none', 'seen']) }),
   }),
   'session:sub_agent_archived': event({
     category: 'Sessions',
     visibility: 'owner',
-    summary: 'A run that ended long enough ago was taken off the list, and its kept result was deleted.',
+    summary: 'An old ended run was removed from the list, and its stored result was deleted.',
     payload: z.strictObject(subAgent),
   }),
   'session:cross_send': event({
@@ -107,13 +107,13 @@ export const delegationEvents = {
   'graph:started': event({
     category: 'Graphs',
     visibility: 'owner',
-    summary: 'A graph was stored and begins; after a restart it is announced again.',
+    summary: 'A graph was stored and begins; emitted again after a restart.',
     payload: z.strictObject({ ...graphRun, label: z.string().optional(), nodeCount: z.int().min(1), resumed: z.boolean() }),
   }),
   'graph:node_updated': event({
     category: 'Graphs',
     visibility: 'owner',
-    summary: 'A node of a graph began, ended, waits for an answer, or tells how far it is.',
+    summary: 'A node of a graph began, ended, waits for an answer, or reports progress.',
     payload: z.strictObject({
       ...graphRun,
       nodeId: NodeId,
@@ -139,7 +139,7 @@ export const delegationEvents = {
   'graph:completed': event({
     category: 'Graphs',
     visibility: 'owner',
-    summary: 'A graph ended, however it ended.',
+    summary: 'A graph ended, successfully or not.',
     payload: z.strictObject({
       ...graphRun,
       status: z.enum(graphStates),
@@ -154,19 +154,19 @@ export const delegationEvents = {
   'autonomy:revoked': event({
     category: 'Autonomy',
     visibility: 'admin',
-    summary: 'The leases of a root run were taken back.',
+    summary: 'The leases of a root run were revoked.',
     payload: z.strictObject({ rootRunId: RootRunId, revoked: z.int().min(0), timestamp }),
   }),
   'autonomy:killed': event({
     category: 'Autonomy',
     visibility: 'admin',
-    summary: 'A root run was ended at once with everything that belonged to it.',
+    summary: 'A root run was stopped at once with everything that belonged to it.',
     payload: z.strictObject({ rootRunId: RootRunId, killed: z.int().min(0), timestamp }),
   }),
   'autonomy:denial_breaker': event({
     category: 'Autonomy',
     visibility: 'owner',
-    summary: 'A turn was ended because its calls were denied again and again.',
+    summary: 'A turn was ended because its calls were denied repeatedly.',
     payload: z.strictObject({ agentId: AgentId, rootRunId: RootRunId, turnId: z.string(), denials: z.int().min(1), timestamp }),
   }),
   'capability:audited': event({
@@ -174,10 +174,10 @@ export const delegationEvents = {
     visibility: 'admin',
     summary: 'A call that needs a capability was allowed or denied; without content.',
     payload: z.strictObject({
-      agentId: AgentId.nullable().describe('Null when the lease that was shown is not known.'),
+      agentId: AgentId.nullable().describe('Null when the presented lease is unknown.'),
       capability: z.string().nullable(),
-      tool: z.string().optional().describe('`(unknown)` when a script asked for one that is not there.'),
-      method: z.string().optional().describe('The same.'),
+      tool: z.string().optional().describe('`(unknown)` when a script requested an unknown one.'),
+      method: z.string().optional().describe('The same for methods.'),
       rootRunId: RootRunId.nullable(),
       runId: SubAgentRunId.optional(),
       leaseId: z.string().optional(),

@@ -11,7 +11,7 @@ import { WakeLane, WakeReason } from './shared/wake.ts';
 const timestamp = EpochMs;
 const turn = { turnId: z.string(), traceId: z.string(), origin: TurnOrigin };
 const risk = z.enum(['low', 'medium', 'high']);
-/** Trajectory events carry counts alone (json-rpc.md §6). */
+/** Trajectory events contain only counts (json-rpc.md §6). */
 const counted = z.strictObject({ agentId: AgentId, count: z.int().min(0), timestamp });
 
 const toolCall = {
@@ -23,7 +23,7 @@ const toolCall = {
   timestamp,
 };
 
-/** What the three wake events of one occurrence share (http-gateway.md §6). */
+/** Fields common to the three wake events of one occurrence (http-gateway.md §6). */
 const wake = {
   correlationId: z.string(),
   target: z.enum(['agent', 'monitoring']),
@@ -36,7 +36,7 @@ export const events = {
   'message:received': event({
     category: 'Messages',
     visibility: 'owner',
-    summary: 'A message reached an agent and its turn begins.',
+    summary: 'A message reached an agent and its turn starts.',
     payload: z.strictObject({
       ...conversationIdentity,
       ...turn,
@@ -54,7 +54,7 @@ export const events = {
     category: 'Messages',
     visibility: 'owner',
     transient: true,
-    summary: 'A piece of an answer that is being written; pieces of one read are joined, and a reader that is behind misses some.',
+    summary: 'Part of an answer that is being written; parts of one read are joined, and a reader that falls behind misses some.',
     payload: z.strictObject({ ...conversationIdentity, ...turn, messageId: z.string(), delta: z.string(), timestamp }),
   }),
   'session:created': event({
@@ -67,7 +67,7 @@ export const events = {
     category: 'Sessions',
     visibility: 'owner',
     summary:
-      'A conversation was reset, by a call or by the policy of its agent, cleared or deleted: what was said in it is no longer sent to the model.',
+      'A conversation was reset, by a call or by the policy of its agent, cleared or deleted: its earlier messages are no longer sent to the model.',
     payload: z.strictObject({
       ...conversationIdentity,
       reason: z.enum(['reset', 'reset_conversation', 'deleted', 'daily', 'idle']),
@@ -112,8 +112,7 @@ export const events = {
   'approval:resolved': event({
     category: 'Approvals',
     visibility: 'admin',
-    summary:
-      'A call of a tool was approved or denied; `system:timeout` denies what nobody decided, `system:dropped` what went with its conversation.',
+    summary: 'A call of a tool was approved or denied; `system:timeout` denies undecided calls, `system:dropped` those whose conversation is gone.',
     payload: z.strictObject({
       requestId: z.string(),
       agentId: AgentId,
@@ -143,7 +142,7 @@ export const events = {
   'security:memory_tainted': event({
     category: 'Security',
     visibility: 'admin',
-    summary: 'What somebody wanted remembered looks like an order to the model: it was stored as `external`, or refused.',
+    summary: 'Text to remember looks like an instruction to the model: it was stored as `external`, or refused.',
     payload: z.strictObject({
       agentId: AgentId,
       originalTrustLevel: z.enum(['system', 'learned', 'external']),
@@ -156,7 +155,7 @@ export const events = {
   'security:injection_rate_exceeded': event({
     category: 'Security',
     visibility: 'admin',
-    summary: 'One principal or source passed the threshold of suspicious texts within the window.',
+    summary: 'One principal or source exceeded the threshold of suspicious texts within the window.',
     payload: z.strictObject({
       principalId: z.string(),
       count: z.int().min(1),
@@ -169,7 +168,7 @@ export const events = {
   'security:warn': event({
     category: 'Security',
     visibility: 'admin',
-    summary: 'Something that an operator should look at: failed logins, unsafe permissions, a refused origin.',
+    summary: 'Something that an operator should check: failed logins, unsafe permissions, a refused origin.',
     payload: z.strictObject({
       category: z.string(),
       message: z.string(),
@@ -221,74 +220,74 @@ export const events = {
     category: 'Tools',
     visibility: 'owner',
     transient: true,
-    summary: 'A tool call of a turn begins.',
+    summary: 'A tool call of a turn starts.',
     payload: z.strictObject(toolCall),
   }),
   'tool:finished': event({
     category: 'Tools',
     visibility: 'owner',
     transient: true,
-    summary: 'A tool call of a turn ended; with `background` it goes on without its turn.',
+    summary: 'A tool call of a turn ended; with `background` it continues without its turn.',
     payload: z.strictObject({ ...toolCall, durationMs: z.int().min(0), outcome: z.enum(['ok', 'error', 'denied', 'background']) }),
   }),
   'background_task:promoted': event({
     category: 'Tools',
     visibility: 'admin',
-    summary: 'A long tool call goes on in the background, without its turn.',
+    summary: 'A long tool call continues in the background, without its turn.',
     payload: counted,
   }),
   'background_task:completed': event({
     category: 'Tools',
     visibility: 'admin',
-    summary: 'A call in the background ended, however it ended.',
+    summary: 'A call in the background ended, with whatever outcome.',
     payload: counted,
   }),
   'background_task:notified': event({
     category: 'Tools',
     visibility: 'admin',
-    summary: 'Results of the background were brought into a turn that was running; `count` is how many.',
+    summary: 'Background results were added to a running turn; `count` is how many.',
     payload: counted,
   }),
   'background_task:reentered': event({
     category: 'Tools',
     visibility: 'admin',
-    summary: 'Results of the background came back into their conversation as a turn of their own; `count` is how many.',
+    summary: 'Background results returned to their conversation in a separate turn; `count` is how many.',
     payload: counted,
   }),
   'learning:memory_demoted': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'Memories that are not used, or that turns failed with, were demoted.',
+    summary: 'Memories that are unused, or that turns failed with, were demoted.',
     payload: counted,
   }),
   'learning:memory_evicted': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'Memories that expired, faded or were beyond the limits were deleted.',
+    summary: 'Memories that expired, faded or exceeded the limits were deleted.',
     payload: counted,
   }),
   'learning:lifecycle_swept': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'A sweep of the lifecycle ended; `count` is the entries that it looked at.',
+    summary: 'A sweep of the lifecycle ended; `count` is the number of entries examined.',
     payload: counted,
   }),
   'learning:memory_failure_attributed': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'Turns that memories had been recalled into failed; `count` is the memories that it was booked on.',
+    summary: 'Turns with recalled memories failed; `count` is the memories on which that was booked.',
     payload: counted,
   }),
   'learning:skill_promoted': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'Skills whose turns keep ending well are put first; `count` is how many.',
+    summary: 'Skills whose turns keep ending well are listed first; `count` is how many.',
     payload: counted,
   }),
   'learning:skill_demoted': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'Skills whose turns keep failing are no longer put in front of questions by themselves; `count` is how many.',
+    summary: 'Skills whose turns keep failing are no longer placed before questions automatically; `count` is how many.',
     payload: counted,
   }),
   'skill:loaded': event({
@@ -305,7 +304,7 @@ export const events = {
   'skill:executed': event({
     category: 'Skills',
     visibility: 'owner',
-    summary: 'A turn that used a skill ended; `durationMs` is from where it got the skill.',
+    summary: 'A turn that used a skill ended; `durationMs` counts from when it got the skill.',
     payload: z.strictObject({ skillName: z.string(), agentId: AgentId, durationMs: z.number().min(0), success: z.boolean(), timestamp }),
   }),
   'skill:rejected': event({
@@ -323,7 +322,7 @@ export const events = {
   'skill:registry_reset': event({
     category: 'Skills',
     visibility: 'admin',
-    summary: 'A folder of skills changed and was read again; the counts are what was known of it before.',
+    summary: 'A folder of skills changed and was read again; the counts compare it with its previous state.',
     payload: z.strictObject({ clearedMetadata: z.int().min(0), clearedPromptCache: z.int().min(0), timestamp }),
   }),
   'reflect:admitted': event({
@@ -335,7 +334,7 @@ export const events = {
   'reflect:funnel': event({
     category: 'Learning',
     visibility: 'admin',
-    summary: 'A review of conversations ended: what was found in them, and what became of it.',
+    summary: 'A review of conversations ended: its findings, and how many were stored.',
     payload: z.strictObject({
       agentId: AgentId,
       conversationsReviewed: z.int().min(0),
@@ -351,7 +350,7 @@ export const events = {
     category: 'Diagnostics',
     visibility: 'admin',
     summary:
-      'What the model calls of the last 24 hours used, by provider: once an hour while calls are made, and with the warning of a budget. Costs are in US dollars; calls whose price is not known add nothing to them.',
+      'Usage of the model calls of the last 24 hours, by provider: once an hour while calls are made, and with the warning of a budget. Costs are in US dollars; calls whose price is not known add nothing to them.',
     payload: z.strictObject({
       providers: z.array(
         z.strictObject({ provider: z.string(), totalCost: z.number().min(0), totalTokens: z.int().min(0), callCount: z.int().min(0) }),
@@ -390,7 +389,7 @@ export const events = {
   'model:auth_cooldown': event({
     category: 'Models',
     visibility: 'system',
-    summary: 'A provider refused its key or asked to wait; it is left alone for a while.',
+    summary: 'A provider refused its key or asked to wait; it is not called for a while.',
     payload: z.strictObject({ provider: z.string(), keyName: z.string(), cooldownMs: z.int().min(0), failureCount: z.int().min(1), timestamp }),
   }),
   'provider:degraded': event({
@@ -408,25 +407,25 @@ export const events = {
   'agent:hot_added': event({
     category: 'Agents',
     visibility: 'system',
-    summary: 'An agent was created and takes turns.',
+    summary: 'An agent was created and accepts turns.',
     payload: z.strictObject({ agentId: AgentId, timestamp }),
   }),
   'agent:hot_removed': event({
     category: 'Agents',
     visibility: 'system',
-    summary: 'An agent was deleted and takes no more turns.',
+    summary: 'An agent was deleted and accepts no more turns.',
     payload: z.strictObject({ agentId: AgentId, timestamp }),
   }),
   'scheduler:cron_execution_started': event({
     category: 'Scheduler',
     visibility: 'owner',
-    summary: 'An occurrence of a job was claimed and begins; the owner is whoever made the job.',
+    summary: 'An occurrence of a job was claimed and starts; its owner is the creator of the job.',
     payload: z.strictObject({ ...cronRunIdentity, bootId: z.string(), timestamp }),
   }),
   'scheduler:cron_execution_terminal': event({
     category: 'Scheduler',
     visibility: 'owner',
-    summary: 'An occurrence of a job ended and its record is stored; `outcomeKind` says what it means for the job that depends on a provider.',
+    summary: 'An occurrence of a job ended and its record is stored; `outcomeKind` is its meaning for a job that depends on a provider.',
     payload: z.strictObject({
       ...cronRunIdentity,
       bootId: z.string(),
@@ -443,7 +442,7 @@ export const events = {
   'scheduler:heartbeat_wake_admitted': event({
     category: 'Scheduler',
     visibility: 'system',
-    summary: 'A beat was asked for and waits to begin; a second request that makes it more urgent announces it again under the same id.',
+    summary: 'A heartbeat was requested and is pending; a second request that makes it more urgent announces it again under the same id.',
     payload: z.strictObject({
       ...wake,
       retainedReason: WakeReason,
@@ -455,7 +454,7 @@ export const events = {
   'scheduler:heartbeat_wake_deferred': event({
     category: 'Scheduler',
     visibility: 'system',
-    summary: 'A beat that was due has to wait; told once for each cause.',
+    summary: 'A heartbeat that was due has to wait; reported once for each cause.',
     payload: z.strictObject({
       ...wake,
       retainedReason: WakeReason,
@@ -468,7 +467,7 @@ export const events = {
     category: 'Scheduler',
     visibility: 'system',
     summary:
-      'A beat ended, or never began: `skipped` when there was nothing to do, `unsettled` when nobody knows how far it came. `eventCount` is how many events it was told of.',
+      'A heartbeat ended, or never started: `skipped` when there was nothing to do, `unsettled` when it is not known how far it got. `eventCount` is the number of events reported to it.',
     payload: z.strictObject({
       ...wake,
       status: z.enum(['settled', 'skipped', 'aborted', 'unsettled', 'failed_before_side_effect', 'cancelled_before_start']),
@@ -483,7 +482,7 @@ export const events = {
     category: 'Scheduler',
     visibility: 'admin',
     summary:
-      'The beats of an agent fail: at the first failure that will not pass by itself, at repeated ones that may. `reason` is the kind of the last error.',
+      'The heartbeats of an agent fail: at the first permanent failure, or at repeated temporary ones. `reason` is the kind of the last error.',
     payload: z.strictObject({
       agentId: AgentId,
       consecutiveErrors: z.int().min(1),
@@ -509,7 +508,7 @@ export const events = {
   'webhook:delivery': event({
     category: 'Webhooks',
     visibility: 'admin',
-    summary: 'A delivery was stored, its turn began, or it ended; `webhooks.deliveries` has what it says. Beyond the specification.',
+    summary: 'A delivery was stored, its turn started, or it ended; `webhooks.deliveries` has its content. Beyond the specification.',
     payload: z.strictObject({
       deliveryId: WebhookDeliveryId,
       mapping: z.string(),
@@ -531,5 +530,5 @@ export type Events = typeof events;
 export type EventKind = keyof Events;
 export type EventPayload<K extends EventKind> = z.output<Events[K]['payload']>;
 
-/** In the order of their declaration. */
+/** Sorted by declaration. */
 export const eventKinds = Object.keys(events) as readonly EventKind[];

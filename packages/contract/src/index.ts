@@ -3,7 +3,7 @@ export { type Method, method, type Risk } from './method.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';
 export type { EventDeclaration, EventVisibility } from './event.ts';
 export { type EventKind, eventKinds, type EventPayload, events } from './events.ts';
-export { allows, containsScopes, type MethodScope, normalizeScopes, type RouteScope, scopeWords, TokenScope, tokenScopes } from './scopes.ts';
+export { allows, containsScopes, type MethodScope, normalizeScopes, type RouteScope, scopeNames, TokenScope, tokenScopes } from './scopes.ts';
 export { type Route, type RouteFamily, type RouteName, routes } from './http/routes.ts';
 export { ChatCompletion, ChatCompletionChunk, ChatCompletionRequest, ChatMessage, CompletionUsage, imageNotSupported } from './http/v1-chat.ts';
 export { ModelList, ModelObject } from './http/v1-models.ts';

@@ -5,7 +5,7 @@ export interface JsonObject {
   readonly [key: string]: Json;
 }
 
-/** `input` is what a caller writes (defaults may be left out), `output` what it receives. */
+/** `input` is what a caller writes (defaults may be omitted), `output` what it receives. */
 export type SchemaSide = 'input' | 'output';
 
 export interface SchemaDialect {
@@ -26,8 +26,8 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
 }
 
 /**
- * Turns zod shapes into JSON Schemas that share one set of components: each shape with `.meta({ id })` becomes one.
- * A shape that reads differently as input and as output (because of defaults) gives two components, `X` and `XInput`;
+ * Converts zod shapes to JSON Schemas that share one set of components: each shape with `.meta({ id })` becomes one.
+ * A shape with different input and output forms (because of defaults) becomes two components, `X` and `XInput`;
  * two different shapes with one id are an error.
  */
 export function createSchemaWriter(uses: readonly SchemaUse[], dialect: SchemaDialect) {
@@ -43,12 +43,12 @@ export function createSchemaWriter(uses: readonly SchemaUse[], dialect: SchemaDi
   }
 
   return {
-    /** The schema of one of `uses`, with references into the components. */
+    /** Returns the schema of one of `uses`, with references into the components. */
     schema(use: SchemaUse): JsonObject {
       const found = rewrite(raw(use, dialect, definitions[use.side]), use.side);
       return isJsonObject(found) ? found : {};
     },
-    /** All shared shapes, by component name, sorted. */
+    /** Returns all shared shapes, by component name, sorted. */
     components(): Record<string, JsonObject> {
       const all = new Map<string, JsonObject>();
       for (const side of ['output', 'input'] as const) {
@@ -62,12 +62,12 @@ export function createSchemaWriter(uses: readonly SchemaUse[], dialect: SchemaDi
   };
 }
 
-/** One schema as a document of its own, shared shapes under `$defs`. */
+/** Converts one schema to a separate document, with shared shapes under `$defs`. */
 export function standaloneSchema({ schema, side }: SchemaUse): JsonObject {
   return JsonRecord.parse(z.toJSONSchema(schema, { io: side }));
 }
 
-/** Reads one schema and files the shared shapes below it. The wrapper object makes zod write a reference even when the root itself is a shared shape. */
+/** Converts one schema and collects its shared shapes. The wrapper object makes zod write a reference even for a shared root. */
 function raw(use: SchemaUse, dialect: SchemaDialect, into: Map<string, JsonObject>): Json {
   const document = JsonRecord.parse(
     z.toJSONSchema(z.strictObject({ value: use.schema }), { io: use.side, target: dialect.target, unrepresentable: 'throw' }),
@@ -89,7 +89,7 @@ function idsWithTwoReadings(definitions: Record<SchemaSide, Map<string, JsonObje
     const output = definitions.output.get(id);
     if (output !== undefined && JSON.stringify(output) !== JSON.stringify(definition)) doubled.add(id);
   }
-  // A shape that refers to a doubled one reads differently too.
+  // A shape that refers to one with two forms also has two.
   for (let grown = true; grown;) {
     grown = false;
     for (const [id, definition] of definitions.input) {
@@ -107,7 +107,7 @@ function idsWithTwoReadings(definitions: Record<SchemaSide, Map<string, JsonObje
   return doubled;
 }
 
-/** Copies a schema, giving each reference (`#/definitions/X`, `#/$defs/X`) the text that `name` returns for X. */
+/** Copies a schema, replacing each reference (`#/definitions/X`, `#/$defs/X`) by the text that `name` returns for X. */
 function mapReferences(value: Json, name: (id: string) => string): Json {
   if (Array.isArray(value)) return value.map((item: Json) => mapReferences(item, name));
   if (!isJsonObject(value)) return value;

@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import type { ErrorCode } from './errors.ts';
 import type { MethodScope } from './scopes.ts';
 
-/** What a call does to the world: it decides the audit class and what a tool policy may allow. */
+/** Effect of a call: decides the audit class and what a tool policy may allow. */
 export type Risk = 'read' | 'mutate' | 'destructive';
 
 /** One JSON-RPC method, declared once; validation, scope check, typed client, command line and documents come from here. */
@@ -16,9 +16,9 @@ export interface Method<Params extends z.ZodType = z.ZodType, Result extends z.Z
   /** A strict object: unknown parameters are refused. */
   readonly params: Params;
   readonly result: Result;
-  /** Catalogue codes that callers should expect beyond those of every call. */
+  /** Catalogue codes that callers should expect in addition to those of every call. */
   readonly errors?: readonly ErrorCode[];
-  /** At least one; a conformance test parses both sides. */
+  /** One or more; a conformance test parses both sides. */
   readonly examples: readonly { readonly params: z.input<Params>; readonly result: z.input<Result> }[];
   /** Version that introduced it. */
   readonly since: string;

@@ -16,7 +16,7 @@ test('is an OpenAPI 3.1 document with the bearer scheme', () => {
   });
 });
 
-test('has one operation for each route, each with an id of its own', () => {
+test('has one operation for each route, each with a unique id', () => {
   expect(operations.map(({ operation }) => operation['operationId']).sort()).toEqual(Object.keys(routes).sort());
 });
 
@@ -33,7 +33,7 @@ test.each(operations)('$method $path declares its path parameters and describes 
   }
 });
 
-test.each(Object.entries<Route>(routes))('route %s asks for a token exactly when its scope does', (name, route) => {
+test.each(Object.entries<Route>(routes))('route %s requires a token exactly when its scope does', (name, route) => {
   const operation = operations.find((one) => one.operation['operationId'] === name)?.operation ?? {};
   expect(operation['security']).toEqual(route.scope === 'none' ? [] : [{ bearer: [] }, ...(route.apiKey === true ? [{ apiKey: [] }] : [])]);
   const statuses = Object.keys(asObject(operation['responses']));
@@ -53,7 +53,7 @@ test.each([
   });
 });
 
-test('a streamed answer names the shape of its data lines', () => {
+test('a streamed answer names the format of its data lines', () => {
   const operation = operations.find((one) => one.operation['operationId'] === 'chatCompletions')?.operation ?? {};
   expect(asObject(operation['responses'])['200']).toMatchObject({
     content: {
@@ -63,7 +63,7 @@ test('a streamed answer names the shape of its data lines', () => {
   });
 });
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   const references = referencesIn(document);
   expect(references.length).toBeGreaterThan(20);
   for (const reference of references) expect(resolve(reference), reference).toBeDefined();

@@ -34,7 +34,7 @@ const families: Record<RouteFamily, string> = {
   rpc: 'JSON-RPC 2.0; errors as JSON-RPC replies.',
 };
 
-/** The OpenAPI 3.1 document of the route table: what `/openapi.json` answers and the reference keeps. */
+/** The OpenAPI 3.1 document of the route table, served as `/openapi.json` and kept in the reference. */
 export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: OpenApiOptions): OpenApiDocument {
   const all = Object.entries<Route>(routes);
   const writer = createSchemaWriter([...all.flatMap(([, route]) => usesOf(route)), ...Object.values(errorBodies)], {
@@ -67,7 +67,7 @@ export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: 
   };
 }
 
-/** Statuses that a route may answer besides its success, in order. */
+/** Returns the failure statuses of a route, in order. */
 export function errorStatuses(route: Route): number[] {
   const all = [
     ...(route.failures ?? []),
@@ -83,7 +83,7 @@ export function errorStatuses(route: Route): number[] {
   return [...new Set(all)].sort((a, b) => a - b);
 }
 
-/** The query of open routes is free: probes and browsers add to it. */
+/** Open routes accept any query: probes and browsers add to it. */
 function parsesQuery(route: Route): boolean {
   return route.query !== undefined && route.scope !== 'none' && route.scope !== 'socket';
 }
@@ -182,11 +182,11 @@ function success(name: string, route: Route, writer: Writer): JsonObject {
     ...(route.rawResponse === undefined
       ? {}
       : {
-          '206': { description: 'The part that `Range` asks for.', content },
-          '304': { description: 'The client has it already: see `If-None-Match` and `If-Modified-Since`.' },
+          '206': { description: 'The part requested by `Range`.', content },
+          '304': { description: 'The client already has it: see `If-None-Match` and `If-Modified-Since`.' },
         }),
     ...(name === 'rpc' ? { '204': { description: 'The body held notifications only.' } } : {}),
-    ...(route.query?.['ready'] === undefined ? {} : { '503': { description: 'Asked with `?ready`: not ready yet, or draining.', content } }),
+    ...(route.query?.['ready'] === undefined ? {} : { '503': { description: 'With `?ready`: not ready yet, or draining.', content } }),
   };
 }
 

@@ -6,7 +6,7 @@ import { contract, type ResultInput } from './registry.ts';
 
 const document = openRpcDocument({ version: '1.2.3', baseUrl: 'http://127.0.0.1:9' });
 
-test('has the head that OpenRPC 1.3 asks for', () => {
+test('has the head that OpenRPC 1.3 requires', () => {
   expect(document.openrpc).toMatch(/^1\.3\.\d+$/);
   expect(document.info).toMatchObject({ title: 'Gatehouse', version: '1.2.3' });
   expect(document.servers.map((server) => server.url)).toEqual(['http://127.0.0.1:9/rpc', 'ws://127.0.0.1:9/ws']);
@@ -52,7 +52,7 @@ test.each(document.methods)('$name has example pairings that use its parameters 
   }
 });
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   const references = referencesIn(plain(document));
   expect(references.length).toBeGreaterThan(50);
   for (const reference of references) expect(resolve(plain(document), reference), reference).toBeDefined();
@@ -63,7 +63,7 @@ test('a shape with defaults has one component for callers and one for answers', 
   expect(document.components.schemas['AgentConfig']?.['required']).toContain('maxSteps');
 });
 
-test('is what rpc.discover promises', () => {
+test('matches the result of rpc.discover', () => {
   const result: ResultInput<'rpc.discover'> = document;
   expect(contract['rpc.discover'].result.parse(result)).toEqual(document);
 });

@@ -5,7 +5,7 @@ import { contract } from './registry.ts';
 
 const refPrefix = '#/components/schemas/';
 
-/** What can go wrong in every call; a method lists what it adds. */
+/** Errors that every call may have; a method lists its additional ones. */
 const commonErrors = ['invalid_params', 'insufficient_scope', 'rate_limited', 'unavailable'] as const satisfies readonly ErrorCode[];
 
 export type OpenRpcContentDescriptor = { name: string; description?: string; required?: boolean; schema: JsonObject };
@@ -36,12 +36,12 @@ export type OpenRpcDocument = {
 
 export interface OpenRpcOptions {
   readonly version: string;
-  /** Where the gateway listens, without a trailing slash; the default port on this machine otherwise. */
+  /** Base URL of the gateway, without a trailing slash; the default port on this machine otherwise. */
   readonly baseUrl?: string;
 }
 
 /**
- * The OpenRPC 1.3 document of the registry: what `rpc.discover` and `/openrpc.json` answer and the reference keeps.
+ * The OpenRPC 1.3 document of the registry, returned by `rpc.discover` and `/openrpc.json` and kept in the reference.
  * Parameters are by name, one descriptor per top-level property; `x-scope` and `x-risk` carry the declared access.
  */
 export function openRpcDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: OpenRpcOptions): OpenRpcDocument {
@@ -92,7 +92,7 @@ function describeMethod(name: string, one: Method, writer: Writer): OpenRpcMetho
     examples: one.examples.map((example, index) => ({
       name: one.examples.length === 1 ? 'example' : `example ${index + 1}`,
       params: Object.entries(asJsonObject(example.params)).map(([key, value]) => ({ name: key, value })),
-      // The stored example may leave out defaults; a caller receives them.
+      // The stored example may omit defaults; a caller receives them.
       result: { name: 'result', value: asJson(one.result.parse(example.result)) },
     })),
     'x-scope': one.scope,
@@ -101,7 +101,7 @@ function describeMethod(name: string, one: Method, writer: Writer): OpenRpcMetho
   };
 }
 
-/** Required parameters come first, as OpenRPC asks; otherwise the declared order stays. */
+/** Puts required parameters first, as OpenRPC requires; otherwise keeps the declared order. */
 function descriptors(schema: JsonObject): OpenRpcContentDescriptor[] {
   const properties = isJsonObject(schema['properties']) ? schema['properties'] : {};
   const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
@@ -117,7 +117,7 @@ function descriptors(schema: JsonObject): OpenRpcContentDescriptor[] {
   return [...all.filter((one) => one.required), ...all.filter((one) => !one.required)];
 }
 
-/** OpenRPC wants the error numbers of one method to differ; the first code of a number stands for the others, which `data.code` tells apart. */
+/** OpenRPC requires distinct error numbers per method; the first code of a number represents the others, which `data.code` distinguishes. */
 function uniqueByNumber(codes: readonly ErrorCode[]): ErrorCode[] {
   const seen = new Map<number, ErrorCode>();
   for (const code of codes) if (!seen.has(errorCatalogue[code].rpc)) seen.set(errorCatalogue[code].rpc, code);
@@ -128,7 +128,7 @@ function errorComponents(): OpenRpcDocument['components']['errors'] {
   return Object.fromEntries(Object.entries(errorCatalogue).map(([code, entry]) => [code, { code: entry.rpc, message: entry.text, data: { code } }]));
 }
 
-/** Example values are plain data already; this fixes their type and drops keys that are undefined. */
+/** Fixes the type of example values, which are plain data already, and drops undefined keys. */
 function asJson(value: unknown): Json {
   return JSON.parse(JSON.stringify(value));
 }

@@ -41,15 +41,15 @@ test.each(Object.entries(pages))('%s: every table row has as many cells as its h
 
 test('the configuration page shows keys, defaults and what is secret', () => {
   const schema = z.strictObject({
-    door: z
+    listener: z
       .strictObject({ port: z.int().default(1).describe('Where it listens.'), key: z.string().meta({ secret: true }) })
       .prefault({ key: 'x' })
-      .describe('The door.'),
+      .describe('The listener.'),
   });
   const page = configReference(standaloneSchema({ schema, side: 'input' }));
-  expect(page).toContain('## `door`\n\nThe door.');
-  expect(page).toContain('| `door.port` | integer | `1` | Where it listens. |');
-  expect(page).toContain('| `door.key` | string, required |  |  Secret: redacted in every view. |');
+  expect(page).toContain('## `listener`\n\nThe listener.');
+  expect(page).toContain('| `listener.port` | integer | `1` | Where it listens. |');
+  expect(page).toContain('| `listener.key` | string, required |  |  Secret: redacted in every view. |');
 });
 
 test('the exit code page lists every group', () => {

@@ -35,7 +35,7 @@ import { usage } from './methods/usage.ts';
 import { webhooks } from './methods/webhooks.ts';
 import { workspace } from './methods/workspace.ts';
 
-/** Every registered JSON-RPC method (json-rpc.md §4). A method that is not here answers -32601. */
+/** Every registered JSON-RPC method (json-rpc.md §4). Any other method fails with -32601. */
 export const contract = {
   ...system,
   ...providers,
@@ -76,7 +76,7 @@ export const contract = {
 
 export type Contract = typeof contract;
 export type MethodName = keyof Contract;
-/** Parameters as a caller writes them: defaults may be left out. */
+/** Parameters as a caller writes them: defaults may be omitted. */
 export type ParamsInput<M extends MethodName> = z.input<Contract[M]['params']>;
 /** Parameters as a handler receives them. */
 export type Params<M extends MethodName> = z.output<Contract[M]['params']>;

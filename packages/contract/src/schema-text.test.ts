@@ -13,13 +13,13 @@ function write(schema: z.ZodType) {
   return { schema: writer.schema(use), shapes, lookup: (name: string) => shapes[name] };
 }
 
-test('a shape that reads differently by side becomes two components, others stay one', () => {
+test('a shape with two forms becomes two components, others stay one', () => {
   const { shapes, schema } = write(z.strictObject({ part: Part }));
   expect(Object.keys(shapes)).toEqual(['TestColour', 'TestPart', 'TestPartInput']);
   expect(schema['properties']).toEqual({ part: { $ref: '#/shapes/TestPartInput' } });
 });
 
-test('a shape around one with two readings has two readings itself', () => {
+test('a shape around one with two forms has two forms itself', () => {
   const Whole = z.strictObject({ parts: z.array(Part) }).meta({ id: 'TestWhole' });
   expect(Object.keys(write(z.strictObject({ whole: Whole })).shapes)).toContain('TestWholeInput');
 });

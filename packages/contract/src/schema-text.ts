@@ -12,21 +12,21 @@ export interface SchemaRow {
   readonly required: boolean;
 }
 
-/** Replaces a reference at the top of a schema by what it names; words beside the reference win over those of the target. */
+/** Resolves a reference at the top of a schema; keywords next to the reference override those of the target. */
 export function resolveSchema(schema: JsonObject, lookup: SchemaLookup): { schema: JsonObject; reference: string | undefined } {
-  const { allOf, $ref, ...beside } = schema;
+  const { allOf, $ref, ...siblings } = schema;
   const only = Array.isArray(allOf) && allOf.length === 1 ? allOf[0] : undefined;
   const reference = typeof $ref === 'string' ? $ref : isJsonObject(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
   if (reference === undefined) return { schema, reference };
   const name = reference.slice(reference.lastIndexOf('/') + 1);
   const target = lookup(name);
-  if (target === undefined) throw new Error(`The schema refers to ${reference}, which is not there.`);
-  return { schema: { ...resolveSchema(target, lookup).schema, ...beside }, reference: name };
+  if (target === undefined) throw new Error(`The schema refers to ${reference}, which does not exist.`);
+  return { schema: { ...resolveSchema(target, lookup).schema, ...siblings }, reference: name };
 }
 
 export interface RowOptions {
   readonly lookup: SchemaLookup;
-  /** True opens shared shapes too; false leaves them to their own heading. */
+  /** True expands shared shapes too; false leaves them to their own heading. */
   readonly openReferences: boolean;
 }
 
@@ -59,7 +59,7 @@ function rowsInside(schema: JsonObject, options: RowOptions, path: string): Sche
       const { schema: resolved, reference } = resolveSchema(choice, options.lookup);
       return reference === undefined || options.openReferences ? rowsInside(resolved, options, path) : [];
     });
-    // Alternatives often share a key, such as the one that tells them apart; it is listed once.
+    // Alternatives often share a key, such as the discriminator; it is listed once.
     return rows.filter((row, index) => rows.findIndex((other) => other.path === row.path) === index);
   }
   if (!isJsonObject(items)) return schemaRows(schema, options, `${path}.`);
@@ -67,7 +67,7 @@ function rowsInside(schema: JsonObject, options: RowOptions, path: string): Sche
   return element.reference === undefined || options.openReferences ? schemaRows(element.schema, options, `${path}[].`) : [];
 }
 
-/** The type of a value in a few words: `integer, 1 to 200`, `"a" or "b"`, `list of AgentId`. */
+/** Describes the type of a value briefly: `integer, 1 to 200`, `"a" or "b"`, `list of AgentId`. */
 export function typeText(schema: JsonObject, nameOf: (reference: string) => string = (name) => name): string {
   const { $ref, allOf, anyOf, oneOf, type, items, additionalProperties, properties } = schema;
   if (typeof $ref === 'string') return nameOf($ref.slice($ref.lastIndexOf('/') + 1));
@@ -88,7 +88,7 @@ export function typeText(schema: JsonObject, nameOf: (reference: string) => stri
   return typeof type === 'string' ? type : 'any value';
 }
 
-/** zod also puts the names of its own checks there (`starts_with`), which say nothing to a reader. */
+/** zod also puts the names of its internal checks there (`starts_with`), which mean nothing to a reader. */
 function isRealFormat(format: Json | undefined): format is string {
   return typeof format === 'string' && !format.includes('_');
 }

@@ -8,12 +8,12 @@ export const tokenScopes = ['rpc', 'api', 'ws', 'admin', 'mcp-client', '*'] as c
 export const TokenScope = z.enum(tokenScopes).meta({ id: 'TokenScope' });
 export type TokenScope = (typeof tokenScopes)[number];
 
-/** What a method asks for. */
+/** Scope that a method requires. */
 export type MethodScope = 'rpc' | 'admin';
 
 /**
- * What a route asks for: `none` answers everyone, `any` takes every valid token (`/rpc`, where each method has its
- * own scope), `v1` takes exactly `rpc`, `api` or `*`, `socket` lets a WebSocket be opened, the rest are the scopes
+ * Scope that a route requires: `none` accepts everyone, `any` every valid token (`/rpc`, where each method has its
+ * own scope), `v1` exactly `rpc`, `api` or `*`, `socket` allows a WebSocket to be opened, the rest are the scopes
  * of the same name.
  */
 export type RouteScope = 'none' | 'any' | 'v1' | 'socket' | 'rpc' | 'admin' | 'mcp-client';
@@ -27,13 +27,13 @@ const sufficient: Record<Exclude<RouteScope, 'none'>, readonly TokenScope[]> = {
   'mcp-client': ['mcp-client', '*'],
 };
 
-/** True when a token with `granted` scopes may use something that asks for `needed`. */
+/** Whether a token with `granted` scopes may use something that requires `needed`. */
 export function allows(granted: readonly TokenScope[], needed: RouteScope): boolean {
   return needed === 'none' || granted.some((scope) => sufficient[needed].includes(scope));
 }
 
-/** The scopes to ask for when a route refuses, in the words of its refusal: `v1` and `socket` are no scopes of tokens. */
-export function scopeWords(needed: RouteScope): string {
+/** Names the required scopes in a refusal: `v1` and `socket` are not scopes of tokens. */
+export function scopeNames(needed: RouteScope): string {
   if (needed === 'v1') return "'rpc' or 'api'";
   return needed === 'socket' ? "'ws'" : `'${needed}'`;
 }
@@ -43,7 +43,7 @@ export function normalizeScopes(scopes: readonly TokenScope[]): TokenScope[] {
   return scopes.length === 0 || scopes.includes('*') ? ['*'] : [...new Set(scopes)];
 }
 
-/** True when `inner` opens nothing that `outer` does not: the rule for minting and rotating tokens. */
+/** Whether `inner` allows nothing that `outer` does not: the rule for minting and rotating tokens. */
 export function containsScopes(outer: readonly TokenScope[], inner: readonly TokenScope[]): boolean {
   const wide = normalizeScopes(outer);
   return normalizeScopes(inner).every((scope) => wide.includes('*') || wide.includes(scope) || (scope === 'rpc' && wide.includes('admin')));

@@ -5,7 +5,7 @@ describe('SessionKey', () => {
   it.each([
     [{ userId: 'ada', channelId: 'desk' }],
     ['ada:desk'],
-    ['ada:desk:team:7'],
+    ['ada:desk:group:7'],
     ['ada:desk::7'],
     [{ userId: 'ada', channelId: 'desk', threadId: '7' }],
     ['☃é:日本:😀'],
@@ -14,7 +14,7 @@ describe('SessionKey', () => {
     expect(SessionKey.safeParse(key).success).toBe(true);
   });
 
-  // What is no Unicode would be stored as U+FFFD, and different keys would become one; a part that is longer than its object form could not be printed again.
+  // Invalid Unicode would be stored as U+FFFD and make different keys equal; a part longer than its object form could not be printed again.
   it.each([
     [{ userId: '\ud800', channelId: 'desk' }],
     ['\ud801:desk'],

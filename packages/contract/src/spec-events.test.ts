@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { eventKinds } from './events.ts';
 import specified from './testdata/spec-events.json' with { type: 'json' };
 
-/** Kinds of the specification that nothing makes happen yet, by the issue that brings them. */
+/** Kinds of the specification that nothing emits yet, by the issue that adds them. */
 const later: Readonly<Record<string, readonly string[]>> = {
   10: ['secret:accessed', 'secret:modified', 'config:patched'],
   11: ['observability:reset'],
@@ -10,7 +10,7 @@ const later: Readonly<Record<string, readonly string[]>> = {
   13: ['terminal.drive_promoted', 'terminal.session_evicted'],
 };
 
-// That each declared kind has a producer and a test that makes it happen is the server's census.
+// The census of the server checks that each declared kind has a producer and a test.
 test('every kind of the specification is declared, or named here with its issue', () => {
   const declared = new Set<string>(eventKinds);
   const missing: Record<string, string[]> = {};
@@ -20,7 +20,7 @@ test('every kind of the specification is declared, or named here with its issue'
   expect(missing).toEqual(later);
 });
 
-test('the list is whole: 51 kinds of the stream and 16 of the trajectory, none twice', () => {
+test('the list is complete: 51 kinds of the stream and 16 of the trajectory, without duplicates', () => {
   const kinds = [specified.stream, specified.trajectory].map((part) => Object.values<readonly string[]>(part).flat());
   expect(kinds.map((list) => [list.length, new Set(list).size])).toEqual([
     [51, 51],

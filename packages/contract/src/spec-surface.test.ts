@@ -4,7 +4,7 @@ import type { Method } from './method.ts';
 import { contract } from './registry.ts';
 import surface from './testdata/spec-surface.json' with { type: 'json' };
 
-/** Methods of ours that json-rpc.md does not name. */
+/** Additional methods that json-rpc.md does not name. */
 const beyondSpec = new Set([
   'memory.review',
   'memory.lifecycle',
@@ -26,7 +26,7 @@ const beyondSpec = new Set([
   'providers.list',
   'providers.retry',
 ]);
-/** Events of ours that the specification does not name. */
+/** Additional events that the specification does not name. */
 const eventsBeyondSpec = [
   'tool:started',
   'tool:finished',
@@ -50,7 +50,7 @@ test.each(registered)('%s is part of the specified surface', (name) => {
   expect(scopes.has(name) || beyondSpec.has(name)).toBe(true);
 });
 
-test.each(registered)('%s asks for the scope that the specification gives', (name, one) => {
+test.each(registered)('%s has the scope of the specification', (name, one) => {
   const specified = scopes.get(name) ?? null;
   expect(specified === null ? [one.scope] : specified.split('+')).toContain(one.scope);
 });

@@ -26,7 +26,7 @@ type State =
 export function App({ initialToken }: { readonly initialToken: string | undefined }) {
   const [state, setState] = useState<State>(initialToken === undefined ? { step: 'out' } : { step: 'trying', silent: true });
   const current = useRef<Session>(undefined);
-  /** Counts the tokens that were tried: the newest one wins, however long an older one takes. */
+  /** Counts login attempts: the newest one wins, however long an older one takes. */
   const attempts = useRef(0);
 
   const endSession = useCallback(() => {
@@ -50,13 +50,13 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
 
   const enter = useCallback(
     (connection: Connection) => {
-      // A token that is revoked ends its stream, and with it the session of this tab.
+      // Revoking a token closes its stream, and with it the session of this tab.
       const live = openLive(connection.client, (error) => {
         if (isAuthenticationError(error)) leave(error);
       });
       const agents = createStore(connection.agentIds);
       live.listen(({ kind }) => {
-        // Who may ask which is decided by the server; without an answer the list stays as it was.
+        // The server decides which agents the token may use; on failure the list stays as it was.
         if (kind === 'agent:hot_added' || kind === 'agent:hot_removed') listAgents(connection).then(agents.set, () => undefined);
       });
       const session: Session = {
@@ -74,7 +74,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
         pastCalls: createCallHistory(),
         logOut: () => {
           leave();
-          // The address may name a conversation, which is nobody's business after this.
+          // The address may name a conversation; the next user must not see it.
           navigate('/', { replace: true });
         },
       };
@@ -97,7 +97,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
         },
         (error: unknown) => {
           if (attempt !== attempts.current) return;
-          // A gateway that is not there may come back, and the token is then as good as before.
+          // The gateway may come back, and the token is still valid then.
           if (isAuthenticationError(error)) clearTab();
           setState({ step: 'out', error, ...(isConnectionError(error) && { retry: token }) });
         },
@@ -108,7 +108,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
 
   useEffect(() => {
     if (initialToken !== undefined) tryToken(initialToken);
-    // A second link that is opened in the same tab changes the fragment only.
+    // A second login link opened in the same tab only changes the fragment.
     const onHash = (): void => {
       if (location.hash === '') return;
       const token = takeToken();

@@ -4,7 +4,7 @@ import { canBeToken, tokenOfText } from './data/token.ts';
 import { BrandMark } from './ui/icon.tsx';
 import { Button, Failure, Field } from './ui/parts.tsx';
 
-/** Asks for a token. A wrong one is answered in words that tell where to find the right one. */
+/** Asks for a token. The error for a wrong one says where to find the right one. */
 export function Login({
   busy,
   error,
@@ -13,18 +13,16 @@ export function Login({
 }: {
   readonly busy: boolean;
   readonly error: unknown;
-  /** Present when the token of the tab may still be good. */
+  /** Present when the token of the tab may still be valid. */
   readonly onRetry: (() => void) | undefined;
   readonly onToken: (token: string) => void;
 }) {
   const [token, setToken] = useState('');
   const [mistyped, setMistyped] = useState(false);
   const shown = mistyped
-    ? new Error(
-        'This is no token: it is too long, or holds characters that no token has. Paste the token alone, or the link that the gateway printed.',
-      )
+    ? new Error('This is not a token: it is too long or contains invalid characters. Paste only the token, or the link that the gateway printed.')
     : error !== undefined && isAuthenticationError(error)
-      ? new Error('The gateway does not know this token. It may be mistyped, expired or revoked.')
+      ? new Error('Unknown token. It may be mistyped, expired or revoked.')
       : error;
   return (
     <main className="login">
@@ -43,7 +41,7 @@ export function Login({
         </div>
         <p className="lead">Log in with an access token of this gateway.</p>
         {shown !== undefined && <Failure error={shown} onRetry={mistyped ? undefined : onRetry} />}
-        <Field label="Access token" hint="Kept in this tab only, until you log out or close it.">
+        <Field label="Access token" hint="Stored in this tab only, until you log out or close it.">
           {(id, hintId) => (
             <input
               id={id}
@@ -64,7 +62,7 @@ export function Login({
         <details>
           <summary>Where is my token?</summary>
           <p>
-            The first start of the gateway prints a link that logs you in. The same token lies in the file <code>token</code> of the home folder:
+            On its first start the gateway prints a link that logs you in. The same token is in the file <code>token</code> in its home folder:
           </p>
           <pre tabIndex={0} aria-label="Command">
             <code>cat ~/.gatehouse/token</code>

@@ -5,5 +5,5 @@ import { applyTheme } from './theme.ts';
 
 applyTheme();
 const place = document.getElementById('app');
-if (place === null) throw new Error('The page has no place for the dashboard.');
+if (place === null) throw new Error('index.html has no root element for the dashboard.');
 createRoot(place).render(<App initialToken={takeToken()} />);

@@ -1,7 +1,7 @@
 import { useEffect, useEffectEvent, useSyncExternalStore } from 'react';
 
 const listeners = new Set<() => void>();
-/** Asked before the page is left; false stays. */
+/** Called before leaving the page; returning false stays. */
 const guards = new Set<() => boolean>();
 let shown = location.pathname;
 
@@ -12,11 +12,11 @@ function changed(): void {
 
 addEventListener('popstate', () => {
   if (location.pathname === shown || mayLeave()) return changed();
-  // The browser has gone there already: who stays is put back, and can go again.
+  // The browser has already changed the address: restore it if the user stays.
   history.pushState(null, '', shown);
 });
 
-/** The path of the page; its query is never read, so nothing can be told to the dashboard by a link. */
+/** The path of the page; its query is never read, so a link can't pass anything to the dashboard. */
 export function usePath(): string {
   return useSyncExternalStore(
     (listener) => {
@@ -34,12 +34,12 @@ export function navigate(path: string, how: { readonly replace?: boolean } = {})
   changed();
 }
 
-/** False when somebody was asked and would rather stay. */
+/** Returns false when the user was asked and chose to stay. */
 export function mayLeave(): boolean {
   return [...guards].every((guard) => guard());
 }
 
-/** While `unsaved`, asks before the page is left by a link, by the history or by closing the tab. */
+/** While `unsaved`, asks before the user leaves the page by a link, the history or closing the tab. */
 export function useLeaveGuard(unsaved: boolean, question: string): void {
   const ask = useEffectEvent(() => confirm(question));
   useEffect(() => {

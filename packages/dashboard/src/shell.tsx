@@ -6,12 +6,13 @@ import {
   AuditPage,
   GraphsPage,
   InboxPage,
-  laterParts,
-  PartNotLoaded,
+  lazyPages,
+  PageNotLoaded,
   RunsPage,
   SchedulePage,
   WebhooksPage,
-} from './later-parts.ts';
+} from './lazy-pages.ts';
+import { PageLoadFailure } from './page-load-failure.tsx';
 import { AgentsPage } from './pages/agents/agents-page.tsx';
 import { ChatPage } from './pages/chat/chat-page.tsx';
 import { ConversationsPage } from './pages/conversations/conversations-page.tsx';
@@ -21,7 +22,6 @@ import { MemoryPage } from './pages/memory/memory-page.tsx';
 import { SpendPage } from './pages/spend/spend-page.tsx';
 import { TokensPage } from './pages/tokens/tokens-page.tsx';
 import { mayLeave, navigate, usePath } from './router.ts';
-import { PartFailure } from './part-failure.tsx';
 import { StatusButton } from './status.tsx';
 import { setTheme, theme, type Theme } from './theme.ts';
 import { useStore } from './data/store.ts';
@@ -35,7 +35,7 @@ interface Section {
   readonly name: string;
   readonly icon: IconName;
   readonly draw: (rest: string | undefined) => ReactNode;
-  /** Only administration has it in its navigation. */
+  /** Shown in the navigation to admins only. */
   readonly adminOnly?: true;
 }
 
@@ -59,7 +59,7 @@ const sections: readonly Section[] = [
   { path: '/explorer', name: 'API explorer', icon: 'code', draw: (method) => <ExplorerPage method={method} /> },
 ];
 
-/** The frame of all pages: navigation, state of the gateway, and the page of the address. */
+/** The frame of all pages: navigation, state of the gateway, and the current page. */
 export function Shell() {
   const path = usePath();
   const { admin } = useSession();
@@ -77,8 +77,8 @@ export function Shell() {
   }, [section]);
 
   useEffect(() => {
-    // A help alone: the page itself tells when it cannot be loaded.
-    const timer = setTimeout(() => Object.values(laterParts).forEach((load) => void load().catch(() => undefined)), laterMs);
+    // Preloading only: the page itself reports when it can't be loaded.
+    const timer = setTimeout(() => Object.values(lazyPages).forEach((load) => void load().catch(() => undefined)), laterMs);
     return () => clearTimeout(timer);
   }, []);
 
@@ -97,7 +97,7 @@ export function Shell() {
           main.current?.focus();
         }}
       >
-        Skip to the content
+        Skip to content
       </a>
       <header className="top-bar">
         <IconButton
@@ -130,7 +130,7 @@ export function Shell() {
         <SideFoot />
       </div>
       {menuOpen && <div className="scrim" aria-hidden="true" onClick={() => setMenuOpen(false)} />}
-      {/* What lies below the open menu is out of reach for the keyboard too. */}
+      {/* The content below the open menu is inert, for the keyboard too. */}
       <main id="content" ref={main} tabIndex={-1} inert={menuOpen}>
         <Guard key={section?.path ?? path}>
           {section === undefined ? path === '/' ? null : <NoSuchPage /> : <Suspense fallback={<LoadingPage />}>{section.draw(rest)}</Suspense>}
@@ -140,21 +140,21 @@ export function Shell() {
   );
 }
 
-/** How many calls wait for somebody to approve them. */
+/** Shows the number of pending approvals. */
 function PendingCount() {
-  return <NavCount count={useStore(useSession().approvals.state).total} words="waiting" />;
+  return <NavCount count={useStore(useSession().approvals.state).total} label="pending" />;
 }
 
 function UnreadCount() {
-  return <NavCount count={useStore(useSession().inbox.state).unread} words="not read yet" />;
+  return <NavCount count={useStore(useSession().inbox.state).unread} label="unread" />;
 }
 
-function NavCount({ count, words }: { readonly count: number; readonly words: string }) {
+function NavCount({ count, label }: { readonly count: number; readonly label: string }) {
   if (count === 0) return null;
   return (
     <span className="nav-count">
       {count}
-      <span className="visually-hidden"> {words}</span>
+      <span className="visually-hidden"> {label}</span>
     </span>
   );
 }
@@ -170,17 +170,17 @@ function LoadingPage() {
 function SideFoot() {
   const { logOut } = useSession();
   const chosen = useStore(theme);
-  const next: Record<Theme, { readonly to: Theme; readonly icon: IconName; readonly words: string }> = {
-    system: { to: 'light', icon: 'screen', words: 'Colours as the system says; change to light' },
-    light: { to: 'dark', icon: 'sun', words: 'Light colours; change to dark' },
-    dark: { to: 'system', icon: 'moon', words: 'Dark colours; change to what the system says' },
+  const next: Record<Theme, { readonly to: Theme; readonly icon: IconName; readonly label: string }> = {
+    system: { to: 'light', icon: 'screen', label: 'System colours; switch to light' },
+    light: { to: 'dark', icon: 'sun', label: 'Light colours; switch to dark' },
+    dark: { to: 'system', icon: 'moon', label: 'Dark colours; switch to system' },
   };
-  const { to, icon, words } = next[chosen];
+  const { to, icon, label } = next[chosen];
   return (
     <div className="side-foot">
       <StatusButton />
       <div className="side-tools">
-        <IconButton icon={icon} label={words} onClick={() => setTheme(to)} />
+        <IconButton icon={icon} label={label} onClick={() => setTheme(to)} />
         <IconButton icon="leave" label="Log out" onClick={() => mayLeave() && logOut()} />
       </div>
     </div>
@@ -190,7 +190,7 @@ function SideFoot() {
 function NoSuchPage() {
   return (
     <Page title="No such page">
-      <Empty title="There is nothing at this address">
+      <Empty title="Nothing at this address">
         <PageLink to="/chat">Go to the chat</PageLink>
       </Empty>
     </Page>
@@ -206,7 +206,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** Keeps a fault of one page from taking the others along. */
+/** Keeps an error in one page from breaking the others. */
 class Guard extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
   override state: { readonly error: unknown } = { error: undefined };
 
@@ -217,9 +217,9 @@ class Guard extends Component<{ readonly children: ReactNode }, { readonly error
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    if (error instanceof PartNotLoaded) return <PartFailure />;
+    if (error instanceof PageNotLoaded) return <PageLoadFailure />;
     return (
-      <Page title="This page cannot be shown">
+      <Page title="This page can't be shown">
         <Failure error={error} title="Something went wrong." onRetry={() => location.reload()} />
       </Page>
     );

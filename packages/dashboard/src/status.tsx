@@ -9,19 +9,19 @@ import { PageLink } from './ui/link.tsx';
 import { Badge, Failure, Skeleton, type Tone } from './ui/parts.tsx';
 
 const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn' };
-const words: Record<Health['status'], string> = { ok: 'Running', degraded: 'Degraded', starting: 'Starting', draining: 'Shutting down' };
-/** What each check says that is not well, in words. */
+const healthLabels: Record<Health['status'], string> = { ok: 'Running', degraded: 'Degraded', starting: 'Starting', draining: 'Shutting down' };
+/** Returns a sentence for each failed check. */
 function troublesIn({ checks }: Health): readonly string[] {
   return Object.entries(checks).flatMap(([name, { status, detail }]) =>
-    status === 'ok' ? [] : [modelWords[detail ?? ''] ?? detail ?? `${name}: ${status}`],
+    status === 'ok' ? [] : [modelLabels[detail ?? ''] ?? detail ?? `${name}: ${status}`],
   );
 }
 
-/** `models` names the worst state of a provider in one word. */
-const modelWords: Readonly<Record<string, string>> = {
+/** Sentences for the states that the check `models` reports. */
+const modelLabels: Readonly<Record<string, string>> = {
   refused: 'A model provider refused the credentials',
-  unreachable: 'A model provider does not answer',
-  cooling: 'A model provider asked to wait',
+  unreachable: 'A model provider does not respond',
+  cooling: 'A model provider asked the gateway to wait',
   'no model provider is connected': 'No model provider is connected',
 };
 
@@ -32,13 +32,13 @@ export function StatusButton() {
   const troubles = health === undefined || lost ? [] : troublesIn(health);
   const status = health?.status === 'ok' && troubles.length > 0 ? 'degraded' : health?.status;
   const tone = lost ? 'bad' : status === undefined ? 'neutral' : tones[status];
-  const text = lost ? 'No connection' : status === undefined ? 'Asking…' : words[status];
+  const text = lost ? 'No connection' : status === undefined ? 'Checking…' : healthLabels[status];
   const reason = troubles.join('; ');
   return (
     <>
       {admin && health?.checks['models']?.status === 'degraded' && (
         <PageLink to="/agents" className="status-reason">
-          {modelWords[health.checks['models'].detail ?? ''] ?? 'See the model providers'}
+          {modelLabels[health.checks['models'].detail ?? ''] ?? 'See the model providers'}
         </PageLink>
       )}
       <button type="button" className="status-button" title={reason === '' ? undefined : reason} onClick={() => setOpen(true)} aria-haspopup="dialog">
@@ -56,19 +56,19 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
   const { connection } = useStore(live.state);
   const status = useLoad('status', (signal) => (admin ? client.call('gateway.status', {}, { signal }) : Promise.resolve(undefined)));
   return (
-    <Dialog title="State of the gateway" onClose={onClose}>
+    <Dialog title="Gateway status" onClose={onClose}>
       <div className="dialog-body">
         {health !== undefined && (
           <dl className="facts">
             <dt>Health</dt>
             <dd>
-              <Badge tone={tones[health.status]}>{words[health.status]}</Badge>
+              <Badge tone={tones[health.status]}>{healthLabels[health.status]}</Badge>
             </dd>
             {Object.entries(health.checks).map(([name, check]) => (
               <Fact key={name} name={`Check: ${name}`} value={check.detail === undefined ? check.status : `${check.status}: ${check.detail}`} />
             ))}
             <Fact name="Event stream" value={connection === 'open' ? 'connected' : connection} />
-            <Fact name="Up for" value={duration(health.uptimeMs / 1000)} />
+            <Fact name="Uptime" value={duration(health.uptimeMs / 1000)} />
           </dl>
         )}
         {status.error !== undefined && <Failure error={status.error} onRetry={status.reload} />}

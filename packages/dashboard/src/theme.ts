@@ -9,7 +9,7 @@ function stored(): Theme {
   return value === 'light' || value === 'dark' ? value : 'system';
 }
 
-/** Light or dark as the system says, until somebody chooses; the choice is kept for the browser. */
+/** Follows the system until the user chooses light or dark; the choice is kept in this browser. */
 export const theme = createStore<Theme>(stored());
 
 export function setTheme(next: Theme): void {

@@ -18,15 +18,15 @@ import { WorkspacesConfig } from './features/environment/workspace/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
-/** The whole of config.yaml: one line per section; an unknown key stops the start. */
+/** All of config.yaml: one line per section; an unknown key stops the start. */
 export const RootConfig = z.strictObject({
   gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
   providers: ProvidersConfig.default({}).describe('Model providers by id.'),
-  models: ModelsConfig.prefault({}).describe('What holds for all models.'),
+  models: ModelsConfig.prefault({}).describe('Settings for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
-  approvals: ApprovalsConfig.prefault({}).describe('Which calls of tools wait for a person.'),
-  autonomy: AutonomyConfig.prefault({}).describe('What agents may set going beyond their own turns, and the guards around it.'),
-  budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent has its own beside them.'),
+  approvals: ApprovalsConfig.prefault({}).describe('Which tool calls wait for a person.'),
+  autonomy: AutonomyConfig.prefault({}).describe('What agents may start beyond their own turns, and the guards around it.'),
+  budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent also has its own.'),
   durable: DurableConfig.prefault({}).describe('Work that must be done although a process ends or a provider fails.'),
   exec: ExecConfig.prefault({}).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
@@ -35,17 +35,17 @@ export const RootConfig = z.strictObject({
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
   scheduler: z
     .strictObject({
-      cron: CronConfig.prefault({}).describe('Jobs that run by the clock.'),
+      cron: CronConfig.prefault({}).describe('Scheduled jobs.'),
       heartbeat: HeartbeatConfig.prefault({}).describe('Beats: agents that look after their checklists without being asked.'),
     })
     .prefault({})
-    .describe('What runs by the clock.'),
+    .describe('Scheduled work.'),
   security: z
-    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents set others going and write to one another.') })
+    .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents start and message one another.') })
     .prefault({})
     .describe('What agents may do with each other.'),
   skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
-  webSearch: WebSearchConfig.prefault({}).describe('Who searches the web for agents.'),
+  webSearch: WebSearchConfig.prefault({}).describe('The search provider for agents.'),
   links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
   webhooks: WebhooksConfig.prefault({}).describe('Webhooks: who may send them, and what they cause.'),
   storage: z
@@ -59,11 +59,11 @@ export const RootConfig = z.strictObject({
     })
     .prefault({}),
   workspaces: WorkspacesConfig.prefault({}).describe('The folders in which agents work: how much each may hold.'),
-  observability: ObservabilityConfig.prefault({}).describe('What the daemon tells monitoring systems; `/metrics` needs no setting.'),
+  observability: ObservabilityConfig.prefault({}).describe('What the daemon reports to monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({
       level: LogLevel.default('info'),
-      modules: z.record(z.string(), LogLevel).default({}).describe('Level per module, wins over `level`.'),
+      modules: z.record(z.string(), LogLevel).default({}).describe('Level per module, overrides `level`.'),
     })
     .prefault({})
     .describe('The log, one JSON object per line on standard error.'),

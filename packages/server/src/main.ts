@@ -8,14 +8,14 @@ if (Number.parseInt(process.versions.node, 10) < requiredNode) {
   process.stderr.write(`gatehouse: Node ${requiredNode} or newer is needed, and this is ${process.version} (${process.execPath})\n`);
   process.exitCode = exitCodes.node.code;
 } else {
-  // Without it every start compiles the whole bundle anew; sources that are being worked on are left alone.
+  // Without it every start compiles the whole bundle again; sources under development are not cached.
   if (import.meta.filename.endsWith('.js')) {
     const { directory } = nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
-    // Threads do not take the setting over from this one, only from the environment.
+    // Threads take the setting only from the environment, not from this thread.
     if (directory !== undefined) process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.compile-cache');
   }
   const { runDaemon } = await import('./process/daemon.ts');
   await runDaemon(process);
-  // Node writes the cache at a clean exit only, and a daemon may never have one.
+  // Node writes the cache only at a clean exit, and a daemon may never have one.
   setTimeout(() => nodeModule.flushCompileCache(), 1000).unref();
 }

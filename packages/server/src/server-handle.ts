@@ -18,56 +18,56 @@ export interface ServerOptions {
   readonly config: RootConfig;
   readonly home: HomePaths;
   readonly installKey: InstallKey;
-  /** Of the program, as `/health` tells it. */
+  /** Version of the program, as reported by `/health`. */
   readonly version: string;
   /** Files that the configuration was read from. */
   readonly configFiles: readonly string[];
-  /** Where keys of model providers are looked for. */
+  /** Variables searched for keys of model providers. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The token made at first start, scope `*`. */
+  /** The token created at first start, scope `*`. */
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
   readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
-  /** Ends the process when its event loop is held for thirty seconds. Not for tests, whose clocks stand still. */
+  /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;
-  /** True when something outside starts the daemon again after its end. */
+  /** True when something outside restarts the daemon after it exits. */
   readonly supervised: boolean;
-  /** Reads and validates the configuration as it is on disk, before a restart. */
+  /** Reads and validates the configuration on disk, before a restart. */
   readonly checkConfig: () => Promise<void>;
-  /** Ends this server and starts another one in its place; returns at once. */
+  /** Stops this server and starts another one; returns at once. */
   readonly restart: () => void;
-  /** What tests put in the place of the world. */
+  /** Replacements for the outside world, used by tests. */
   readonly overrides?: {
     readonly clock?: Clock;
-    /** Looks at local model servers; null: does not. */
+    /** Probes local model servers; null: does not. */
     readonly probe?: Probe | null;
-    /** Comes between the parts and the database: for suites that let a process die at a write. */
+    /** Wraps the database: for suites that let a process die at a write. */
     readonly db?: (db: Db) => Db;
     /** The module of the storage threads. */
     readonly storageWorker?: URL;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
-    /** Beside the built-in ones. */
+    /** Tools in addition to the built-in ones. */
     readonly tools?: readonly Tool[];
-    /** In place of the agents and their workspaces, for suites that test the protocol. */
+    /** Replaces the agents and their workspaces, for suites that test the protocol. */
     readonly mcpOffer?: McpOffer;
-    /** Where archives of repositories come from. */
+    /** Source of repository archives. */
     readonly archives?: Pick<Egress, 'request'>;
     /** Names and addresses of the test's own servers. */
     readonly egress?: Pick<EgressOptions, 'resolve' | 'allowAddresses'>;
   };
 }
 
-/** A running server. Disposing of it ends everything in reverse order of construction. */
+/** A running server. Disposing of it stops everything in reverse order of construction. */
 export interface ServerHandle extends AsyncDisposable {
-  /** Where it listens; null when `gateway.enabled` is false. */
+  /** Address of the listener; null when `gateway.enabled` is false. */
   readonly address: string | null;
-  /** What was found to call models with. */
+  /** Model providers that were found. */
   readonly discovery: Discovery;
-  /** Things that the person at the terminal should know. */
+  /** Warnings for the person at the terminal. */
   readonly warnings: readonly string[];
   readonly bus: EventBus;
-  /** Stops taking work and waits for what runs, up to `gateway.drainTimeoutMs`; then aborts it. */
+  /** Stops accepting work and waits for running work, up to `gateway.drainTimeoutMs`; then aborts it. */
   drain(): Promise<void>;
 }

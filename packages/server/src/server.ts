@@ -1,4 +1,4 @@
-import { readLeftTurns, resumeBehind } from './transactions/interrupted-turns.ts';
+import { readWaitingTurns, resumeBehind } from './transactions/interrupted-turns.ts';
 import { suspendWork } from './features/unattended/durable/store.ts';
 import { abortOpenTurns, bookWork, openWork } from './transactions/open-work.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from './transactions/commit-durable-turn.ts';
@@ -41,7 +41,7 @@ import { createModels } from './llm/create-models.ts';
 import { probeHttp } from './llm/discover.ts';
 import { countTokens } from './llm/count-tokens.ts';
 import { createEmbedder } from './llm/embeddings.ts';
-import { createMessageRoom } from './runtime/context-room.ts';
+import { createMessageCapacity } from './runtime/context-capacity.ts';
 import { createFence } from './runtime/fence.ts';
 import { createInjectionMonitor } from './runtime/injection-monitor.ts';
 import { buildSystemPrompt } from './runtime/prompt.ts';
@@ -49,33 +49,33 @@ import { createRunTurn } from './runtime/run-turn.ts';
 import { boundTools, restrictTools, selectTools } from './runtime/tool-policy.ts';
 import { createToolActivity } from './runtime/tool-activity.ts';
 import { createToolSet } from './runtime/tool-set.ts';
-import { createDoors } from './wiring/listeners.ts';
-import { openGround } from './wiring/core.ts';
+import { createListeners } from './wiring/listeners.ts';
+import { openCore } from './wiring/core.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
-import { createHands } from './wiring/tooling.ts';
-import { createMemoryPart } from './wiring/memory.ts';
-import { requireRoom } from './wiring/disk-guard.ts';
+import { createTooling } from './wiring/tooling.ts';
+import { wireMemory } from './wiring/memory.ts';
+import { requireDiskSpace } from './wiring/disk-guard.ts';
 import { createSchedule } from './wiring/unattended.ts';
 import { createStops } from './wiring/stops.ts';
-import { createSystemPart } from './wiring/system.ts';
-import { createTeams } from './wiring/delegation.ts';
+import { wireSystem } from './wiring/system.ts';
+import { createDelegation } from './wiring/delegation.ts';
 import { fileSystemWarnings, jailWarnings, serverWarnings } from './wiring/start-warnings.ts';
 
-/** How long turns that a stop aborts may take to end. */
+/** How long turns aborted by a stop may take to end. */
 const abortedMs = 1_000;
 
 /**
- * The composition root: builds everything in order and owns it. What is built first ends last; nothing is looked up,
- * each part is handed the functions that it uses.
+ * The composition root: builds everything in order and owns it. What is built first is disposed last; nothing is looked up,
+ * each module gets the functions that it uses.
  */
 export async function createServer(options: ServerOptions): Promise<ServerHandle> {
   const { config, home, log, overrides = {} } = options;
   await using building = new AsyncDisposableStack();
-  const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'A listener of an event failed'));
+  const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'An event listener failed'));
 
   const wallClock = overrides.clock ?? systemClock;
-  const ground = await openGround({ building, options, bus, clock: wallClock });
-  const { lifetime, metrics, traces, db } = ground;
+  const core = await openCore({ building, options, bus, clock: wallClock });
+  const { lifetime, metrics, traces, db } = core;
   const clock = building.use(await createAgeClock({ db, clock: wallClock, log: log.module('clock') }));
 
   const events = building.use(await createEvents({ db, bus, clock, log: log.module('events') }));
@@ -135,7 +135,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const countedGenerate = metrics.generate(models.generate);
   const generate = traces?.generate(countedGenerate) ?? countedGenerate;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
-  if (aborted > 0) log.warn({ turns: aborted }, 'Turns that an earlier run left open are aborted');
+  if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that an earlier run left open');
   const autonomy = building.use(
     await createAutonomy({
       db,
@@ -144,7 +144,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       log: log.module('autonomy'),
       config: config.autonomy,
       agents: agents.api,
-      mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
+      maxCostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: costOfCall('nano', need, need.maxOutputTokens) }),
       turns: () => {
         const running = turns.rootTurns();
         return [...running, ...stops.waitingTurns().filter(({ rootRunId }) => !running.some((turn) => turn.rootRunId === rootRunId))];
@@ -178,7 +178,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   const fence = createFence({ key: options.installKey.derive('fence') });
-  const memory = await createMemoryPart({
+  const memory = await wireMemory({
     building,
     options,
     db,
@@ -189,7 +189,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     work: budgets.work,
     fence: fence.wrap,
   });
-  const { web, skills, mcp, workspace, approvals, shell, openedJail } = await createHands({
+  const { web, skills, mcp, workspace, approvals, shell, openedJail } = await createTooling({
     building,
     options,
     db,
@@ -198,7 +198,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     agents: agents.api,
     fence: fence.wrap,
     capabilities: autonomy,
-    disk: ground.disk,
+    disk: core.disk,
     isStopped: autonomy.api.isStopped,
     asking: {
       announceMessage: (message) => schedule.inbox.announce(message),
@@ -207,7 +207,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const injections = createInjectionMonitor({ bus, clock });
   const toolsOf = (agent: Agent) => mcp.api.visibleTo(agent.id, toolSet.current());
-  const messageRoom = createMessageRoom(countTokens);
+  const messageCapacity = createMessageCapacity(countTokens);
   const systemPrompt: TurnsDeps['systemPrompt'] = (agent, offered, { origin, attended, locale, light }) =>
     buildSystemPrompt({
       agent: agent.config,
@@ -218,8 +218,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       attended,
       locale,
     });
-  const roomFor: TurnsDeps['roomFor'] = (agent, [model], offered, system) =>
-    model === undefined ? 0 : messageRoom({ model, maxTokens: agent.config.maxTokens, system, tools: offered });
+  const historyCapacity: TurnsDeps['historyCapacity'] = (agent, [model], offered, system) =>
+    model === undefined ? 0 : messageCapacity({ model, maxTokens: agent.config.maxTokens, system, tools: offered });
   const context = building.use(
     createContext({
       db,
@@ -229,9 +229,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       agents: agents.api,
       work: budgets.work,
       countCompaction,
-      roomOf(agent) {
+      capacityOf(agent) {
         const offered = selectTools(toolsOf(agent), agent.config, 'rpc');
-        return roomFor(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered, { origin: 'rpc', attended: true }));
+        return historyCapacity(agent, [primaryModel(agent, models)], offered, systemPrompt(agent, offered, { origin: 'rpc', attended: true }));
       },
     }),
   );
@@ -290,7 +290,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       background.tool,
       ...(overrides.tools ?? []),
     ],
-    [mcp.api.tools, skills.api.tools, () => schedule.tools, () => teams.tools()],
+    [mcp.api.tools, skills.api.tools, () => schedule.tools, () => delegation.tools()],
     (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
   );
   const runTurn = metrics.runTurn(
@@ -325,7 +325,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     checkpointTurn,
     reserveForDurable,
     commitDurableTurn,
-    async left(turn) {
+    async parked(turn) {
       keptLanes.keep(turn);
       await approvals.suspended(turn.approvalId);
     },
@@ -355,7 +355,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     },
     turnEnded: (turn) => stops.turnEnded(turn),
     context: context.api,
-    roomFor,
+    historyCapacity,
     systemPrompt,
     refreshPrompt: workspace.api.refresh,
     fence: fence.wrap,
@@ -393,7 +393,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     noticeMessages: sessions.noticeMessages,
     endWaits: (rootRunId) => stops.waitsEnded(rootRunId),
     onClaimEnd: keptLanes.claimEnded,
-    isHeld: () => ground.noRoom() !== undefined || ground.build.fault() !== undefined,
+    isHeld: () => core.storageFault() !== undefined || core.build.fault() !== undefined,
     mayWork: !lifetime.controlPlaneOnly,
   });
   const stops = createStops({
@@ -407,7 +407,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     durable: schedule.durable,
     keptLanes,
   });
-  const teams = createTeams({
+  const delegation = createDelegation({
     building,
     options,
     db,
@@ -425,7 +425,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       return agent === undefined ? [] : toolsOf(agent);
     },
     jail: openedJail,
-    room: workspace.room,
+    capacity: workspace.capacity,
     isTainted: sessions.isTainted,
     taints: workspace.taints,
     knowsModel: (name) => models.resolve(name) !== undefined,
@@ -435,22 +435,22 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     work: budgets.work,
     media: media.api,
   });
-  teams.onStopped(stops.runsStopped);
+  delegation.onStopped(stops.runsStopped);
   const responses = building.use(createResponses({ db, clock, log: log.module('responses') }));
 
   const receipts = building.use(createReceipts({ db, clock, log: log.module('receipts'), execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
   let address: string | null = null;
-  const system = createSystemPart({
+  const system = wireSystem({
     options,
     db,
     bus,
     clock,
     address: () => address,
-    connections: () => doors.connections(),
+    connections: () => listeners.connections(),
     turns: turns.api.counts,
-    isReplaced: ground.build.isReplaced,
+    isReplaced: core.build.isReplaced,
   });
   const unguarded: Handlers = {
     ...system.methods,
@@ -471,14 +471,14 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
     ...schedule.methods,
     ...autonomy.methods,
-    ...teams.methods,
+    ...delegation.methods,
   };
-  const methods = requireRoom(unguarded, ground.disk.assertRoomToWrite);
+  const methods = requireDiskSpace(unguarded, core.disk.assertCanWrite);
 
-  const doors = createDoors({
+  const listeners = createListeners({
     building,
     options,
-    ground,
+    core,
     isClockDoubted: () => clock.doubt() !== undefined,
     bus,
     clock,
@@ -501,31 +501,31 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
         : (texts, { identity, signal }, dimensions) =>
             budgets.work.embed({ agentId: defaultAgentOf(agents.api, identity), principalId: identity.principalId, texts, signal, dimensions }),
     embeddingModel: embedder,
-    scriptCalls: teams.scriptCalls,
+    scriptCalls: delegation.scriptCalls,
   });
-  // Whoever is let in finds the schedule read, and the greeting follows at once.
-  const left = await db.read(readLeftTurns, {});
+  // Clients that are let in find the schedule loaded, and the greeting follows at once.
+  const left = await db.read(readWaitingTurns, {});
   for (const { isSuspended, ...turn } of left) {
     keptLanes.keep(turn);
     if (isSuspended) keptLanes.free(turn.workId);
   }
   await db.write(resumeBehind, { atMs: clock.now() });
-  // What was decided while nobody was there to resume it.
+  // Approvals decided while nobody was there to resume their turns.
   await Promise.all(left.map(({ approvalId }) => approvals.suspended(approvalId)));
   await schedule.start();
   const warnings = [
     ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),
     ...fileSystemWarnings(home.dataDir),
-    ...ground.warnings,
+    ...core.warnings,
     ...[clock.doubt() ?? []].flat(),
     ...(await jailWarnings(config, openedJail)),
     ...schedule.warnings,
   ];
-  address = await doors.open();
+  address = await listeners.open();
   if (address !== null) lifetime.lock.announce(address);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
-  doors.ready();
+  listeners.ready();
   return {
     address,
     discovery: models.describeDiscovery(),
@@ -533,11 +533,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     bus,
     async drain() {
       background.pause();
-      teams.stopping();
-      await Promise.all([doors.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
+      delegation.stopping();
+      await Promise.all([listeners.drain(config.gateway.drainTimeoutMs), schedule.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
-      // What was aborted says so to its client and books what it used.
-      await doors.drain(abortedMs);
+      // Aborted turns report to their clients and charge what they used.
+      await listeners.drain(abortedMs);
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

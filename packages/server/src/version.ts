@@ -1,2 +1,2 @@
-/** Version of the daemon; a test holds it equal to package.json, so that the bundle needs no file beside it. */
+/** Version of the daemon; a test compares it with package.json, so that the bundle needs no file next to it. */
 export const version = '0.1.0';

@@ -10,7 +10,7 @@ export interface Pair {
 
 const dayMs = 86_400_000;
 
-/** An authority for certificates of a test. */
+/** Creates a certificate authority for a test. */
 export function makeAuthority(name: string): Promise<Pair> {
   return make(name, {
     extensions: [
@@ -20,7 +20,7 @@ export function makeAuthority(name: string): Promise<Pair> {
   });
 }
 
-/** A certificate for 127.0.0.1 and `hosts`, good for a server and for a client. */
+/** Creates a certificate for 127.0.0.1 and `hosts`, usable for a server and for a client. */
 export function makeCertificate(
   name: string,
   authority: Pair,

@@ -1,6 +1,6 @@
 import type { FakeAnswer } from './fake-provider.ts';
 
-/** A stream cut into what is written at once: the opening, one buffer per delta, the ending, and the frame of an error in place of it. */
+/** A stream divided into separate writes: the opening, one buffer per delta, the ending, and the frame of an error instead of it. */
 export interface FakeFrames {
   readonly head: Buffer;
   readonly deltas: readonly Buffer[];

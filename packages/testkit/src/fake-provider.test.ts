@@ -17,7 +17,7 @@ async function post(path: string, body: object, key = 'secret') {
 }
 
 describe('the fake provider', () => {
-  test('answers in both shapes, streamed and whole', async () => {
+  test('answers in both formats, streamed and whole', async () => {
     const whole = await post('/chat/completions', { model: 'mock-fast' });
     expect(JSON.parse(whole.text)).toMatchObject({
       model: 'mock-fast',
@@ -36,7 +36,7 @@ describe('the fake provider', () => {
     expect(await post('/chat/completions', {}, 'wrong')).toMatchObject({ status: 401 });
   });
 
-  test('plays the queue first, then the function, then its default; and keeps a journal', async () => {
+  test('answers from the queue first, then the function, then its default; and keeps a journal', async () => {
     provider.queue({ text: 'queued' });
     provider.setAnswer(({ body }) => (JSON.stringify(body).includes('special') ? { text: 'scripted' } : undefined));
     const texts: unknown[] = [];
@@ -47,7 +47,7 @@ describe('the fake provider', () => {
     expect(provider.requests.at(-1)).toMatchObject({ method: 'POST', path: '/v1/chat/completions', body: { model: 'plain' } });
   });
 
-  test('gives embeddings as numbers and as bytes', async () => {
+  test('returns embeddings as numbers and as bytes', async () => {
     const float = JSON.parse((await post('/embeddings', { model: 'e', input: ['a', 'b'] })).text);
     const base64 = JSON.parse((await post('/embeddings', { model: 'e', input: ['a', 'b'], encoding_format: 'base64' })).text);
     expect(float.data).toHaveLength(2);

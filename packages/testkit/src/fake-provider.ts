@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { anthropicFrames, anthropicWhole, type FakeFrames, openAiFrames, openAiWhole } from './fake-provider-frames.ts';
 
-/** What the fake answers to one request; everything is optional and combines. */
+/** The fake's answer to one request; everything is optional and can be combined. */
 export interface FakeAnswer {
   /** The text, or its deltas. */
   readonly text?: string | readonly string[];
@@ -15,28 +15,28 @@ export interface FakeAnswer {
   readonly stopSequence?: string;
   /** Null: the provider reports none. */
   readonly usage?: { readonly input: number; readonly output: number; readonly cacheRead?: number; readonly cacheWrite?: number } | null;
-  /** In the words of the wire that is asked. */
+  /** The requested wire's own term. */
   readonly finishReason?: string;
   /** A status other than 200 is answered with `error` (or `body`) and `headers`. */
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly error?: { readonly message: string; readonly type?: string; readonly code?: string };
-  /** Sent as it is in place of the answer; for streams too. */
+  /** Sent unchanged instead of the answer; for streams too. */
   readonly body?: string;
   readonly contentType?: string;
   /** Milliseconds before the status line. */
   readonly delayMs?: number;
   /** Milliseconds between deltas. */
   readonly paceMs?: number;
-  /** After so many deltas: an error frame, a malformed frame, a destroyed socket, silence, or a clean end without finish and [DONE]. */
+  /** After this many deltas: an error frame, a malformed frame, a destroyed socket, silence, or a clean end without finish and [DONE]. */
   readonly breakAfter?: { readonly deltas: number; readonly by: 'error' | 'malformed' | 'cut' | 'stall' | 'end' };
   /** Neither status nor body ever arrives. */
   readonly hang?: boolean;
-  /** Writes the stream in pieces of so many bytes, one per turn of the event loop. */
+  /** Writes the stream in chunks of this many bytes, one per turn of the event loop. */
   readonly splitBytes?: number;
   /** Ends lines with CR LF. */
   readonly crlf?: boolean;
-  /** Leaves `data: [DONE]` out (OpenAI wire). */
+  /** Omits `data: [DONE]` (OpenAI wire). */
   readonly noDone?: boolean;
 }
 
@@ -52,33 +52,33 @@ export interface FakeProviderOptions {
   readonly port?: number;
   /** Deltas of an unscripted stream. */
   readonly deltas?: number;
-  /** Milliseconds between the deltas of models whose name does not say (`mock-fast`: 0, `mock-p10`: 10). */
+  /** Milliseconds between the deltas of models whose name does not specify it (`mock-fast`: 0, `mock-p10`: 10). */
   readonly paceMs?: number;
   readonly models?: readonly string[];
-  /** When given, other keys are answered with 401. */
+  /** When set, other keys are answered with 401. */
   readonly apiKey?: string;
-  /** Answers every request that the queue does not; undefined leaves it to the default answer. */
+  /** Answers every request that the queue does not; undefined uses the default answer. */
   readonly answer?: (request: FakeRequest) => FakeAnswer | undefined;
-  /** Requests kept in the journal, 1000 otherwise; 0 for benchmarks. */
+  /** Requests kept in the journal, 1000 by default; 0 for benchmarks. */
   readonly journal?: number;
   readonly embeddingDimensions?: number;
 }
 
-/** A provider that speaks both wires; one for tests, end-to-end suites and benchmarks. */
+/** A provider with both wires, for tests, end-to-end suites and benchmarks. */
 export interface FakeProvider {
   /** Base URL of the OpenAI-style wire and of Anthropic messages, ending in /v1. */
   readonly url: string;
   readonly port: number;
-  /** Journal of what arrived, oldest first. */
+  /** Journal of received requests, oldest first. */
   readonly requests: FakeRequest[];
   /** Answers for the next model requests, in order. */
   queue(...answers: readonly FakeAnswer[]): void;
   /** Replaces `options.answer`. */
   setAnswer(answer: ((request: FakeRequest) => FakeAnswer | undefined) | undefined): void;
-  /** Answers in work whose client left before they were complete. */
+  /** Number of answers whose client disconnected before they were complete. */
   aborted(): number;
   openSockets(): number;
-  /** Requests that arrived, all kinds. */
+  /** Number of received requests, all kinds. */
   served(): number;
   close(): Promise<void>;
 }
@@ -90,13 +90,13 @@ interface Wire {
 const openAi: Wire = { frames: openAiFrames, whole: openAiWhole };
 const anthropic: Wire = { frames: anthropicFrames, whole: anthropicWhole };
 
-const words = ['the ', 'gateway ', 'answers ', 'with ', 'small ', 'deltas ', 'one ', 'by ', 'one, ', 'quickly. '];
+const filler = ['the ', 'gateway ', 'answers ', 'with ', 'small ', 'deltas ', 'one ', 'by ', 'one, ', 'quickly. '];
 
-/** Starts a fake provider on 127.0.0.1; port 0 takes a free one. */
+/** Starts a fake provider on 127.0.0.1; port 0 uses a free one. */
 export async function startFakeProvider(options: FakeProviderOptions = {}): Promise<FakeProvider> {
   const deltas = options.deltas ?? 100;
   const journal = options.journal ?? 1000;
-  const plain: FakeAnswer = { text: Array.from({ length: deltas }, (_, i) => words[i % words.length] ?? ''), usage: { input: 20, output: deltas } };
+  const plain: FakeAnswer = { text: Array.from({ length: deltas }, (_, i) => filler[i % filler.length] ?? ''), usage: { input: 20, output: deltas } };
   const requests: FakeRequest[] = [];
   const queue: FakeAnswer[] = [];
   const sockets = new Set<Socket>();
@@ -225,7 +225,7 @@ function paceOf(model: string, otherwise: number) {
   return model.endsWith('-fast') ? 0 : otherwise;
 }
 
-/** `mock-calls-50-ls` answers a question with fifty calls of `ls`, and their results with a word: for processes that nothing can be queued for. */
+/** `mock-calls-50-ls` answers a question with fifty calls of `ls`, and their results with a word: for processes whose answers cannot be queued. */
 function callsByName(model: string, body: unknown): FakeAnswer | undefined {
   const named = /-calls-(\d+)-(\w+)$/.exec(model);
   if (named === null) return undefined;
@@ -289,7 +289,7 @@ function playStream(frames: FakeFrames, paceMs: number, answer: FakeAnswer | und
   }
   response.write(frames.head);
   if (paceMs === 0) {
-    // Each delta is a write of its own, hence a chunk of its own on the wire.
+    // Each delta is a separate write, hence a separate chunk on the wire.
     for (let i = 0; i < count; i += 1) response.write(frames.deltas[i]);
     finish();
     return;
@@ -321,7 +321,7 @@ function writeSplit(bytes: Buffer, size: number | undefined, response: ServerRes
   next();
 }
 
-/** Vectors depend on the text alone, so that a test can say which text a vector belongs to. */
+/** Vectors depend only on the text, so that a test can identify the text of a vector. */
 export function fakeVector(text: string, dimensions: number): Float32Array {
   const vector = new Float32Array(dimensions);
   for (let i = 0; i < text.length; i += 1) vector[i % dimensions] = (vector[i % dimensions] ?? 0) + text.charCodeAt(i) / 128;

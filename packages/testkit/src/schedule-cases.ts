@@ -4,16 +4,16 @@ import { changesOf, instantsShowing, type Pattern, runsOf } from './schedule-ora
 /** One question to the scheduler, with the answer that the oracle found. */
 export interface ScheduleCase {
   readonly request: CronScheduleRequest;
-  /** The time at which it is asked; runs are those after it. */
+  /** The time of the question; runs are those after it. */
   readonly nowMs: number;
   /** The first runs, or the code of the error. */
   readonly expected: readonly number[] | string;
 }
 
-/** An integer from 0 up to, not including, `below`. */
+/** Returns an integer from 0 up to, not including, `below`. */
 export type Int = (below: number) => number;
 
-/** Changes of half an hour, of two and three hours, at midnight, of a whole day, once a fast, never, and the wrong way round. */
+/** Changes of half an hour, of two and three hours, at midnight, of a whole day, for Ramadan, never, and with winter time as the exception. */
 export const oddZones = [
   'UTC',
   'Europe/Berlin',
@@ -55,7 +55,7 @@ const perCase = 3;
 const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 const weekdays = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
 
-/** Endless cases; the same numbers make the same cases. */
+/** Endless cases; the same numbers produce the same cases. */
 export function* makeScheduleCases(int: Int): Generator<ScheduleCase, never> {
   const changes = new Map(oddZones.map((zone) => [zone, changesOf(zone, 1990, 2040)]));
   for (;;) {
@@ -72,12 +72,12 @@ export function* makeScheduleCases(int: Int): Generator<ScheduleCase, never> {
   }
 }
 
-/** Close to a change of the clock, to the end of a month or February, or anywhere. */
+/** Close to a change of the offset, to the end of a month or February, or anywhere. */
 function someMoment(int: Int, changes: readonly number[]): number {
   const where = int(10);
   if (where < 6 && changes.length > 0) {
     const at = pick(int, changes);
-    // On the spot, a millisecond beside it, or some hours away.
+    // Exactly there, a millisecond off, or some hours away.
     return at + pick(int, [0, -1, 1, -hourMs, hourMs, int(30 * 60) * minuteMs - 26 * hourMs, int(4 * hourMs) - 2 * hourMs]);
   }
   const year = 1990 + int(50);
@@ -88,14 +88,14 @@ function someMoment(int: Int, changes: readonly number[]): number {
 
 function cronCase(int: Int, zone: string, nowMs: number): ScheduleCase {
   const pattern = makePattern(int);
-  // A moment at which it runs is not after itself.
+  // A run at a moment is not after that moment.
   const [first] = runsOf(pattern, zone, nowMs, 1);
   const askedMs = first !== undefined && int(4) === 0 ? first - int(2) : nowMs;
   const runs = runsOf(pattern, zone, askedMs, perCase);
   return { request: { kind: 'cron', expr: pattern.text, tz: zone }, nowMs: askedMs, expected: runs.length === 0 ? 'invalid_expression' : runs };
 }
 
-/** A wall time without or with an offset. */
+/** A wall time with or without an offset. */
 function wallCase(int: Int, zone: string, nearMs: number): ScheduleCase {
   // Close to what the clock shows there, which is up to 14 hours away.
   const offsetMs = Temporal.Instant.fromEpochMilliseconds(nearMs).toZonedDateTimeISO(zone).offsetNanoseconds / 1_000_000;
@@ -137,7 +137,7 @@ interface Field {
   readonly stepped: boolean;
 }
 
-/** A pattern that leans to the hours in which clocks are changed. */
+/** A pattern biased towards the hours in which offsets change. */
 function makePattern(int: Int): Pattern {
   const withSeconds = int(4) === 0;
   const seconds = withSeconds ? makeField(int, 0, 59, () => int(60)) : single(0);
@@ -190,7 +190,7 @@ interface Days {
   has(year: number, month: number, day: number): boolean;
 }
 
-/** Days of the month or of the week; when both are named either will do, and both must with a plus. */
+/** Days of the month or of the week; with both, either matches, and both must with a plus. */
 function makeDays(int: Int): Days {
   const kind = int(10);
   if (kind < 4) return { dom: '*', dow: '*', has: () => true };
@@ -240,7 +240,7 @@ function makeWeekday(int: Int): DayRule {
 const lastDay = (year: number, month: number): number => new Date(Date.UTC(year, month, 0)).getUTCDate();
 const weekday = (year: number, month: number, day: number): number => new Date(Date.UTC(year, month - 1, day)).getUTCDay();
 
-/** The day from Monday to Friday that is nearest to a day, within its month; none when the month has no such day. */
+/** Returns the day from Monday to Friday that is nearest to a day, within its month; none when the month has no such day. */
 function nearestWorkday(year: number, month: number, day: number): number | undefined {
   const last = lastDay(year, month);
   if (day > last) return undefined;

@@ -1,5 +1,5 @@
 /**
- * When jobs run, found by trying: it asks a zone for its offset minute by minute where that changes and looks at every day and minute in turn.
+ * Finds when jobs run by brute force: asks a zone for its offset minute by minute where that changes and examines every day and minute in turn.
  * Slow, and shares nothing with the scheduler but the data of the zones.
  */
 
@@ -7,15 +7,15 @@ const minuteMs = 60_000;
 const dayMinutes = 1440;
 const horizonDays = 45 * 366;
 
-/** A cron expression as sets, beside the text that says the same. */
+/** A cron expression as sets, with its text. */
 export interface Pattern {
   readonly text: string;
   readonly seconds: readonly number[];
   hour(value: number): boolean;
   minute(value: number): boolean;
-  /** Whether a day of the calendar is one of its days. */
+  /** Whether a calendar day is one of its days. */
   day(year: number, month: number, day: number): boolean;
-  /** True when no field of the time has a star or a step: it then names its times. */
+  /** True when no time field has a star or a step: it then names its times. */
   readonly named: boolean;
 }
 
@@ -47,13 +47,13 @@ function offsetAt(zone: string, utcMinute: number): number {
   return Temporal.Instant.fromEpochMilliseconds(utcMinute * minuteMs).toZonedDateTimeISO(zone).offsetNanoseconds / (minuteMs * 1_000_000);
 }
 
-/** What the clock shows, in minutes since the epoch of its own calendar. */
+/** Returns what the clock shows, in minutes since the epoch of that calendar. */
 function wallOf(zone: string, utcMinute: number): number {
   const utcDay = Math.floor(utcMinute / dayMinutes);
   return utcMinute + (offsetsOf(zone, utcDay)[utcMinute - utcDay * dayMinutes] ?? 0);
 }
 
-/** All instants whose clock shows a wall time, given in minutes. */
+/** Returns all instants whose clock shows a wall time, given in minutes. */
 export function instantsShowing(zone: string, wallMinute: number): number[] {
   const found: number[] = [];
   for (let minute = wallMinute - 16 * 60; minute <= wallMinute + 16 * 60; minute += 1)
@@ -61,12 +61,12 @@ export function instantsShowing(zone: string, wallMinute: number): number[] {
   return found;
 }
 
-/** The first `count` runs after `afterMs`, as far as 45 years. */
+/** Returns the first `count` runs after `afterMs`, within 45 years. */
 export function runsOf(pattern: Pattern, zone: string, afterMs: number, count: number): number[] {
   return pattern.named ? namedRuns(pattern, zone, afterMs, count) : realRuns(pattern, zone, afterMs, count);
 }
 
-/** Every minute of every day that can be one is tried. */
+/** Tries every minute of every possible day. */
 function realRuns(pattern: Pattern, zone: string, afterMs: number, count: number): number[] {
   const runs: number[] = [];
   const firstDay = Math.floor(afterMs / minuteMs / dayMinutes);
@@ -93,7 +93,7 @@ function realRuns(pattern: Pattern, zone: string, afterMs: number, count: number
   return runs;
 }
 
-/** Each time that is named, on each day that there is: the first moment at which the clock shows it, or has come past it. */
+/** Returns, for each named time on each matching day, the first moment at which the clock shows it, or has passed it. */
 function namedRuns(pattern: Pattern, zone: string, afterMs: number, count: number): number[] {
   const runs: number[] = [];
   const firstDay = Math.floor(afterMs / minuteMs / dayMinutes) - 2;
@@ -114,7 +114,7 @@ function namedRuns(pattern: Pattern, zone: string, afterMs: number, count: numbe
   return runs;
 }
 
-/** Hours of a day of the calendar that a zone has. */
+/** Returns the number of hours in a calendar day of a zone. */
 function instantsOnDay(zone: string, day: number): number {
   let found = 0;
   for (let hour = -16; hour < 40; hour += 1) if (Math.floor(wallOf(zone, day * dayMinutes + hour * 60) / dayMinutes) === day) found += 1;
@@ -131,10 +131,10 @@ function isDay(pattern: Pattern, day: number): boolean {
   return pattern.day(...date);
 }
 
-/** Year, month and day of each day since the epoch that was asked for. */
+/** Cache of year, month and day by day since the epoch. */
 const dates: (readonly [number, number, number])[] = [];
 
-/** A moment within each change of offset of a zone between two years, found by looking every third day. */
+/** Returns a moment within each offset change of a zone between two years, found by checking every third day. */
 export function changesOf(zone: string, fromYear: number, toYear: number): number[] {
   const changes: number[] = [];
   const lastDay = Date.UTC(toYear, 0, 1) / minuteMs / dayMinutes;

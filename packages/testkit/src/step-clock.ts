@@ -1,9 +1,9 @@
 import type { Clock } from '@gatehouse/server';
 
-/** A clock that only moves when told to; timers that fall due run in order. */
+/** A clock that only moves when advanced; due timers run in order. */
 export interface StepClock extends Clock {
   advance(ms: number): void;
-  /** Somebody sets the clock on the wall, back or forward: no time passes, and timers wait as long as before. */
+  /** Somebody sets the wall clock, back or forward: no time passes, and timers wait as long as before. */
   step(ms: number): void;
 }
 

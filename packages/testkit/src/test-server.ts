@@ -21,28 +21,28 @@ import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
 
 export interface TestServerOptions {
-  /** Laid over the test's own configuration, section by section. */
+  /** Merged over the test's own configuration, section by section. */
   readonly config?: z.input<typeof RootConfig>;
   readonly provider?: FakeProviderOptions;
   readonly clock?: Clock;
-  /** Tools beside the built-in ones. */
+  /** Tools in addition to the built-in ones. */
   readonly tools?: readonly Tool[];
-  /** Serves archives of repositories instead of GitHub. */
+  /** Serves repository archives instead of GitHub. */
   readonly archives?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['archives']>;
-  /** Names and addresses of the test's own web servers: nothing else that is not public is reached. */
+  /** Names and addresses of the test's own web servers: no other non-public address is reached. */
   readonly egress?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['egress']>;
-  /** What MCP clients are offered in place of the agents. */
+  /** What MCP clients are offered instead of the agents. */
   readonly mcpOffer?: McpOffer;
-  /** Live secrets, which the redactor takes out wherever they stand. */
+  /** Live secrets, which the redactor removes everywhere. */
   readonly secrets?: readonly string[];
   readonly freeSpace?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['freeSpace'];
-  /** Comes between the server and its database. */
+  /** Wraps the server's database. */
   readonly db?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['db'];
-  /** A home that exists already; it is kept when the server ends. */
+  /** An existing home; it is kept when the server stops. */
   readonly homeDir?: string;
 }
 
-/** A whole server in the process of the test, on a free port, with a home of its own and a fake provider behind it. */
+/** A whole server in the test's process, on a free port, with its own home and a fake provider. */
 export interface TestServer extends AsyncDisposable {
   readonly url: string;
   /** Secret of the token `root`, scope `*`. */
@@ -52,18 +52,18 @@ export interface TestServer extends AsyncDisposable {
   readonly homeDir: string;
   readonly server: ServerHandle;
   readonly bus: EventBus;
-  /** Makes a token and a client of it. */
+  /** Creates a token and a client for it. */
   as(
     scopes: readonly TokenScope[],
     limits?: { readonly agents?: string[]; readonly compat?: TokenCompat },
   ): Promise<Client & { readonly token: string; readonly tokenId: string }>;
-  /** The same methods over a WebSocket, as `root` or with another token; whoever opens it closes it. */
+  /** The same methods over a WebSocket, as `root` or with another token; the caller closes it. */
   socket(token?: string): GatehouseSocket;
   /** Collects the payloads of one kind from now on. */
   heard<K extends EventKind>(kind: K): EventPayload<K>[];
 }
 
-/** Made by tools/test-threads.ts for the whole test run. */
+/** Created by tools/test-threads.ts for the whole test run. */
 const bundledStorageWorker = process.env['GATEHOUSE_TEST_STORAGE_WORKER'];
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
@@ -126,7 +126,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     const checked = events[kind].payload.safeParse(payload);
     if (!checked.success) misfits.push(`${kind}: ${checked.error.message}`);
   };
-  // Who listens to the stream of answers has every turn streamed: tests that do not ask for it see turns as they are without.
+  // A listener for the stream of answers makes every turn stream: tests without one see turns as they are without.
   const kinds = Object.keys(events) as EventKind[];
   server.bus.listen(
     kinds.filter((kind) => kind !== 'message:streaming'),
@@ -150,7 +150,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     socket: (other = token) => createSocket({ url, token: other }),
     heard<K extends EventKind>(kind: K) {
       const payloads: EventPayload<K>[] = [];
-      // The bus hands out what was emitted under this kind.
+      // The bus delivers what was emitted under this kind.
       server.bus.listen([kind], (event) => {
         if (kind === 'message:streaming') check(event);
         payloads.push(event.payload as EventPayload<K>);

@@ -3,7 +3,7 @@ import { usageError } from '../failure.ts';
 import { nearest } from '../nearest.ts';
 import { alternativesOf, kebab, type MethodShape } from './method-shape.ts';
 
-/** Where the value of a flag goes, and what it may be. */
+/** The parameter that a flag sets, with its schema. */
 export interface FlagTarget {
   readonly path: readonly string[];
   readonly schema: JsonObject;
@@ -11,7 +11,7 @@ export interface FlagTarget {
 
 const anything: JsonObject = {};
 
-/** Follows a flag such as `session-key.user-id` into the parameters; both spellings of a name count, `agent-id` and `agentId`. */
+/** Resolves a flag such as `session-key.user-id` to a parameter; accepts both spellings of a name, `agent-id` and `agentId`. */
 export function findFlag(flag: string, { params, lookup, method }: MethodShape): FlagTarget {
   let schema = params;
   const path: string[] = [];
@@ -30,7 +30,7 @@ function step(schema: JsonObject, segment: string, lookup: MethodShape['lookup']
     const name = Object.keys(properties).find((key) => key === segment || kebab(key) === segment);
     const property = name === undefined ? undefined : properties[name];
     if (name !== undefined && isJsonObject(property)) return { name, schema: property };
-    // A map, or an object that takes further keys: the segment is the key as written.
+    // A map, or an object with additional keys: the segment is the key as written.
     const further = choice['additionalProperties'];
     if (isJsonObject(further)) return { name: segment, schema: further };
     if (Object.keys(choice).length === 0 || (choice['type'] === 'object' && further !== false)) return { name: segment, schema: anything };
@@ -38,7 +38,7 @@ function step(schema: JsonObject, segment: string, lookup: MethodShape['lookup']
   return undefined;
 }
 
-/** All flags of a method, as help shows them. */
+/** Lists all flags of a method for its help. */
 export function flagNames({ params, lookup }: MethodShape): string[] {
   return schemaRows(params, { lookup, openReferences: true })
     .map((row) => row.path)

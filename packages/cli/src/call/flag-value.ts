@@ -2,10 +2,10 @@ import { isJsonObject, type Json, type JsonObject, type SchemaLookup, typeText }
 import { usageError } from '../failure.ts';
 import { alternativesOf } from './method-shape.ts';
 
-/** Order in which the alternatives of a union are tried: a plain string fits everything, so it comes last. */
+/** Order in which the alternatives of a union are tried: a string accepts everything, so it comes last. */
 const tryOrder = ['null', 'boolean', 'integer', 'number', 'array', 'object', 'string'];
 
-/** Reads the text of a flag as what the schema asks for; a list takes a JSON list, or one element. */
+/** Parses the text of a flag by its schema; a list accepts a JSON list or one element. */
 export function readFlagValue(flag: string, text: string, schema: JsonObject, lookup: SchemaLookup): Json {
   const choices = alternativesOf(schema, lookup).toSorted((a, b) => rank(a) - rank(b));
   for (const choice of choices) {
@@ -70,7 +70,7 @@ function asText(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** True when the flag may stand alone, meaning `true`. */
+/** True when the flag needs no value and means `true`. */
 export function isSwitch(schema: JsonObject, lookup: SchemaLookup): boolean {
   return alternativesOf(schema, lookup).some((choice) => choice['type'] === 'boolean');
 }

@@ -5,7 +5,7 @@ import { findFlag } from './flag-path.ts';
 import { isSwitch, readFlagValue } from './flag-value.ts';
 import { kebab, type MethodShape } from './method-shape.ts';
 
-/** What `gatehouse call METHOD --help` prints. */
+/** Returns the text of `gatehouse call METHOD --help`. */
 export function methodHelp(shape: MethodShape): string {
   const { method } = shape;
   const blocks = [
@@ -76,23 +76,23 @@ function indent(text: string): string {
     .join('\n');
 }
 
-/** The example as somebody would type it. */
+/** Returns the example as a command line. */
 function exampleLine(shape: MethodShape, params: JsonObject): string {
   return ['gatehouse call', shape.method.name, ...flagsOfExample(shape, params).map(quote)].join(' ');
 }
 
-/** The words that give these parameters, as one JSON text where flags cannot say it; `parseCall` is the other direction. */
+/** Returns the arguments that set these parameters, with `--json` where flags can't express them; the inverse of `parseCall`. */
 export function flagsOfExample(shape: MethodShape, params: JsonObject): string[] {
-  const words = Object.entries(params).map(([key, value]) => wordsOf(shape, '', key, value));
-  return words.some((one) => one === undefined) ? ['--json', JSON.stringify(params)] : words.flatMap((one) => one ?? []);
+  const args = Object.entries(params).map(([key, value]) => argsOf(shape, '', key, value));
+  return args.some((one) => one === undefined) ? ['--json', JSON.stringify(params)] : args.flatMap((one) => one ?? []);
 }
 
-/** Undefined when no flag gives this value: what is one of several shapes, or has no declared parts, is written as JSON by whoever holds it. */
-function wordsOf(shape: MethodShape, prefix: string, key: string, value: Json): string[] | undefined {
+/** Returns the arguments of one value; undefined when flags can't express it and the caller must write JSON. */
+function argsOf(shape: MethodShape, prefix: string, key: string, value: Json): string[] | undefined {
   const name = spelling(shape, prefix, key);
   if (name === undefined) return undefined;
   if (isJsonObject(value) && Object.keys(value).length > 0) {
-    const parts = Object.entries(value).map(([part, inner]) => wordsOf(shape, `${name}.`, part, inner));
+    const parts = Object.entries(value).map(([part, inner]) => argsOf(shape, `${name}.`, part, inner));
     if (!parts.includes(undefined)) return parts.flatMap((one) => one ?? []);
   }
   if (isTextList(value)) return value.flatMap((item) => [`--${name}`, item]);
@@ -111,7 +111,7 @@ function readsBack(name: string, text: string, value: Json, shape: MethodShape):
   }
 }
 
-/** Declared names have a second spelling; the keys of maps and free objects stand as they are. Undefined when there is no such flag. */
+/** Returns the kebab-case spelling of a declared name; keys of maps stay as written. Undefined when there is no such flag. */
 function spelling(shape: MethodShape, prefix: string, key: string): string | undefined {
   try {
     return prefix + (findFlag(prefix + kebab(key), shape).path.at(-1) === key ? kebab(key) : key);
@@ -128,7 +128,7 @@ function quote(text: string): string {
   return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What `gatehouse call --list` prints. */
+/** Returns the text of `gatehouse call --list`. */
 export function methodList({ methods }: OpenRpcDocument): string {
   return renderTable(
     ['Method', 'Scope', 'Risk', 'What it does'],

@@ -11,10 +11,10 @@ import { usageError } from '../failure.ts';
 import { nearest } from '../nearest.ts';
 import { version } from '../version.ts';
 
-/** One method as the command line sees it. */
+/** A method as needed by the command line. */
 export interface MethodShape {
   readonly method: OpenRpcMethod;
-  /** Its parameters as one object schema. */
+  /** The parameters as one object schema. */
   readonly params: JsonObject;
   readonly lookup: SchemaLookup;
 }
@@ -31,8 +31,8 @@ export function findMethod(document: OpenRpcDocument, name: string): MethodShape
       document.methods.map((one) => one.name),
     );
     throw usageError(
-      `There is no method ${name}.`,
-      likely === undefined ? '`gatehouse call --list` shows all.' : `Did you mean ${likely}? \`gatehouse call --list\` shows all.`,
+      `Unknown method ${name}.`,
+      likely === undefined ? '`gatehouse call --list` lists all methods.' : `Did you mean ${likely}? \`gatehouse call --list\` lists all methods.`,
     );
   }
   return {
@@ -42,14 +42,14 @@ export function findMethod(document: OpenRpcDocument, name: string): MethodShape
   };
 }
 
-/** The schemas that a value may have: the alternatives of a union, or the one schema itself. */
+/** Returns the possible schemas of a value: the alternatives of a union, or the schema itself. */
 export function alternativesOf(schema: JsonObject, lookup: SchemaLookup): JsonObject[] {
   const resolved = resolveSchema(schema, lookup).schema;
   const choices = resolved['anyOf'] ?? resolved['oneOf'];
   return Array.isArray(choices) ? choices.filter(isJsonObject).flatMap((choice) => alternativesOf(choice, lookup)) : [resolved];
 }
 
-/** `agentId` → `agent-id`. */
+/** Converts `agentId` to `agent-id`. */
 export function kebab(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

@@ -9,7 +9,7 @@ function parse(method: string, words: readonly string[]) {
   return parseCall(words, findMethod(document, method), async (source) => source);
 }
 
-/** A method with the kinds of parameters that the registry has only here and there. */
+/** A method with parameter types that are rare in the registry. */
 const made: MethodShape = {
   method: { ...findMethod(document, 'system.ping').method, name: 'made.up', params: [{ name: 'x', schema: {} }] },
   lookup: () => undefined,
@@ -44,11 +44,11 @@ test.each([
   [['--session-key', 'ada:desk'], { sessionKey: 'ada:desk' }],
   [['--session-key.user-id', 'ada', '--session-key.channelId', 'desk'], { sessionKey: { userId: 'ada', channelId: 'desk' } }],
   [['--session-key', '{"userId":"ada","channelId":"desk"}'], { sessionKey: { userId: 'ada', channelId: 'desk' } }],
-])('a parameter with two forms takes either: %j', async (words, params) => {
+])('a parameter with two forms accepts either: %j', async (words, params) => {
   expect((await parse('agent.execute', ['--message', 'hi', ...words])).params).toEqual({ message: 'hi', ...params });
 });
 
-test('lists are repeated or given as JSON; maps and free objects take any key', async () => {
+test('lists are repeated flags or JSON; maps and free objects accept any key', async () => {
   expect((await parse('tokens.create', ['--scopes', 'rpc', '--scopes', 'api'])).params).toEqual({ scopes: ['rpc', 'api'] });
   expect((await parse('tokens.create', ['--scopes', '[]'])).params).toEqual({ scopes: [] });
   expect(
@@ -94,7 +94,7 @@ test.each([
   expect((await parseMade(...words)).params).toEqual(params);
 });
 
-test('flags of the command stand after the method too, but a parameter of the same name goes first', async () => {
+test('command flags may follow the method, but a parameter of the same name takes precedence', async () => {
   expect((await parse('system.ping', ['--url', 'http://h', '-o', 'json', '--timeout', '3'])).own).toEqual({
     url: 'http://h',
     output: 'json',
@@ -113,7 +113,7 @@ test.each([
   [['--kind', 'dms'], /"all", "dm", "group", "sub-agent" or "v1"/, undefined],
   [['--kind'], /--kind needs a value/, undefined],
   [['--kind', '--limit', '3'], /--kind=--limit/, undefined],
-  [['dm'], /Unexpected word "dm"/, undefined],
+  [['dm'], /Unexpected argument "dm"/, undefined],
   [['--json', '{'], /--json is not valid JSON/, undefined],
   [['--json', '[1]'], /must be an object/, undefined],
 ])('session.list %j is refused', async (words, message, hint) => {
@@ -122,7 +122,7 @@ test.each([
   if (hint !== undefined) expect(error).toMatchObject({ hint: expect.stringMatching(hint) });
 });
 
-test('a key that every object inherits is an ordinary key', async () => {
+test('an inherited object key is an ordinary key', async () => {
   const { params } = await parseMade('--levels.__proto__', 'x', '--levels.constructor', 'y');
   expect(JSON.stringify(params)).toBe('{"levels":{"__proto__":"x","constructor":"y"}}');
   expect(({} as { x?: string }).x).toBeUndefined();
@@ -132,6 +132,6 @@ const examples = document.methods.flatMap((method) =>
   method.examples.map((example) => ({ name: method.name, params: Object.fromEntries(example.params.map(({ name, value }) => [name, value])) })),
 );
 
-test.each(examples)('the example line that help shows for $name means its parameters', async ({ name, params }) => {
+test.each(examples)('the example in the help of $name parses to its parameters', async ({ name, params }) => {
   expect((await parse(name, flagsOfExample(findMethod(document, name), params))).params).toEqual(params);
 });

@@ -4,7 +4,7 @@ import { findFlag, flagNames, type FlagTarget } from './flag-path.ts';
 import { isSwitch, readFlagValue } from './flag-value.ts';
 import type { MethodShape } from './method-shape.ts';
 
-/** Flags of the command itself after the method name; a parameter of the same name goes before them. */
+/** Flags of the command itself that may follow the method name; a parameter of the same name takes precedence. */
 const ownFlags = ['url', 'token-file', 'home', 'output', 'timeout'] as const;
 type OwnFlag = (typeof ownFlags)[number];
 
@@ -21,8 +21,8 @@ interface Word {
 }
 
 /**
- * Reads the words after the method name: `--json` gives the parameters as a whole, further flags set single ones on top.
- * `readJson` turns the text after `--json` into JSON (it may name a file or standard input).
+ * Parses the arguments after the method name: `--json` sets all parameters at once, other flags then override single ones.
+ * `readJson` turns the text after `--json` into JSON (the text may name a file or standard input).
  */
 export async function parseCall(words: readonly string[], shape: MethodShape, readJson: (text: string) => Promise<string>): Promise<ParsedCall> {
   const given: { target: FlagTarget; value: Json }[] = [];
@@ -54,12 +54,12 @@ export async function parseCall(words: readonly string[], shape: MethodShape, re
   return { params, own, help };
 }
 
-/** The two flags with a short form. */
+/** Flags with a short form. */
 const shortForms: Readonly<Record<string, string>> = { '-h': '--help', '-o': '--output' };
 
 function readWord(word: string): Word {
   const match = /^--([^=]+)(?:=([^]*))?$/.exec(shortForms[word] ?? word);
-  if (match?.[1] === undefined) throw usageError(`Unexpected word ${JSON.stringify(word)}: parameters are given as --name value.`);
+  if (match?.[1] === undefined) throw usageError(`Unexpected argument ${JSON.stringify(word)}: pass parameters as --name value.`);
   return { flag: match[1], attached: match[2] };
 }
 
@@ -100,7 +100,7 @@ function parseObject(text: string): JsonObject {
   return value;
 }
 
-/** Where the schema does not say what a value is, a flag that is repeated makes a list. */
+/** Turns repeated flags into a list where the schema does not define the type. */
 function joined(given: { target: FlagTarget; value: Json }[], next: { target: FlagTarget; value: Json }): { target: FlagTarget; value: Json } {
   const free = Object.keys(next.target.schema).length === 0;
   const before = free ? given.findLast(({ target }) => target.path.join('.') === next.target.path.join('.')) : undefined;
@@ -108,7 +108,7 @@ function joined(given: { target: FlagTarget; value: Json }[], next: { target: Fl
   return { ...next, value: Array.isArray(before.value) ? [next.value].flat() : [before.value, next.value].flat() };
 }
 
-/** Copies the object with one value set; the lists of repeated flags are joined. */
+/** Copies the object with one value set; appends lists of repeated flags. */
 function withValue(object: JsonObject, [key = '', ...rest]: readonly string[], value: Json): JsonObject {
   const current = Object.hasOwn(object, key) ? object[key] : undefined;
   if (rest.length > 0) return { ...object, [key]: withValue(isJsonObject(current) ? current : {}, rest, value) };

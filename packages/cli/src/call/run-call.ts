@@ -12,16 +12,16 @@ import { parseCall } from './parse-call.ts';
 
 export interface CallLine {
   readonly name: string | undefined;
-  /** Everything after the method name, unread. */
+  /** The unparsed arguments after the method name. */
   readonly words: readonly string[];
   readonly flags: CallFlags;
 }
 
-/** Lists the methods, shows the help of one, or calls it and prints the result as JSON. */
+/** Lists methods, shows the help of one, or calls it and prints the result as JSON. */
 export async function runCall({ name, words, flags }: CallLine, io: Io): Promise<void> {
   const document = loadMethods();
   if (flags.list === true) return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(document.methods) : methodList(document));
-  if (name === undefined) throw usageError('Which method?', '`gatehouse call --list` shows all.');
+  if (name === undefined) throw usageError('Missing method.', '`gatehouse call --list` lists all methods.');
   const shape = findMethod(document, name);
   const { params, own, help } = await parseCall(words, shape, (source) => readJsonSource(source, io));
   if (help) return printLine(io.stdout, methodHelp(shape));
@@ -44,7 +44,7 @@ async function readJsonSource(source: string, io: Io): Promise<string> {
 function timeoutOf(seconds: string | undefined): number | undefined {
   if (seconds === undefined) return undefined;
   const value = Number(seconds);
-  if (!(value > 0)) throw usageError('--timeout: expected a number of seconds above 0.');
+  if (!(value > 0)) throw usageError('--timeout: expected a number of seconds greater than 0.');
   return value * 1000;
 }
 

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
-import type { Access, ConnectedClient, OfferedModel, Places } from './client.ts';
+import type { Access, ClientEnvironment, ConnectedClient, OfferedModel } from './client.ts';
 
 const v1 = ({ url }: Access): string => `${url}/v1`;
 const bearer = ({ secret }: Access): string => `Bearer ${secret}`;
 
-/** A folder that a variable names, or else one below the user's home. */
-function folder({ env, userHome }: Places, variable: string, ...path: string[]): string {
+/** Returns the folder named by a variable, or a default below the user's home. */
+function folder({ env, userHome }: ClientEnvironment, variable: string, ...path: string[]): string {
   return env[variable] || join(userHome, ...path);
 }
 
-/** The clients that `gatehouse connect` knows; each row of docs/guide/clients.md is a run of one. */
+/** The clients that `gatehouse connect` supports; each row of docs/guide/clients.md is verified by a run. */
 export const clients: readonly ConnectedClient[] = [
   {
     id: 'codex',
@@ -18,14 +18,14 @@ export const clients: readonly ConnectedClient[] = [
     bringsTools: true,
     takesMcp: true,
     start: 'codex',
-    files: (access, places) => [
+    files: (access, environment) => [
       {
-        file: join(folder(places, 'CODEX_HOME', '.codex'), 'config.toml'),
+        file: join(folder(environment, 'CODEX_HOME', '.codex'), 'config.toml'),
         format: 'toml',
         values: {
           model: access.model,
           model_provider: 'gatehouse',
-          // A tool that OpenAI's servers run; this gateway has none to offer.
+          // A tool that OpenAI's servers run; this gateway has none.
           web_search: 'disabled',
           model_providers: {
             gatehouse: { name: 'Gatehouse', base_url: v1(access), wire_api: 'responses', experimental_bearer_token: access.secret },
@@ -42,9 +42,9 @@ export const clients: readonly ConnectedClient[] = [
     bringsTools: true,
     takesMcp: true,
     start: 'opencode',
-    files: (access, places) => [
+    files: (access, environment) => [
       {
-        file: join(folder(places, 'XDG_CONFIG_HOME', '.config'), 'opencode', 'opencode.json'),
+        file: join(folder(environment, 'XDG_CONFIG_HOME', '.config'), 'opencode', 'opencode.json'),
         format: 'json',
         initial: { $schema: 'https://opencode.ai/config.json' },
         values: {
@@ -72,9 +72,9 @@ export const clients: readonly ConnectedClient[] = [
     route: '/v1/chat/completions',
     bringsTools: true,
     start: 'cn',
-    files: (access, places) => [
+    files: (access, environment) => [
       {
-        file: join(folder(places, 'CONTINUE_GLOBAL_DIR', '.continue'), 'config.yaml'),
+        file: join(folder(environment, 'CONTINUE_GLOBAL_DIR', '.continue'), 'config.yaml'),
         format: 'yaml',
         initial: { name: 'Gatehouse', version: '1.0.0', schema: 'v1' },
         values: {
@@ -98,9 +98,9 @@ export const clients: readonly ConnectedClient[] = [
     route: '/v1/chat/completions',
     bringsTools: true,
     start: 'cline -P openai-compatible',
-    files: (access, places) => [
+    files: (access, environment) => [
       {
-        file: join(places.userHome, '.cline', 'data', 'settings', 'providers.json'),
+        file: join(environment.userHome, '.cline', 'data', 'settings', 'providers.json'),
         format: 'json',
         initial: { version: 1, modes: {} },
         values: {
@@ -122,9 +122,9 @@ export const clients: readonly ConnectedClient[] = [
     route: '/v1/chat/completions',
     bringsTools: true,
     start: 'qwen',
-    files: (access, places) => [
+    files: (access, environment) => [
       {
-        file: join(folder(places, 'QWEN_HOME', '.qwen'), 'settings.json'),
+        file: join(folder(environment, 'QWEN_HOME', '.qwen'), 'settings.json'),
         format: 'json',
         values: {
           security: { auth: { selectedType: 'openai', apiKey: access.secret, baseUrl: v1(access) } },
@@ -139,8 +139,8 @@ export const clients: readonly ConnectedClient[] = [
     route: '/v1/chat/completions',
     bringsTools: true,
     start: 'pi',
-    files(access, places) {
-      const dir = folder(places, 'PI_CODING_AGENT_DIR', '.pi', 'agent');
+    files(access, environment) {
+      const dir = folder(environment, 'PI_CODING_AGENT_DIR', '.pi', 'agent');
       return [
         {
           file: join(dir, 'models.json'),
@@ -162,8 +162,8 @@ export const clients: readonly ConnectedClient[] = [
     bringsTools: true,
     start: 'claude',
     env: claudeEnv,
-    files: (access, places) => [
-      { file: join(folder(places, 'CLAUDE_CONFIG_DIR', '.claude'), 'settings.json'), format: 'json', values: { env: claudeEnv(access) } },
+    files: (access, environment) => [
+      { file: join(folder(environment, 'CLAUDE_CONFIG_DIR', '.claude'), 'settings.json'), format: 'json', values: { env: claudeEnv(access) } },
     ],
   },
   {
@@ -171,7 +171,7 @@ export const clients: readonly ConnectedClient[] = [
     title: 'OpenAI SDK',
     route: '/v1/chat/completions',
     bringsTools: false,
-    start: 'new OpenAI() reads both variables; give the model by its name',
+    start: 'new OpenAI() reads both variables; pass the model by name',
     env: openAiEnv,
   },
   {
@@ -179,7 +179,7 @@ export const clients: readonly ConnectedClient[] = [
     title: 'OpenAI Agents SDK',
     route: '/v1/responses',
     bringsTools: true,
-    start: 'new Agent({…}) reads them',
+    start: 'new Agent({…}) reads these variables',
     env: (access) => ({ ...openAiEnv(access), OPENAI_DEFAULT_MODEL: access.model, OPENAI_AGENTS_DISABLE_TRACING: '1' }),
   },
 ];
@@ -188,7 +188,7 @@ function openAiEnv(access: Access): Record<string, string> {
   return { OPENAI_BASE_URL: v1(access), OPENAI_API_KEY: access.secret };
 }
 
-/** The aliases too, which Claude Code uses for its small tasks and its sub-agents. */
+/** Includes the aliases that Claude Code uses for small tasks and sub-agents. */
 function claudeEnv({ url, secret, model }: Access): Record<string, string> {
   return {
     ANTHROPIC_BASE_URL: url,
@@ -200,7 +200,7 @@ function claudeEnv({ url, secret, model }: Access): Record<string, string> {
   };
 }
 
-/** The first model of the list is the one that Continue starts with. */
+/** Puts the default model first, because Continue starts with the first one. */
 function chosenFirst({ model, models }: Access): OfferedModel[] {
   return models.toSorted((a, b) => Number(b.id === model) - Number(a.id === model));
 }

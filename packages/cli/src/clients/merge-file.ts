@@ -1,7 +1,7 @@
 import type { ClientFile, Values } from './client.ts';
 import { isOwn, isValues, mergeValues, ShapeError } from './merge-values.ts';
 
-/** Returns the text of a configuration file with the client's values in it; throws `ShapeError` for what cannot be merged. */
+/** Merges the client's values into the text of a configuration file; throws `ShapeError` if that is impossible. */
 export async function mergeFile(text: string, { format, values, initial = {} }: ClientFile): Promise<string> {
   const wanted = text.trim() === '' ? { ...initial, ...values } : values;
   if (format === 'json') return mergeJson(text, wanted);
@@ -16,10 +16,10 @@ function mergeJson(text: string, wanted: Values): string {
 
 type Revive = (key: string, value: unknown, context?: { readonly source?: string }) => unknown;
 
-// Newer than the library of types: the source of a value, and numbers that are printed as they were written.
+// Missing from the type library: the source text of a value, and raw numbers in output.
 const json: { readonly parse: (text: string, revive: Revive) => unknown; readonly rawJSON?: (source: string) => unknown } = JSON;
 
-/** Numbers stay as they are written: larger ones than 2^53, or with more digits, would change. */
+/** Keeps numbers as written: those above 2^53 or with many digits would change. */
 function parseExact(text: string): unknown {
   return json.parse(text, (_key, value, context) =>
     typeof value === 'number' && context?.source !== undefined && JSON.stringify(value) !== context.source
@@ -36,11 +36,11 @@ function readJson(text: string): Values {
   } catch {
     throw new ShapeError('it is not plain JSON; comments and trailing commas would be lost');
   }
-  if (!isValues(value)) throw new ShapeError('it does not hold a JSON object');
+  if (!isValues(value)) throw new ShapeError('it is not a JSON object');
   return value;
 }
 
-/** Edits the document, so that comments and anchors stay. */
+/** Edits the YAML document in place, so that comments and anchors stay. */
 async function mergeYaml(text: string, wanted: Values): Promise<string> {
   const { isSeq, parseDocument } = await import('../commands/yaml.ts');
   const document = parseDocument(text, { intAsBigInt: true });
@@ -48,7 +48,7 @@ async function mergeYaml(text: string, wanted: Values): Promise<string> {
   if (problem !== undefined) throw new ShapeError(`it is not valid YAML (${problem.message.split('\n')[0] ?? ''})`);
   try {
     const before: unknown = document.toJS() ?? {};
-    if (!isValues(before)) throw new ShapeError('it does not hold a map');
+    if (!isValues(before)) throw new ShapeError('it is not a map');
     mergeValues(before, wanted);
     for (const [key, value] of Object.entries(wanted)) {
       const node = document.get(key);
@@ -58,7 +58,7 @@ async function mergeYaml(text: string, wanted: Values): Promise<string> {
     return document.toString();
   } catch (error) {
     if (!(error instanceof Error) || !/unresolved alias/i.test(error.message)) throw error;
-    throw new ShapeError('an alias (*name) in it has no anchor, or refers to an entry that is replaced; write the values in full in its place');
+    throw new ShapeError('an alias (*name) in it has no anchor, or refers to an entry that is replaced; write the values in full instead');
   }
 }
 

@@ -5,8 +5,8 @@ import { isValues, mergeValues, own, ShapeError } from './merge-values.ts';
 const header = /^\s*\[+\s*([^\]]+?)\s*\]+/;
 
 /**
- * Edits TOML by its lines, because comments would not survive a parser. The result is parsed again and must be exactly
- * the merged values, so that a form which this editor does not know is refused rather than damaged.
+ * Edits TOML line by line, because a parser would drop comments. The result is parsed again and must equal
+ * the merged values, so that an unsupported form is refused instead of damaged.
  */
 export function mergeToml(text: string, wanted: Values): string {
   const expected = mergeValues(read(text), wanted);

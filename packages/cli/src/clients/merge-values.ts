@@ -1,17 +1,17 @@
 import type { Values } from './client.ts';
 
-/** Entries of this name, and list entries whose `name` begins with it, are written by `gatehouse connect` and replaced as a whole. */
+/** Entries of this name, and list entries whose `name` begins with it, belong to `gatehouse connect` and are replaced as a whole. */
 export const own = 'gatehouse';
 
-/** A value that stands in a file where the client's configuration needs a value of another kind. */
+/** A file has a value of another type than the client's configuration needs. */
 export class ShapeError extends Error {}
 
-/** Returns `before` with `wanted` in it: maps are merged, lists keep what is not ours, everything else is replaced; undefined removes. */
+/** Merges `wanted` into `before`: maps are merged, lists keep foreign entries, everything else is replaced; undefined removes. */
 export function mergeValues(before: Values, wanted: Values, path: readonly string[] = []): Values {
   const merged = new Map(Object.entries(before));
   for (const [key, value] of Object.entries(wanted)) {
     const next = value === undefined ? undefined : mergeValue(merged.get(key), value, [...path, key]);
-    // A map that held nothing but what was removed goes too.
+    // Removes a map that is empty after the removal.
     if (next === undefined || (isValues(next) && Object.keys(next).length === 0 && isValues(value) && Object.keys(value).length > 0))
       merged.delete(key);
     else merged.set(key, next);
@@ -35,7 +35,7 @@ export function isOwn(entry: unknown): boolean {
 }
 
 export function isValues(value: unknown): value is Values {
-  // A number that is kept as it is written has no prototype, and is frozen.
+  // A raw number has no prototype and is frozen.
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Date) return false;
   return !(Object.isFrozen(value) && Object.getPrototypeOf(value) === null);
 }

@@ -3,17 +3,17 @@ import { CliError, usageError } from '../failure.ts';
 import { nearest } from '../nearest.ts';
 import type { OfferedModel } from './client.ts';
 
-/** Longer lists would bury the rest of a configuration. */
-const mostModels = 40;
+/** Limits the list so that it doesn't bury the rest of a configuration. */
+const maxModels = 40;
 
 export interface Offer {
   readonly model: string;
   readonly models: readonly OfferedModel[];
-  /** Models of the gateway that the list leaves out. */
+  /** Number of models that the list omits. */
   readonly leftOut: number;
 }
 
-/** Asks the gateway which models there are, and chooses: an agent, a model, or else what the default agent runs on. */
+/** Loads the gateway's models and selects an agent, a model, or the default agent's model. */
 export async function readOffer(client: Client, { agent, model }: { agent?: string | undefined; model?: string | undefined }): Promise<Offer> {
   const [{ agents }, catalog] = await Promise.all([client.call('agents.list'), readCatalog(client)]);
   if (agent !== undefined) {
@@ -31,7 +31,7 @@ export async function readOffer(client: Client, { agent, model }: { agent?: stri
       all.map(({ id }) => id),
     );
   const models = [chosen, ...all.filter((one) => one !== chosen)];
-  return { model: chosen.id, models: models.slice(0, mostModels), leftOut: Math.max(0, models.length - mostModels) };
+  return { model: chosen.id, models: models.slice(0, maxModels), leftOut: Math.max(0, models.length - maxModels) };
 }
 
 async function readCatalog(client: Client): Promise<OfferedModel[]> {
@@ -45,11 +45,11 @@ async function readCatalog(client: Client): Promise<OfferedModel[]> {
 async function defaultModel(client: Client, agents: readonly string[], catalog: readonly OfferedModel[]): Promise<string> {
   const found = await Promise.all(agents.map((agentId) => client.call('agents.get', { agentId })));
   const agent = found.find(({ isDefault }) => isDefault);
-  if (agent === undefined) throw new CliError('The gateway has no default agent.', { hint: 'Choose with --model or --agent.' });
+  if (agent === undefined) throw new CliError('The gateway has no default agent.', { hint: 'Select one with --model or --agent.' });
   return findModel(catalog, agent.config.model)?.id ?? `agent/${agent.agentId}`;
 }
 
-/** By `provider/model`, or by the bare id of a model. */
+/** Finds a model by `provider/model` or by its bare id. */
 function findModel(models: readonly OfferedModel[], name: string | undefined): OfferedModel | undefined {
   return models.find(({ id }) => id === name) ?? models.find(({ id }) => id.slice(id.indexOf('/') + 1) === name);
 }

@@ -4,11 +4,11 @@ import { CliError } from '../failure.ts';
 
 export interface WrittenFile {
   readonly file: string;
-  /** Copy of what was there; absent when the file is new. */
+  /** Backup of the former file; absent when the file is new. */
   readonly backup?: string;
 }
 
-/** Text of a file, empty when there is none. */
+/** Reads a file; returns an empty text when there is none. */
 export async function readConfig(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
@@ -18,17 +18,17 @@ export async function readConfig(file: string): Promise<string> {
   }
 }
 
-/** A file that is about to be replaced. */
+/** A prepared replacement of a file. */
 export interface PreparedFile {
-  /** Replaces the file in one step. */
+  /** Replaces the file atomically. */
   commit(text: string): Promise<WrittenFile>;
-  /** Leaves everything as it was. */
+  /** Discards the draft and the backup. */
   discard(): Promise<void>;
 }
 
 /**
- * Prepares to replace a file, readable by its owner only: copies what was there, and writes a draft of `text` beside it, which shows
- * that there is room and permission. A link keeps pointing to where it leads, also where nothing is there yet.
+ * Prepares to replace a file, readable by its owner only: copies the former one, and writes a draft of `text` next to it, which checks
+ * disk space and permissions. A symbolic link is kept and its target replaced, even if that does not exist yet.
  */
 export async function prepareConfig(name: string, text: string, nowMs: number): Promise<PreparedFile> {
   const stamp = new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-');
@@ -62,7 +62,7 @@ export async function prepareConfig(name: string, text: string, nowMs: number): 
           throw notWritten(
             name,
             error,
-            'The new token is made, and the former secret no longer works: run the command again when the file can be written.',
+            'The new token was created, and the former secret no longer works: run the command again when the file can be written.',
           );
         }
         return { file: name, ...(hadFile && { backup }) };
@@ -76,7 +76,7 @@ export async function prepareConfig(name: string, text: string, nowMs: number): 
 const notWritten = (name: string, error: unknown, hint: string) =>
   new CliError(`Cannot write ${name}: ${error instanceof Error ? error.message : String(error)}`, { hint });
 
-/** Where a name leads through links, also when the last one leads to nothing. */
+/** Resolves the symbolic links of a path, even if the last target does not exist. */
 async function targetOf(name: string): Promise<string> {
   try {
     return await realpath(name);

@@ -15,7 +15,7 @@ import { type CommonFlags, withConnection } from './options.ts';
 type ConfigFlags = CommonFlags & { name?: string; model?: string; instructions?: string; config?: string };
 type Agent = Result<'agents.get'>;
 
-/** The most that one request takes (json-rpc batches). */
+/** Maximum number of calls in one batch. */
 const batchLength = 50;
 
 /** `gatehouse agents list | show | create | update | suspend | resume | delete`. */
@@ -33,7 +33,7 @@ export function addAgentsCommand(program: Command, io: Io): void {
     });
 
   withConnection(agents.command('show <id>'))
-    .description('Shows the configuration that an agent works with.')
+    .description('Shows the effective configuration of an agent.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const agent = await client.call('agents.get', { agentId });
@@ -41,21 +41,21 @@ export function addAgentsCommand(program: Command, io: Io): void {
     });
 
   withConfig(agents.command('create <id>'))
-    .description('Creates an agent, which takes turns at once.')
+    .description('Creates an agent, which accepts turns immediately.')
     .action(async (agentId: string, flags: ConfigFlags) => {
       const config = await readConfig(flags, io);
       const { client } = await connect(flags, io);
-      // The server judges the configuration.
+      // The server validates the configuration.
       const created = await client.call('agents.create', { agentId, config });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(created) : `Created ${created.agentId}; its folder is ${created.workspaceDir}.`);
     });
 
   withConfig(agents.command('update <id>'))
-    .description('Changes some keys of an agent, from its next turn on; null in --config takes a key back to its default.')
-    .option('--dry-run', 'only check, and show what would be')
+    .description('Changes keys of an agent from its next turn on; null in --config resets a key to its default.')
+    .option('--dry-run', 'only validate, and show the result')
     .action(async (agentId: string, { dryRun = false, ...flags }: ConfigFlags & { dryRun?: boolean }) => {
       const config = await readConfig(flags, io);
-      if (Object.keys(config).length === 0) throw usageError('There is nothing to change.', 'Give --name, --model, --instructions or --config.');
+      if (Object.keys(config).length === 0) throw usageError('Nothing to change.', 'Pass --name, --model, --instructions or --config.');
       const { client } = await connect(flags, io);
       const updated = await client.call('agents.update', { agentId, config, dryRun });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(updated));
@@ -63,7 +63,7 @@ export function addAgentsCommand(program: Command, io: Io): void {
     });
 
   withConnection(agents.command('suspend <id>'))
-    .description('Stops an agent from taking new turns, also after a restart.')
+    .description('Suspends an agent: it accepts no new turns, even after a restart.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const outcome = await client.call('agents.suspend', { agentId });
@@ -71,7 +71,7 @@ export function addAgentsCommand(program: Command, io: Io): void {
     });
 
   withConnection(agents.command('resume <id>'))
-    .description('Lets a suspended agent take turns again.')
+    .description('Resumes a suspended agent.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const outcome = await client.call('agents.resume', { agentId });
@@ -79,8 +79,8 @@ export function addAgentsCommand(program: Command, io: Io): void {
     });
 
   withConnection(agents.command('delete <id>'))
-    .description('Deletes an agent; its conversations stay.')
-    .option('-y, --yes', 'do not ask')
+    .description('Deletes an agent; its conversations are kept.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (agentId: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete the agent ${agentId}?`, io);
       const { client } = await connect(flags, io);
@@ -91,10 +91,10 @@ export function addAgentsCommand(program: Command, io: Io): void {
 
 function withConfig(command: Command): Command {
   return withConnection(command)
-    .option('--name <name>', 'what the agent calls itself')
+    .option('--name <name>', 'display name of the agent')
     .option('--model <model>', 'its model, as provider/model or model')
-    .option('--instructions <text>', 'your own words for its system prompt')
-    .option('--config <json>', 'further keys as a JSON object; @FILE reads a file, - standard input');
+    .option('--instructions <text>', 'text added to the system prompt')
+    .option('--config <json>', 'other keys as a JSON object; @FILE reads a file, - standard input');
 }
 
 async function readConfig({ config, name, model, instructions }: ConfigFlags, io: Io): Promise<Record<string, unknown>> {
@@ -134,7 +134,7 @@ async function readAgents(client: Client): Promise<Agent[]> {
     const entries = ids.slice(start, start + batchLength).map((agentId) => ({ method: 'agents.get', params: { agentId } }) satisfies BatchEntry);
     for (const outcome of await client.batch(entries)) {
       if (outcome.ok) found.push(outcome.result);
-      // One that was deleted between the two requests is not in the list any more.
+      // An agent deleted between the two requests is skipped.
       else if (outcome.error.code !== 'not_found') throw outcome.error;
     }
   }

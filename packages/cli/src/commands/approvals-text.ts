@@ -4,11 +4,11 @@ import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
 
 export type ApprovalRequest = Result<'admin.approval.pending'>['requests'][number];
 
-/** Each call whole: what is not shown could not be judged. */
+/** Formats each call completely, because the user must see everything to decide. */
 export function approvalsText(requests: readonly ApprovalRequest[], total: number, now: number): string {
-  if (requests.length === 0) return 'Nothing waits for an approval.';
+  if (requests.length === 0) return 'No pending approvals.';
   const texts = requests.map((request) => approvalText(request, now));
-  return [...texts, ...(total > requests.length ? [`${requests.length} of ${total} are shown.`] : [])].join('\n\n');
+  return [...texts, ...(total > requests.length ? [`Showing ${requests.length} of ${total}.`] : [])].join('\n\n');
 }
 
 function approvalText(request: ApprovalRequest, now: number): string {
@@ -19,8 +19,8 @@ function approvalText(request: ApprovalRequest, now: number): string {
     ['call', action === toolName ? toolName : `${toolName}: ${action}`],
     ['agent', `${agentId}, ${sessionKey}, from ${origin}`],
     ['because', reason],
-    ['trust', trustLevel === 'tainted' ? 'tainted: the model had read text from outside' : trustLevel],
-    ['ends', left <= 0 ? 'its time is over' : `in ${renderDuration(left)}`],
+    ['trust', trustLevel === 'tainted' ? 'tainted: the model has read external content' : trustLevel],
+    ['ends', left <= 0 ? 'expired' : `in ${renderDuration(left)}`],
     ['digest', digest],
     ['arguments', renderBytes(paramsBytes)],
   ]);
@@ -30,7 +30,7 @@ function approvalText(request: ApprovalRequest, now: number): string {
   return [facts, ...indented].join('\n');
 }
 
-/** JSON over several lines with every character escaped that draws nothing or turns the reading direction. */
+/** Formats multi-line JSON and escapes every invisible or direction-changing character. */
 export function revealedJson(value: unknown): string {
   const text = JSON.stringify(value, null, 2) ?? 'null';
   return text.replaceAll(/[^\n\P{C}]|\p{Zl}|\p{Zp}|(?!\p{C})\p{Default_Ignorable_Code_Point}/gu, (character) =>

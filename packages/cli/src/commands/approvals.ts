@@ -14,11 +14,11 @@ type AllFlags = DecisionFlags & { session?: string; yes?: true };
 /** `gatehouse approvals list | approve | deny | approve-all | deny-all | clear-cache`. */
 export function addApprovalsCommand(program: Command, io: Io): void {
   const approvals = addGroup(program, 'approvals')
-    .summary('list calls of tools that wait for an approval, and decide on them')
-    .description('Calls that agents make only when somebody allows them; needs a token with scope admin.');
+    .summary('list pending tool calls, and approve or deny them')
+    .description('Tool calls that need approval; needs a token with scope admin.');
 
   withConnection(approvals.command('list', { isDefault: true }))
-    .description('Shows each call that waits, whole, oldest first.')
+    .description('Shows all pending calls completely, oldest first.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const { requests, total } = await readPending(client);
@@ -30,7 +30,7 @@ export function addApprovalsCommand(program: Command, io: Io): void {
     ['deny', false],
   ] as const) {
     withReason(approvals.command(`${name} <id>`))
-      .description(approved ? 'Allows one call: exactly the one that the list shows.' : 'Denies one call; the model is told the reason.')
+      .description(approved ? 'Approves one call, exactly as listed.' : 'Denies one call; the model sees the reason.')
       .action(async (requestId: string, { reason, as, ...flags }: DecisionFlags) => {
         const { client } = await connect(flags, io);
         const done = await client.call('admin.approval.resolve', { requestId, approved, ...words(reason, as) });
@@ -38,9 +38,9 @@ export function addApprovalsCommand(program: Command, io: Io): void {
       });
 
     withReason(approvals.command(`${name}-all`))
-      .description(`${approved ? 'Allows' : 'Denies'} every call that waits.`)
+      .description(`${approved ? 'Approves' : 'Denies'} all pending calls.`)
       .option('--session <key>', 'only those of conversations with this session key')
-      .option('-y, --yes', 'do not ask')
+      .option('-y, --yes', 'skip the confirmation')
       .action(async ({ reason, as, session, yes, ...flags }: AllFlags) => {
         const { client } = await connect(flags, io);
         const choice = { approved, ...words(reason, as) };
@@ -58,26 +58,26 @@ export function addApprovalsCommand(program: Command, io: Io): void {
   }
 
   withConnection(approvals.command('clear-cache'))
-    .description('Forgets denials, so that the same calls ask again.')
+    .description('Clears denials, so that the same calls ask again.')
     .option('--session <key>', 'only those of conversations with this session key')
     .action(async ({ session, ...flags }: CommonFlags & { session?: string }) => {
       const { client } = await connect(flags, io);
       const done = await client.call('admin.approval.clearDenialCache', session === undefined ? {} : { sessionKey: session });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : 'Denials are forgotten.');
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : 'Denials cleared.');
     });
 }
 
 function withReason(command: Command): Command {
   return withConnection(command)
-    .option('--reason <text>', 'why; the model is told a reason for a denial')
-    .option('--as <name>', 'a name to remember (default: operator)');
+    .option('--reason <text>', 'reason; the model sees the reason of a denial')
+    .option('--as <name>', 'name to record as approver (default: operator)');
 }
 
 function words(reason: string | undefined, as: string | undefined): { reason?: string; approvedBy?: string } {
   return { ...(reason === undefined ? {} : { reason }), ...(as === undefined ? {} : { approvedBy: as }) };
 }
 
-/** Calls that came while the question stood were not shown: they are not decided by its answer. */
+/** Decides on the calls that were shown, not on those that arrived during the confirmation. */
 async function resolveShown(client: Client, shown: readonly ApprovalRequest[], choice: { readonly approved: boolean }) {
   const requestIds: string[] = [];
   for (const { requestId } of shown) {
@@ -85,14 +85,14 @@ async function resolveShown(client: Client, shown: readonly ApprovalRequest[], c
       await client.call('admin.approval.resolve', { requestId, ...choice });
       requestIds.push(requestId);
     } catch (error) {
-      // Somebody else has decided meanwhile, or its time is over.
+      // Someone else has decided in the meantime, or the request has expired.
       if (!(error instanceof ConflictError || error instanceof NotFoundError)) throw error;
     }
   }
   return { resolved: requestIds.length, requestIds };
 }
 
-/** A page holds fewer requests where their arguments are long. */
+/** Loads all pages: a page has fewer requests when their arguments are long. */
 async function readPending(client: Client): Promise<{ requests: readonly ApprovalRequest[]; total: number }> {
   const requests: ApprovalRequest[] = [];
   for (;;) {

@@ -25,14 +25,14 @@ const outcomes = ['success', 'failure', 'denied'] as const;
 /** `gatehouse audit`. */
 export function addAuditCommand(program: Command, io: Io): void {
   withConnection(program.command('audit'))
-    .summary('show what was decided and changed, and by whom')
-    .description('Lists recorded decisions and changes, newest first; needs a token with scope admin. With --json everything that belongs to each.')
-    .addOption(countOption('--limit <n>', 'how many, at most 1000', 50))
+    .summary('show recorded decisions and changes')
+    .description('Lists recorded decisions and changes, newest first; needs a token with scope admin. With --json, each has all its details.')
+    .addOption(countOption('--limit <n>', 'number of records, at most 1000', 50))
     .option('--action <name>', 'only this action, such as tokens.create')
     .option('--class <name>', classifications.join(', '))
     .option('--outcome <name>', outcomes.join(', '))
     .option('--by <principal>', 'only by this principal, such as token:ops')
-    .option('--about <target>', 'only about this')
+    .option('--about <target>', 'only for this target')
     .option('--since <time>', 'from this time on, such as 2026-11-21 or 2026-11-21T09:00Z')
     .option('--until <time>', 'before this time')
     .option('--before <id>', 'older than this row: the next page')
@@ -71,10 +71,10 @@ function readTime(flag: string, given: string): number {
 }
 
 function auditTable({ rows, hasMore }: Result<'obs.audit.query'>): string {
-  if (rows.length === 0) return 'Nothing was recorded.';
+  if (rows.length === 0) return 'No records.';
   const table = renderTable(
     ['Time', 'Action', 'Outcome', 'By', 'About', 'Id'],
     rows.map(({ at, action, outcome, actor, target, id }) => [new Date(at).toISOString(), action, outcome, actor, target, id]),
   );
-  return hasMore ? `${table}\nThere are older ones: --before ${rows.at(-1)?.id ?? ''}` : table;
+  return hasMore ? `${table}\nOlder records: --before ${rows.at(-1)?.id ?? ''}` : table;
 }

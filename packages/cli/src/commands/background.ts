@@ -7,7 +7,7 @@ import { type CommonFlags, withConnection } from './options.ts';
 
 const descriptionLength = 60;
 
-/** `gatehouse runs background | stop`: commands and tool calls that run without a turn that waits for them. */
+/** `gatehouse runs background | stop`: commands and tool calls that run detached from their turns. */
 export function addBackgroundCommands(runs: Command, io: Io): void {
   withConnection(runs.command('background'))
     .description('Lists the commands and tool calls that agents have running in the background.')
@@ -15,7 +15,7 @@ export function addBackgroundCommands(runs: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const listed = await client.call('background.list');
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(listed));
-      if (listed.items.length === 0) return printLine(io.stdout, 'Nothing runs in the background.');
+      if (listed.items.length === 0) return printLine(io.stdout, 'No background tasks.');
       const rows = listed.items.map(({ id, agentId, kind, startedAt, rootRunId, description }) => [
         id,
         agentId,
@@ -28,7 +28,7 @@ export function addBackgroundCommands(runs: Command, io: Io): void {
     });
 
   withConnection(runs.command('stop <id>'))
-    .description('Stops a command (cmd_…) or tool call (bt_…) that runs in the background, with everything that it started.')
+    .description('Stops a background command (cmd_…) or tool call (bt_…) with everything it started.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('background.stop', { id });

@@ -13,14 +13,14 @@ import { homeOption, jsonOption, type OutputFlags, outputOption } from './option
 type BackupFlags = OutputFlags & { readonly home?: string };
 
 /**
- * `gatehouse backup [FILE]`. Only the daemon may open its database, so a running one is asked over its owner-only
- * socket to copy it while it works; a stopped one copies it in a mode of its own.
+ * `gatehouse backup [FILE]`. Only the daemon may open its database: a running one copies it on a request over its owner-only
+ * socket; otherwise the daemon is started in a separate backup mode.
  */
 export function addBackupCommand(program: Command, io: Io): void {
   program
     .command('backup [file]')
     .summary('copy the database, while the daemon runs or not')
-    .description('Writes a consistent copy of all data to FILE (default: a new file in the folder `backups` of the home folder).')
+    .description('Writes a consistent copy of all data to FILE (default: a new file in the `backups` folder of the home folder).')
     .addOption(homeOption())
     .addOption(outputOption())
     .addOption(jsonOption())
@@ -38,9 +38,9 @@ export function addBackupCommand(program: Command, io: Io): void {
 export function addRestoreCommand(program: Command, io: Io): void {
   program
     .command('restore <file>')
-    .summary('put a backup in the place of the data')
-    .description('Checks FILE and puts it in the place of the data; what was there is kept beside it. The daemon must be stopped.')
-    .option('-y, --yes', 'do not ask')
+    .summary('replace the data with a backup')
+    .description('Checks FILE and replaces the data with it; the former data is kept next to it. The daemon must be stopped.')
+    .option('-y, --yes', 'skip the confirmation')
     .addOption(homeOption())
     .addOption(outputOption())
     .addOption(jsonOption())
@@ -49,11 +49,11 @@ export function addRestoreCommand(program: Command, io: Io): void {
       const info = await askControlInfo(controlSocketFile(home));
       if (info !== undefined)
         throw new CliError(`The daemon of ${home} is running (process ${info.pid}).`, {
-          hint: 'Stop it first: the data of a running daemon cannot be replaced.',
+          hint: "Stop it first. The data of a running daemon can't be replaced.",
         });
-      if (flags.yes !== true) await confirm(`Replace all data of ${home} by ${file}?`, io);
+      if (flags.yes !== true) await confirm(`Replace all data of ${home} with ${file}?`, io);
       const result = await followJob(runDaemonMode(['--home', home, '--restore', resolve(io.workingDir, file)], io), 'Restore', io);
-      const kept = result.previous === undefined ? '' : ` What was there is in ${result.previous}.`;
+      const kept = result.previous === undefined ? '' : ` The former data is in ${result.previous}.`;
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Restored ${result.file}, ${renderBytes(result.bytes)}.${kept}`);
     });
 }

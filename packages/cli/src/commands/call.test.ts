@@ -40,7 +40,7 @@ test('parameters come from a file or from standard input too', async () => {
   });
 });
 
-test('a refusal by the server is one line and its exit code', async () => {
+test('a server error is printed in one line and sets the exit code', async () => {
   await using session = await open({
     'agents.get': {
       error: {
@@ -66,7 +66,7 @@ test('a refusal by the server is one line and its exit code', async () => {
   expect(await session.run(['call', 'system.ping'])).toMatchObject({ code: 1, err: 'error: Internal error (request rq_9)\n' });
 });
 
-test('a wrong token is told apart from a daemon that is not there', async () => {
+test('a wrong token is distinguished from a missing daemon', async () => {
   await using server = await startServer(
     (_seen, response) => void response.writeHead(401).end('{"error":"No such token.","code":"unauthenticated","requestId":"rq"}'),
   );
@@ -76,7 +76,7 @@ test('a wrong token is told apart from a daemon that is not there', async () => 
   expect(outcome.err).not.toContain(token);
 });
 
-test('a typo names the nearest method and asks nobody', async () => {
+test('a misspelled method suggests the nearest one and sends nothing', async () => {
   await using session = await open({});
   expect(await session.run(['call', 'sesion.list'])).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean session.list?') });
   expect(await session.run(['call'])).toMatchObject({ code: 2, err: expect.stringContaining('gatehouse call --list') });

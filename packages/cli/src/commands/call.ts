@@ -4,17 +4,17 @@ import { type CommonFlags, withOwnJson } from './options.ts';
 
 export type CallFlags = CommonFlags & { readonly list?: true };
 
-/** `gatehouse call METHOD --name value …`: every method of the registry, flags and help made from the contract. */
+/** `gatehouse call METHOD --name value …`: calls any method of the registry, with flags and help generated from the contract. */
 export function addCallCommand(program: Command, io: Io): void {
   withOwnJson(program.command('call [method] [params...]'))
     .summary('call any JSON-RPC method')
     .description('Calls one JSON-RPC method and prints its result. `gatehouse call METHOD --help` shows the parameters of a method.')
     .option('--list', 'list all methods')
-    // What follows the method name belongs to the method: a parameter may be called like a flag of ours.
+    // Arguments after the method name belong to the method: a parameter may have the name of one of our flags.
     .passThroughOptions()
     .addHelpText('after', callNotes)
     .action(async (name: string | undefined, words: string[], flags: CallFlags) => {
-      // The registry and its zod cost a fifth of a second: only this command pays it.
+      // Loading the registry with zod takes 0.2 s, so only this command does it.
       const { runCall } = await import('../call/run-call.ts');
       await runCall({ name, words, flags }, io);
     });

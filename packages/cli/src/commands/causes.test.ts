@@ -5,7 +5,7 @@ import { createUser } from '../testing/test-io.ts';
 
 const sentence = 'The key of this account was withdrawn on Tuesday by its administrator, see the console of the provider';
 
-test('runs, graphs, jobs and webhooks show why they failed, shortened to the width of a terminal and whole in JSON', async () => {
+test('runs, graphs, jobs and webhooks show why they failed, shortened to the terminal width and complete in JSON', async () => {
   await using server = await startTestServer({
     provider: { answer: ({ body }) => ({ status: JSON.stringify(body).includes('DOWN') ? 401 : 400, error: { message: sentence } }) },
     config: { webhooks: { mappings: [{ id: 'hook', messageTemplate: '{{text}}' }] } },
@@ -14,7 +14,7 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
   await using user = await createUser();
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };
   const run = async (...args: string[]) => (await user.run({ args, env, io: { now: () => Date.now() } })).out;
-  /** What a terminal of 60 columns shows. */
+  /** Runs a command on a terminal with 60 columns. */
   async function inTerminal(...args: string[]): Promise<string> {
     const stdout = Object.assign(new PassThrough(), { isTTY: true, columns: 60 });
     await user.run({ args, env, io: { now: () => Date.now(), stdout } });
@@ -35,5 +35,7 @@ test('runs, graphs, jobs and webhooks show why they failed, shortened to the wid
   }
   expect(await run('runs', 'show', runId)).toMatch(new RegExp(`^cause +.*${sentence}`, 'm'));
   const { runId: waits } = await client.call('session.spawn', { task: 'DOWN' });
-  await expect.poll(() => run('runs', 'show', waits)).toMatch(new RegExp(`^waiting +waits for its model provider until .* UTC: .*${sentence}`, 'm'));
+  await expect
+    .poll(() => run('runs', 'show', waits))
+    .toMatch(new RegExp(`^waiting +waiting for its model provider until .* UTC: .*${sentence}`, 'm'));
 });

@@ -9,7 +9,7 @@ interface Asked {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 }
 
-/** Answers with the number of messages it was given and the last of them, in two pieces; "wait" is never finished. */
+/** Answers with the number of messages and the last one, in two chunks; "wait" never finishes. */
 const echo: Answer = ({ body }, response) => {
   const { messages }: Asked = JSON.parse(body);
   const last = messages.at(-1)?.content ?? '';
@@ -59,7 +59,7 @@ test('a pipe is the question; "-" puts it after the text', async () => {
   expect(await session.run([], ' \n')).toMatchObject({ code: 2, err: expect.stringContaining('empty') });
 });
 
-test('agent and model choose who answers, one of them', async () => {
+test('--agent or --model selects who answers', async () => {
   await using session = await open();
   await session.run(['--agent', 'scout', 'a']);
   await session.run(['--model', 'local/m', 'b']);
@@ -67,7 +67,7 @@ test('agent and model choose who answers, one of them', async () => {
   expect(await session.run(['--agent', 'scout', '--model', 'm', 'c'])).toMatchObject({ code: 2 });
 });
 
-test('machine output is one object; an early end is said on standard error', async () => {
+test('JSON output is one object; an early end is reported on standard error', async () => {
   await using session = await open();
   const { out } = await session.run(['--output', 'json', 'hello']);
   expect(JSON.parse(out)).toEqual({
@@ -79,7 +79,7 @@ test('machine output is one object; an early end is said on standard error', asy
   expect(await session.run(['long'])).toMatchObject({ code: 0, err: '(ended early: max_steps)\n' });
 });
 
-test('Ctrl-C stops an answer, keeps the text and ends with 130', async () => {
+test('Ctrl-C stops an answer, keeps the text and exits with 130', async () => {
   await using session = await open();
   const out = collector();
   let press = () => {};
@@ -94,7 +94,7 @@ test('Ctrl-C stops an answer, keeps the text and ends with 130', async () => {
   expect(out.text()).toBe('waiting\n');
 });
 
-test('a conversation remembers, forgets on /new, survives a failed turn and ends on the second Ctrl-C', async () => {
+test('a conversation keeps its history, clears it on /new, survives a failed turn and ends on the second Ctrl-C', async () => {
   await using session = await open();
   const out = collector();
   const err = collector();
@@ -112,7 +112,7 @@ test('a conversation remembers, forgets on /new, survives a failed turn and ends
   await out.seen('3:two');
   stdin.write('fail\n');
   await err.seen('The model is gone');
-  // The failed question is not part of what is sent next.
+  // The failed question is not sent again.
   stdin.write('three\n');
   await out.seen('5:three');
   stdin.write('/new\nfour\n');
@@ -124,8 +124,8 @@ test('a conversation remembers, forgets on /new, survives a failed turn and ends
   expect(err.text()).toContain('(stopped)');
   press();
   expect((await running).code).toBe(0);
-  // Once at the start, once for the command that there is none of.
-  expect(err.text().split('/new forgets')).toHaveLength(3);
+  // Once at the start, once for the unknown command.
+  expect(err.text().split('/new clears')).toHaveLength(3);
 });
 
 test('a failure before the answer is a failure of the command', async () => {
@@ -149,7 +149,7 @@ test('with --session the daemon keeps the conversation', async () => {
   expect(await user.run({ args: ['chat', '--session', 'ada:desk', '--model', 'm', 'x'], env })).toMatchObject({ code: 2 });
 });
 
-test('in a kept conversation only what is new is sent, and /new starts another one', async () => {
+test('in a kept conversation only new messages are sent, and /new starts another one', async () => {
   await using server = await startTestServer();
   await using user = await createUser();
   const out = collector();
@@ -177,7 +177,7 @@ test('in a kept conversation only what is new is sent, and /new starts another o
   await out.seen('Fourth.');
   stdin.write('/exit\n');
   expect((await running).code).toBe(0);
-  expect(err.text()).toMatch(/in ada:desk\. .*A new conversation: cli:chat-\d+\./s);
+  expect(err.text()).toMatch(/in ada:desk\. .*New conversation: cli:chat-\d+\./s);
   const { messages } = await server.client.call('session.history', { sessionKey: 'ada:desk', limit: 4 });
   expect(messages.map(({ content }) => content)).toEqual(['one', 'First.', 'two', 'Second.']);
 });
@@ -192,8 +192,8 @@ test('chat keeps its conversation by default, for each token and agent, and find
   server.provider.setAnswer(({ body }) => ({
     text: `${(body as { messages: { role: string }[] }).messages.filter(({ role }) => role === 'user').length} asked`,
   }));
-  expect((await run({}, '--list')).out).toBe('There are no conversations.\n');
-  expect(await run({}, '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('no conversation of the terminal') });
+  expect((await run({}, '--list')).out).toBe('No conversations.\n');
+  expect(await run({}, '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('No terminal conversation') });
   expect((await run({}, 'one')).out).toBe('1 asked\n');
   expect(await run({}, 'two')).toEqual({ code: 0, out: '2 asked\n', err: '' });
   expect((await run({}, '--agent', 'scout', 'one')).out).toBe('1 asked\n');
@@ -209,7 +209,7 @@ test('chat keeps its conversation by default, for each token and agent, and find
   expect(await run({}, '--stateless', '--continue', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--continue and --stateless') });
 });
 
-test('what a model wrote cannot steer the terminal; a pipe has it as it is', async () => {
+test("model output can't control the terminal; a pipe gets it unchanged", async () => {
   await using server = await startTestServer();
   await using user = await createUser();
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: server.token };

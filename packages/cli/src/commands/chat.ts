@@ -21,44 +21,45 @@ type ChatFlags = CommonFlags & {
   readonly stateless?: true;
 };
 
-/** Conversations of the terminal have this user in their session keys; each token has its own of the same key. */
+/** The user in session keys of terminal conversations; each token has its own conversation per key. */
 const terminalKeys = 'cli:';
 const defaultSession = `${terminalKeys}chat`;
-/** As many as the daemon lists at once. */
+/** Page limit of the daemon. */
 const maxListed = 200;
 
 /** `gatehouse chat`: a conversation in the terminal, or one question and its answer. */
 export function addChatCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('chat [text...]'))
-    .summary('talk to an agent')
+    .summary('chat with an agent')
     .description(
-      'Talks to an agent in a conversation that the daemon keeps: the next `gatehouse chat` continues it. With TEXT, or with standard input from a pipe, one question is answered and printed; `-` inside TEXT stands for standard input.\nCtrl-C stops the answer that is being written, a second one ends.',
+      'Chats with an agent in a conversation that the daemon keeps; the next `gatehouse chat` continues it. With TEXT, or piped standard input, answers one question; `-` in TEXT stands for standard input.\nCtrl-C stops the current answer, a second one exits.',
     )
-    .option('--agent <id>', 'agent to talk to (default: default)')
-    .option('--session <key>', 'in this conversation instead, such as ada:desk, or by its reference (cv_…)')
-    .option('--continue', 'in the conversation of the terminal that was used last')
-    .option('--list', 'list the conversations of the terminal with this agent')
-    .option('--stateless', 'keep nothing: what was said is sent again with each question, and tools that change something are refused')
-    .option('--model <name>', 'model of the default agent instead, as provider/model or model; keeps nothing')
+    .option('--agent <id>', 'agent to chat with (default: default)')
+    .option('--session <key>', 'use this conversation, by session key such as ada:desk or by reference (cv_…)')
+    .option('--continue', 'continue the terminal conversation that was used last')
+    .option('--list', 'list the terminal conversations with this agent')
+    .option('--stateless', 'keep nothing: each question resends the history, and tools that change something are refused')
+    .option('--model <name>', 'override the model of the default agent, as provider/model or model; keeps nothing')
     .action(async (words: string[], flags: ChatFlags) => {
-      if (flags.agent !== undefined && flags.model !== undefined) throw usageError('Give --agent or --model, not both: an agent has its own model.');
+      if (flags.agent !== undefined && flags.model !== undefined)
+        throw usageError('--agent and --model are mutually exclusive: an agent has its own model.');
       if (flags.session !== undefined && flags.model !== undefined)
-        throw usageError('Give --session or --model, not both: the agent of a kept conversation has its own model.');
-      const places = ['session', 'continue', 'list', 'stateless'] as const;
-      const given = places.filter((name) => flags[name] !== undefined);
-      if (given.length > 1) throw usageError(`Give only one of ${given.map((name) => `--${name}`).join(' and ')}.`);
+        throw usageError('--session and --model are mutually exclusive: the agent of a kept conversation has its own model.');
+      const targets = ['session', 'continue', 'list', 'stateless'] as const;
+      const given = targets.filter((name) => flags[name] !== undefined);
+      if (given.length > 1) throw usageError(`${given.map((name) => `--${name}`).join(' and ')} are mutually exclusive.`);
       if (flags.list === true) return await listConversations(flags, io);
       const question = await readQuestion(words, io);
       const { client } = await connect(flags, io);
-      const talk = await talkTo(client, flags, io);
-      if (question === undefined) return await converse(talk, io);
-      const turn = await answerOnce(talk, question, flags, io);
+      const conversation = await openConversation(client, flags, io);
+      if (question === undefined) return await converse(conversation, io);
+      const turn = await answerOnce(conversation, question, flags, io);
       if (turn.wasStopped) setExit(exitCode.interrupted);
     });
 }
 
-/** Turns of a conversation that the daemon keeps, on the path of the dashboard's chat; or completions, with all that was said in each request. */
-async function talkTo(client: Client, flags: ChatFlags, io: Io): Promise<Conversation> {
+/** Returns how to send turns: in a conversation that the daemon keeps, or as stateless completions with the full history. */
+async function openConversation(client: Client, flags: ChatFlags, io: Io): Promise<Conversation> {
   const { agent, model = `agent/${agent ?? 'default'}`, stateless } = flags;
   if (stateless === true || flags.model !== undefined)
     return { model, ask: (messages, options) => runTurn(client, { model, messages: [...messages] }, options) };
@@ -71,7 +72,7 @@ async function talkTo(client: Client, flags: ChatFlags, io: Io): Promise<Convers
   };
 }
 
-/** Newest first; an admin sees those of others too. */
+/** Lists own conversations, newest first: an admin would also see those of other users. */
 async function conversationsOf(client: Client, { agent }: ChatFlags): Promise<Result<'session.list'>> {
   const listed = await client.call('session.list', { kind: 'dm', limit: maxListed, ...(agent === undefined ? {} : { agentId: agent }) });
   const sessions = listed.sessions.filter(({ sessionKey }) => sessionKey.startsWith(terminalKeys));
@@ -86,18 +87,18 @@ async function listConversations(flags: ChatFlags, io: Io): Promise<void> {
 
 async function newestConversation(client: Client, flags: ChatFlags): Promise<string> {
   const [newest] = (await conversationsOf(client, flags)).sessions;
-  if (newest === undefined) throw usageError('There is no conversation of the terminal to continue.', '`gatehouse chat` starts one.');
+  if (newest === undefined) throw usageError('No terminal conversation to continue.', '`gatehouse chat` starts one.');
   return newest.conversationRef;
 }
 
-/** Undefined when a person sits at the terminal and gave no text. */
+/** Returns the question; undefined for an interactive terminal without text. */
 async function readQuestion(words: readonly string[], io: Io): Promise<string | undefined> {
   if (words.length === 0 && io.stdin.isTTY === true) return undefined;
-  // Standard input is read only when asked for: a pipe that nobody closes would hang a call with text.
+  // Reads standard input only when needed: a pipe that is never closed would hang a call with text.
   const needsInput = words.length === 0 || words.includes('-');
   const input = needsInput ? (await text(io.stdin)).trim() : '';
   const question = words.length === 0 ? input : words.map((word) => (word === '-' ? `\n\n${input}` : word)).join(' ');
-  if (question.trim() === '') throw usageError('There is nothing to ask: the text is empty.');
+  if (question.trim() === '') throw usageError('The question is empty.');
   return question.trim();
 }
 

@@ -41,7 +41,7 @@ async function open(
   return {
     url: server.url,
     dir: user.dir,
-    /** The calls that change something. */
+    /** Calls with side effects. */
     changes: () => server.requests.map(({ body }) => JSON.parse(body)).flatMap((c) => (/create|revoke/.test(c.method) ? [[c.method, c.params]] : [])),
     run: (...args: string[]) => user.run({ args: ['connect', ...args], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } }),
     async put(name: string, text: string) {
@@ -57,7 +57,7 @@ async function open(
 }
 
 describe('the token', () => {
-  test('has the least scopes, and the extended fields without the agent’s tools where the client brings its own', async () => {
+  test('has the fewest scopes, and the extended fields without the agent’s tools for clients with their own', async () => {
     await using session = await open();
     expect((await session.run('opencode', '--expires', '2h')).code).toBe(0);
     await session.run('codex', '--mcp', '--tools', 'agent', '--name', 'laptop');
@@ -72,14 +72,14 @@ describe('the token', () => {
     ]);
   });
 
-  test('is replaced when the command is used again, and the message says so', async () => {
+  test('is replaced when the command runs again, and the message says so', async () => {
     await using session = await open([{ id: 'pi', scopes: ['api'], source: 'created' }]);
     const { err } = await session.run('pi');
     expect(session.changes()).toMatchObject([['tokens.create', { id: 'pi', replace: true }]]);
     expect(err).toContain('its former secret no longer works');
   });
 
-  test('stays as it is when no new one can be made or a file cannot be written, and so do the files', async () => {
+  test("stays valid when no new one can be created or a file can't be written, and the files stay unchanged", async () => {
     const refusal = { error: { code: -32602, message: 'expiresAt: expected a number of at most 9', data: { code: 'invalid_params' } } };
     await using session = await open([{ id: 'codex', scopes: ['api'], source: 'created' }], undefined, { 'tokens.create': refusal });
     await session.put('.codex/config.toml', '# mine\n');
@@ -96,7 +96,7 @@ describe('the token', () => {
   test.each([
     { id: 'pi', scopes: ['api'], source: 'config' },
     { id: 'pi', scopes: ['*'], source: 'created' },
-  ])('never replaces one that was made otherwise: $source $scopes', async (former) => {
+  ])('never replaces one that was created differently: $source $scopes', async (former) => {
     await using session = await open([former]);
     expect(await session.run('pi')).toMatchObject({ code: 2, err: expect.stringContaining('--name') });
     expect(session.changes()).toEqual([]);
@@ -123,10 +123,10 @@ describe('what it prints', () => {
     });
   });
 
-  test('a long list of models is cut, and says so', async () => {
+  test('truncates a long list of models and says so', async () => {
     await using session = await open([], [...many, model]);
     const { out, err } = await session.run('pi');
-    expect([out.match(/"id"/g)?.length, err]).toEqual([40, expect.stringContaining('22 further models')]);
+    expect([out.match(/"id"/g)?.length, err]).toEqual([40, expect.stringContaining('22 more models')]);
     expect(out).toContain('local/test-model');
   });
 
@@ -148,7 +148,7 @@ describe('what it prints', () => {
 });
 
 describe('--write', () => {
-  test('merges TOML by its lines, after a copy, for the owner only', async () => {
+  test('merges TOML line by line, after a backup, readable by the owner only', async () => {
     await using session = await open();
     const before =
       '# mine\nmodel = "gpt-x"\n\n[tui] # keep\ntheme = "dark"\n\n[model_providers.gatehouse]\nbase_url = "http://old"\n\n[features]\nx = true\n';
@@ -172,7 +172,7 @@ describe('--write', () => {
     expect(await session.read('.codex/config.toml')).toBe(text);
   });
 
-  test('merges JSON and YAML, and replaces only what is its own', async () => {
+  test('merges JSON and YAML, and replaces only its own entries', async () => {
     await using session = await open();
     await session.put('.config/opencode/opencode.json', JSON.stringify({ theme: 'x', provider: { mine: {}, gatehouse: { models: { old: {} } } } }));
     await session.run('opencode', '--write');
@@ -194,7 +194,7 @@ describe('--write', () => {
     expect([parseYaml(yaml).name, yaml.includes('# mine'), yaml.includes('# kept')]).toEqual(['Ada', true, true]);
   });
 
-  test('takes the MCP server out again, whose token is gone', async () => {
+  test('removes the MCP server whose token is gone', async () => {
     await using session = await open();
     for (const client of ['codex', 'opencode']) await session.run(client, '--write', '--mcp');
     expect(await session.read('.codex/config.toml')).toContain(`Authorization = "Bearer ${secret}"`);
@@ -204,7 +204,7 @@ describe('--write', () => {
     expect(JSON.parse(await session.read('.config/opencode/opencode.json'))).not.toHaveProperty('mcp');
   });
 
-  test('writes new files whole, and through a link to where it leads', async () => {
+  test('creates new files, and writes through links to their targets', async () => {
     await using session = await open();
     await session.put('dotfiles/settings.json', '{"theme":"dark"}');
     await mkdir(join(session.dir, '.pi/agent'), { recursive: true });
@@ -218,7 +218,7 @@ describe('--write', () => {
     expect(JSON.parse(await session.read('.pi/agent/models.json')).providers.gatehouse.apiKey).toBe(secret);
   });
 
-  test('writes what a link leads to, also where nothing is there yet', async () => {
+  test('writes the target of a link, even if it does not exist yet', async () => {
     await using session = await open();
     await mkdir(join(session.dir, '.codex'), { recursive: true });
     await symlink('../dotfiles/codex.toml', join(session.dir, '.codex/config.toml'));
@@ -227,7 +227,7 @@ describe('--write', () => {
     expect(parseToml(await session.read('dotfiles/codex.toml'))).toMatchObject({ model: 'local/test-model' });
   });
 
-  test('keeps numbers as they are written', async () => {
+  test('keeps numbers as written', async () => {
     await using session = await open();
     await session.put('.config/opencode/opencode.json', '{"big":12345678901234567890,"exact":1.10,"deep":[{"e":1E400}]}');
     await session.run('opencode', '--write');
@@ -247,7 +247,7 @@ describe('--write', () => {
     ['codex', '.codex/config.toml', 'model = ', 'not valid TOML'],
     ['codex', '.codex/config.toml', 'model_providers = { mine = { name = "x" } }', 'cannot be edited safely'],
     ['codex', '.codex/config.toml', 'note = """\nmodel = "in a text"\n[x.gatehouse]\n"""', 'cannot be edited safely'],
-  ])('refuses what it cannot merge before a token is made: %s, %s: %s', async (client, file, text, reason) => {
+  ])('refuses unmergeable files before creating a token: %s, %s: %s', async (client, file, text, reason) => {
     await using session = await open();
     await session.put(file, text);
     expect(await session.run(client, '--write')).toMatchObject({ code: 2, err: expect.stringContaining(reason) });
@@ -261,7 +261,7 @@ test.each([
   [['openai', '--write'], 'no configuration file'],
   [['pi', '--model', 'nothing'], 'no model "nothing"'],
   [['pi', '--agent', 'nobody'], 'no agent "nobody"'],
-  [['pi', '--agent', 'default', '--model', 'other'], 'exclude each other'],
+  [['pi', '--agent', 'default', '--model', 'other'], 'mutually exclusive'],
   [['pi', '--expires', 'soon'], 'such as 90d'],
 ])('%j is refused, and nothing is created', async (args, reason) => {
   await using session = await open();

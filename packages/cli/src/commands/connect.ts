@@ -27,30 +27,30 @@ interface ConnectFlags {
   readonly dryRun?: true;
 }
 
-/** Stands for the secret where none is made. */
+/** Placeholder for the secret when none is created. */
 const placeholder = '<token>';
 
-/** `gatehouse connect CLIENT`: a token for a client of others, and that client's configuration. */
+/** `gatehouse connect CLIENT`: creates a token for a third-party client, and that client's configuration. */
 export function addConnectCommand(program: Command, io: Io): void {
   withConnection(program.command('connect [client]'))
-    .summary('connect a coding client or SDK: makes its token and configuration')
+    .summary('connect a coding client or SDK: create its token and configuration')
     .description(
-      `Creates a token for CLIENT and prints that client's configuration, or writes it. Used again, it replaces the token. Needs a token with scope admin. Clients: ${clients.map(({ id }) => id).join(', ')}.`,
+      `Creates a token for CLIENT and prints that client's configuration, or writes it. Running it again replaces the token. Needs a token with scope admin. Clients: ${clients.map(({ id }) => id).join(', ')}.`,
     )
-    .option('--list', 'lists the clients')
-    .option('--model <name>', 'the model to use (default: that of the default agent)')
-    .option('--agent <id>', 'the only agent that the client may reach, offered as the model agent/<id>')
+    .option('--list', 'list the clients')
+    .option('--model <name>', "model to use (default: the default agent's)")
+    .option('--agent <id>', 'restrict the client to this agent, offered as the model agent/<id>')
     .option('--name <id>', 'id of the token (default: the name of the client)')
-    .option('--expires <time>', 'how long the token is valid, such as 90d, 12h or 30m (default: for ever)')
+    .option('--expires <time>', 'lifetime of the token, such as 90d, 12h or 30m (default: unlimited)')
     .addOption(
       new Option('--tools <whose>', "whether the agent's tools are offered next to the client's (default: none for clients with tools)").choices([
         'agent',
         'none',
       ]),
     )
-    .option('--mcp', "also configures the gateway's MCP server (scope mcp-client)")
-    .option('--write', "writes the client's configuration files, after a copy of each")
-    .option('--dry-run', 'creates and writes nothing; shows what would be configured')
+    .option('--mcp', "also configure the gateway's MCP server (scope mcp-client)")
+    .option('--write', "write the client's configuration files, after a backup of each")
+    .option('--dry-run', 'only show what would be configured')
     .action(async (name: string | undefined, flags: CommonFlags & ConnectFlags) => {
       if (flags.list === true || name === undefined) return printLine(io.stdout, listText(flags));
       await connectClient(findClient(name), flags, io);
@@ -61,12 +61,11 @@ async function connectClient(wanted: ConnectedClient, flags: CommonFlags & Conne
   checkFlags(wanted, flags);
   const expiresAt = flags.expires === undefined ? undefined : io.now() + readPeriod('--expires', flags.expires);
   const { client, url, isReachable } = await reach(flags, io);
-  if (!isReachable)
-    throw new CliError('The gateway listens on no address, so no client can reach it.', { hint: 'Set `gateway.port` in config.yaml.' });
+  if (!isReachable) throw new CliError('The gateway has no listener, so clients cannot reach it.', { hint: 'Set `gateway.port` in config.yaml.' });
   const id = flags.name ?? wanted.id;
   const [offer, former] = await Promise.all([readOffer(client, flags), findFormerToken(client, id)]);
   const access = (secret: string): Access => ({ url, secret, model: offer.model, models: offer.models, mcp: flags.mcp === true });
-  // What cannot be merged or written is found out before a token is made, or the former one replaced.
+  // Detects files that can't be merged or written before a token is created or replaced.
   const merged = flags.write === true ? await mergeAll(wanted.files?.(access(placeholder), io) ?? []) : [];
   if (flags.dryRun === true) return print(wanted, access(placeholder), { offer, former: former?.id, written: [] }, flags, io);
   const prepared = await prepareAll(merged, io.now());
@@ -91,7 +90,7 @@ async function connectClient(wanted: ConnectedClient, flags: CommonFlags & Conne
 
 async function reach(flags: CommonFlags, io: Io) {
   const { client, url } = await connect(flags, io);
-  // The address that stands for the control socket, where the daemon has no listener.
+  // Placeholder address for the control socket when the daemon has no listener.
   return { client, url, isReachable: url !== 'http://localhost' };
 }
 
@@ -100,18 +99,18 @@ function findClient(name: string): ConnectedClient {
   if (found !== undefined) return found;
   const known = clients.map(({ id }) => id);
   const meant = nearest(name, known);
-  throw usageError(`There is no client ${JSON.stringify(name)}: expected ${known.join(', ')}.`, meant && `Did you mean \`${meant}\`?`);
+  throw usageError(`Unknown client ${JSON.stringify(name)}: expected ${known.join(', ')}.`, meant && `Did you mean \`${meant}\`?`);
 }
 
 function checkFlags(client: ConnectedClient, flags: ConnectFlags): void {
   if (flags.agent !== undefined && flags.model !== undefined)
-    throw usageError('--agent and --model exclude each other: an agent runs on its own model.');
+    throw usageError('--agent and --model are mutually exclusive: an agent has its own model.');
   if (flags.write === true && client.files === undefined)
-    throw usageError(`${client.title} has no configuration file: it is configured by the environment.`, 'Leave --write out.');
+    throw usageError(`${client.title} has no configuration file: it is configured by the environment.`, 'Omit --write.');
   if (flags.mcp === true && client.takesMcp !== true)
     throw usageError(
       `--mcp is not available for ${client.title}.`,
-      `It is for ${clients.flatMap(({ id, takesMcp }) => (takesMcp === true ? id : [])).join(' and ')}; others: docs/guide/mcp.md.`,
+      `Supported clients: ${clients.flatMap(({ id, takesMcp }) => (takesMcp === true ? id : [])).join(' and ')}; for others see docs/guide/mcp.md.`,
     );
 }
 
@@ -146,7 +145,7 @@ interface Done {
   readonly written: readonly WrittenFile[];
 }
 
-/** What to configure goes to standard output, sentences about it to standard error. */
+/** Prints the configuration to standard output, and messages about it to standard error. */
 async function print(client: ConnectedClient, access: Access, done: Done, flags: CommonFlags & ConnectFlags, io: Io): Promise<void> {
   const env = client.env?.(access) ?? {};
   const files = await Promise.all((client.files?.(access, io) ?? []).map(async (one) => ({ file: one.file, text: await mergeFile('', one) })));
@@ -171,10 +170,10 @@ async function print(client: ConnectedClient, access: Access, done: Done, flags:
 function say(client: ConnectedClient, { token, former, offer, written }: Done, io: Io): void {
   const lines = [
     token === undefined
-      ? `Nothing was created. ${former === undefined ? 'A token would be made' : `The token ${former} would be replaced`}.`
+      ? `Nothing was created. ${former === undefined ? 'A token would be created' : `The token ${former} would be replaced`}.`
       : `Token ${token.id}, scopes ${token.scopes.join(' ')}${token.expiresAt === undefined ? '' : `, expires ${renderTime(token.expiresAt)}`}${former === undefined ? '' : '; its former secret no longer works'}. The secret is not shown again.`,
-    ...written.map(({ file, backup }) => `Wrote ${file}${backup === undefined ? '' : `; what was there is in ${backup}`}.`),
-    ...(offer.leftOut > 0 ? [`${offer.leftOut} further models are not listed: \`gatehouse models list\` shows them.`] : []),
+    ...written.map(({ file, backup }) => `Wrote ${file}${backup === undefined ? '' : `; backup in ${backup}`}.`),
+    ...(offer.leftOut > 0 ? [`${offer.leftOut} more models are not listed: \`gatehouse models list\` shows them.`] : []),
     `Start: ${client.start}`,
   ];
   printLine(io.stderr, lines.join('\n'));

@@ -10,20 +10,20 @@ import { addressOf } from './sessions.ts';
 type Tree = Result<'context.tree'>;
 type Node = Tree['nodes'][number];
 
-/** Characters of a summary on its line. */
+/** Maximum characters of a summary on its line. */
 const previewLength = 100;
 
-/** `gatehouse context SESSION`: what the model sees of a conversation. */
+/** `gatehouse context SESSION`: shows what the model sees of a conversation. */
 export function addContextCommand(program: Command, io: Io): void {
   withConnection(program.command('context <session>'))
     .summary('show what the model sees of a conversation')
     .description(
-      'Draws the summaries of a conversation as a tree and tells from where on the model sees the messages themselves. SESSION is a session key or a conversation reference (cv_…).',
+      'Shows the summaries of a conversation as a tree, and from which message on the model sees the messages themselves. SESSION is a session key or a conversation reference (cv_…).',
     )
     .option('--agent <id>', 'agent of the session key (default: default)')
     .action(async (name: string, { agent, ...flags }: CommonFlags & { agent?: string }) => {
       const { client } = await connect(flags, io);
-      // The tree of what is unknown is empty, and says nothing; this one says so.
+      // An unknown conversation has an empty tree without an error; this call reports it.
       const { session } = await client.call('session.history', { ...addressOf(name, agent), limit: 1 });
       const tree = await client.call('context.tree', { conversationRef: session.conversationRef });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(tree));
@@ -49,7 +49,7 @@ function treeText(tree: Tree, session: Result<'session.history'>['session'], pai
     }
   }
   draw(nodes.filter(({ parentIds }) => !parentIds.some((id) => known.has(id))).toSorted(bySeq), '', true);
-  if (seenAfter < messageCount) lines.push(`${paint('cyan', '*')} messages ${seenAfter + 1}–${messageCount}, as they are`);
+  if (seenAfter < messageCount) lines.push(`${paint('cyan', '*')} messages ${seenAfter + 1}–${messageCount}, in full`);
   const reset = session.resetSeq > 0 ? `; reset after message ${session.resetSeq}` : '';
   const head = `${plainText(session.sessionKey)} of ${session.agentId}, ${messageCount} messages, ${nodes.length} summaries${reset}`;
   return [head, '', ...lines, '', `${paint('cyan', '*')} what the model sees`].join('\n');

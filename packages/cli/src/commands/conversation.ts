@@ -4,31 +4,31 @@ import { type Io, printLine } from '../io.ts';
 import { plainText, printableText } from '../render/plain.ts';
 import { noteFinish, type Turn, type TurnOptions } from './turn.ts';
 
-/** What was said so far, oldest first. */
+/** The messages so far, oldest first. */
 export type Messages = readonly { readonly role: 'user' | 'assistant'; readonly content: string }[];
 
 export interface Conversation {
   readonly ask: (messages: Messages, options: TurnOptions) => Promise<Turn>;
-  /** Who answers. */
+  /** The model or agent that answers. */
   readonly model: string;
-  /** The conversation that the server keeps; absent where it keeps none. */
+  /** Key of the conversation that the server keeps; absent when it keeps none. */
   readonly session?: () => string;
-  /** Starts another conversation that the server keeps and returns its key. */
+  /** Starts another kept conversation and returns its key. */
   readonly renew?: () => string;
 }
 
-/** What a model wrote: on a terminal nothing of it may move the cursor or turn the reading direction. */
+/** Prints model output; on a terminal it must not move the cursor or change the reading direction. */
 export function shownText(text: string, io: Io): string {
   return io.stdout.isTTY === true ? printableText(text) : text;
 }
 
 /**
- * The interactive loop. `/v1` keeps no conversation, so the messages are kept here and sent whole each time (one that
- * the server keeps takes the last of them); a turn that failed leaves no trace in them. The reader stays open while an answer is written: in raw mode Ctrl-C reaches
- * only it, and lines typed ahead wait their turn.
+ * Runs the interactive loop. `/v1` keeps no conversation, so all messages are kept here and sent each time (a kept
+ * conversation takes the last one only); a failed turn leaves no trace. The reader stays open during an answer: in raw mode
+ * only the reader receives Ctrl-C, and lines typed ahead are queued.
  */
 export async function converse({ ask, model, session, renew }: Conversation, io: Io): Promise<void> {
-  const help = `/new ${session === undefined ? 'forgets the conversation' : 'starts another conversation'}, /exit ends, Ctrl-C stops an answer.`;
+  const help = `/new ${session === undefined ? 'clears the conversation' : 'starts another conversation'}, /exit quits, Ctrl-C stops an answer.`;
   const reader = createInterface({ input: io.stdin, output: io.stdout, prompt: '> ', terminal: io.stdin.isTTY === true && io.stdout.isTTY === true });
   let running: AbortController | undefined;
   const interrupt = () => (running === undefined ? reader.close() : running.abort());
@@ -42,7 +42,7 @@ export async function converse({ ask, model, session, renew }: Conversation, io:
     running = undefined;
   }
 
-  printLine(io.stderr, `Talking to ${model}${session === undefined ? ', nothing is kept' : ` in ${plainText(session())}`}. ${help}`);
+  printLine(io.stderr, `Chatting with ${model}${session === undefined ? ', nothing is kept' : ` in ${plainText(session())}`}. ${help}`);
   reader.prompt();
   try {
     for await (const text of reader) {
@@ -51,7 +51,7 @@ export async function converse({ ask, model, session, renew }: Conversation, io:
       if (line === '/new') {
         messages = [];
         const key = renew?.();
-        printLine(io.stderr, key === undefined ? 'A new conversation.' : `A new conversation: ${key}. \`gatehouse chat --continue\` continues it.`);
+        printLine(io.stderr, key === undefined ? 'New conversation.' : `New conversation: ${key}. \`gatehouse chat --continue\` continues it.`);
       } else if (line.startsWith('/')) printLine(io.stderr, help);
       else if (line !== '') await answer(line);
       reader.prompt();

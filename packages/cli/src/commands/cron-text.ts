@@ -5,18 +5,18 @@ import { renderColumns, renderDuration, renderTable } from '../render/table.ts';
 
 export type Job = Result<'cron.list'>['jobs'][number];
 
-const wordsLength = 50;
+const textLength = 50;
 
 export function jobTable({ jobs, total }: Result<'cron.list'>): string {
-  if (jobs.length === 0) return 'There are no jobs.';
+  if (jobs.length === 0) return 'No jobs.';
   const table = renderTable(
     ['Name', 'Agent', 'When', 'Next run', 'State', 'Does', 'Id'],
     jobs.map((job) => [job.name, job.agentId, scheduleText(job.schedule), nextText(job.lifecycle), stateText(job), doesText(job.payload), job.id]),
   );
-  return total > jobs.length ? `${table}\n${jobs.length} of ${total} are shown.` : table;
+  return total > jobs.length ? `${table}\nShowing ${jobs.length} of ${total}.` : table;
 }
 
-/** When a job runs, in a line. */
+/** Returns the schedule of a job in one line. */
 export function scheduleText(schedule: Job['schedule']): string {
   switch (schedule.kind) {
     case 'cron':
@@ -29,7 +29,7 @@ export function scheduleText(schedule: Job['schedule']): string {
 }
 
 export function runTable({ runs }: Result<'cron.runs'>, width?: number): string {
-  if (runs.length === 0) return 'It has not run yet.';
+  if (runs.length === 0) return 'No runs yet.';
   const table = renderTable(
     ['For', 'Trigger', 'State', 'Took', 'Delivery', 'Error', 'Gate', 'Why', 'Id'],
     runs.map(({ scheduledForMs, trigger, status, effectsRefused, durationMs, deliveryStatus, errorKind, reason, wakeGate, executionId }) => [
@@ -40,20 +40,20 @@ export function runTable({ runs }: Result<'cron.runs'>, width?: number): string 
       deliveryStatus,
       errorKind,
       wakeGate?.outcome,
-      (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', wordsLength),
+      (reason ?? wakeGate?.reason) === undefined ? undefined : shorten(reason ?? wakeGate?.reason ?? '', textLength),
       executionId,
     ]),
   );
   return withNotes(table, runs.map(causeNote), width);
 }
 
-/** What an agent's job may cost; undefined for one that runs once. */
+/** Returns the estimated cost of a recurring agent job; undefined for one that runs once. */
 export function estimateText({ runsPerHour, costPerHourUsd }: Result<'cron.preview'>): string | undefined {
   if (runsPerHour === 0) return undefined;
-  const often = `${Number(runsPerHour.toPrecision(2))} runs an hour`;
+  const often = `${Number(runsPerHour.toPrecision(2))} runs per hour`;
   return costPerHourUsd === null
-    ? `What it costs is not known: no turn of this agent had a known price yet (${often}).`
-    : `It costs about ${dollars(costPerHourUsd)} an hour, if each run costs what this agent's last turns did (${often}).`;
+    ? `Unknown cost: no turn of this agent had a known price yet (${often}).`
+    : `Estimated cost: ${dollars(costPerHourUsd)} per hour, based on this agent's recent turns (${often}).`;
 }
 
 function dollars(value: number): string {
@@ -65,7 +65,7 @@ export function statusText(status: Result<'cron.status'>): string {
   const { state, configuredEnabled, resolvedAgentId, jobCount, activeClaimCount, store, ledger, intent, lastError } = status;
   return renderColumns([
     ['agent', resolvedAgentId],
-    ['state', configuredEnabled ? state : `${state}, switched off by the configuration`],
+    ['state', configuredEnabled ? state : `${state}, disabled by the configuration`],
     ['jobs', jobCount],
     ['running', activeClaimCount],
     ['store', `${store.bytes} bytes, ${store.digest ?? 'no digest'}`],
@@ -90,7 +90,7 @@ function stateText({ lifecycle, source }: Job): string {
       : lifecycle.state === 'paused'
         ? lifecycle.reason === 'operator'
           ? 'paused'
-          : 'paused: the provider failed'
+          : 'paused: provider failures'
         : lifecycle.state === 'one_shot_claimed'
           ? 'running'
           : 'done';
@@ -100,11 +100,11 @@ function stateText({ lifecycle, source }: Job): string {
 function doesText(payload: Job['payload']): string {
   switch (payload.kind) {
     case 'agent_turn':
-      return `turn: ${shorten(payload.message, wordsLength)}`;
+      return `turn: ${shorten(payload.message, textLength)}`;
     case 'heartbeat_event':
-      return `event: ${shorten(payload.text, wordsLength)}`;
+      return `event: ${shorten(payload.text, textLength)}`;
     case 'delivery':
-      return `delivery: ${shorten(payload.text, wordsLength)}`;
+      return `delivery: ${shorten(payload.text, textLength)}`;
     case 'internal_action':
       return payload.action.replaceAll('_', ' ');
   }

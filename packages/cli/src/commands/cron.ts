@@ -15,7 +15,7 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 type AgentFlags = CommonFlags & { agent?: string };
 type Cleared = 'deliveryTarget' | 'wakeGate' | 'cacheRetention' | 'toolPolicy' | 'maxConsecutiveDependencyErrors';
 
-/** What an update can take away, by the flag that gives it. */
+/** Fields that an update can clear, by the flag that sets them. */
 const clearable: Readonly<Record<string, Cleared>> = {
   'delivery-target': 'deliveryTarget',
   gate: 'wakeGate',
@@ -27,11 +27,11 @@ const clearable: Readonly<Record<string, Cleared>> = {
 /** `gatehouse cron list | add | update | pause | resume | remove | run | runs | status`. */
 export function addCronCommand(program: Command, io: Io): void {
   const cron = addGroup(program, 'cron')
-    .summary('list, add, change and run jobs that run by the clock')
-    .description('Jobs that run by the clock. JOB is the name of a job, or its id (cj_…) where a name means several.');
+    .summary('list, add, change and run scheduled jobs')
+    .description('Scheduled jobs. JOB is the name of a job, or its id (cj_…) when the name is ambiguous.');
 
   withAgent(cron.command('list', { isDefault: true }), 'only those of this agent')
-    .description('Lists jobs with their next run.')
+    .description('Lists jobs with their next runs.')
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('cron.list', agentOf(agent));
@@ -39,13 +39,13 @@ export function addCronCommand(program: Command, io: Io): void {
     });
 
   withJob(cron.command('add <name>'))
-    .description('Adds a job: when with --cron, --every, --at or --in, what with --message, --event or --deliver.')
+    .description('Adds a job: schedule it with --cron, --every, --at or --in; set its task with --message, --event or --deliver.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async (name: string, flags: JobFlags & { agent?: string }) => {
       const schedule = readSchedule(flags);
-      if (schedule === undefined) throw usageError('When does it run?', 'Give one of --cron, --every, --at and --in.');
+      if (schedule === undefined) throw usageError('Missing schedule.', 'Pass one of --cron, --every, --at and --in.');
       const payload = readPayload(flags);
-      if (payload === undefined) throw usageError('What does it do?', 'Give one of --message, --event and --deliver.');
+      if (payload === undefined) throw usageError('Missing task.', 'Pass one of --message, --event and --deliver.');
       const policies = await readPolicies(flags, io);
       const { client } = await connect(flags, io);
       if (payload.kind === 'agent_turn' && flags.output !== 'json') await printEstimate(client, schedule, flags.agent, io);
@@ -57,9 +57,9 @@ export function addCronCommand(program: Command, io: Io): void {
     });
 
   withJob(cron.command('update <job>'))
-    .description('Changes what the flags say of a job; the rest stays.')
-    .option('--name <name>', 'another name')
-    .option('--clear <flag>', `takes away what this flag gave (${Object.keys(clearable).join(', ')}); can be given again`, collect, [])
+    .description('Changes the given settings of a job; the rest stays.')
+    .option('--name <name>', 'new name')
+    .option('--clear <flag>', `clear the setting of this flag (${Object.keys(clearable).join(', ')}); can be given again`, collect, [])
     .action(async (job: string, { name, clear, ...flags }: JobFlags & { name?: string; clear: string[] }) => {
       const schedule = readSchedule(flags);
       const payload = readPayload(flags);
@@ -70,7 +70,7 @@ export function addCronCommand(program: Command, io: Io): void {
         ...(await readPolicies(flags, io)),
         ...clearedBy(clear),
       };
-      if (Object.keys(changes).length === 0) throw usageError('There is nothing to change.', 'See gatehouse cron update --help.');
+      if (Object.keys(changes).length === 0) throw usageError('Nothing to change.', 'See gatehouse cron update --help.');
       const { client } = await connect(flags, io);
       const done = await client.call('cron.update', { ...jobOf(job), ...changes });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Changed ${plainText(done.jobName)}.`);
@@ -81,40 +81,40 @@ export function addCronCommand(program: Command, io: Io): void {
     ['resume', false],
   ] as const)
     withConnection(cron.command(`${name} <job>`))
-      .description(paused ? 'Keeps a job from running by the clock.' : 'Lets a paused job go on, with its next run from now.')
+      .description(paused ? 'Pauses the schedule of a job.' : 'Resumes a paused job; its next run is scheduled from now.')
       .action(async (job: string, flags: CommonFlags) => {
         const { client } = await connect(flags, io);
         const done = await client.call('cron.update', { ...jobOf(job), paused });
-        printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${plainText(done.jobName)} ${paused ? 'is paused' : 'runs again'}.`);
+        printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${paused ? 'Paused' : 'Resumed'} ${plainText(done.jobName)}.`);
       });
 
   withConnection(cron.command('remove <job>'))
-    .description('Removes a job with the record of its runs.')
-    .option('-y, --yes', 'do not ask')
+    .description('Removes a job with its run history.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (job: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
-      if (yes !== true) await confirm(`Remove the job ${plainText(job)} with the record of its runs?`, io);
+      if (yes !== true) await confirm(`Remove the job ${plainText(job)} with its run history?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('cron.remove', jobOf(job));
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Removed ${plainText(done.jobName)}.`);
     });
 
   withAgent(cron.command('run [job]'))
-    .description('Runs a job now, or with --due all that are overdue; does not wait for the end.')
-    .option('--due', 'all jobs of the agent that are overdue')
+    .description('Runs a job now, or all overdue jobs with --due; does not wait for completion.')
+    .option('--due', 'run all overdue jobs of the agent')
     .action(async (job: string | undefined, { agent, due, ...flags }: AgentFlags & { due?: true }) => {
-      if ((job === undefined) !== (due === true)) throw usageError('Name a job, or say --due.');
+      if ((job === undefined) !== (due === true)) throw usageError('Pass a job or --due.');
       const { client } = await connect(flags, io);
       const done = await client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), ...agentOf(agent) });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
       printLine(
         io.stdout,
-        done.mode === 'force' ? `Began ${plainText(done.jobName)}: ${done.executionId}` : `Began ${done.executionIds.length} jobs that were due.`,
+        done.mode === 'force' ? `Started ${plainText(done.jobName)}: ${done.executionId}` : `Started ${done.executionIds.length} overdue jobs.`,
       );
     });
 
   withAgent(cron.command('runs <job>'))
     .description('Lists the runs of a job, newest first.')
-    .addOption(countOption('--limit <n>', 'how many, at most 10000', 20))
+    .addOption(countOption('--limit <n>', 'number of runs, at most 10000', 20))
     .action(async (job: string, { agent, limit, ...flags }: AgentFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('cron.runs', { jobName: job, limit, ...agentOf(agent) });
@@ -122,7 +122,7 @@ export function addCronCommand(program: Command, io: Io): void {
     });
 
   withAgent(cron.command('status'))
-    .description("Tells the state of an agent's schedule.")
+    .description("Shows the state of an agent's schedule.")
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
       const status = await client.call('cron.status', agentOf(agent));
@@ -130,7 +130,7 @@ export function addCronCommand(program: Command, io: Io): void {
     });
 }
 
-/** Prints what a job may cost before it is stored. What is wrong with the schedule or the agent is said by `cron.add`. */
+/** Prints the estimated cost of a job before it is stored. Ignores errors, which `cron.add` reports. */
 async function printEstimate(client: Client, schedule: ParamsInput<'cron.add'>['schedule'], agent: string | undefined, io: Io): Promise<void> {
   try {
     const agentId = agent ?? (await client.call('cron.status')).resolvedAgentId;

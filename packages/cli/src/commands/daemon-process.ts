@@ -17,7 +17,7 @@ export function requireDaemon(io: Io): void {
     throw new CliError(`The daemon is not built: ${io.daemonEntry} does not exist.`, { hint: 'Run `npm start` once; it builds what is missing.' });
 }
 
-/** Waits for the end; a death by signal counts 128 and its number, as in a shell. */
+/** Waits for the exit code; a signal counts as 128 plus its number, as in a shell. */
 function exitOf(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.on('error', reject);
@@ -25,10 +25,10 @@ function exitOf(child: ChildProcess): Promise<number> {
   });
 }
 
-/** Runs the daemon as a child that shares the terminal, handing on the signals that reach only this process. */
+/** Runs the daemon as a child that shares the terminal, and forwards signals that reach only this process. */
 export async function runDaemon(args: readonly string[], io: Io): Promise<number> {
   const child = launch(args, 'inherit', io);
-  // Ctrl-C goes to the whole foreground group, so the child has it already; a second one would end it without draining.
+  // Ctrl-C reaches the whole foreground group, so the child has it already; a second one would skip draining.
   const isInteractive = io.stdin.isTTY === true;
   const forward = (signal: NodeJS.Signals) => void child.kill(signal);
   const ignore = () => undefined;
@@ -45,7 +45,7 @@ export async function runDaemon(args: readonly string[], io: Io): Promise<number
   }
 }
 
-/** Runs one of the daemon's own modes to its end and returns what it wrote. */
+/** Runs one of the daemon's modes to completion and returns its output. */
 export async function readDaemonMode(args: readonly string[], io: Io): Promise<{ code: number; stdout: string; stderr: string }> {
   const child = launch(args, ['ignore', 'pipe', 'pipe'], io);
   const read = (stream: Readable | null) => (stream === null ? '' : text(stream));
@@ -53,12 +53,12 @@ export async function readDaemonMode(args: readonly string[], io: Io): Promise<{
   return { code, stdout, stderr };
 }
 
-/** Runs one of the daemon's own modes and yields the lines that it prints; its complaints go to standard error. */
+/** Runs one of the daemon's modes and yields its output lines; passes its errors to standard error. */
 export async function* runDaemonMode(args: readonly string[], io: Io): AsyncGenerator<string, number, undefined> {
   const child = launch(args, ['ignore', 'pipe', 'pipe'], io);
   child.stderr?.on('data', (data: Buffer) => void io.stderr.write(data));
   const ended = exitOf(child);
-  // The failure is thrown below, after the lines.
+  // The failure is thrown below, after all lines.
   ended.catch(() => undefined);
   if (child.stdout !== null) yield* createInterface({ input: child.stdout, crlfDelay: Infinity });
   return await ended;

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { createUser } from '../testing/test-io.ts';
 import { health, rpcAnswers, startServer, token } from '../testing/servers.ts';
 
-/** A user for whom the daemon's file is a small script of the test. */
+/** Creates a user whose daemon file is a small test script. */
 async function withDaemon(script: string) {
   const user = await createUser();
   await mkdir(user.home);
@@ -19,7 +19,7 @@ async function withDaemon(script: string) {
 
 const finished = 'say({ progress: { done: 1, total: 2 } }); say({ result: { file: "/b/data.db", bytes: 2048, previous: "/h/old.db" } });';
 
-test('backup of a stopped daemon is done by its own mode', async () => {
+test('backup of a stopped daemon uses the backup mode', async () => {
   await using user = await withDaemon(finished);
   expect(await user.run({ args: ['backup', 'copy.db'] })).toEqual({ code: 0, out: 'Wrote /b/data.db, 2.0 KiB.\n', err: '' });
   expect(await user.args()).toEqual(['--home', user.home, '--backup', join(user.dir, 'copy.db')]);
@@ -27,7 +27,7 @@ test('backup of a stopped daemon is done by its own mode', async () => {
   expect(await user.args()).toEqual(['--home', user.home, '--backup']);
 });
 
-test('backup of a running daemon is asked of it', async () => {
+test('backup of a running daemon is requested from it', async () => {
   await using user = await withDaemon('process.exit(9)');
   await using control = await startServer(
     (_seen, response) => void response.end('{"progress":{"done":1,"total":1}}\n{"result":{"file":"/b/live.db","bytes":10}}\n'),
@@ -37,7 +37,7 @@ test('backup of a running daemon is asked of it', async () => {
   expect(control.requests).toMatchObject([{ method: 'POST', path: '/control/backup', body: JSON.stringify({ file: join(user.dir, 'live.db') }) }]);
 });
 
-test('an error of the job, or its silence, is a failure', async () => {
+test('an error or a missing result of the job is a failure', async () => {
   await using failing = await withDaemon('say({ error: { code: "conflict", message: "The file exists.", hint: "Choose another." } });');
   expect(await failing.run({ args: ['backup'] })).toMatchObject({ code: 1, err: 'error: The file exists.\nhint: Choose another.\n' });
   await using silent = await withDaemon('console.error("broken"); process.exit(3)');
@@ -47,7 +47,7 @@ test('an error of the job, or its silence, is a failure', async () => {
   });
 });
 
-test('restore wants a yes and a stopped daemon', async () => {
+test('restore needs a confirmation and a stopped daemon', async () => {
   await using user = await withDaemon(finished);
   expect(await user.run({ args: ['restore', 'copy.db'] })).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
   expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({
@@ -62,7 +62,7 @@ test('restore wants a yes and a stopped daemon', async () => {
   });
 });
 
-test('doctor joins the checks of the daemon file with those over the wire', async () => {
+test('doctor combines the checks of the daemon file with those of the running daemon', async () => {
   await using server = await startServer(rpcAnswers({ 'system.ping': { pong: true, ts: 1 } }, { '/health': health }));
   await using user = await withDaemon(
     'say({ checks: [{ name: "node", status: "ok", detail: "v26.10.0" }, { name: "permissions", status: "warn", detail: "0755", hint: "chmod 700" }] });',
@@ -76,17 +76,17 @@ test('doctor joins the checks of the daemon file with those over the wire', asyn
   expect(await user.args()).toEqual(['--home', user.home, '--doctor']);
 });
 
-test('doctor of the owner, where the tokens stand in config.yaml, wants none', async () => {
+test('doctor needs no token for the owner when tokens are in config.yaml', async () => {
   await using user = await withDaemon('say({ checks: [] });');
   const info = { address: 'http://127.0.0.1:1', pid: 1, version: '0.1.0' };
   const answers = rpcAnswers({ 'providers.list': { providers: [] } }, { '/control/info': info, '/health': health });
   await using _control = await startServer(answers, join(user.home, 'gatehouse.sock'));
   const { code, out } = await user.run({ args: ['doctor'] });
   expect(code).toBe(0);
-  expect(out).toMatch(/^ok +daemon +version 0\.1\.0 at http:\/\/127\.0\.0\.1:1: ok\nok +token +none needed at the owner-only socket\n$/);
+  expect(out).toMatch(/^ok +daemon +version 0\.1\.0 at http:\/\/127\.0\.0\.1:1: ok\nok +token +not required on the owner-only socket\n$/);
 });
 
-test('doctor ends with 1 when a check fails, also when it cannot look', async () => {
+test("doctor exits with 1 when a check fails or can't run", async () => {
   await using failing = await withDaemon('say({ checks: [{ name: "database", status: "fail", detail: "damaged" }] });');
   expect((await failing.run({ args: ['doctor'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token } })).code).toBe(1);
   await using unbuilt = await createUser();
@@ -98,22 +98,22 @@ test('doctor ends with 1 when a check fails, also when it cannot look', async ()
   ]);
 });
 
-test('a check that crashes is told as such, not as a fault of the installation', async () => {
+test('a crashed check is reported as such, not as a problem of the installation', async () => {
   const env = { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token };
-  for (const [script, words] of [
-    ['console.error("minified\\nat main.js:3"); process.exit(13)', 'ended with code 13. It wrote: at main.js:3'],
-    ['', 'ended without a report'],
-    ['say({ checks: [{ name: "node" }] })', 'ended without a report'],
-    ['say({ checks: [] }); process.exit(1)', 'ended with code 1.'],
+  for (const [script, expected] of [
+    ['console.error("minified\\nat main.js:3"); process.exit(13)', 'exited with code 13. Output: at main.js:3'],
+    ['', 'exited without a report'],
+    ['say({ checks: [{ name: "node" }] })', 'exited without a report'],
+    ['say({ checks: [] }); process.exit(1)', 'exited with code 1.'],
   ] as const) {
     await using user = await withDaemon(script);
     const { code, out, err } = await user.run({ args: ['doctor', '--json'], env });
     expect({ code, err }).toEqual({ code: 1, err: '' });
-    expect(JSON.parse(out).checks[0]).toMatchObject({ name: 'daemon file', status: 'fail', detail: expect.stringContaining(words) });
+    expect(JSON.parse(out).checks[0]).toMatchObject({ name: 'daemon file', status: 'fail', detail: expect.stringContaining(expected) });
   }
 });
 
-test('doctor reports the state of each model provider as the running daemon knows it', async () => {
+test('doctor reports the state of each model provider of the running daemon', async () => {
   const providers = [
     {
       provider: 'local',
@@ -136,7 +136,7 @@ test('doctor reports the state of each model provider as the running daemon know
   expect(out).not.toContain('models');
 });
 
-test('a daemon that does not run is a warning, a wrong token a failure', async () => {
+test('a stopped daemon is a warning, a wrong token a failure', async () => {
   await using user = await withDaemon('say({ checks: [] });');
   const stopped = await user.run({ args: ['doctor', '-o', 'json'], env: { GATEHOUSE_URL: 'http://127.0.0.1:1', GATEHOUSE_TOKEN: token } });
   expect(stopped.code).toBe(0);
@@ -150,7 +150,7 @@ test('a daemon that does not run is a warning, a wrong token a failure', async (
   ]);
 });
 
-test('start becomes the daemon with its flags', async () => {
+test('start replaces itself with the daemon and passes its flags', async () => {
   await using user = await withDaemon('');
   const replaced: unknown[] = [];
   const outcome = await user.run({
@@ -167,14 +167,14 @@ test('start becomes the daemon with its flags', async () => {
   expect(outcome.code).toBe(1);
 });
 
-test('start without a built daemon says how to get one', async () => {
+test('start without a built daemon says how to build it', async () => {
   await using user = await createUser();
   expect(await user.run({ args: ['start'] })).toMatchObject({ code: 1, err: expect.stringMatching(/not built.*\nhint: .*npm start/) });
 });
 
 const launcher = fileURLToPath(new URL('../testing/launch.ts', import.meta.url));
 
-test.each(['replace', 'child'])('start (%s): signals reach the daemon, its exit code comes back', async (way) => {
+test.each(['replace', 'child'])('start (%s): signals reach the daemon, and its exit code is returned', async (way) => {
   await using user = await withDaemon("process.on('SIGTERM', () => process.exit(42)); console.log('ready'); setInterval(() => {}, 1000);");
   const started = spawn(process.execPath, [launcher, way, join(user.dir, 'main.js'), 'start'], { stdio: ['ignore', 'pipe', 'inherit'] });
   await new Promise((resolve) => started.stdout.once('data', resolve));

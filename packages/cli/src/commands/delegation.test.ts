@@ -4,7 +4,7 @@ import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { collector, createUser } from '../testing/test-io.ts';
 
-/** A user of a real server in this process; models that are told to WAIT never answer, the others say what their task was. */
+/** Creates a user of a real server in this process; models never answer a task with WAIT, and otherwise repeat their task. */
 async function open(options: Parameters<typeof startTestServer>[0] = {}) {
   const server = await startTestServer(options);
   server.provider.setAnswer(({ body }) => {
@@ -18,7 +18,7 @@ async function open(options: Parameters<typeof startTestServer>[0] = {}) {
   return {
     server,
     run: (...args: string[]) => user.run({ args, env, io: { now: () => Date.now() } }),
-    /** A command that goes on until `interrupt`. */
+    /** Starts a command that runs until `interrupt`. */
     start(...args: string[]) {
       const out = collector();
       let interrupt = () => {};
@@ -37,7 +37,7 @@ async function open(options: Parameters<typeof startTestServer>[0] = {}) {
 }
 
 const idIn = (text: string, prefix: string): string => new RegExp(`${prefix}_[0-9a-f-]{36}`).exec(text)?.[0] ?? '';
-const lineOf = (out: string, words: string): string => out.split('\n').find((line) => line.includes(words)) ?? '';
+const lineOf = (out: string, text: string): string => out.split('\n').find((line) => line.includes(text)) ?? '';
 
 const report = `label: Report
 nodes:
@@ -60,7 +60,7 @@ edges:
 test('runs: a sub-agent is started, waited for, listed in its tree and shown', async () => {
   await using session = await open();
   const { run } = session;
-  expect(await run('runs')).toEqual({ code: 0, out: 'There are no runs.\n', err: '' });
+  expect(await run('runs')).toEqual({ code: 0, out: 'No runs.\n', err: '' });
   const spawned = await run('runs', 'spawn', 'Read the README', '--max-steps', '3', '--expect', 'A list');
   expect(spawned).toMatchObject({ code: 0, err: '' });
   const id = idIn(spawned.out, 'sr');
@@ -81,32 +81,32 @@ test('runs: a sub-agent is started, waited for, listed in its tree and shown', a
   expect(await run('runs', 'spawn', 'x', '--tell', 'nobody')).toMatchObject({ code: 2, out: '' });
 });
 
-test('runs: one that hangs is steered, killed, and its end has an exit code; the gate is closed and opened', async () => {
+test('runs: a hanging one is steered and killed, and its end has an exit code; new ones are paused and resumed', async () => {
   await using session = await open();
   const { run } = session;
   const first = idIn((await run('runs', 'spawn', 'WAIT for it')).out, 'sr');
   expect((await run('runs', 'wait', first, '--timeout', '0')).code).toBe(1);
   const steered = await run('runs', 'steer', first, 'WAIT for something else');
-  expect(steered.out).toMatch(/^Ended sr_\S+; it goes on as sr_\S+\.\n$/);
+  expect(steered.out).toMatch(/^Stopped sr_\S+; it continues as sr_\S+\.\n$/);
   const second = /as (sr_\S+)\./.exec(steered.out)?.[1] ?? '';
   expect(lineOf((await run('runs', '--active')).out, second)).toContain('WAIT for something else');
   expect(await run('runs', 'kill', second)).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
-  expect((await run('runs', 'kill', second, '-y')).out).toBe(`Ended ${second}.\n`);
+  expect((await run('runs', 'kill', second, '-y')).out).toBe(`Killed ${second}.\n`);
   expect(await run('runs', 'wait', second)).toMatchObject({ code: 1, out: expect.stringContaining('killed') });
   const third = await run('runs', 'spawn', 'WAIT again', '--json');
   const { rootRunId } = JSON.parse(third.out) as { rootRunId: string };
-  expect((await run('runs', 'kill', rootRunId, '-y')).out).toMatch(/^Ended \d+ runs\.\n$/);
-  expect((await run('runs', 'pause')).out).toBe('New sub-agents are refused.\n');
+  expect((await run('runs', 'kill', rootRunId, '-y')).out).toMatch(/^Killed \d+ runs\.\n$/);
+  expect((await run('runs', 'pause')).out).toBe('New sub-agents are rejected.\n');
   expect(await run('runs', 'spawn', 'x')).toMatchObject({ code: 1, out: '' });
-  expect((await run('runs', 'status')).out).toBe('New sub-agents are refused.\n');
-  expect((await run('runs', 'resume')).out).toBe('New sub-agents are taken.\n');
+  expect((await run('runs', 'status')).out).toBe('New sub-agents are rejected.\n');
+  expect((await run('runs', 'resume')).out).toBe('New sub-agents are accepted.\n');
 });
 
-test('runs: watching shows what begins meanwhile and ends with Ctrl-C', async () => {
+test('runs: watching shows new runs and ends with Ctrl-C', async () => {
   await using session = await open();
   const { run, start } = session;
   const watch = start('runs', '--watch');
-  await watch.out.seen('There are no runs.');
+  await watch.out.seen('No runs.');
   const id = idIn((await run('runs', 'spawn', 'Read the README')).out, 'sr');
   await watch.out.seen(id);
   watch.interrupt();
@@ -119,13 +119,13 @@ test('graph: a file is checked, run and waited for; its run is listed, drawn, re
   await file('report.yaml', report);
   const checked = await run('graph', 'validate', 'report.yaml');
   expect(checked).toMatchObject({ code: 0, err: '' });
-  expect(checked.out).toMatch(/^The graph can run: 3 nodes, research, vote, report\.\nVariables: TOPIC\n/);
+  expect(checked.out).toMatch(/^Ready to run: 3 nodes, research, vote, report\.\nVariables: TOPIC\n/);
   const done = await run('graph', 'run', 'report.yaml', '--var', 'TOPIC=tides', '--watch');
   expect(done).toMatchObject({ code: 0, err: '' });
   const id = idIn(done.out, 'gr');
   expect(done.out).toMatch(/ {2}vote {2}completed\n[\s\S]*The graph is completed\.\n\nreport:\n {2}Tides\\u001b\[31m come twice\n$/);
   expect((await run('graph', 'runs')).out).toMatch(new RegExp(`\\nReport +completed +3 +3 +.* ${id}\\n`));
-  expect((await run('graph', 'status')).out).toMatch(new RegExp(`\\nReport +completed[\\s\\S]* ${id}\\n\\d+ of at most \\d+ sub-agents work`));
+  expect((await run('graph', 'status')).out).toMatch(new RegExp(`\\nReport +completed[\\s\\S]* ${id}\\n\\d+ of \\d+ sub-agent slots in use`));
   const status = await run('graph', 'status', id);
   expect(status.out).toMatch(/\nstate +completed\n[\s\S]*\nvote +vote +completed /);
   expect((await run('graph', 'draw', id)).out.split('\n')).toEqual([
@@ -140,10 +140,10 @@ test('graph: a file is checked, run and waited for; its run is listed, drawn, re
   expect(await run('graph', 'outputs', id, '--node', 'nothing')).toMatchObject({ code: 1, out: '' });
   expect((await run('graph', 'show', id)).out).toMatch(/^Report, completed, .*\n\nresearch:\n/);
   expect((await run('graph', 'delete', id, '-y')).out).toBe(`Deleted ${id}.\n`);
-  expect((await run('graph', 'runs')).out).toBe('No run is kept.\n');
+  expect((await run('graph', 'runs')).out).toBe('No runs.\n');
 });
 
-test('graph: an approval gate asks while it is watched, and goes on with the answer', async () => {
+test('graph: an approval gate asks while watched, and continues with the answer', async () => {
   await using session = await open();
   const { run, start, file } = session;
   const nodes = [
@@ -170,7 +170,7 @@ test('graph: an approval gate asks while it is watched, and goes on with the ans
 test('graph: saved, run by its name, cancelled and deleted', async () => {
   await using session = await open();
   const { run, file } = session;
-  expect(await run('graph')).toEqual({ code: 0, out: 'No graph is saved.\n', err: '' });
+  expect(await run('graph')).toEqual({ code: 0, out: 'No saved graphs.\n', err: '' });
   await file('slow.yml', report.replace('Is it true?', 'WAIT for it').replace('Report', 'Slow one'));
   const saved = await run('graph', 'save', 'slow.yml');
   expect(saved.out).toMatch(/^Saved Slow one: sg_/);
@@ -182,19 +182,19 @@ test('graph: saved, run by its name, cancelled and deleted', async () => {
   const id = idIn((await run('graph', 'run', 'Slow one', '--var', 'TOPIC=tides')).out, 'gr');
   await expect.poll(async () => (await run('graph', 'status', id)).out).toMatch(/vote +vote +running/);
   expect((await run('graph', 'delete', id, '-y')).code).toBe(1);
-  expect((await run('graph', 'cancel', id)).out).toBe(`${id} starts no further node.\n`);
+  expect((await run('graph', 'cancel', id)).out).toBe(`Cancelled ${id}; running nodes finish.\n`);
   expect((await run('graph', 'delete', 'Slow one', '-y')).out).toBe('Deleted Slow one.\n');
   expect(await run('graph', 'run', 'Slow one')).toMatchObject({ code: 2, out: '' });
 });
 
-test('graph: what is wrong is told by the names of the nodes, and a failed graph by the exit code', async () => {
+test('graph: errors use node names, and a failed graph sets the exit code', async () => {
   await using session = await open();
   const { run, file } = session;
   await file('wrong.yaml', report.replace('voters: [default, default]', 'voters: [default]').replace('from: vote,', 'from: nothing,'));
   const wrong = await run('graph', 'validate', 'wrong.yaml');
   expect(wrong).toMatchObject({ code: 2, out: '' });
   expect(wrong.err).toContain('node vote, type_config.voters: ');
-  expect(wrong.err).toContain('edges.0.from: missing_dependency: there is no node "nothing"');
+  expect(wrong.err).toContain('edges.0.from: missing_dependency: no node "nothing" exists');
   expect(JSON.parse((await run('graph', 'validate', 'wrong.yaml', '--json')).err)).toMatchObject({ error: { code: 'invalid_params' } });
   await file('broken.yaml', 'nodes: [');
   await file('other.json', '{"nodes": 1');

@@ -17,12 +17,12 @@ export interface Check {
   readonly hint?: string | undefined;
 }
 
-/** `gatehouse doctor`: what the daemon's own check of its home finds, and whether the daemon answers. Ends with 1 when a check failed. */
+/** `gatehouse doctor`: runs the daemon's checks of its home, and checks the running daemon. Exits with 1 when a check failed. */
 export function addDoctorCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('doctor'))
-    .summary('look for what is wrong')
+    .summary('diagnose problems')
     .description(
-      'Checks Node, the clock, the home folder, its permissions, the configuration, free disk space, who holds the home folder, the port, the database, the models and the jail; and the running daemon with the state of its model providers.',
+      'Checks Node, the clock, the home folder, its permissions, the configuration, free disk space, the process that uses the home folder, the port, the database, the models, the jail, and the running daemon with its model providers.',
     )
     .action(async (flags: CommonFlags) => {
       const checks = [...(await offlineChecks(flags, io)), ...(await onlineChecks(flags, io))];
@@ -38,11 +38,11 @@ async function offlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
     return checks ?? [crashOf(code, stderr)];
   } catch (error) {
     const { message, hint } = describeFailure(error);
-    return [{ name: 'daemon file', status: 'fail', detail: `The checks of the daemon did not run: ${message}`, hint }];
+    return [{ name: 'daemon file', status: 'fail', detail: `The daemon's checks failed to run: ${message}`, hint }];
   }
 }
 
-/** Undefined for anything but one JSON document with whole checks. */
+/** Returns undefined for anything but one JSON document with complete checks. */
 function parseChecks(text: string): Check[] | undefined {
   try {
     const report: unknown = JSON.parse(text);
@@ -60,16 +60,16 @@ function isCheck(value: unknown): value is Check {
   return isStatus && typeof name === 'string' && typeof detail === 'string' && (hint === undefined || typeof hint === 'string');
 }
 
-/** Says that the check is at fault, not the installation. */
+/** Reports a failure of the check itself, not of the installation. */
 function crashOf(code: number, stderr: string): Check {
   const end = stderr.trim().split('\n').at(-1) ?? '';
-  const said = end === '' ? 'It wrote nothing to standard error.' : `It wrote: ${shorten(end, 200)}`;
-  const how = code === 0 ? 'ended without a report' : code > 128 ? `was ended by signal ${code - 128}` : `ended with code ${code}`;
+  const said = end === '' ? 'No output on standard error.' : `Output: ${shorten(end, 200)}`;
+  const how = code === 0 ? 'exited without a report' : code > 128 ? `was killed by signal ${code - 128}` : `exited with code ${code}`;
   return {
     name: 'daemon file',
     status: 'fail',
-    detail: `The check itself crashed: it ${how}. ${said}`,
-    hint: 'This tells nothing about the installation. Run it again, and report it if it comes back.',
+    detail: `The check crashed: it ${how}. ${said}`,
+    hint: 'This says nothing about the installation. Run it again, and report the problem if it persists.',
   };
 }
 
@@ -82,17 +82,17 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
     const providers = await providerChecks(client, io);
     checks.push(
       ...Object.entries(health.checks).flatMap(([name, check]) =>
-        // The rows of the providers say more than the word of `/health`, which names none.
+        // The provider rows are more specific than `/health`, which names none.
         check.status === 'ok' || (name === 'models' && providers.some(({ status }) => status === 'warn'))
           ? []
           : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }],
       ),
       ...providers,
     );
-    checks.push(hasToken ? await tokenCheck(client) : { name: 'token', status: 'ok', detail: 'none needed at the owner-only socket' });
+    checks.push(hasToken ? await tokenCheck(client) : { name: 'token', status: 'ok', detail: 'not required on the owner-only socket' });
   } catch (error) {
     const { message, hint } = describeFailure(error);
-    // A home in which no daemon has made a token yet, or where none runs, is no fault in itself.
+    // A home without a token, where no daemon has run yet, is not an error.
     if (error instanceof CliError && error.exitCode === exitCode.refused)
       return [...checks, { name: 'token', status: 'warn', detail: message, hint }];
     const isStopped = error instanceof GatehouseError && error.code === 'connection_failed';
@@ -106,13 +106,13 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
   return checks;
 }
 
-/** One row for each model provider of the running daemon; none for callers that may not see them. */
+/** Returns a check for each model provider of the running daemon; none for callers without permission. */
 async function providerChecks(client: Client, io: Io): Promise<Check[]> {
   try {
     const { providers } = await client.call('providers.list', {}, { timeoutMs: 5_000 });
     return providers.map((one) => describeProvider(one, io.now()));
   } catch (error) {
-    // A wrong token has a row of its own.
+    // A wrong token has its own row.
     const isRefused = error instanceof AuthenticationError || error instanceof PermissionError || error instanceof RateLimitError;
     if (isRefused || error instanceof MethodNotFoundError) return [];
     throw error;
@@ -126,12 +126,12 @@ function describeProvider({ provider, state, untilMs, cause }: ProviderState, no
   return {
     name,
     status: 'warn',
-    detail: `${provider}: ${providerWords[state]}${until}${cause === undefined ? '' : `; ${cause}`}`,
-    hint: `\`gatehouse call providers.retry --provider ${provider}\` lets the next call through at once.`,
+    detail: `${provider}: ${providerLabels[state]}${until}${cause === undefined ? '' : `; ${cause}`}`,
+    hint: `\`gatehouse call providers.retry --provider ${provider}\` retries it now.`,
   };
 }
 
-const providerWords = { refused: 'refused the credentials', cooling: 'asked to wait', unreachable: 'does not answer as it should' } as const;
+const providerLabels = { refused: 'refused the credentials', cooling: 'asked to wait', unreachable: 'does not respond properly' } as const;
 
 async function tokenCheck(client: Client): Promise<Check> {
   try {
@@ -145,6 +145,6 @@ async function tokenCheck(client: Client): Promise<Check> {
 
 function renderChecks(checks: readonly Check[]): string {
   const table = renderColumns(checks.map(({ status, name, detail }) => [status, name, detail])).split('\n');
-  // Checks have one line each, so the lines and the checks run in step.
+  // Each check has one line, so lines and checks have the same index.
   return checks.flatMap(({ hint }, index) => [table[index] ?? '', ...(hint === undefined ? [] : [`      ${plainText(hint)}`])]).join('\n');
 }

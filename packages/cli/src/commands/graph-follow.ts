@@ -7,21 +7,21 @@ import { plainText, shorten } from '../render/plain.ts';
 import { type GraphView, stateText, waitingForYou } from './graph-text.ts';
 import { span } from './runs-text.ts';
 
-/** Lines, for each change of a node; a line that is written over, in a terminal; or nothing. */
+/** A line for each change of a node, a counter that is overwritten in a terminal, or nothing. */
 export type Progress = 'lines' | 'counter' | 'none';
 
 const kinds = ['graph:node_updated', 'graph:completed'] as const;
-/** Each look is a call of the hundred that a token has in a minute. */
+/** Polling interval: each poll is one of the hundred calls that a token has per minute. */
 const leastPauseMs = 1000;
 const noteLength = 60;
 
 export async function readGraph(client: Client, graphId: string): Promise<GraphView> {
   const found = await client.call('graph.status', { graphId });
-  if (!('executionOrder' in found)) throw new CliError('The daemon answered with a list.');
+  if (!('executionOrder' in found)) throw new CliError('Unexpected answer: a list instead of a graph.');
   return found;
 }
 
-/** Follows a graph until it has ended and returns how it stands then. */
+/** Follows a graph until it ends and returns its final state. */
 export async function followGraph(client: Client, graphId: string, progress: Progress, io: Io, signal: AbortSignal): Promise<GraphView> {
   const seen = new Map<string, string>();
   let beganMs: number | undefined;
@@ -38,7 +38,7 @@ export async function followGraph(client: Client, graphId: string, progress: Pro
     for (const event of own)
       if (event.kind === 'graph:node_updated') {
         const { nodeId, status, progress: note, waitsForAnswer, error } = event.payload;
-        // What a gate asks is in the view, which is read next.
+        // The question of a gate is in the view, which is loaded next.
         if (status !== 'pending' && waitsForAnswer !== true) show(nodeId, stateText({ status }), error ?? note);
       }
     const view = await readGraph(client, graphId);
@@ -49,14 +49,14 @@ export async function followGraph(client: Client, graphId: string, progress: Pro
         show(id, stateText(node), node.error ?? (node.waitsForAnswer === true ? node.question : node.progress));
     }
     const { completed, failed, skipped, total, running } = view.stats;
-    if (progress === 'counter') io.stderr.write(`\r${completed + failed + skipped} of ${total} nodes ended, ${running} running\x1b[K`);
+    if (progress === 'counter') io.stderr.write(`\r${completed + failed + skipped} of ${total} nodes finished, ${running} running\x1b[K`);
     if (view.isTerminal) {
       if (progress === 'counter') io.stderr.write('\r\x1b[K');
       return view;
     }
     await pause(leastPauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
-  throw new CliError('The events of the daemon ended before the graph did.');
+  throw new CliError('The event stream ended before the graph.');
 }
 
 function isOf(event: ServerEvent | GapEvent, graphId: string): boolean {

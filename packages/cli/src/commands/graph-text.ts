@@ -18,7 +18,7 @@ const marks: Readonly<Record<NodeView['status'], string>> = { pending: '·', run
 
 export function definedText({ nodeCount, executionOrder, userVariables, warnings }: Result<'graph.define'>): string {
   return [
-    `The graph can run: ${nodeCount} nodes, ${executionOrder.join(', ')}.`,
+    `Ready to run: ${nodeCount} nodes, ${executionOrder.join(', ')}.`,
     ...(userVariables.length === 0 ? [] : [`Variables: ${userVariables.map(plainText).join(', ')}`]),
     ...warningLines(warnings),
   ].join('\n');
@@ -58,7 +58,7 @@ export function viewText(view: GraphView, nowMs: number, width?: number): string
   return [facts, '', table, ...executionOrder.flatMap((id) => questionLines(graphId, id, nodes[id]))].join('\n');
 }
 
-/** What a gate asks, and how it is answered. */
+/** Returns the question of a gate and how to answer it. */
 function questionLines(graphId: string, id: string, node: NodeView | undefined): string[] {
   if (node?.waitsForAnswer !== true) return [];
   const asked = node.question === undefined ? [] : node.question.split('\n').map((line) => `  ${plainText(line)}`);
@@ -80,7 +80,7 @@ function nodeRow(id: string, node: NodeView, nowMs: number) {
 
 export const waitingForYou = 'waiting for you';
 
-/** Of a run in a list. */
+/** Returns the state of a run for a list. */
 function runState({ status, waitsForAnswer }: { readonly status: string; readonly waitsForAnswer?: true | undefined }): string {
   return waitsForAnswer === true ? waitingForYou : status;
 }
@@ -97,8 +97,8 @@ export function stateText({
 
 export function graphTable({ graphs, concurrency }: GraphList): string {
   const { globalActiveSubAgents: active, maxGlobalSubAgents: most, queueDepth } = concurrency;
-  const places = `${active} of at most ${most} sub-agents work, ${queueDepth} wait.`;
-  if (graphs.length === 0) return `No graph ran lately. ${places}`;
+  const slots = `${active} of ${most} sub-agent slots in use, ${queueDepth} queued.`;
+  if (graphs.length === 0) return `No recent graph runs. ${slots}`;
   const rows = graphs.map(({ graphId, label, startedAt, completedAt, nodeCount, ...state }) => [
     label,
     runState(state),
@@ -107,17 +107,17 @@ export function graphTable({ graphs, concurrency }: GraphList): string {
     renderTime(completedAt),
     graphId,
   ]);
-  return `${renderTable(['Label', 'State', 'Nodes', 'Began', 'Ended', 'Id'], rows)}\n${places}`;
+  return `${renderTable(['Label', 'State', 'Nodes', 'Started', 'Ended', 'Id'], rows)}\n${slots}`;
 }
 
 export function savedTable({ entries, total }: Result<'graph.list'>): string {
-  if (entries.length === 0) return 'No graph is saved.';
+  if (entries.length === 0) return 'No saved graphs.';
   const rows = entries.map(({ label, nodeCount, agentId, updatedAt, id }) => [label, nodeCount, agentId, renderTime(updatedAt), id]);
   return withRest(renderTable(['Label', 'Nodes', 'Agent', 'Changed', 'Id'], rows), entries.length, total);
 }
 
 export function runsTable({ runs, total }: Result<'graph.runs'>, width?: number): string {
-  if (runs.length === 0) return 'No run is kept.';
+  if (runs.length === 0) return 'No runs.';
   const rows = runs.map(({ name, nodeCount, fileCount, date, graphId, ...state }) => [
     name,
     runState(state),
@@ -126,23 +126,23 @@ export function runsTable({ runs, total }: Result<'graph.runs'>, width?: number)
     renderTime(Date.parse(date)),
     graphId,
   ]);
-  const table = renderTable(['Name', 'State', 'Nodes', 'Outputs', 'Began', 'Id'], rows);
+  const table = renderTable(['Name', 'State', 'Nodes', 'Outputs', 'Started', 'Id'], rows);
   return withRest(withNotes(table, runs.map(causeNote), width), runs.length, total);
 }
 
 function withRest(table: string, shown: number, total: number): string {
-  return total > shown ? `${table}\n${shown} of ${total} are shown.` : table;
+  return total > shown ? `${table}\nShowing ${shown} of ${total}.` : table;
 }
 
-/** What nodes said, each under its name; those that said nothing are left out. */
+/** Formats the outputs of nodes under their names; nodes without output are omitted. */
 export function outputsText(outputs: Readonly<Record<string, string | null>>): string {
   const parts = Object.entries(outputs).flatMap(([id, text]) =>
     text === null ? [] : [[`${id}:`, ...text.split('\n').map((line) => `  ${plainText(line)}`)].join('\n')],
   );
-  return parts.length === 0 ? 'No node has said anything yet.' : parts.join('\n\n');
+  return parts.length === 0 ? 'No output yet.' : parts.join('\n\n');
 }
 
-/** A run with the states of its nodes. */
+/** Draws a run with the states of its nodes. */
 export function drawView({ executionOrder, edges, nodes }: GraphView): string {
   return drawGraph(
     executionOrder.map((id) => {
@@ -153,7 +153,7 @@ export function drawView({ executionOrder, edges, nodes }: GraphView): string {
   );
 }
 
-/** A graph that the gateway found to make sense. */
+/** Draws a validated graph. */
 export function drawDefinition({ nodes, edges = [] }: Pick<GraphDefinition, 'nodes' | 'edges'>): string {
   return drawGraph(
     nodes.map(({ node_id: id, depends_on: on = [] }) => ({

@@ -18,21 +18,19 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 type RunFlags = CommonFlags & { var: string[]; watch?: true; wait?: true; tell: string };
 type PageFlags = CommonFlags & { limit: number; offset: number };
 
-/** A graph to run: a definition, or the id that a saved one was loaded under. */
+/** A graph to run: a definition, or the id of a loaded saved graph. */
 type Source = { readonly definition: GraphDefinition } | { readonly graphId: string };
 
 /** `gatehouse graph validate | run | status | outputs | cancel | answer | save | list | runs | show | delete | draw`. */
 export function addGraphCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   const graph = addGroup(program, 'graph')
-    .summary('check, run, watch and keep graphs of agents')
-    .description(
-      'Graphs: tasks of agents that wait for each other. FILE is YAML or JSON, SAVED the name or id (sg_…) of a saved graph, ID a run (gr_…).',
-    );
+    .summary('validate, run, watch and save graphs of agents')
+    .description('Graphs of agent tasks with dependencies. FILE is YAML or JSON, SAVED the name or id (sg_…) of a saved graph, ID a run (gr_…).');
 
   withConnection(graph.command('list', { isDefault: true }))
-    .description('Lists the graphs that are saved, by name.')
+    .description('Lists saved graphs by name.')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
-    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
     .action(async ({ limit, offset, ...flags }: PageFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('graph.list', { limit, offset });
@@ -40,7 +38,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('validate <file>'))
-    .description('Tells whether a graph can run, in which order, and what to look at; runs nothing.')
+    .description('Checks whether a graph can run, and shows its order and warnings; runs nothing.')
     .action(async (file: string, flags: CommonFlags) => {
       const definition = await readGraphFile(file, io);
       const { client } = await connect(flags, io);
@@ -49,26 +47,26 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('run <graph>'))
-    .description('Runs a file or a saved graph in the background; exit code 1 when it was waited for and did not complete.')
-    .option('--var <name=value>', 'a variable; can be given again', collect, [])
-    .option('--watch', 'show each change of a node until it has ended')
-    .option('--wait', 'wait until it has ended and print what the last nodes said')
-    .option('--tell <where>', 'who is told of its end and asked by approval gates: inbox, none, or a conversation of yours (cv_…)', 'inbox')
-    .action(async (given: string, { var: assigned, watch, wait, tell, ...flags }: RunFlags) => {
+    .description('Runs a file or a saved graph in the background; with --wait or --watch, exits with 1 when it does not complete.')
+    .option('--var <name=value>', 'a variable; repeatable', collect, [])
+    .option('--watch', 'show each change of a node until the graph ends')
+    .option('--wait', 'wait until the graph ends and print the outputs of the last nodes')
+    .option('--tell <where>', 'where to announce the end and approval questions: inbox, none, or one of your conversations (cv_…)', 'inbox')
+    .action(async (given: string, { var: assigned, watch, wait, tell: destination, ...flags }: RunFlags) => {
       const variables = readVariables(assigned);
-      if (tell !== 'inbox' && tell !== 'none' && !tell.startsWith('cv_'))
+      if (destination !== 'inbox' && destination !== 'none' && !destination.startsWith('cv_'))
         throw usageError('--tell: expected inbox, none, or the reference of a conversation (cv_…).');
       const fromFile = looksLikeFile(given) ? await readGraphFile(given, io) : undefined;
       const { client } = await connect(flags, io);
       const source: Source = fromFile === undefined ? { graphId: (await loadSaved(client, given)).graphId } : { definition: fromFile };
-      const target = tell === 'none' ? {} : { announceChannelType: 'gateway', announceChannelId: tell };
+      const target = destination === 'none' ? {} : { announceChannelType: 'gateway', announceChannelId: destination };
       const started = await named('definition' in source ? source.definition : undefined, flags, () =>
         client.call('graph.execute', { ...('definition' in source ? source.definition : source), variables, ...target }),
       );
       for (const line of flags.output === 'json' ? [] : warningLines(started.warnings)) printLine(io.stderr, line);
       if (watch !== true && wait !== true)
-        return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(started) : `Began: ${started.graphId}`);
-      if (flags.output !== 'json') printLine(watch === true ? io.stdout : io.stderr, `Began: ${started.graphId}`);
+        return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(started) : `Started: ${started.graphId}`);
+      if (flags.output !== 'json') printLine(watch === true ? io.stdout : io.stderr, `Started: ${started.graphId}`);
       await untilInterrupted(io, setExit, (signal) => follow(client, started.graphId, { watch: watch === true, flags, signal }));
     });
 
@@ -88,7 +86,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
   }
 
   withConnection(graph.command('watch <id>'))
-    .description('Shows each change of a graph that runs until it has ended.')
+    .description('Shows each change of a running graph until it ends.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const { graphId } = await readGraph(client, id);
@@ -96,7 +94,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('status [id]'))
-    .description('Tells how a run stands, or lists the recent ones.')
+    .description('Shows the state of a run, or lists recent runs.')
     .addOption(countOption('--minutes <n>', 'without ID: runs of the last minutes (default: 60)'))
     .action(async (id: string | undefined, { minutes, ...flags }: CommonFlags & { minutes?: number }) => {
       const { client } = await connect(flags, io);
@@ -109,8 +107,8 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('outputs <id>'))
-    .description('Prints what the nodes of a run said, at most 12000 characters of each; `show` has them whole.')
-    .option('--node <id>', 'of this node only, as it is')
+    .description('Prints the outputs of a run, at most 12000 characters for each node; `show` prints them completely.')
+    .option('--node <id>', 'only the output of this node, unformatted')
     .action(async (id: string, { node, ...flags }: CommonFlags & { node?: string }) => {
       const { client } = await connect(flags, io);
       const found = await client.call('graph.outputs', { graphId: id });
@@ -120,15 +118,15 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('cancel <id>'))
-    .description('Starts no further node of a run; nodes that run finish.')
+    .description('Cancels a run: no more nodes start, running nodes finish.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('graph.cancel', { graphId: id });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${done.graphId} starts no further node.`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Cancelled ${done.graphId}; running nodes finish.`);
     });
 
   withConnection(graph.command('answer <id> <node> <text>'))
-    .description('Answers an approval gate, such as yes or no; words that refuse win.')
+    .description('Answers an approval gate, for example yes or no; a refusal takes precedence.')
     .action(async (graphId: string, nodeId: string, answer: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('graph.answer', { graphId, nodeId, answer });
@@ -136,14 +134,14 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('save <file>'))
-    .description('Keeps a graph under its label, or another one.')
-    .option('--label <text>', 'the name to keep it under (default: `label` in the file)')
-    .option('--id <id>', 'in place of this saved graph (sg_…)')
-    .option('--agent <id>', 'agent that it belongs to')
+    .description('Saves a graph under its label or another one.')
+    .option('--label <text>', 'name of the saved graph (default: `label` in the file)')
+    .option('--id <id>', 'replace this saved graph (sg_…)')
+    .option('--agent <id>', 'agent that owns it')
     .action(async (file: string, { label, id, agent, ...flags }: CommonFlags & { label?: string; id?: string; agent?: string }) => {
       const definition = await readGraphFile(file, io);
       const name = label ?? definition.label;
-      if (name === undefined) throw usageError('The graph has no name.', 'Give one with --label, or as `label` in the file.');
+      if (name === undefined) throw usageError('The graph has no name.', 'Set one with --label, or as `label` in the file.');
       const { client } = await connect(flags, io);
       const done = await named(definition, flags, () =>
         client.call('graph.save', { ...definition, label: name, ...(id !== undefined && { id }), ...(agent !== undefined && { agentId: agent }) }),
@@ -153,9 +151,9 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('runs'))
-    .description('Lists the runs that are kept, newest first.')
+    .description('Lists runs, newest first.')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
-    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
     .action(async ({ limit, offset, ...flags }: PageFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('graph.runs', { limit, offset });
@@ -163,7 +161,7 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('show <graph>'))
-    .description('Prints a saved graph as YAML, or a run with the whole outputs of its nodes.')
+    .description('Prints a saved graph as YAML, or a run with the complete outputs of its nodes.')
     .action(async (given: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       if (given.startsWith('gr_')) {
@@ -181,8 +179,8 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
     });
 
   withConnection(graph.command('delete <id>'))
-    .description('Deletes a saved graph (SAVED), whose runs stay, or a run (gr_…) with its outputs.')
-    .option('-y, --yes', 'do not ask')
+    .description('Deletes a saved graph (SAVED) but not its runs, or a run (gr_…) with its outputs.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (given: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       const isRun = given.startsWith('gr_');
       if (yes !== true) await confirm(`Delete ${isRun ? 'the run' : 'the saved graph'} ${plainText(given)}?`, io);
@@ -203,13 +201,13 @@ export function addGraphCommand(program: Command, io: Io, setExit: (code: number
         return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(view) : drawView(view));
       }
       const definition = fromFile ?? (await loadSaved(client, given));
-      // What is drawn must make sense: a circle has no beginning.
+      // Validates first: a cycle can't be drawn.
       if (fromFile !== undefined) await named(fromFile, flags, () => client.call('graph.define', fromFile));
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(definition) : drawDefinition(definition));
     });
 }
 
-/** Tells what is wrong with a graph by the names of its nodes; a program gets the answer as it is. */
+/** Reports errors of a graph by node names; JSON output has the original answer. */
 async function named<T>(definition: GraphDefinition | undefined, flags: CommonFlags, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -224,12 +222,12 @@ async function savedId(client: Client, given: string): Promise<string> {
     const page = await client.call('graph.list', { limit: 200, offset });
     const found = page.entries.filter(({ label }) => label === given);
     if (found.length > 1)
-      throw usageError(`${found.length} saved graphs are called ${plainText(given)}.`, `Name one by its id: ${found.map(({ id }) => id).join(', ')}`);
+      throw usageError(`${found.length} saved graphs are named ${plainText(given)}.`, `Use an id: ${found.map(({ id }) => id).join(', ')}`);
     if (found[0] !== undefined) return found[0].id;
     if (!page.hasMore)
       throw usageError(
-        `No saved graph is called ${plainText(given)}.`,
-        'A file ends in .yaml, .yml or .json; `gatehouse graph list` shows what is saved.',
+        `No saved graph is named ${plainText(given)}.`,
+        'A file ends in .yaml, .yml or .json; `gatehouse graph list` lists saved graphs.',
       );
     offset += page.entries.length;
   }
@@ -249,7 +247,7 @@ function readVariables(given: readonly string[]): Record<string, string> {
   );
 }
 
-/** Several lines, each made safe to show. */
+/** Makes each line of a text safe to print. */
 function printable(text: string): string {
   return text
     .split('\n')

@@ -11,11 +11,11 @@ type State = Result<'heartbeat.states'>['agents'][number];
 /** `gatehouse heartbeat list | enable | disable | trigger`. */
 export function addHeartbeatCommand(program: Command, io: Io): void {
   const heartbeat = addGroup(program, 'heartbeat')
-    .summary('list, switch and trigger the heartbeats of agents')
-    .description('Beats: agents look at their checklist and at what has happened, without being asked. Needs a token with scope admin.');
+    .summary('list, enable, disable and trigger heartbeats of agents')
+    .description('At each heartbeat an agent reviews its checklist and recent events. Needs a token with scope admin.');
 
   withConnection(heartbeat.command('list', { isDefault: true }))
-    .description('Lists the agents with what their heartbeats are doing.')
+    .description('Lists agents with the state of their heartbeats.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('heartbeat.states');
@@ -27,33 +27,36 @@ export function addHeartbeatCommand(program: Command, io: Io): void {
     ['disable', false],
   ] as const)
     withConnection(heartbeat.command(`${name} <agent>`))
-      .description(enabled ? 'Lets the heartbeat of an agent run.' : 'Keeps the heartbeat of an agent from running: it calls no model.')
+      .description(enabled ? 'Enables the heartbeat of an agent.' : 'Disables the heartbeat of an agent; it makes no model calls.')
       .action(async (agentId: string, flags: CommonFlags) => {
         const { client } = await connect(flags, io);
         const done = await client.call('heartbeat.update', { agentId, enabled });
         if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
-        const next = done.nextDueAtMs === null ? '' : `; the next beat is at ${renderTime(done.nextDueAtMs)}`;
+        const next = done.nextDueAtMs === null ? '' : `; next run at ${renderTime(done.nextDueAtMs)}`;
         printLine(io.stdout, `The heartbeat of ${agentId} is ${enabled ? 'on' : 'off'}${next}.`);
       });
 
   withConnection(heartbeat.command('trigger <agent>'))
-    .description('Asks for a beat now; does not wait for it.')
+    .description('Triggers a heartbeat now; does not wait for it.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('heartbeat.trigger', { agentId });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
       const { status, correlationId } = done.admission;
-      printLine(io.stdout, `A beat of ${agentId} ${status === 'accepted' ? 'was asked for' : 'was asked for before'}: ${correlationId}`);
+      printLine(
+        io.stdout,
+        `${status === 'accepted' ? `Triggered the heartbeat of ${agentId}` : `A heartbeat of ${agentId} is already pending`}: ${correlationId}`,
+      );
     });
 }
 
 function stateTable(agents: readonly State[]): string {
-  if (agents.length === 0) return 'There are no agents.';
+  if (agents.length === 0) return 'No agents.';
   return renderTable(
-    ['Agent', 'State', 'Every', 'Last beat', 'Next', 'Errors', 'Waiting events'],
+    ['Agent', 'State', 'Every', 'Last run', 'Next', 'Errors', 'Queued events'],
     agents.map((state) => [
       state.agentId,
-      stateWords(state),
+      stateText(state),
       renderDuration(state.intervalMs),
       state.lastRunAtMs === null ? undefined : renderTime(state.lastRunAtMs),
       state.nextDueAtMs === null ? undefined : renderTime(state.nextDueAtMs),
@@ -63,9 +66,9 @@ function stateTable(agents: readonly State[]): string {
   );
 }
 
-function stateWords({ enabled, stoppedBy, tickStartedAtMs, backoffUntilMs }: State): string {
+function stateText({ enabled, stoppedBy, tickStartedAtMs, backoffUntilMs }: State): string {
   if (!enabled) return 'off';
   if (stoppedBy !== null) return `stopped: ${stoppedBy}`;
-  if (tickStartedAtMs !== null) return 'beats now';
-  return backoffUntilMs === null ? 'on' : `waits until ${renderTime(backoffUntilMs)}`;
+  if (tickStartedAtMs !== null) return 'running';
+  return backoffUntilMs === null ? 'on' : `paused until ${renderTime(backoffUntilMs)}`;
 }

@@ -13,13 +13,13 @@ type ListFlags = CommonFlags & { unread?: true; limit: number; before?: string }
 /** `gatehouse inbox list | read`. */
 export function addInboxCommand(program: Command, io: Io): void {
   const inbox = addGroup(program, 'inbox')
-    .summary('read what jobs, heartbeats, webhooks, sub-agents and graphs have told')
-    .description('What jobs, heartbeats, webhooks, sub-agents and graphs have told you; with scope admin, what they have told everybody.');
+    .summary('read messages from jobs, heartbeats, webhooks, sub-agents and graphs')
+    .description('Messages to you from jobs, heartbeats, webhooks, sub-agents and graphs; with scope admin, messages to all users.');
 
   withConnection(inbox.command('list', { isDefault: true }))
-    .description('Shows messages, newest first; those with * are not read yet.')
-    .option('--unread', 'only those that are not read yet')
-    .addOption(countOption('--limit <n>', 'how many, at most 100', 20))
+    .description('Shows messages, newest first; * marks unread ones.')
+    .option('--unread', 'only unread messages')
+    .addOption(countOption('--limit <n>', 'number of messages, at most 100', 20))
     .option('--before <id>', 'older than this message: the next page')
     .action(async ({ unread, limit, before, ...flags }: ListFlags) => {
       const { client } = await connect(flags, io);
@@ -29,9 +29,9 @@ export function addInboxCommand(program: Command, io: Io): void {
 
   withConnection(inbox.command('read [ids...]'))
     .description('Marks messages as read.')
-    .option('--all', 'all of them')
+    .option('--all', 'all messages')
     .action(async (ids: string[], { all, ...flags }: CommonFlags & { all?: true }) => {
-      if ((ids.length === 0) === (all !== true)) throw usageError('Name messages by their ids, or say --all.');
+      if ((ids.length === 0) === (all !== true)) throw usageError('Pass message ids or --all.');
       const { client } = await connect(flags, io);
       const done = await client.call('inbox.markRead', all === true ? { all } : { ids });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Marked ${done.marked} messages as read.`);
@@ -39,13 +39,13 @@ export function addInboxCommand(program: Command, io: Io): void {
 }
 
 function messagesText({ messages, unread }: Result<'inbox.list'>, limit: number): string {
-  if (messages.length === 0) return 'There are no messages.';
+  if (messages.length === 0) return 'No messages.';
   const texts = messages.map(({ id, source, level, agentId, text, createdAt, readAt }) =>
     [
       `${readAt === null ? '*' : ' '} ${renderTime(createdAt)}  ${source}${level === 'alert' ? ', alert' : ''}  ${agentId}  ${id}`,
       ...text.split('\n').map((line) => `    ${plainText(line)}`),
     ].join('\n'),
   );
-  const more = messages.length === limit ? [`There may be older ones: --before ${messages.at(-1)?.id ?? ''}`] : [];
-  return [...texts, '', `${unread} not read yet.`, ...more].join('\n');
+  const more = messages.length === limit ? [`Older messages: --before ${messages.at(-1)?.id ?? ''}`] : [];
+  return [...texts, '', `${unread} unread.`, ...more].join('\n');
 }

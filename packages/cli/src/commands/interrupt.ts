@@ -3,7 +3,7 @@ import type { Io } from '../io.ts';
 
 class Stopped extends Error {}
 
-/** Runs something that Ctrl-C ends early: what it had printed by then stays, and the exit code tells. */
+/** Runs work that Ctrl-C stops: the output so far stays, and the exit code reports the interruption. */
 export async function untilInterrupted(io: Io, setExit: (code: number) => void, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();
   const release = io.onInterrupt(() => controller.abort(new Stopped()));

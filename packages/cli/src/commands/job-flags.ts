@@ -38,52 +38,46 @@ export type JobFlags = CommonFlags &
 const unitMs = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const maxScriptBytes = 65_536;
 
-/** Flags that say when a job runs. */
+/** Adds the flags for the schedule of a job. */
 export function withSchedule(command: Command): Command {
   return withConnection(command)
     .option('--cron <expression>', 'five fields, or six with seconds first, such as "0 8 * * 1-5"')
-    .option('--every <span>', 'again and again after this time, such as 90s, 30m, 6h or 1d', readSpan)
+    .option('--every <span>', 'repeatedly at this interval, such as 90s, 30m, 6h or 1d', readSpan)
     .option('--at <time>', 'once, such as 2026-12-24T18:00 or 2026-12-24T18:00Z')
-    .option('--in <span>', 'once, after this time', readSpan)
-    .option('--tz <zone>', 'time zone of --cron and --at, such as Europe/Berlin (default: that of the gateway)')
-    .option('--anchor <time>', 'from which --every counts, with an offset or Z', readInstant)
-    .addOption(new Option('--fold <which>', 'which of two equal times --at means, where clocks are set back').choices(['earlier', 'later']));
+    .option('--in <span>', 'once, after this delay', readSpan)
+    .option('--tz <zone>', 'time zone of --cron and --at, such as Europe/Berlin (default: the gateway time zone)')
+    .option('--anchor <time>', 'time to which --every is aligned, with an offset or Z', readInstant)
+    .addOption(new Option('--fold <which>', 'which of two ambiguous times --at means, when clocks go back (DST)').choices(['earlier', 'later']));
 }
 
-/** Flags that say what a job does, and how. */
+/** Adds the flags for the task of a job and its options. */
 export function withJob(command: Command): Command {
   return withSchedule(command)
-    .option('--message <text>', 'a turn of the agent with this message')
-    .option('--event <text>', 'tells the next heartbeat of the agent this')
-    .option('--now', 'with --event: wakes the heartbeat at once')
-    .option('--deliver <text>', 'delivers this text as it is: to --delivery-target, or to your inbox')
+    .option('--message <text>', 'run an agent turn with this message')
+    .option('--event <text>', "send this event to the agent's next heartbeat")
+    .option('--now', 'with --event: trigger the heartbeat immediately')
+    .option('--deliver <text>', 'deliver this text unchanged, to --delivery-target or to your inbox')
     .option('--model <name>', 'with --message: model of the turn')
-    .addOption(countOption('--timeout <seconds>', 'with --message: longest time of the turn'))
-    .option('--fresh', 'the turn sees nothing of earlier runs (as without --history)')
-    .addOption(countOption('--history <runs>', 'the turn sees this many earlier runs, at most 20'))
-    .addOption(new Option('--continuation <mode>', 'where the result goes too').choices(['none', 'heartbeat_excerpt', 'origin_history']))
-    .option('--delivery-target <json>', 'who is told the result: {"conversation": …, "destinationEndpoint": …}', readJson)
-    .option('--gate <file>', 'script (.js or .ts) that decides before each turn whether there is something to do')
-    .addOption(countOption('--gate-timeout <seconds>', 'longest time of the script', 10))
+    .addOption(countOption('--timeout <seconds>', 'with --message: timeout of the turn'))
+    .option('--fresh', 'include no earlier runs in the turn (as without --history)')
+    .addOption(countOption('--history <runs>', 'number of earlier runs included in the turn, at most 20'))
+    .addOption(new Option('--continuation <mode>', 'where else to send the result').choices(['none', 'heartbeat_excerpt', 'origin_history']))
+    .option('--delivery-target <json>', 'where to deliver the result: {"conversation": …, "destinationEndpoint": …}', readJson)
+    .option('--gate <file>', 'script (.js or .ts) that decides before each turn whether it is needed')
+    .addOption(countOption('--gate-timeout <seconds>', 'timeout of the script', 10))
     .addOption(new Option('--cache <time>', 'how long the provider keeps the prompt').choices(['none', 'short', 'long']))
     .addOption(
-      new Option('--profile <name>', 'tools of the turn, within those of the agent').choices([
-        'minimal',
-        'coding',
-        'messaging',
-        'supervisor',
-        'full',
-      ]),
+      new Option('--profile <name>', "tools of the turn, within the agent's tools").choices(['minimal', 'coding', 'messaging', 'supervisor', 'full']),
     )
-    .option('--allow <tool>', 'with --profile: this tool too; can be given again', collect, [])
-    .option('--deny <tool>', 'with --profile: never this tool; can be given again', collect, [])
-    .addOption(countOption('--max-errors <n>', 'failures of the provider in a row that pause the job; 0: never'));
+    .option('--allow <tool>', 'with --profile: also allow this tool; repeatable', collect, [])
+    .option('--deny <tool>', 'with --profile: deny this tool; repeatable', collect, [])
+    .addOption(countOption('--max-errors <n>', 'pause the job after this many consecutive provider failures; 0: never'));
 }
 
-/** The schedule that the flags name; undefined when they name none. */
+/** Returns the schedule from the flags; undefined when they set none. */
 export function readSchedule({ cron, every, at, in: span, tz, anchor, fold }: ScheduleFlags): Schedule | undefined {
   const given = [cron, every, at, span].filter((one) => one !== undefined);
-  if (given.length > 1) throw usageError('--cron, --every, --at and --in: only one of them can be given.');
+  if (given.length > 1) throw usageError('--cron, --every, --at and --in are mutually exclusive.');
   if (tz !== undefined && cron === undefined && at === undefined) throw usageError('--tz is for --cron and --at.');
   if (anchor !== undefined && every === undefined) throw usageError('--anchor is for --every.');
   if (fold !== undefined && at === undefined) throw usageError('--fold is for --at.');
@@ -94,10 +88,10 @@ export function readSchedule({ cron, every, at, in: span, tz, anchor, fold }: Sc
   return span === undefined ? undefined : { kind: 'in', seconds: Math.ceil(span / 1000) };
 }
 
-/** What the job does; undefined when the flags do not say. */
+/** Returns the task of the job; undefined when the flags set none. */
 export function readPayload({ message, event, deliver, now, model, timeout }: JobFlags): Payload | undefined {
   if ([message, event, deliver].filter((one) => one !== undefined).length > 1)
-    throw usageError('--message, --event and --deliver: only one of them can be given.');
+    throw usageError('--message, --event and --deliver are mutually exclusive.');
   if (message === undefined && (model !== undefined || timeout !== undefined)) throw usageError('--model and --timeout are for --message.');
   if (event === undefined && now === true) throw usageError('--now is for --event.');
   if (message !== undefined)
@@ -111,10 +105,10 @@ export function readPayload({ message, event, deliver, now, model, timeout }: Jo
   return deliver === undefined ? undefined : { kind: 'delivery', text: deliver };
 }
 
-/** How the job runs, as far as the flags say. */
+/** Returns the job options that the flags set. */
 export async function readPolicies(flags: JobFlags, io: Io): Promise<Policies> {
   const { fresh, history, continuation, deliveryTarget, gate, gateTimeout, cache, profile, allow, deny, maxErrors } = flags;
-  if (fresh === true && history !== undefined) throw usageError('--fresh and --history: only one of them can be given.');
+  if (fresh === true && history !== undefined) throw usageError('--fresh and --history are mutually exclusive.');
   if (profile === undefined && allow.length + deny.length > 0) throw usageError('--allow and --deny are for --profile.');
   return {
     ...(fresh === true ? { sessionPolicy: { strategy: 'fresh' } } : {}),
@@ -143,7 +137,7 @@ function readSpan(text: string): number {
   return Number(digits) * unitMs[unit];
 }
 
-/** Without an offset it would mean another time on the machine of the gateway. */
+/** Parses a time; requires an offset because the gateway may be in another time zone. */
 function readInstant(text: string): number {
   const at = /(?:z|[+-]\d\d:?\d\d)$/i.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) throw new InvalidArgumentError('Expected a time with an offset or Z, such as 2026-12-24T18:00Z.');

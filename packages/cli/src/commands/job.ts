@@ -1,7 +1,7 @@
 import { CliError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
-/** One line of a job of the daemon: progress, then a result or an error. */
+/** An output line of a daemon job: progress, then a result or an error. */
 interface JobLine {
   readonly progress?: { readonly done: number; readonly total: number };
   readonly result?: JobResult;
@@ -11,11 +11,11 @@ interface JobLine {
 export interface JobResult {
   readonly file: string;
   readonly bytes: number;
-  /** Where `restore` put what was there before. */
+  /** Path of the former data after a `restore`. */
   readonly previous?: string;
 }
 
-/** Reads the lines of a job, shows its progress in a terminal and returns its result. */
+/** Reads the output of a daemon job, shows its progress in a terminal and returns its result. */
 export async function followJob(lines: AsyncIterable<string>, title: string, io: Io): Promise<JobResult> {
   const showsProgress = io.stdout.isTTY === true;
   for await (const text of lines) {
@@ -25,14 +25,14 @@ export async function followJob(lines: AsyncIterable<string>, title: string, io:
     if (showsProgress && line?.progress !== undefined) io.stderr.write(`\r${title} ${percent(line.progress)} %\x1b[K`);
     if (showsProgress && line?.progress?.done === line?.progress?.total) io.stderr.write('\r\x1b[K');
   }
-  throw new CliError(`${title} ended without a result.`, { hint: 'The log of the daemon tells more.' });
+  throw new CliError(`${title} ended without a result.`, { hint: 'See the daemon log for details.' });
 }
 
 function percent({ done, total }: { done: number; total: number }): number {
   return total === 0 ? 100 : Math.floor((100 * done) / total);
 }
 
-/** Other lines, such as a warning of the runtime, are not for us. */
+/** Parses a line; ignores other lines, such as warnings of the runtime. */
 function parseLine(text: string): JobLine | undefined {
   try {
     const value: JobLine | null = JSON.parse(text);

@@ -27,7 +27,7 @@ function stream(response: ServerResponse, text: string): ServerResponse {
   return response;
 }
 
-/** The command as it runs, and a finger on Ctrl-C. */
+/** The running command, with a way to press Ctrl-C. */
 async function open(answer: (seen: Seen, response: ServerResponse, attempt: number) => unknown) {
   let attempts = 0;
   const server = await startServer((seen, response) => answer(seen, response, (attempts += 1)));
@@ -54,7 +54,7 @@ async function open(answer: (seen: Seen, response: ServerResponse, attempt: numb
   };
 }
 
-test('one line for each event, until Ctrl-C; what others wrote cannot forge lines', async () => {
+test("one line for each event, until Ctrl-C; untrusted text can't forge lines", async () => {
   await using session = await open(
     ({ path }, response) =>
       void stream(
@@ -78,7 +78,7 @@ test('one line for each event, until Ctrl-C; what others wrote cannot forge line
   expect(running.err.text()).toBe('');
 });
 
-test('--json is one object a line, with everything', async () => {
+test('--json prints one complete object per line', async () => {
   await using session = await open(
     (_seen, response) => void stream(response, event(7, 'message:sent', sent) + event(undefined, 'message:streaming', { delta: 'x' })),
   );
@@ -99,7 +99,7 @@ test('--json is one object a line, with everything', async () => {
   expect(session.server.requests[0]?.headers['last-event-id']).toBe('6');
 });
 
-test('a lost connection is said once and taken up after the last event; a gap is shown', async () => {
+test('a lost connection is reported once and resumed after the last event; a gap is shown', async () => {
   await using session = await open((_seen, response, attempt) => {
     if (attempt === 1) stream(response, event(1, 'agent:hot_added', { agentId: 'a', timestamp: at })).end();
     else if (attempt < 4) response.destroy();
@@ -109,12 +109,12 @@ test('a lost connection is said once and taken up after the last event; a gap is
   await running.out.seen('gap');
   running.press();
   await running.ended;
-  expect(running.out.text()).toContain('12:04:05.123  gap: events were missed, older than what the daemon keeps\n');
-  expect(running.err.text()).toBe('(connection lost, trying again: The server ended the event stream)\n(connected again)\n');
+  expect(running.out.text()).toContain('12:04:05.123  gap: events were missed: they are older than the daemon keeps\n');
+  expect(running.err.text()).toBe('(connection lost, reconnecting: The server ended the event stream)\n(reconnected)\n');
   expect(session.server.requests.at(-1)?.headers['last-event-id']).toBe('1');
 });
 
-test('colours on a terminal only, and not where the user wants none', async () => {
+test('colours are used on a terminal only, unless disabled', async () => {
   await using session = await open((_seen, response) => void stream(response, event(1, 'system:error', { source: 'storage', timestamp: at })));
   const seen: string[] = [];
   for (const [tty, env] of [
@@ -132,7 +132,7 @@ test('colours on a terminal only, and not where the user wants none', async () =
   expect(seen).toEqual(['\x1b[2m12:04:05.123\x1b[0m  \x1b[31msystem:error\x1b[0m                \x1b[2msource=\x1b[0mstorage\n', plain, plain]);
 });
 
-test('the newest first with --last, then what follows; --no-follow ends there', async () => {
+test('--last starts with the newest events and continues; --no-follow stops there', async () => {
   const entries = [
     { id: 3, event: 'agent:hot_added', payload: { agentId: 'a', timestamp: at }, timestamp: at },
     { id: 4, event: 'agent:hot_removed', payload: { agentId: 'a', timestamp: at }, timestamp: at },
@@ -158,17 +158,17 @@ test('the newest first with --last, then what follows; --no-follow ends there', 
 });
 
 test.each([
-  [['--last', 'many'], 2, 'whole number'],
-  [['--last', '5', '--since-id', '7'], 2, 'not both'],
+  [['--last', 'many'], 2, 'non-negative integer'],
+  [['--last', '5', '--since-id', '7'], 2, 'mutually exclusive'],
   [['--since-id', '7', '--no-follow'], 2, '--last'],
-])('%j is a wrong command line', async (args, code, words) => {
+])('%j is a wrong command line', async (args, code, expected) => {
   await using session = await open(() => ({}));
   const running = session.start(args);
   expect((await running.ended).code).toBe(code);
-  expect(running.err.text()).toContain(words);
+  expect(running.err.text()).toContain(expected);
 });
 
-test('a daemon that does not answer, a refused token and an unknown kind end it at once', async () => {
+test('an unreachable daemon, a refused token and an unknown kind end it at once', async () => {
   await using session = await open(({ path }, response) => {
     if (path.includes('kinds')) return void response.writeHead(400).end('{"error":"kinds: there is no event nonsense.","code":"invalid_params"}');
     return void response.writeHead(401).end('{"error":"Unknown token.","code":"unauthenticated"}');

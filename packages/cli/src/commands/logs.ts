@@ -11,20 +11,18 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 
 type LogsFlags = CommonFlags & { readonly kinds?: string[]; readonly sinceId?: string; readonly last?: number; readonly follow: boolean };
 
-/** `gatehouse logs`: what happens at the server, as it happens. */
+/** `gatehouse logs`: shows server events live. */
 export function addLogsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   withConnection(program.command('logs'))
-    .summary('show what happens, as it happens')
-    .description(
-      'Shows the events of the daemon until Ctrl-C, one line each; with --json one JSON object each. A lost connection is taken up where it broke.',
-    )
-    .option('--kinds <kinds>', 'only these events, with commas between them, such as message:received,message:sent', splitList)
-    .option('--since-id <id>', 'begin after this event, as far back as the daemon keeps them')
-    .addOption(countOption('--last <n>', 'begin with this many of the newest events, at most 100'))
-    .option('--no-follow', 'only those, 50 when --last does not say how many')
+    .summary('show events live')
+    .description('Shows the events of the daemon until Ctrl-C, one line each; with --json one JSON object each. Resumes after a lost connection.')
+    .option('--kinds <kinds>', 'only these events, separated by commas, such as message:received,message:sent', splitList)
+    .option('--since-id <id>', 'start after this event, if the daemon still keeps it')
+    .addOption(countOption('--last <n>', 'start with this many of the newest events, at most 100'))
+    .option('--no-follow', 'exit after the newest events (50 without --last)')
     .action(async ({ kinds, sinceId, last, ...flags }: LogsFlags) => {
       if (sinceId !== undefined && (last !== undefined || !flags.follow))
-        throw usageError('Give --since-id or --last, not both; --no-follow goes with --last.');
+        throw usageError('--since-id and --last are mutually exclusive; --no-follow works with --last.');
       const { client } = await connect(flags, io);
       const print = printer(flags, io);
       const newest = last === undefined && flags.follow ? undefined : await showNewest(client, { kinds, limit: last ?? 50 }, print);
@@ -32,7 +30,7 @@ export function addLogsCommand(program: Command, io: Io, setExit: (code: number)
       const controller = new AbortController();
       const release = io.onInterrupt(() => controller.abort(new Stopped()));
       try {
-        // The server judges the kinds: it may know more of them.
+        // The server validates the kinds: it may know more of them.
         await follow(client, { kinds: kinds as EventsOptions['kinds'], lastEventId: sinceId ?? newest }, { controller, print, io });
       } catch (error) {
         if (!(error instanceof Stopped)) throw error;
@@ -52,7 +50,7 @@ function printer({ output }: LogsFlags, io: Io): Print {
   return (event) => writePaced(io.stdout, `${output === 'json' ? printableLine(JSON.stringify(event)) : renderEvent(event, paint, io.now())}\n`);
 }
 
-/** Returns the id to go on after, so that nothing between the two is missed. */
+/** Returns the id to continue after, so that no event in between is missed. */
 async function showNewest(
   client: Client,
   { kinds, limit }: { kinds: string[] | undefined; limit: number },
@@ -74,14 +72,14 @@ async function follow(
   let isLost = false;
   const onState: EventsOptions['onState'] = (state, error) => {
     if (state === 'open') {
-      if (isLost) printLine(io.stderr, '(connected again)');
+      if (isLost) printLine(io.stderr, '(reconnected)');
       wasOpen = true;
       isLost = false;
     }
     if (state !== 'waiting' || error === undefined) return;
-    // Who has just typed the command wants to hear that nothing answers, not to wait.
+    // Fails at once if the first connection fails, instead of retrying.
     if (!wasOpen) return controller.abort(error);
-    if (!isLost) printLine(io.stderr, `(connection lost, trying again: ${error.message.replace(/\.$/, '')})`);
+    if (!isLost) printLine(io.stderr, `(connection lost, reconnecting: ${error.message.replace(/\.$/, '')})`);
     isLost = true;
   };
   for await (const event of client.events({ ...options, signal: controller.signal, onState })) await print(event);

@@ -12,7 +12,7 @@ import { type CommonFlags, withConnection } from './options.ts';
 type ConnectFlags = CommonFlags & { sse?: true; header: string[]; agent: string[] };
 type Connected = Result<'mcp.connect'>;
 
-/** Connecting may start a program first. */
+/** Timeout for connecting, which may have to start a program first. */
 const patienceMs = 120_000;
 const descriptionLength = 80;
 
@@ -20,7 +20,7 @@ const descriptionLength = 80;
 export function addMcpCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   const mcp = addGroup(program, 'mcp')
     .summary('list, connect, disconnect and test MCP servers')
-    .description('Servers whose tools agents may use; needs a token with scope admin. Programs (stdio) stand in config.yaml only.');
+    .description('MCP servers whose tools agents may use; needs a token with scope admin. Local programs (stdio) can only be set up in config.yaml.');
 
   withConnection(mcp.command('list', { isDefault: true }))
     .description('Lists the servers with the state of their connections.')
@@ -39,13 +39,13 @@ export function addMcpCommand(program: Command, io: Io, setExit: (code: number) 
     });
 
   withConnection(mcp.command('connect <name> [address]'))
-    .description('Connects a server that is known, or a remote one at ADDRESS, which is then stored.')
-    .option('--sse', 'it speaks the older SSE transport, not streamable HTTP')
-    .option('--header <name=VARIABLE>', 'a header to send, with the value of an environment variable; can be given again', collect, [])
-    .option('--agent <id>', 'the only agent that sees its tools; can be given again', collect, [])
+    .description('Connects a known server, or a remote one at ADDRESS, which is then stored.')
+    .option('--sse', 'use the older SSE transport instead of streamable HTTP')
+    .option('--header <name=VARIABLE>', 'send this header with the value of an environment variable; repeatable', collect, [])
+    .option('--agent <id>', 'limit its tools to this agent; repeatable', collect, [])
     .action(async (name: string, address: string | undefined, { sse, header, agent, ...flags }: ConnectFlags) => {
       if (address === undefined && (sse === true || header.length > 0 || agent.length > 0))
-        throw usageError('--sse, --header and --agent are for a server that is given with its address.');
+        throw usageError('--sse, --header and --agent need an ADDRESS.');
       const headers = readHeaders(header, io);
       const { client } = await connect(flags, io);
       const remote =
@@ -62,7 +62,7 @@ export function addMcpCommand(program: Command, io: Io, setExit: (code: number) 
     });
 
   withConnection(mcp.command('reconnect <name>'))
-    .description('Ends the connection to a server, if there is one, and makes it anew.')
+    .description('Closes the connection to a server, if any, and connects again.')
     .action(async (name: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('mcp.reconnect', { name }, { timeoutMs: patienceMs });
@@ -70,16 +70,16 @@ export function addMcpCommand(program: Command, io: Io, setExit: (code: number) 
     });
 
   withConnection(mcp.command('disconnect <name>'))
-    .description('Ends the connection to a server; it is not made again until somebody connects it.')
-    .option('--forget', 'also removes a stored server, with its headers')
+    .description('Disconnects a server; it stays disconnected until you connect it again.')
+    .option('--forget', 'also remove the stored server and its headers')
     .action(async (name: string, { forget, ...flags }: CommonFlags & { forget?: true }) => {
       const { client } = await connect(flags, io);
       const done = await client.call('mcp.disconnect', { name, forget: forget === true });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Disconnected ${done.name}${done.forgotten ? ' and forgot it' : ''}.`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Disconnected ${done.name}${done.forgotten ? ' and removed it' : ''}.`);
     });
 
   withConnection(mcp.command('test <name>'))
-    .description('Makes a connection of its own, measures a round trip and ends it; ends with 1 when it does not work.')
+    .description('Opens a separate connection and measures a round trip; exits with 1 on failure.')
     .action(async (name: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
@@ -88,13 +88,13 @@ export function addMcpCommand(program: Command, io: Io, setExit: (code: number) 
       printLine(
         io.stdout,
         found.success
-          ? `${plainText(name)} answered in ${found.latencyMs.toFixed(1)} ms and offers ${found.toolCount} tools.`
-          : `${plainText(name)} does not work: ${plainText(found.error)}`,
+          ? `${plainText(name)} responded in ${found.latencyMs.toFixed(1)} ms: ${found.toolCount} tools.`
+          : `${plainText(name)} failed: ${plainText(found.error)}`,
       );
     });
 }
 
-/** Values come from the environment: other users can read a command line. */
+/** Reads header values from the environment, because other users can read a command line. */
 function readHeaders(given: readonly string[], io: Io): Record<string, string> {
   return Object.fromEntries(
     given.map((text) => {
@@ -113,9 +113,9 @@ function collect(value: string, before: readonly string[]): string[] {
 }
 
 function serverTable({ servers }: Result<'mcp.list'>): string {
-  if (servers.length === 0) return 'There are no MCP servers.';
+  if (servers.length === 0) return 'No MCP servers.';
   return renderTable(
-    ['Name', 'Transport', 'From', 'State', 'Tools', 'Answered', 'Error'],
+    ['Name', 'Transport', 'From', 'State', 'Tools', 'Last response', 'Error'],
     servers.map(({ name, transport, source, status, toolCount, lastHealthCheck, error }) => [
       name,
       transport,
@@ -135,7 +135,7 @@ function statusText(server: Result<'mcp.status'>): string {
     ['state', status],
     ['transport', transport],
     ['at', address],
-    ['calls itself', serverVersion === undefined ? undefined : `${serverVersion.name} ${serverVersion.version}`],
+    ['server', serverVersion === undefined ? undefined : `${serverVersion.name} ${serverVersion.version}`],
     ['agents', agents === undefined ? 'all' : agents.join(', ')],
     ['attempts', `${reconnectAttempt} of ${maxReconnectAttempts}`],
     ['error', error],
@@ -148,8 +148,8 @@ function statusText(server: Result<'mcp.status'>): string {
   return [
     facts,
     '',
-    tools.length === 0 ? 'It offers no tools.' : renderTable(['Tool', 'Risk', 'Description'], rows),
-    ...(droppedTools > 0 ? [`${droppedTools} tools were left out.`] : []),
+    tools.length === 0 ? 'No tools.' : renderTable(['Tool', 'Risk', 'Description'], rows),
+    ...(droppedTools > 0 ? [`${droppedTools} tools were skipped.`] : []),
   ].join('\n');
 }
 

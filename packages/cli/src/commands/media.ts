@@ -14,12 +14,12 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 
 /** `gatehouse media list | upload | download | info | delete`. */
 export function addMediaCommand(program: Command, io: Io): void {
-  const media = addGroup(program, 'media').summary('list, upload, download and delete files').description('The files that the token may see.');
+  const media = addGroup(program, 'media').summary('list, upload, download and delete files').description('Files that the token may access.');
 
   withConnection(media.command('list', { isDefault: true }))
     .description('Lists the files, newest first.')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
-    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
     .action(async ({ limit, offset, ...flags }: CommonFlags & { limit: number; offset: number }) => {
       const { client } = await connect(flags, io);
       const listed = await client.listMedia({ limit, offset });
@@ -27,12 +27,12 @@ export function addMediaCommand(program: Command, io: Io): void {
     });
 
   withConnection(media.command('upload <file...>'))
-    .description('Stores files; prints the id of each, which a turn takes as an attachment.')
-    .option('--type <type>', 'content type, such as image/png (default: what the server finds)')
+    .description('Uploads files and prints their ids, for use as attachments.')
+    .option('--type <type>', 'content type, such as image/png (default: detected by the server)')
     .action(async (files: string[], { type, ...flags }: CommonFlags & { type?: string }) => {
       const { client } = await connect(flags, io);
       const stored: MediaInfo[] = [];
-      // One after the other, so that the ids come in the order of the files.
+      // Sequentially, so that the ids are in the order of the files.
       for (const name of files) {
         const info = await client.upload(await openFile(name, io), { fileName: basename(name), contentType: type });
         stored.push(info);
@@ -42,14 +42,14 @@ export function addMediaCommand(program: Command, io: Io): void {
     });
 
   withConnection(media.command('download <id> [file]'))
-    .description('Writes a file to FILE (default: its own name, in this folder), which must not exist yet; - is standard output.')
+    .description('Writes a file to FILE (default: its stored name, in this folder), which must not exist; - is standard output.')
     .action(async (id: string, file: string | undefined, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const name = file ?? safeName((await client.mediaInfo(id)).fileName) ?? id;
       const { body } = await client.media(id);
       const content = body ?? new Blob([]).stream();
       if (name === '-') {
-        for await (const piece of content) await writePaced(io.stdout, piece);
+        for await (const chunk of content) await writePaced(io.stdout, chunk);
         return;
       }
       const written = await writeNewFile(name, content, io);
@@ -57,7 +57,7 @@ export function addMediaCommand(program: Command, io: Io): void {
     });
 
   withConnection(media.command('info <id>'))
-    .description('Tells what is known of a file.')
+    .description('Shows the details of a file.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const info = await client.mediaInfo(id);
@@ -65,8 +65,8 @@ export function addMediaCommand(program: Command, io: Io): void {
     });
 
   withConnection(media.command('delete <id>'))
-    .description('Deletes a file for good.')
-    .option('-y, --yes', 'do not ask')
+    .description('Permanently deletes a file.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (id: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete the file ${id}?`, io);
       const { client } = await connect(flags, io);
@@ -84,14 +84,14 @@ async function openFile(name: string, io: Io): Promise<Blob> {
   }
 }
 
-/** The last part alone, and no hidden file: the name was chosen by whoever uploaded it. */
+/** Returns a safe base name, never a hidden file: the uploader chose the name. */
 function safeName(name: string | undefined): string | undefined {
   const last = name?.split(/[/\\]/).at(-1) ?? '';
   return /^[^.\p{Cc}][^\p{Cc}]*$/u.test(last) ? last : undefined;
 }
 
 function mediaTable({ media, total }: MediaList, offset: number): string {
-  if (media.length === 0) return total === 0 ? 'There are no files.' : `There are ${total} files, none after ${offset}.`;
+  if (media.length === 0) return total === 0 ? 'No files.' : `${total} files, none after ${offset}.`;
   const table = renderTable(
     ['Id', 'Type', 'Size', 'Name', 'Stored'],
     media.map((one) => [one.mediaId, one.contentType, renderBytes(one.size), one.fileName, renderTime(one.savedAt)]),

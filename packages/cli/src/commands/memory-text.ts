@@ -2,11 +2,11 @@ import type { Result } from '@gatehouse/contract';
 import { plainText, shorten } from '../render/plain.ts';
 import { type Cell, renderBytes, renderColumns, renderTable, renderTime } from '../render/table.ts';
 
-/** Characters of a memory in a list. */
+/** Maximum characters of a memory in a list. */
 const contentLength = 80;
 
 export function browsed({ entries, total, offset }: Result<'memory.browse'>): string {
-  if (entries.length === 0) return total === 0 ? 'There are no memories.' : `There are ${total} memories, none after ${offset}.`;
+  if (entries.length === 0) return total === 0 ? 'No memories.' : `${total} memories, none after ${offset}.`;
   const table = renderTable(
     ['Id', 'Type', 'Trust', 'Tags', 'Stored', 'Content'],
     entries.map((one) => [
@@ -21,11 +21,11 @@ export function browsed({ entries, total, offset }: Result<'memory.browse'>): st
   return entries.length === total ? table : `${table}\n${offset + 1} to ${offset + entries.length} of ${total}`;
 }
 
-/** Why each was found: the place that its words have, and how near its meaning is. */
+/** Explains each match: its rank by terms, and the similarity of its meaning. */
 export function foundMemories({ results }: Result<'memory.search'>): string {
-  if (results.length === 0) return 'Nothing was found.';
+  if (results.length === 0) return 'Nothing found.';
   return renderTable(
-    ['Score', 'Words', 'Meaning', 'Trust', 'Id', 'Content'],
+    ['Score', 'Terms', 'Meaning', 'Trust', 'Id', 'Content'],
     results.map(({ score, explain, trustLevel, id, content }) => [
       score.toFixed(2),
       explain.textRank === undefined ? undefined : `#${explain.textRank}`,
@@ -42,7 +42,7 @@ export function entryText(entry: NonNullable<Result<'memory.inspect'>['entry']>)
   const rows: (readonly [string, Cell])[] = [
     ['id', entry.id],
     ['agent', entry.agentId],
-    ['belongs to', entry.principalId === '*' ? 'everybody' : entry.principalId],
+    ['owner', entry.principalId === '*' ? 'everyone' : entry.principalId],
     ['type', entry.memoryType],
     ['trust', entry.trustLevel],
     ['taint', entry.taintLevel],
@@ -54,8 +54,8 @@ export function entryText(entry: NonNullable<Result<'memory.inspect'>['entry']>)
   if (entry.expiresAt !== undefined) rows.push(['expires', renderTime(entry.expiresAt)]);
   if (entry.confidence !== undefined) rows.push(['confidence', entry.confidence.toFixed(2)]);
   if (entry.proofCount > 0) rows.push(['derived from', entry.sourceIds?.join(', ') ?? `${entry.proofCount} sources`]);
-  if (entry.consolidatedAt !== undefined) rows.push(['taken up', renderTime(entry.consolidatedAt)]);
-  // Its lines are indented, so that none looks like a fact about it.
+  if (entry.consolidatedAt !== undefined) rows.push(['consolidated', renderTime(entry.consolidatedAt)]);
+  // Indents the content, so that no line looks like a field.
   const content = entry.content.split(/\r\n|\n|\r/).map((line) => `  ${plainText(line)}`);
   return [renderColumns(rows), '', ...content].join('\n');
 }
@@ -65,8 +65,8 @@ export function statsText(stats: Result<'memory.stats'>): string {
     ['memories', stats.totalEntries],
     ...partsOf('type', stats.byType),
     ...partsOf('trust', stats.byTrustLevel),
-    ['with a vector', stats.embeddedEntries],
-    ['embedded by', stats.embeddingProvider ?? 'nothing'],
+    ['embedded', stats.embeddedEntries],
+    ['embedding provider', stats.embeddingProvider ?? 'none'],
     ['cache hit rate', typeof stats.embeddingCacheHitRate === 'number' ? `${Math.round(stats.embeddingCacheHitRate * 100)} %` : undefined],
     ['database', renderBytes(stats.dbSizeBytes)],
     ['oldest', stats.oldestCreatedAt === null ? undefined : renderTime(stats.oldestCreatedAt)],
@@ -75,11 +75,11 @@ export function statsText(stats: Result<'memory.stats'>): string {
 
 export function reviewText(done: Result<'memory.review'>): string {
   const { conversationsReviewed, conversationsFailed, extracted, duplicates, rejected, admitted, derived, more } = done;
-  const failed = conversationsFailed === 0 ? '' : `, ${conversationsFailed} failed and are tried again later`;
+  const failed = conversationsFailed === 0 ? '' : `, ${conversationsFailed} failed and will be retried later`;
   return [
     `Reviewed ${conversationsReviewed} conversations of ${done.agentId}${failed}.`,
-    `Found ${extracted}: ${admitted} stored, ${duplicates} known already, ${rejected} rejected; ${derived} derived from several.`,
-    ...(more ? ['More conversations wait for the next run.'] : []),
+    `Found ${extracted}: ${admitted} stored, ${duplicates} already known, ${rejected} rejected; ${derived} derived from several.`,
+    ...(more ? ['More conversations are left for the next run.'] : []),
   ].join('\n');
 }
 
@@ -89,13 +89,13 @@ export function lifecycleText({ agentId, dryRun, examined, promoted, demoted, ev
     ...(dryRun && actions.length > 0
       ? [
           renderTable(
-            ['Do', 'Memory', 'Because'],
+            ['Action', 'Memory', 'Reason'],
             actions.map(({ kind, id, reason }) => [kind, id, reason.replaceAll('_', ' ')]),
           ),
           '',
         ]
       : []),
-    `${dryRun ? 'Of' : 'Swept'} ${examined} memories of ${agentId}: ${counts}${more ? ', and there is more to do' : ''}.${dryRun ? ' Nothing was changed.' : ''}`,
+    `${dryRun ? 'Of' : 'Swept'} ${examined} memories of ${agentId}: ${counts}${more ? ', and more in later runs' : ''}.${dryRun ? ' Nothing was changed.' : ''}`,
   ].join('\n');
 }
 

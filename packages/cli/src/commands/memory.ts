@@ -16,7 +16,7 @@ type StoreFlags = AgentFlags & { type?: MemoryType; tag: string[]; external?: tr
 type MemoryType = NonNullable<ParamsInput<'memory.browse'>['memoryType']>;
 type TrustLevel = NonNullable<ParamsInput<'memory.browse'>['trustLevel']>;
 
-/** A review asks a model once per conversation. */
+/** Timeout for a review, which calls a model once per conversation. */
 const patienceMs = 600_000;
 const exportPage = 1000;
 
@@ -24,11 +24,11 @@ const exportPage = 1000;
 export function addMemoryCommand(program: Command, io: Io): void {
   const memory = addGroup(program, 'memory')
     .summary('search, browse, store, delete and export what agents remember')
-    .description('What agents remember over conversations; storing, deleting, exporting and upkeep need scope admin.');
+    .description('What agents remember across conversations; storing, deleting, exporting and maintenance need scope admin.');
 
   withFilters(memory.command('browse', { isDefault: true }), 20, 'only those of this agent')
     .description('Lists memories, newest first.')
-    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
     .option('--oldest', 'oldest first')
     .action(async ({ agent, type, trust, tag, limit, offset, oldest, ...flags }: FilterFlags & { offset: number; oldest?: true }) => {
       const { client } = await connect(flags, io);
@@ -45,10 +45,10 @@ export function addMemoryCommand(program: Command, io: Io): void {
     });
 
   withFilters(memory.command('search <words...>'), 10, 'agent (default: the default one)')
-    .description('Finds memories by words and by meaning, best first, and tells why.')
+    .description('Finds memories by terms and by meaning, best first, and explains each match.')
     .action(async (words: string[], { agent, type, trust, tag, limit, ...flags }: FilterFlags) => {
       const query = words.join(' ').trim();
-      if (query === '') throw usageError('There are no words to search for.');
+      if (query === '') throw usageError('The query is empty.');
       const { client } = await connect(flags, io);
       const found = await client.call('memory.search', {
         query,
@@ -62,24 +62,24 @@ export function addMemoryCommand(program: Command, io: Io): void {
     });
 
   withConnection(memory.command('show <id>'))
-    .description('Shows one memory with all that is known of it.')
+    .description('Shows a memory with all its details.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const { entry } = await client.call('memory.inspect', { id });
-      if (entry === undefined) throw usageError(`There is no memory ${id}.`, 'Give the whole id, as `memory browse --json` prints it.');
+      if (entry === undefined) throw usageError(`No memory ${id}.`, 'Pass the full id, as `memory browse --json` prints it.');
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(entry) : entryText(entry));
     });
 
   withConnection(memory.command('store [text]'))
-    .description('Stores a memory for everybody who talks with the agent; reads standard input without TEXT.')
+    .description('Stores a memory for everyone who uses the agent; reads standard input without TEXT.')
     .option('--agent <id>', 'agent (default: the default one)')
     .option('--type <type>', 'working, episodic, semantic or procedural (default: semantic)')
-    .option('--tag <tag>', 'a tag; can be given again', collect, [])
-    .option('--external', 'it comes from outside and is not to be relied on')
-    .option('--pin', 'keep it, whether it is used or not')
+    .option('--tag <tag>', 'a tag; repeatable', collect, [])
+    .option('--external', 'from an external source, not trusted')
+    .option('--pin', 'keep it even if it is not used')
     .action(async (given: string | undefined, { agent, type, tag, external, pin, ...flags }: StoreFlags) => {
       const content = (given ?? (await text(io.stdin))).trim();
-      if (content === '') throw usageError('There is nothing to store.', 'Give the text, or pipe it in.');
+      if (content === '') throw usageError('Nothing to store.', 'Pass the text, or pipe it in.');
       const { client } = await connect(flags, io);
       const stored = await client.call('memory.store', {
         content,
@@ -90,25 +90,25 @@ export function addMemoryCommand(program: Command, io: Io): void {
         ...(pin === true ? { pinned: pin } : {}),
       });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(stored));
-      if (stored.tainted) printLine(io.stderr, 'Stored as external: something in it looks like an order to the model.');
+      if (stored.tainted) printLine(io.stderr, 'Stored as external: the content looks like a prompt injection.');
       printLine(io.stdout, stored.id);
     });
 
   withConnection(memory.command('delete <id...>'))
     .description('Deletes memories.')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (ids: string[], { yes, ...flags }: CommonFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete ${ids.length === 1 ? `the memory ${ids[0] ?? ''}` : `${ids.length} memories`}?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('memory.delete', { ids });
-      const missed = done.failed === 0 ? '' : `; ${done.failed} were not there`;
+      const missed = done.failed === 0 ? '' : `; ${done.failed} not found`;
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Deleted ${done.deleted} memories${missed}.`);
     });
 
   withConnection(memory.command('export'))
     .description('Writes all memories as one JSON object.')
     .option('--agent <id>', 'only those of this agent')
-    .option('--file <file>', 'a new file instead of standard output')
+    .option('--file <file>', 'write to this new file instead of standard output')
     .action(async ({ agent, file, ...flags }: AgentFlags & { file?: string }) => {
       const { client } = await connect(flags, io);
       const entries: Result<'memory.export'>['entries'] = [];
@@ -134,18 +134,18 @@ export function addMemoryCommand(program: Command, io: Io): void {
     });
 
   withConnection(memory.command('flush'))
-    .description('Deletes all memories of an agent for good.')
-    .requiredOption('--agent <id>', 'agent; it is named, so that none is flushed by mistake')
-    .option('-y, --yes', 'do not ask')
+    .description('Permanently deletes all memories of an agent.')
+    .requiredOption('--agent <id>', 'agent; required, so that none is flushed by mistake')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async ({ agent, yes, ...flags }: CommonFlags & { agent: string; yes?: true }) => {
-      if (yes !== true) await confirm(`Delete all that ${agent} remembers, for good?`, io);
+      if (yes !== true) await confirm(`Permanently delete all memories of ${agent}?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('memory.flush', { agentId: agent });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Flushed ${done.entriesRemoved} memories of ${agent}.`);
     });
 
   withConnection(memory.command('review'))
-    .description('Reviews conversations that changed and stores what is worth remembering; a model does it, which costs tokens.')
+    .description('Reviews changed conversations and stores what is worth remembering; uses a model, which costs tokens.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
@@ -154,12 +154,12 @@ export function addMemoryCommand(program: Command, io: Io): void {
     });
 
   withConnection(memory.command('lifecycle'))
-    .description('Promotes memories that are used, demotes what fades, evicts what is over or beyond the limits.')
+    .description('Promotes memories that are used, demotes fading ones, and evicts expired ones and those over the limits.')
     .option('--agent <id>', 'agent (default: the default one)')
-    .option('--dry-run', 'only show what would be done')
-    .option('-y, --yes', 'do not ask')
+    .option('--dry-run', 'only show the plan')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async ({ agent, dryRun = false, yes, ...flags }: AgentFlags & { dryRun?: boolean; yes?: true }) => {
-      if (!dryRun && yes !== true) await confirm('Sweep the memories? `--dry-run` shows what would be done.', io);
+      if (!dryRun && yes !== true) await confirm('Sweep the memories? `--dry-run` shows the plan.', io);
       const { client } = await connect(flags, io);
       const done = await client.call('memory.lifecycle', { ...agentOf(agent), dryRun }, { timeoutMs: patienceMs });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : lifecycleText(done));
@@ -171,8 +171,8 @@ function withFilters(command: Command, limit: number, agentText: string): Comman
     .option('--agent <id>', agentText)
     .option('--type <type>', 'working, episodic, semantic or procedural')
     .option('--trust <level>', 'system, learned or external')
-    .option('--tag <tag>', 'a tag that it must have; can be given again', collect, [])
-    .addOption(countOption('--limit <n>', 'how many', limit));
+    .option('--tag <tag>', 'required tag; repeatable', collect, [])
+    .addOption(countOption('--limit <n>', 'number of memories', limit));
 }
 
 function collect(value: string, before: readonly string[]): string[] {

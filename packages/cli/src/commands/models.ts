@@ -14,11 +14,11 @@ type Listed = Extract<Result<'models.list'>, { models: unknown }>['models'];
 /** `gatehouse models list | test`. */
 export function addModelsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   const models = addGroup(program, 'models')
-    .summary('list models and look at a provider')
+    .summary('list models and check a provider')
     .description('The catalog of models; needs a token with scope admin.');
 
   withConnection(models.command('list', { isDefault: true }))
-    .description('Lists the models of the catalog.')
+    .description('Lists the models in the catalog.')
     .option('--provider <id>', 'only those of one provider')
     .action(async ({ provider, ...flags }: CommonFlags & { provider?: string }) => {
       const { client } = await connect(flags, io);
@@ -27,9 +27,7 @@ export function addModelsCommand(program: Command, io: Io, setExit: (code: numbe
     });
 
   withConnection(models.command('test <provider>'))
-    .description(
-      'Looks at a provider in the catalog: is it configured, has it models, who uses it. Nothing is sent to it. Ends with 1 when it cannot be used.',
-    )
+    .description('Checks a provider in the catalog: its configuration, models and users. Sends nothing to it. Exits with 1 when it is unusable.')
     .action(async (provider: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const found = await client.call('models.test', { provider });
@@ -44,9 +42,9 @@ async function readModels(client: Client, provider: string | undefined): Promise
   return listed.providers.flatMap(({ name, models }) => models.map((model) => ({ provider: name, ...model })));
 }
 
-/** Prices in US dollars per million tokens. */
+/** Formats the models with prices in US dollars per million tokens. */
 function modelTable(models: Listed): string {
-  if (models.length === 0) return 'There are no models.';
+  if (models.length === 0) return 'No models.';
   return renderTable(
     ['Model', 'Context', 'Output', 'Reads', '$ in', '$ out', 'Confirmed'],
     models.map((one) => [

@@ -7,8 +7,8 @@ import { CliError, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
 /**
- * Writes a file that does not exist yet, readable by its owner only; what is there is never overwritten. A file that
- * could not be finished is taken away.
+ * Writes a new file, readable by its owner only; never overwrites an existing one. Removes a file that
+ * could not be completed.
  */
 export async function writeNewFile(name: string, content: ReadableStream<Uint8Array>, io: Io): Promise<{ file: string; bytes: number }> {
   const file = resolve(io.workingDir, name);
@@ -16,7 +16,7 @@ export async function writeNewFile(name: string, content: ReadableStream<Uint8Ar
   try {
     await pipeline(Readable.fromWeb(content), target);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw usageError(`${file} exists already.`, 'Choose another name.');
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') throw usageError(`${file} already exists.`, 'Choose another name.');
     if (!target.pending) await unlink(file).catch(() => undefined);
     throw new CliError(`Cannot write ${file}: ${error instanceof Error ? error.message : String(error)}`);
   }

@@ -2,7 +2,7 @@ import { usageError } from '../failure.ts';
 
 const periodMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds of a flag's value such as 90d, 12h or 30m. */
+/** Parses a period such as 90d, 12h or 30m into milliseconds. */
 export function readPeriod(flag: string, text: string): number {
   const [, count, unit = ''] = /^(\d+)([mhd])$/.exec(text) ?? [];
   const ms = Number(count) * (periodMs[unit] ?? Number.NaN);

@@ -3,7 +3,7 @@ import { basename, join, relative, resolve, sep } from 'node:path';
 import { unreadable, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
-/** As much as the gate of the daemon takes: more is not read at all. */
+/** The limits of the daemon: a larger folder is not read at all. */
 const maxFiles = 200;
 const maxBytes = 32 * 1024 * 1024;
 
@@ -12,7 +12,7 @@ export interface LocalSkill {
   readonly files: readonly { readonly path: string; readonly content: string }[];
 }
 
-/** Reads a folder with a SKILL.md, or a single SKILL.md, in the order of the paths; links in it are an error, not followed. */
+/** Reads a folder with a SKILL.md, or a single SKILL.md, in path order; rejects symbolic links. */
 export async function readSkill(given: string, io: Io): Promise<LocalSkill> {
   const root = resolve(io.workingDir, given);
   const isFolder = await stat(root).then(
@@ -28,25 +28,25 @@ export async function readSkill(given: string, io: Io): Promise<LocalSkill> {
     const file = join(entry.parentPath, entry.name);
     const path = relative(root, file).split(sep).join('/');
     if (entry.isDirectory() || path.split('/').includes('.git')) continue;
-    if (!entry.isFile()) throw usageError(`${path} is no plain file.`, 'A skill holds text files only; links are not followed.');
+    if (!entry.isFile()) throw usageError(`${path} is not a regular file.`, 'A skill may only contain text files; links are not followed.');
     if (files.length >= maxFiles) throw usageError(`The folder has more than ${maxFiles} files.`);
     const content = await readLocalText(file, left, io);
     left -= Buffer.byteLength(content);
     files.push({ path, content });
   }
-  if (!files.some(({ path }) => path === 'SKILL.md')) throw usageError(`There is no SKILL.md in ${root}.`);
+  if (!files.some(({ path }) => path === 'SKILL.md')) throw usageError(`No SKILL.md in ${root}.`);
   return { name: basename(root), files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)) };
 }
 
-/** A local file of UTF-8 up to so many bytes. */
+/** Reads a local UTF-8 file of limited size. */
 export async function readLocalText(given: string, limit: number, io: Io): Promise<string> {
   const file = resolve(io.workingDir, given);
   try {
     const { size } = await stat(file);
-    if (size > limit) throw usageError(`${file} is too large: ${size} bytes, at most ${limit} are taken.`);
+    if (size > limit) throw usageError(`${file} is too large: ${size} bytes, the limit is ${limit}.`);
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(file));
   } catch (error) {
-    if (error instanceof TypeError) throw usageError(`${file} is no text in UTF-8.`);
+    if (error instanceof TypeError) throw usageError(`${file} is not valid UTF-8 text.`);
     if (error instanceof Error && 'code' in error) throw unreadable(file, error);
     throw error;
   }

@@ -4,7 +4,7 @@ import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createUser } from '../testing/test-io.ts';
 
-/** A user of a real server in this process, at the time of the server. */
+/** Creates a user of a real server in this process, with the server's clock. */
 async function open(options: Parameters<typeof startTestServer>[0] = {}) {
   const server = await startTestServer(options);
   const user = await createUser();
@@ -26,7 +26,7 @@ const cells = (out: string) =>
     .split('\n')
     .map((line) => line.split(/ {2,}/));
 
-test('sessions: search finds messages with their places', async () => {
+test('sessions: search finds messages with their positions', async () => {
   await using session = await open();
   session.server.provider.queue({ text: 'The reindeer\u001b[31m lives in the Arctic' }, { text: 'No idea' });
   const { conversationRef } = await session.say('Where does the reindeer live?');
@@ -38,24 +38,24 @@ test('sessions: search finds messages with their places', async () => {
   expect(found.out).toContain('The reindeer\\u001b[31m lives in the Arctic');
   expect(found.out).not.toContain('ada:web');
   expect((await session.run('sessions', 'search', 'reindeer', '--scope', 'assistant')).out).not.toContain('message 1');
-  expect((await session.run('sessions', 'search', 'giraffe')).out).toBe('No message has all of these words.\n');
+  expect((await session.run('sessions', 'search', 'giraffe')).out).toBe('No message contains all terms.\n');
   expect(JSON.parse((await session.run('sessions', 'search', 'reindeer', '--json')).out)).toMatchObject({ mode: 'search', total: 2 });
   expect(await session.run('sessions', 'search', ' ')).toMatchObject({ code: 2, out: '' });
   expect(await session.run('sessions', 'search', 'reindeer', '--scope', 'nobody')).toMatchObject({ code: 2, err: expect.stringContaining('scope') });
 });
 
-test('sessions: fork, reset and erase say what they did', async () => {
+test('sessions: fork, reset and erase report what they did', async () => {
   await using session = await open();
   await session.say('First');
   await session.say('Second');
   const forked = await session.run('sessions', 'fork', 'ada:desk', '--at', '2', '--key', 'ada:fork');
-  expect(forked.out).toMatch(/^Made ada:fork with 2 messages: cv_/);
+  expect(forked.out).toMatch(/^Created ada:fork with 2 messages: cv_/);
   expect((await session.run('sessions', 'show', 'ada:fork')).out).toContain('First');
   expect(await session.run('sessions', 'fork', 'ada:desk', '--key', 'ada:fork')).toMatchObject({ code: 1, out: '' });
   expect((await session.run('sessions', 'reset', 'ada:desk')).out).toBe('Reset ada:desk of default: the agent no longer sees 4 messages.\n');
   const inside = await session.run('context', 'ada:desk');
   expect(inside.out).toMatch(/^ada:desk of default, 4 messages, 0 summaries; reset after message 4\n/);
-  expect(inside.out).not.toContain('as they are');
+  expect(inside.out).not.toContain('in full');
   expect(await session.run('sessions', 'erase', 'ada:desk', '--derived', '-y')).toMatchObject({ code: 2, err: expect.stringContaining('--memory') });
   expect(await session.run('sessions', 'erase', 'ada:desk')).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
   const erased = await session.run('sessions', 'erase', 'ada:desk', '--memory', '--derived', '-y');
@@ -63,12 +63,12 @@ test('sessions: fork, reset and erase say what they did', async () => {
   expect(JSON.parse((await session.run('sessions', 'erase', 'ada:desk', '-y', '--json')).out)).toMatchObject({ messagesDeleted: 0 });
 });
 
-test('sessions compact and context: what was compacted is drawn as a tree', async () => {
+test('sessions compact and context: summaries are shown as a tree', async () => {
   await using session = await open();
   expect((await session.run('context', 'cv_' + 'x'.repeat(43))).code).toBe(1);
   for (let at = 0; at < 12; at++) await session.say(`Part ${at} of the plan: ${'move the build machine '.repeat(12)}`);
   const before = await session.run('context', 'ada:desk');
-  expect(before.out).toContain('* messages 1–24, as they are');
+  expect(before.out).toContain('* messages 1–24, in full');
   const compacted = await session.run('sessions', 'compact', 'ada:desk', '--instructions', 'Keep the names.');
   expect(compacted.out).toMatch(/^Compacted ada:desk: the model reads \d+ tokens instead of \d+; /);
   const { out } = await session.run('context', 'ada:desk');
@@ -78,7 +78,7 @@ test('sessions compact and context: what was compacted is drawn as a tree', asyn
 
 test('memory: store, search, browse, show, export, stats and delete', async () => {
   await using session = await open();
-  expect((await session.run('memory')).out).toBe('There are no memories.\n');
+  expect((await session.run('memory')).out).toBe('No memories.\n');
   const stored = await session.run('memory', 'store', 'The backup runs at four in the morning', '--tag', 'ops', '--type', 'procedural');
   const id = stored.out.trim();
   expect(stored).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/^[0-9a-f-]{36}\n$/) });
@@ -89,7 +89,7 @@ test('memory: store, search, browse, show, export, stats and delete', async () =
   });
   const second = piped.out.trim();
   const found = cells((await session.run('memory', 'search', 'when is the backup')).out);
-  expect(found[0]).toEqual(['SCORE', 'WORDS', 'MEANING', 'TRUST', 'ID', 'CONTENT']);
+  expect(found[0]).toEqual(['SCORE', 'TERMS', 'MEANING', 'TRUST', 'ID', 'CONTENT']);
   expect(found[1]).toMatchObject([
     expect.stringMatching(/^[01]\.\d\d$/),
     '#1',
@@ -103,9 +103,9 @@ test('memory: store, search, browse, show, export, stats and delete', async () =
   expect(rows[1]).toMatchObject([second, 'semantic', 'external', expect.any(String), expect.stringContaining('UTC'), 'Line one\\nline', 'two']);
   expect(rows[2]).toEqual(['1 to 1 of 2']);
   expect(cells((await session.run('memory', 'browse', '--tag', 'ops', '--type', 'procedural', '--trust', 'learned')).out)).toHaveLength(2);
-  expect((await session.run('memory', 'browse', '--tag', 'none')).out).toBe('There are no memories.\n');
+  expect((await session.run('memory', 'browse', '--tag', 'none')).out).toBe('No memories.\n');
   const shown = await session.run('memory', 'show', second);
-  expect(shown.out).toMatch(/belongs to +everybody\n/);
+  expect(shown.out).toMatch(/owner +everyone\n/);
   expect(shown.out).toMatch(/\n\n {2}Line one\n {2}line {2}two\n$/);
   expect(await session.run('memory', 'show', '00000000-0000-4000-8000-000000000000')).toMatchObject({ code: 2, out: '' });
   expect((await session.run('memory', 'stats')).out).toMatch(/^memories +2\n[\s\S]*type procedural +1\n/);
@@ -113,14 +113,12 @@ test('memory: store, search, browse, show, export, stats and delete', async () =
   const file: { entries: { id: string }[] } = JSON.parse(await readFile(join(session.user.dir, 'memory.json'), 'utf8'));
   expect(file.entries.map((entry) => entry.id)).toEqual([id, second]);
   expect(await session.run('memory', 'delete', id)).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
-  expect((await session.run('memory', 'delete', id, '00000000-0000-4000-8000-000000000000', '-y')).out).toBe(
-    'Deleted 1 memories; 1 were not there.\n',
-  );
+  expect((await session.run('memory', 'delete', id, '00000000-0000-4000-8000-000000000000', '-y')).out).toBe('Deleted 1 memories; 1 not found.\n');
   expect(await session.run('memory', 'flush', '-y')).toMatchObject({ code: 2, err: expect.stringContaining('--agent') });
   expect((await session.run('memory', 'flush', '--agent', 'default', '-y')).out).toBe('Flushed 1 memories of default.\n');
 });
 
-test('memory: review and lifecycle tell what they did, and ask before they sweep', async () => {
+test('memory: review and lifecycle report what they did, and ask before sweeping', async () => {
   const clock = createStepClock(Date.now());
   await using session = await open({ clock });
   expect((await session.run('memory', 'review')).out).toMatch(/^Reviewed 0 conversations of default\.\nFound 0: /);
@@ -133,16 +131,16 @@ test('memory: review and lifecycle tell what they did, and ask before they sweep
   expect((await session.run('memory', 'lifecycle', '-y')).out).toBe('Swept 1 memories of default: 0 promoted, 0 demoted, 1 evicted.\n');
 });
 
-test('usage: sums by any two keys, with bars; prices that are not known are said', async () => {
+test('usage: totals by any two keys, with bars; unknown prices are reported', async () => {
   await using session = await open();
-  expect((await session.run('usage')).out).toBe('No model was called in this time.\n');
+  expect((await session.run('usage')).out).toBe('No model calls in this period.\n');
   await session.say('One');
   await session.say('Two');
   const rows = cells((await session.run('usage', '--by', 'agent,model')).out);
   expect(rows[0]?.slice(0, 7)).toEqual(['AGENT', 'MODEL', 'CALLS', 'INPUT', 'CACHED', 'OUTPUT', 'COST']);
   expect(rows[1]?.slice(0, 3)).toEqual(['default', 'mock/mock-fast', '2']);
   expect(rows[1]?.at(-1)).toBe('█'.repeat(24));
-  expect(rows[2]?.[0]).toBe('in all');
+  expect(rows[2]?.[0]).toBe('total');
   const report: { rows: { keys: string[] }[]; totals: { calls: number } } = JSON.parse(
     (await session.run('usage', '--by', 'conversation', '--json')).out,
   );

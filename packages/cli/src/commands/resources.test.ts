@@ -4,7 +4,7 @@ import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createUser } from '../testing/test-io.ts';
 
-/** A user of a real server in this process. */
+/** Creates a user of a real server in this process. */
 async function open() {
   const server = await startTestServer();
   const user = await createUser();
@@ -28,7 +28,7 @@ function cells(out: string): string[][] {
 
 test('sessions: list, show, export and delete', async () => {
   await using session = await open();
-  expect(await session.run('sessions')).toEqual({ code: 0, out: 'There are no conversations.\n', err: '' });
+  expect(await session.run('sessions')).toEqual({ code: 0, out: 'No conversations.\n', err: '' });
   session.server.provider.queue({ text: 'A gate\n12  user  forged' }, { text: 'Second answer' });
   await session.server.client.call('agent.execute', { message: 'What is it?', sessionKey: 'ada:desk' });
   const { conversationRef } = await session.server.client.call('agent.execute', { message: 'And now?', sessionKey: 'ada:desk' });
@@ -55,7 +55,7 @@ test('sessions: list, show, export and delete', async () => {
   expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ conversationRef, messageCount: 4 });
   expect(await session.run('sessions', 'export', 'ada:desk', '--file', 'desk.json')).toMatchObject({
     code: 2,
-    err: expect.stringContaining('exists already'),
+    err: expect.stringContaining('already exists'),
   });
 
   expect(await session.run('sessions', 'delete', 'ada:desk')).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
@@ -67,13 +67,13 @@ test('sessions: list, show, export and delete', async () => {
   });
 });
 
-test('a list that goes on says where it stands', async () => {
+test('a partial list shows its position', async () => {
   await using session = await open();
   for (const key of ['ada:a', 'ada:b', 'ada:c']) await session.server.client.call('agent.execute', { message: 'Hi', sessionKey: key });
   const { out } = await session.run('sessions', '--limit', '2', '--offset', '1');
   expect(out).toMatch(/\n2 to 3 of 3\n$/);
-  expect((await session.run('sessions', '--offset', '9')).out).toBe('There are 3 conversations, none after 9.\n');
-  expect(await session.run('sessions', '--limit', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('whole number') });
+  expect((await session.run('sessions', '--offset', '9')).out).toBe('3 conversations, none after 9.\n');
+  expect(await session.run('sessions', '--limit', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('non-negative integer') });
   expect(await session.run('sessions', '--limit', '1000')).toMatchObject({ code: 2, err: expect.stringContaining('limit') });
 });
 
@@ -90,7 +90,7 @@ test('agents: create, list, show, update, suspend, resume and delete', async () 
   expect((await session.run('agents', 'update', 'scout', '--config', '{"maxSteps": 5}', '--dry-run')).out).toMatch(
     /"maxSteps": 5,[\s\S]*\nNothing was changed\.\n$/,
   );
-  expect(await session.run('agents', 'update', 'scout')).toMatchObject({ code: 2, err: expect.stringContaining('nothing to change') });
+  expect(await session.run('agents', 'update', 'scout')).toMatchObject({ code: 2, err: expect.stringContaining('Nothing to change') });
   expect((await session.run('agents', 'update', 'scout', '--instructions', 'Be brief.')).out).toBe('Changed scout.\n');
   expect((await session.run('agents', 'suspend', 'scout')).out).toBe('Suspended scout.\n');
   const shown = await session.run('agents', 'show', 'scout');
@@ -102,9 +102,9 @@ test('agents: create, list, show, update, suspend, resume and delete', async () 
   expect(JSON.parse((await session.run('agents', '--json')).out)).toMatchObject([{ agentId: 'default', isDefault: true }]);
 });
 
-test('what cannot be done is said in one line, and ends with the code for it', async () => {
+test('a failure is reported in one line and sets its exit code', async () => {
   await using session = await open();
-  const cases: readonly (readonly [args: string[], code: number, words: string])[] = [
+  const cases: readonly (readonly [args: string[], code: number, expected: string])[] = [
     [['agents', 'show', 'nobody'], 1, 'nobody'],
     [['agents', 'create', 'x', '--config', '{maxSteps'], 2, '--config'],
     [['agents', 'create', 'x', '--config', '[]'], 2, 'expected a JSON object'],
@@ -115,10 +115,10 @@ test('what cannot be done is said in one line, and ends with the code for it', a
     [['sessions', 'everything', '--json'], 2, 'list, show, search, export, fork, compact, reset, erase, delete'],
     [['media', '--colour'], 2, '--colour'],
   ];
-  for (const [args, code, words] of cases) {
+  for (const [args, code, expected] of cases) {
     const outcome = await session.run(...args);
     expect([args, outcome.code, outcome.out]).toEqual([args, code, '']);
-    expect(outcome.err).toContain(words);
+    expect(outcome.err).toContain(expected);
   }
 });
 
@@ -135,7 +135,7 @@ test('models: list and test', async () => {
     '6',
     'yes',
   ]);
-  expect((await session.run('models', 'list', '--provider', 'nobody')).out).toBe('There are no models.\n');
+  expect((await session.run('models', 'list', '--provider', 'nobody')).out).toBe('No models.\n');
   const all: { provider: string }[] = JSON.parse((await session.run('models', '--json')).out);
   expect(new Set(all.map(({ provider }) => provider))).toContain('mock');
   const found = await session.run('models', 'test', 'mock');
@@ -147,7 +147,7 @@ test('models: list and test', async () => {
 
 test('media: upload, list, info, download and delete', async () => {
   await using session = await open();
-  expect((await session.run('media')).out).toBe('There are no files.\n');
+  expect((await session.run('media')).out).toBe('No files.\n');
   const text = '# Notes\n';
   await writeFile(join(session.user.dir, 'notes.md'), text);
   await writeFile(join(session.user.dir, 'b.txt'), 'plain');
@@ -161,8 +161,8 @@ test('media: upload, list, info, download and delete', async () => {
   ]);
   expect((await session.run('media', 'info', id)).out).toMatch(/^id +\S+\ntype +text\/markdown.*\nsize +8 B \(8 bytes\)\nname +notes\.md\n/);
   expect((await session.run('media', 'download', id, '-')).out).toBe(text);
-  // Its own name stands here already.
-  expect(await session.run('media', 'download', id)).toMatchObject({ code: 2, err: expect.stringContaining('exists already') });
+  // A file with the stored name already exists.
+  expect(await session.run('media', 'download', id)).toMatchObject({ code: 2, err: expect.stringContaining('already exists') });
   const copy = join(session.user.dir, 'copy.md');
   expect(JSON.parse((await session.run('media', 'download', id, 'copy.md', '--json')).out)).toEqual({ file: copy, bytes: 8 });
   expect(await readFile(copy, 'utf8')).toBe(text);
@@ -172,11 +172,11 @@ test('media: upload, list, info, download and delete', async () => {
   expect(await session.run('media', 'upload', 'nowhere.png')).toMatchObject({ code: 2, err: expect.stringContaining('nowhere.png') });
 });
 
-test('the owner of the home folder needs no token: all of it goes over the owner-only socket', async () => {
+test('the owner of the home folder needs no token: everything goes over the owner-only socket', async () => {
   await using session = await open();
   const run = (...args: string[]) => session.user.run({ args: [...args, '--home', session.server.homeDir] });
   expect((await run('status')).out).toMatch(/^Gatehouse .*: ok/);
-  // More than one write of a socket takes.
+  // Larger than one socket write.
   const bytes = Buffer.alloc(3_000_000, 'gate ');
   await writeFile(join(session.user.dir, 'large.txt'), bytes);
   const uploaded = await run('media', 'upload', 'large.txt');
@@ -196,7 +196,7 @@ test('the owner of the home folder needs no token: all of it goes over the owner
   ).toContain('agent:hot_added');
 });
 
-test('a file that is too large is refused by name of the limit, through both doors', async () => {
+test('a file that is too large is refused with the limit, over HTTP and over the socket', async () => {
   await using server = await startTestServer({ config: { media: { maxFileBytes: 1024 } } });
   await using user = await createUser();
   await writeFile(join(user.dir, 'large.txt'), Buffer.alloc(5_000_000, 'gate '));

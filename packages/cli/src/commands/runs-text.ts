@@ -9,9 +9,9 @@ export type Waited = Result<'subagent.wait'>['results'][number];
 
 const taskLength = 50;
 
-/** Root runs with their sub-agents below them; sub-agents of other roots come last. Causes are shortened to `width`. */
+/** Lists root runs with their sub-agents; sub-agents of other roots come last. Shortens causes to `width`. */
 export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], nowMs: number, width?: number): string {
-  if (roots.length === 0 && runs.length === 0) return 'There are no runs.';
+  if (roots.length === 0 && runs.length === 0) return 'No runs.';
   const rows: { readonly cells: Cell[]; readonly note: string | undefined }[] = [];
   const addRuns = (some: readonly SubAgent[]) => {
     for (const { prefix, run } of branches(some)) rows.push({ cells: runCells(prefix, run, nowMs), note: runNote(run) });
@@ -19,7 +19,7 @@ export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], no
   const known = new Set(roots.map(({ rootRunId }) => rootRunId));
   for (const root of roots) {
     const own = runs.filter(({ rootRunId }) => rootRunId === root.rootRunId);
-    // The run below it says the same.
+    // The run below shows the same cause.
     const isSaid = own.some((run) => runNote(run) !== undefined);
     rows.push({ cells: rootCells(root, nowMs), note: isSaid ? undefined : causeNote(root) });
     addRuns(own);
@@ -38,7 +38,7 @@ export function runTree(roots: readonly RootRun[], runs: readonly SubAgent[], no
 
 const runNote = ({ completion }: SubAgent): string | undefined => causeNote({ cause: causeIn(completion) });
 
-/** Why a run failed; only admins are told. */
+/** Returns why a run failed, which only admins see. */
 function causeIn(completion: Waited['completion'] | SubAgent['completion']): string | undefined {
   return completion !== undefined && 'cause' in completion ? completion.cause : undefined;
 }
@@ -84,7 +84,7 @@ function stateText({ status, completion }: SubAgent): string {
     : endReason.replaceAll('_', ' ');
 }
 
-/** Each run with the lines that lead to it; one whose parent is not among them stands at the top. */
+/** Returns each run with its tree lines; a run whose parent is missing is at the top level. */
 function branches(runs: readonly SubAgent[]): { readonly prefix: string; readonly run: SubAgent }[] {
   const ids = new Set(runs.map(({ runId }) => runId));
   const parentOf = (run: SubAgent): string | undefined =>
@@ -102,7 +102,7 @@ function branches(runs: readonly SubAgent[]): { readonly prefix: string; readonl
   return found;
 }
 
-/** All that is known of one run. */
+/** Formats all details of a run. */
 export function runText(run: SubAgent | undefined, waited: Waited | undefined, nowMs: number, waiting?: Waiting): string {
   const completion = waited?.completion ?? run?.completion;
   const record = run !== undefined && 'task' in run ? run : undefined;
@@ -127,7 +127,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
       : [
           ['tokens', telemetry.tokensUsedTotal],
           ['cost', costText(telemetry.costTotal)],
-          ['steps', `${telemetry.stepsExecuted}, ended by ${telemetry.finishReason}`],
+          ['steps', `${telemetry.stepsExecuted}, finished: ${telemetry.finishReason}`],
         ]),
     ...(completion === undefined ? [] : [['ended', `${completion.endReason}, ${renderTime(completion.completedAtMs)}`]]),
     ...(completion?.errorKind === undefined ? [] : [['error', completion.errorKind]]),
@@ -136,7 +136,7 @@ export function runText(run: SubAgent | undefined, waited: Waited | undefined, n
   return [renderColumns(facts), ...(record === undefined ? [] : ['', 'Task:', ...indented(record.task)]), ...resultLines(completion)].join('\n');
 }
 
-/** How each run ended, and what it said. */
+/** Formats how each run ended, and its answer. */
 export function waitedText(results: readonly Waited[]): string {
   return results
     .map(({ runId, status, completion }) =>
@@ -158,7 +158,7 @@ function resultLines(completion: Waited['completion'] | SubAgent['completion']):
       ? []
       : [
           '',
-          `The whole result: ${resultRef.kind}, ${renderBytes(resultRef.bytes)}, until ${renderTime(resultRef.expiresAt)}: gatehouse media download ${plainText(resultRef.ref.slice(resultRef.ref.lastIndexOf('/') + 1))}`,
+          `Full result: ${resultRef.kind}, ${renderBytes(resultRef.bytes)}, until ${renderTime(resultRef.expiresAt)}: gatehouse media download ${plainText(resultRef.ref.slice(resultRef.ref.lastIndexOf('/') + 1))}`,
         ]),
   ];
 }

@@ -28,23 +28,23 @@ const kinds = [
   'graph:started',
   'graph:completed',
 ] as const;
-/** Each look is two calls of the hundred that a token has in a minute. */
+/** Polling interval: each poll is two of the hundred calls that a token has per minute. */
 const leastPauseMs = 2500;
-/** As far back as the gateway looks. */
+/** Maximum age that the gateway accepts. */
 const allMinutes = 10_080;
 
 /** `gatehouse runs list | show | spawn | wait | steer | kill | background | stop | pause | resume | status`. */
 export function addRunsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
   const runs = addGroup(program, 'runs')
-    .summary('list, start, steer and end sub-agents and whole runs')
-    .description('What was delegated. ID is a sub-agent (sr_…) or, for `kill`, a whole run (root-…).');
+    .summary('list, start, steer and kill sub-agents and whole runs')
+    .description('Delegated work. ID is a sub-agent (sr_…) or, for `kill`, a whole run (root-…).');
 
   withConnection(runs.command('list', { isDefault: true }))
     .description('Lists runs as a tree, the newest first.')
-    .option('--active', 'only what runs now')
-    .option('--watch', 'again whenever something changes, until Ctrl-C; with --json one line each time')
-    .addOption(countOption('--limit <n>', 'how many root runs, at most 200', 20))
-    .addOption(countOption('--minutes <n>', 'sub-agents of the last minutes; those that run are listed whatever their age', 30))
+    .option('--active', 'only active runs')
+    .option('--watch', 'print again on each change, until Ctrl-C; with --json one line each time')
+    .addOption(countOption('--limit <n>', 'number of root runs, at most 200', 20))
+    .addOption(countOption('--minutes <n>', 'sub-agents of the last minutes; running ones are always listed', 30))
     .action(async ({ active, limit, minutes, watch, ...flags }: ListFlags) => {
       const { client } = await connect(flags, io);
       const show = async (): Promise<void> => {
@@ -69,7 +69,7 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
     });
 
   withConnection(runs.command('show <id>'))
-    .description('Tells all that is known of a sub-agent, with what it said.')
+    .description('Shows the details and the answer of a sub-agent.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const [status, list, wait] = await client.batch([
@@ -87,54 +87,54 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
     });
 
   withConnection(runs.command('spawn <task>'))
-    .description('Starts a sub-agent in the background; its result comes into your inbox.')
+    .description('Starts a sub-agent in the background; its result is sent to your inbox.')
     .option('--agent <id>', 'agent (default: the default one)')
-    .option('--model <name>', 'another model than that of the agent')
-    .addOption(countOption('--max-steps <n>', 'steps at most, 1 to 1000'))
-    .option('--aim <text>', 'the larger aim behind the task')
-    .option('--expect <text>', 'something that the result must have; can be given again', collect, [])
-    .option('--tell <where>', 'who is told of the end: inbox, or a conversation of yours (cv_…)')
-    .option('--wait', 'wait for its end and print what it said')
+    .option('--model <name>', "override the agent's model")
+    .addOption(countOption('--max-steps <n>', 'maximum number of steps, 1 to 1000'))
+    .option('--aim <text>', 'objective behind the task')
+    .option('--expect <text>', 'expected output; repeatable', collect, [])
+    .option('--tell <where>', 'where to announce the end: inbox, or one of your conversations (cv_…)')
+    .option('--wait', 'wait until it ends and print its answer')
     .action(async (task: string, { wait, ...flags }: SpawnFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('session.spawn', spawnParams(task, flags));
       if (wait === true) return waitAndPrint(client, [done.runId], flags);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${done.queued === true ? 'Waits for a place' : 'Began'}: ${done.runId}`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${done.queued === true ? 'Queued' : 'Started'}: ${done.runId}`);
     });
 
   withConnection(runs.command('wait <ids...>'))
-    .description('Waits until sub-agents have ended and prints what they said; exit code 1 when one failed or still runs.')
-    .addOption(countOption('--timeout <seconds>', 'wait at most so long (default: until all have ended)'))
+    .description('Waits until sub-agents end and prints their answers; exits with 1 when one failed or is still running.')
+    .addOption(countOption('--timeout <seconds>', 'maximum wait (default: until all have ended)'))
     .action(async (ids: string[], { timeout, ...flags }: CommonFlags & { timeout?: number }) => {
       const { client } = await connect(flags, io);
       await waitAndPrint(client, ids, flags, timeout);
     });
 
   withConnection(runs.command('steer <id> <text>'))
-    .description('Gives a sub-agent another direction.')
+    .description('Redirects a sub-agent with a message.')
     .action(async (target: string, message: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('subagent.steer', { target, message });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
       printLine(
         io.stdout,
-        done.status === 'steered' ? `Ended ${done.oldRunId}; it goes on as ${done.newRunId}.` : `${done.runId} reads it at its next step.`,
+        done.status === 'steered' ? `Stopped ${done.oldRunId}; it continues as ${done.newRunId}.` : `${done.runId} reads it at its next step.`,
       );
     });
 
   withConnection(runs.command('kill <id>'))
-    .description('Ends a sub-agent, or a whole run (scope admin), with everything that it delegated.')
-    .option('-y, --yes', 'do not ask')
+    .description('Kills a sub-agent, or a whole run (scope admin), with everything it delegated.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (id: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       const isRoot = id.startsWith('root-');
-      if (yes !== true) await confirm(`End ${isRoot ? 'the whole run' : 'the sub-agent'} ${plainText(id)} with everything that it delegated?`, io);
+      if (yes !== true) await confirm(`Kill ${isRoot ? 'the whole run' : 'the sub-agent'} ${plainText(id)} with everything it delegated?`, io);
       const { client } = await connect(flags, io);
       if (isRoot) {
         const done = await client.call('run.kill', { rootRunId: id });
-        return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Ended ${done.killed} runs.`);
+        return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Killed ${done.killed} runs.`);
       }
       const done = await client.call('subagent.kill', { target: id });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Ended ${done.runId}.`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Killed ${done.runId}.`);
     });
 
   addBackgroundCommands(runs, io);
@@ -143,9 +143,9 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
     withConnection(runs.command(name))
       .description(
         {
-          pause: 'Refuses new sub-agents until they are resumed, or the daemon starts again. Needs scope admin.',
-          resume: 'Takes new sub-agents again. Needs scope admin.',
-          status: 'Tells whether new sub-agents are taken. Needs scope admin.',
+          pause: 'Rejects new sub-agents until resumed or the daemon restarts. Needs scope admin.',
+          resume: 'Accepts new sub-agents again. Needs scope admin.',
+          status: 'Shows whether new sub-agents are accepted. Needs scope admin.',
         }[name],
       )
       .action(async (flags: CommonFlags) => {
@@ -154,7 +154,7 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
         if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(gate));
         printLine(
           io.stdout,
-          gate.acceptingSpawns ? (gate.paused ? 'New sub-agents are refused.' : 'New sub-agents are taken.') : 'The daemon is stopping.',
+          gate.acceptingSpawns ? (gate.paused ? 'New sub-agents are rejected.' : 'New sub-agents are accepted.') : 'The daemon is stopping.',
         );
       });
 
@@ -167,8 +167,8 @@ export function addRunsCommand(program: Command, io: Io, setExit: (code: number)
   }
 }
 
-function spawnParams(task: string, { agent, model, maxSteps, aim, expect, tell }: SpawnFlags): ParamsInput<'session.spawn'> {
-  if (tell !== undefined && tell !== 'inbox' && !tell.startsWith('cv_'))
+function spawnParams(task: string, { agent, model, maxSteps, aim, expect, tell: destination }: SpawnFlags): ParamsInput<'session.spawn'> {
+  if (destination !== undefined && destination !== 'inbox' && !destination.startsWith('cv_'))
     throw usageError('--tell: expected inbox, or the reference of a conversation (cv_…).');
   return {
     task,
@@ -177,6 +177,6 @@ function spawnParams(task: string, { agent, model, maxSteps, aim, expect, tell }
     ...(maxSteps !== undefined && { maxSteps }),
     ...(aim !== undefined && { objective: aim }),
     ...(expect.length > 0 && { expectedOutputs: expect }),
-    ...(tell !== undefined && { announceChannelType: 'gateway', announceChannelId: tell }),
+    ...(destination !== undefined && { announceChannelType: 'gateway', announceChannelId: destination }),
   };
 }

@@ -4,7 +4,7 @@ import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createUser } from '../testing/test-io.ts';
 
-/** A user of a real server in this process, at the time of the server. */
+/** Creates a user of a real server in this process, with the server's clock. */
 async function open(options: Parameters<typeof startTestServer>[0] = {}) {
   const server = await startTestServer(options);
   const user = await createUser();
@@ -49,15 +49,15 @@ test('cron: a job is added, listed, changed, paused, resumed, run and removed', 
   expect((await run('cron', 'add', 'mail', '--in', '90s', '--event', 'Look at the mail', '--now')).code).toBe(0);
   expect(rowOf((await run('cron', 'list')).out, 'mail')?.slice(5, 6)).toEqual(['event: Look at the mail']);
   expect(rowOf((await run('cron', 'list')).out, 'report')?.slice(2, 3)).toEqual(['every 1 min']);
-  expect((await run('cron', 'pause', id)).out).toBe('report is paused.\n');
+  expect((await run('cron', 'pause', id)).out).toBe('Paused report.\n');
   expect(rowOf((await run('cron', 'list')).out, 'report')?.slice(3, 5)).toEqual(['-', 'paused']);
-  expect((await run('cron', 'resume', 'report')).out).toBe('report runs again.\n');
+  expect((await run('cron', 'resume', 'report')).out).toBe('Resumed report.\n');
   expect((await run('cron', 'update', 'report', '--message', 'Say hello', '--max-errors', '2')).code).toBe(0);
   server.provider.queue({ text: 'Hello' });
-  expect((await run('cron', 'run', 'report')).out).toMatch(/^Began report: ce_/);
+  expect((await run('cron', 'run', 'report')).out).toMatch(/^Started report: ce_/);
   await expect.poll(async () => cells((await run('cron', 'runs', 'report')).out)[1]?.[2]).toBe('completed');
   expect(cells((await run('cron', 'runs', 'report')).out)[1]?.[1]).toBe('manual');
-  expect((await run('cron', 'run', '--due')).out).toBe('Began 0 jobs that were due.\n');
+  expect((await run('cron', 'run', '--due')).out).toBe('Started 0 overdue jobs.\n');
   expect((await run('cron', 'update', 'report', '--clear', 'max-errors')).code).toBe(0);
   const status = (await run('cron', 'status')).out;
   expect(status).toMatch(/^agent +default\nstate +active\njobs +\d+\n/);
@@ -73,7 +73,7 @@ test('cron: the cost of a job per hour is printed before it is added', async () 
   const add = (name: string, ...more: string[]) => run('cron', 'add', name, '--every', '15m', '--message', 'What is due?', ...more);
   expect(await add('blind')).toMatchObject({
     code: 0,
-    err: 'What it costs is not known: no turn of this agent had a known price yet (4 runs an hour).\n',
+    err: 'Unknown cost: no turn of this agent had a known price yet (4 runs per hour).\n',
   });
   server.provider.setAnswer(() => ({ text: 'Nothing.', usage: { input: 500, output: 500 } }));
   await server.client.call('agent.execute', { message: 'Hello' });
@@ -86,7 +86,7 @@ test('cron: the cost of a job per hour is printed before it is added', async () 
   expect(await add('plain', '--json')).toMatchObject({ code: 0, err: '' });
 });
 
-test('cron: every flag reaches the job, and what is taken away is gone', async () => {
+test('cron: every flag reaches the job, and cleared settings are removed', async () => {
   await using session = await open();
   const { run, file } = session;
   await file('gate.ts', 'const answer: boolean = true;\nconsole.log(JSON.stringify({ wake: answer }));\n');
@@ -108,7 +108,7 @@ test('cron: every flag reaches the job, and what is taken away is gone', async (
   for (const field of ['wakeGate', 'toolPolicy', 'cacheRetention']) expect(left).not.toHaveProperty(field);
 });
 
-test('cron: what cannot be meant is said, by the command or by the field that the gateway names', async () => {
+test('cron: invalid flags are reported by the command, or by the field that the gateway names', async () => {
   await using session = await open();
   const { run } = session;
   for (const args of [
@@ -133,14 +133,14 @@ test('cron: what cannot be meant is said, by the command or by the field that th
   expect(await run('cron', 'runs', 'nothing')).toMatchObject({ code: 1, out: '' });
 });
 
-test('heartbeat: listed, switched on, triggered and switched off', async () => {
+test('heartbeat: listed, enabled, triggered and disabled', async () => {
   await using session = await open();
   const { run } = session;
   expect(rowOf((await run('heartbeat')).out, 'default')?.slice(1, 3)).toEqual(['off', '30 min']);
   expect(await run('heartbeat', 'trigger', 'default')).toMatchObject({ code: 1, out: '' });
-  expect((await run('heartbeat', 'enable', 'default')).out).toMatch(/^The heartbeat of default is on; the next beat is at .* UTC\.\n$/);
+  expect((await run('heartbeat', 'enable', 'default')).out).toMatch(/^The heartbeat of default is on; next run at .* UTC\.\n$/);
   expect(rowOf((await run('heartbeat', 'list')).out, 'default')?.[1]).toBe('on');
-  expect((await run('heartbeat', 'trigger', 'default')).out).toMatch(/^A beat of default was asked for.*: \S+\n$/);
+  expect((await run('heartbeat', 'trigger', 'default')).out).toMatch(/^(Triggered the|A) heartbeat of default.*: \S+\n$/);
   expect((await run('heartbeat', 'disable', 'default')).out).toBe('The heartbeat of default is off.\n');
   expect(await run('heartbeat', 'enable', 'nobody')).toMatchObject({ code: 1, out: '' });
 });
@@ -154,8 +154,8 @@ test('webhooks: listed, tested with a payload, run, listed as a delivery and rep
   expect(rowOf(listed, 'github')?.[6]).toBe('github');
   const payload = JSON.stringify({ number: 7, repo: { name: 'engine' } });
   const shown = await run('webhooks', 'test', 'build', '--payload', payload);
-  expect(shown.out).toMatch(/^mapping +build\ntaken by +itself\n[\s\S]*nothing runs[\s\S]*Build 7 of engine\n$/);
-  expect((await run('webhooks', 'deliveries')).out).toBe('Nothing came in.\n');
+  expect(shown.out).toMatch(/^mapping +build\nmatched by +itself\n[\s\S]*none: --run[\s\S]*Build 7 of engine\n$/);
+  expect((await run('webhooks', 'deliveries')).out).toBe('No deliveries.\n');
   await file('payload.json', payload);
   server.provider.queue({ text: 'Seen' }, { text: 'Seen again' });
   expect((await run('webhooks', 'test', 'build', '--from', 'payload.json', '--run')).out).toMatch(/delivery +wd_/);
@@ -164,9 +164,9 @@ test('webhooks: listed, tested with a payload, run, listed as a delivery and rep
   const row = await newest();
   expect(row.slice(1, 6)).toEqual(['build', 'done', 'stop', '-', 'Build 7 of engine']);
   const id = row.at(-1) ?? '';
-  expect((await run('webhooks', 'replay', id)).out).toMatch(new RegExp(`^Runs ${id} again as wd_\\S+\\.\\n$`));
+  expect((await run('webhooks', 'replay', id)).out).toMatch(new RegExp(`^Replayed ${id} as wd_\\S+\\.\\n$`));
   await expect.poll(async () => cells((await run('webhooks', 'deliveries', '--state', 'done')).out).length).toBe(3);
-  expect((await run('webhooks', 'deliveries', '--state', 'failed')).out).toBe('Nothing came in.\n');
+  expect((await run('webhooks', 'deliveries', '--state', 'failed')).out).toBe('No deliveries.\n');
   for (const args of [
     ['deliveries', '--state', 'odd'],
     ['test', 'build', '--payload', '{'],
@@ -177,10 +177,10 @@ test('webhooks: listed, tested with a payload, run, listed as a delivery and rep
   expect(await run('webhooks', 'test', 'nothing')).toMatchObject({ code: 1, out: '' });
 });
 
-test('inbox: what a job delivers is listed, safe to print, and marked as read', async () => {
+test('inbox: a delivery of a job is listed, safe to print, and marked as read', async () => {
   await using session = await open();
   const { run, server } = session;
-  expect((await run('inbox')).out).toBe('There are no messages.\n');
+  expect((await run('inbox')).out).toBe('No messages.\n');
   const { client } = server;
   const { conversationRef, sessionKey } = await client.call('agent.execute', { message: 'Hello', sessionKey: 'ada:desk' });
   const target = {
@@ -197,12 +197,12 @@ test('inbox: what a job delivers is listed, safe to print, and marked as read', 
   const given = ['--in', '1d', '--deliver', 'Tea\u001b[31m\ntime', '--delivery-target', JSON.stringify(target)];
   expect(await run('cron', 'add', 'tea', ...given)).toMatchObject({ code: 0, err: '' });
   expect((await run('cron', 'run', 'tea')).code).toBe(0);
-  await expect.poll(async () => (await run('inbox')).out).toContain('1 not read yet.');
+  await expect.poll(async () => (await run('inbox')).out).toContain('1 unread.');
   const { out } = await run('inbox', 'list', '--unread');
-  expect(out).toMatch(/^\* .* UTC {2}cron {2}default {2}in_\S+\n {4}Tea\\u001b\[31m\n {4}time\n\n1 not read yet\.\n$/);
+  expect(out).toMatch(/^\* .* UTC {2}cron {2}default {2}in_\S+\n {4}Tea\\u001b\[31m\n {4}time\n\n1 unread\.\n$/);
   const id = /in_\S+/.exec(out)?.[0] ?? '';
   expect((await run('inbox', 'read', id)).out).toBe('Marked 1 messages as read.\n');
-  expect((await run('inbox', 'list', '--unread')).out).toBe('There are no messages.\n');
+  expect((await run('inbox', 'list', '--unread')).out).toBe('No messages.\n');
   expect((await run('inbox', 'read', '--all')).out).toBe('Marked 0 messages as read.\n');
   expect(await run('inbox', 'read')).toMatchObject({ code: 2, out: '' });
 });

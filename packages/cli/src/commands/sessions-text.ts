@@ -3,11 +3,11 @@ import type { Paint } from '../render/paint.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderTable, renderTime } from '../render/table.ts';
 
-/** Characters of a title in the list. */
+/** Maximum characters of a title in the list. */
 const titleLength = 50;
 
 export function sessionTable({ sessions, total, offset }: Result<'session.list'>): string {
-  if (sessions.length === 0) return total === 0 ? 'There are no conversations.' : `There are ${total} conversations, none after ${offset}.`;
+  if (sessions.length === 0) return total === 0 ? 'No conversations.' : `${total} conversations, none after ${offset}.`;
   const table = renderTable(
     ['Session', 'Agent', 'Kind', 'Messages', 'Tokens', 'Last used', 'Reference', 'Title'],
     sessions.map((one) => [
@@ -24,7 +24,7 @@ export function sessionTable({ sessions, total, offset }: Result<'session.list'>
   return sessions.length === total ? table : `${table}\n${offset + 1} to ${offset + sessions.length} of ${total}`;
 }
 
-/** Texts keep their lines, indented, so that none of them looks like the head of a message. */
+/** Formats messages with indented text, so that no line looks like the head of a message. */
 export function transcript({ session, messages, total }: Result<'session.history'>, paint: Paint): string {
   const head = `${plainText(session.sessionKey)} of ${session.agentId}, ${total} messages, ${session.totalTokens} tokens`;
   const parts = messages.map(({ seq, role, timestamp, content, toolName, toolCalls }) => {
@@ -39,11 +39,11 @@ export function transcript({ session, messages, total }: Result<'session.history
   return [head, ...parts].join('\n\n');
 }
 
-/** Each hit with the place that it stands at, its words coloured on a terminal. */
+/** Formats each match with its position; highlights the terms on a terminal. */
 export function foundText(found: Result<'session.search'>, paint: Paint): string {
   if (found.mode === 'recent') throw new Error('the daemon listed conversations instead of searching');
   const { results, total, truncated } = found;
-  if (results.length === 0) return 'No message has all of these words.';
+  if (results.length === 0) return 'No message contains all terms.';
   const parts = results.map(({ conversationRef, sessionKey, agentId, seq, role, timestamp, snippet, marks }) => {
     const head = `${plainText(sessionKey)} of ${agentId}, message ${seq} (${role})`;
     return `${paint('cyan', head)}${paint('dim', `  ${renderTime(timestamp)}  ${conversationRef}`)}\n  ${markedText(snippet, marks, paint)}`;
@@ -72,8 +72,8 @@ export function compactedText({
   method,
 }: Result<'session.compact'>): string {
   const name = plainText(sessionKey);
-  if (!compacted) return `There was nothing to compact in ${name}: the model reads its ${messageCount} messages as they are.`;
-  const how = method === 'truncated' ? 'no model gave a summary, so heads and tails stand in its place' : `${summaries} summaries made`;
+  if (!compacted) return `Nothing to compact in ${name}: the model reads its ${messageCount} messages in full.`;
+  const how = method === 'truncated' ? 'no model returned a summary, so messages were truncated' : `${summaries} summaries created`;
   return `Compacted ${name}: the model reads ${tokensAfter} tokens instead of ${tokensBefore}; ${how}.`;
 }
 
@@ -86,5 +86,5 @@ export function erasedText(done: Result<'session.reset_conversation'>): string {
   ];
   const erased = counts.flatMap(([value, what]) => (value === undefined ? [] : [`${value} ${what}`]));
   const unlinked = done.derivedUnlinked ?? 0;
-  return `Erased ${erased.join(', ')}${unlinked > 0 ? `; ${unlinked} derived memories stay and lost a source` : ''}.`;
+  return `Erased ${erased.join(', ')}${unlinked > 0 ? `; ${unlinked} derived memories kept without this source` : ''}.`;
 }

@@ -19,24 +19,24 @@ type OneFlags = CommonFlags & { agent?: string };
 
 const which = 'SESSION is a session key as `sessions list` prints it, or a conversation reference (cv_…).';
 
-/** A summary is made by a model, message after message of a long conversation. */
+/** Timeout for compaction, in which a model summarizes a long conversation. */
 const compactTimeoutMs = 600_000;
 
 /** `gatehouse sessions list | show | search | export | fork | compact | reset | erase | delete`. */
 export function addSessionsCommand(program: Command, io: Io): void {
   const sessions = addGroup(program, 'sessions')
     .summary('list, show, search, export, fork, compact, reset, erase and delete conversations')
-    .description('The conversations that the token may see; erasing and deleting one needs scope admin.');
+    .description('Conversations that the token may access; erasing and deleting need scope admin.');
 
   withConnection(sessions.command('list', { isDefault: true }))
     .description('Lists the conversations, newest first.')
     .option('--agent <id>', 'only those of this agent')
     .option('--kind <kind>', 'dm, group, sub-agent, v1 or all')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
-    .addOption(countOption('--offset <n>', 'how many to pass over', 0))
+    .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
     .action(async ({ agent, kind, limit, offset, ...flags }: ListFlags) => {
       const { client } = await connect(flags, io);
-      // The server judges the kind and the limit: it knows them.
+      // The server validates the kind and the limit.
       const listed = await client.call('session.list', {
         limit,
         offset,
@@ -49,7 +49,7 @@ export function addSessionsCommand(program: Command, io: Io): void {
   withConnection(sessions.command('show <session>'))
     .description(`Shows the newest messages of a conversation. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
-    .addOption(countOption('--limit <n>', 'how many messages, at most 200', 20))
+    .addOption(countOption('--limit <n>', 'number of messages, at most 200', 20))
     .action(async (name: string, { agent, limit, ...flags }: OneFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
       const address = addressOf(name, agent);
@@ -60,13 +60,13 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 
   withConnection(sessions.command('search <words...>'))
-    .description('Finds messages by their words in all conversations that the token may see; "words in quotes" follow each other.')
+    .description('Finds messages by terms in all conversations that the token may access; "quoted terms" must be adjacent.')
     .option('--agent <id>', 'only conversations of this agent')
-    .option('--scope <role>', 'who said it: user, assistant, tool or all')
+    .option('--scope <role>', 'role of the author: user, assistant, tool or all')
     .addOption(countOption('--limit <n>', 'how many, at most 50', 10))
     .action(async (words: string[], { agent, scope, limit, ...flags }: SearchFlags) => {
       const query = words.join(' ').trim();
-      if (query === '') throw usageError('There are no words to search for.');
+      if (query === '') throw usageError('The query is empty.');
       const { client } = await connect(flags, io);
       const found = await client.call('session.search', { query, limit, ...agentOf(agent), ...(scope === undefined ? {} : { scope }) });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : foundText(found, createPaint(io)));
@@ -85,10 +85,10 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 
   withConnection(sessions.command('fork <session>'))
-    .description(`Makes a new conversation of the messages of another one. ${which}`)
+    .description(`Creates a conversation from the messages of another one. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
-    .addOption(countOption('--at <n>', 'number of the last message that is taken over (default: all)'))
-    .option('--key <key>', 'session key of the new one (default: one is made)')
+    .addOption(countOption('--at <n>', 'number of the last message to include (default: all)'))
+    .option('--key <key>', 'session key of the new conversation (default: generated)')
     .action(async (name: string, { agent, at, key, ...flags }: OneFlags & { at?: number; key?: string }) => {
       const { client } = await connect(flags, io);
       const made = await client.call('session.fork', {
@@ -96,14 +96,14 @@ export function addSessionsCommand(program: Command, io: Io): void {
         ...(at === undefined ? {} : { seq: at }),
         ...(key === undefined ? {} : { forkKey: key }),
       });
-      const text = `Made ${plainText(made.sessionKey)} with ${made.messageCount} messages: ${made.conversationRef}`;
+      const text = `Created ${plainText(made.sessionKey)} with ${made.messageCount} messages: ${made.conversationRef}`;
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(made) : text);
     });
 
   withConnection(sessions.command('compact <session>'))
-    .description(`Summarises what was said so far, so that the model reads less of it; every message stays. ${which}`)
+    .description(`Summarizes earlier messages, so that the model reads less; all messages are kept. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
-    .option('--instructions <text>', 'what the summary should dwell on')
+    .option('--instructions <text>', 'what the summary should focus on')
     .action(async (name: string, { agent, instructions, ...flags }: OneFlags & { instructions?: string }) => {
       const { client } = await connect(flags, io);
       const done = await client.call(
@@ -115,7 +115,7 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 
   withConnection(sessions.command('reset <session>'))
-    .description(`Lets the agent begin anew in a conversation; its messages stay readable. ${which}`)
+    .description(`Starts over in a conversation: the agent no longer sees its messages, which stay readable. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
     .action(async (name: string, { agent, ...flags }: OneFlags) => {
       const { client } = await connect(flags, io);
@@ -125,14 +125,14 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 
   withConnection(sessions.command('erase <session>'))
-    .description(`Erases the messages and summaries of a conversation for good; needs scope admin. ${which}`)
+    .description(`Permanently erases the messages and summaries of a conversation; needs scope admin. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
-    .option('--memory', 'also the memories that come from it')
-    .option('--derived', 'also what was derived from those; with --memory')
-    .option('-y, --yes', 'do not ask')
+    .option('--memory', 'also erase memories from this conversation')
+    .option('--derived', 'also erase memories derived from those; with --memory')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (name: string, { agent, memory, derived, yes, ...flags }: OneFlags & { memory?: true; derived?: true; yes?: true }) => {
       if (derived === true && memory !== true) throw usageError('--derived needs --memory.');
-      if (yes !== true) await confirm(`Erase the content of ${name} for good?`, io);
+      if (yes !== true) await confirm(`Permanently erase the content of ${name}?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('session.reset_conversation', {
         ...addressOf(name, agent),
@@ -145,7 +145,7 @@ export function addSessionsCommand(program: Command, io: Io): void {
   withConnection(sessions.command('delete <session>'))
     .description(`Archives a conversation and removes it. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (name: string, { agent, yes, ...flags }: OneFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete the conversation ${name}?`, io);
       const { client } = await connect(flags, io);
@@ -155,7 +155,7 @@ export function addSessionsCommand(program: Command, io: Io): void {
     });
 }
 
-/** How a conversation is named on the command line: by its reference, or by a session key of an agent. */
+/** Identifies a conversation from the command line, by reference or by session key and agent. */
 export function addressOf(name: string, agent: string | undefined): ParamsInput<'session.history'> {
   return name.startsWith('cv_') ? { conversationRef: name } : { sessionKey: name, ...agentOf(agent) };
 }

@@ -16,7 +16,7 @@ type Scope = NonNullable<ParamsInput<'skills.create'>['scope']>;
 type TargetFlags = CommonFlags & { agent?: string; shared?: true };
 type InstallFlags = TargetFlags & { force?: true; name?: string };
 
-/** A folder of a repository is fetched file by file. */
+/** Timeout for an import, which fetches a repository folder file by file. */
 const patienceMs = 120_000;
 const maxContentBytes = 1024 * 1024;
 
@@ -24,10 +24,10 @@ const maxContentBytes = 1024 * 1024;
 export function addSkillsCommand(program: Command, io: Io): void {
   const skills = addGroup(program, 'skills')
     .summary('list, install, change and delete skills')
-    .description('Instructions for kinds of work, each vetted before it is written; all but listing needs a token with scope admin.');
+    .description('Instructions for specific kinds of work, vetted before they are saved; all but listing need a token with scope admin.');
 
   withConnection(skills.command('list', { isDefault: true }))
-    .description('Lists the skills of an agent, with what vetting says.')
+    .description('Lists the skills of an agent with their vetting results.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async ({ agent, ...flags }: TargetFlags) => {
       const { client } = await connect(flags, io);
@@ -36,18 +36,18 @@ export function addSkillsCommand(program: Command, io: Io): void {
     });
 
   withConnection(skills.command('show <name>'))
-    .description('Shows what is known of a skill, and each finding.')
+    .description('Shows the details and findings of a skill.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async (name: string, { agent, ...flags }: TargetFlags) => {
       const { client } = await connect(flags, io);
       const found = (await client.call('skills.list', agentOf(agent))).skills.filter((one) => one.name === name);
-      if (found.length === 0) throw usageError(`There is no skill ${plainText(name)}.`);
+      if (found.length === 0) throw usageError(`No skill ${plainText(name)}.`);
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : found.map(skillText).join('\n\n'));
     });
 
   withInstall(skills.command('create <path>'))
     .description('Installs a folder with a SKILL.md, or a single SKILL.md.')
-    .option('--name <name>', 'name of the skill (default: that of the folder)')
+    .option('--name <name>', 'name of the skill (default: the folder name)')
     .action(async (path: string, { agent, shared, force, name, ...flags }: InstallFlags) => {
       const local = await readSkill(path, io);
       const { client } = await connect(flags, io);
@@ -58,7 +58,7 @@ export function addSkillsCommand(program: Command, io: Io): void {
     });
 
   withInstall(skills.command('import <url>'))
-    .description('Installs a folder of a public repository: https://github.com/OWNER/REPOSITORY/tree/BRANCH/PATH.')
+    .description('Installs a folder from a public repository: https://github.com/OWNER/REPOSITORY/tree/BRANCH/PATH.')
     .action(async (url: string, { agent, shared, force, ...flags }: InstallFlags) => {
       const { client } = await connect(flags, io);
       const done = await vetted(() =>
@@ -68,7 +68,7 @@ export function addSkillsCommand(program: Command, io: Io): void {
     });
 
   withInstall(skills.command('update <name> <file>'))
-    .description('Replaces the SKILL.md of a skill; its other files stay.')
+    .description('Replaces the SKILL.md of a skill; its other files are kept.')
     .action(async (name: string, file: string, { agent, shared, force, ...flags }: InstallFlags) => {
       const content = await readLocalText(file, maxContentBytes, io);
       const { client } = await connect(flags, io);
@@ -78,7 +78,7 @@ export function addSkillsCommand(program: Command, io: Io): void {
 
   withTarget(skills.command('delete <name>'))
     .description('Deletes a skill with all its files.')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (name: string, { agent, shared, yes, ...flags }: TargetFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete the skill ${plainText(name)}?`, io);
       const { client } = await connect(flags, io);
@@ -92,7 +92,7 @@ function withTarget(command: Command): Command {
 }
 
 function withInstall(command: Command): Command {
-  return withTarget(command).option('--force', 'accept the findings that were shown; what is rejected stays rejected');
+  return withTarget(command).option('--force', 'accept the reported findings; a rejected skill stays rejected');
 }
 
 function agentOf(agent: string | undefined): { agentId?: string } {
@@ -103,20 +103,20 @@ function target(agent: string | undefined, shared: true | undefined): { agentId?
   return { ...agentOf(agent), scope: shared === true ? 'shared' : 'local' };
 }
 
-/** The words of the gate whole, line by line, and what can be done about them. */
+/** Reports the gate's complete answer, line by line, and what to do about it. */
 async function vetted<T extends Awaited<ReturnType<Client['call']>>>(install: () => Promise<T>): Promise<T> {
   try {
     return await install();
   } catch (error) {
     const kind = error instanceof Error ? /^\[skill_vet_(confirm|rejected):\w+\]/.exec(error.message)?.[1] : undefined;
     if (kind === undefined || !(error instanceof Error)) throw error;
-    const hint = kind === 'confirm' ? 'Read the findings; the same command with --force accepts them.' : undefined;
+    const hint = kind === 'confirm' ? 'Review the findings; the same command with --force accepts them.' : undefined;
     throw new CliError(error.message.split('\n').map(plainText).join('\n'), { hint, cause: error });
   }
 }
 
 function skillTable(skills: readonly Skill[]): string {
-  if (skills.length === 0) return 'There are no skills.';
+  if (skills.length === 0) return 'No skills.';
   return renderTable(
     ['Name', 'Scope', 'State', 'Verdict', 'Findings', 'Uses', 'Description'],
     skills.map(({ name, scope, state, verdict, findings, uses, description }) => [name, scope, state, verdict, findings.length, uses, description]),
@@ -147,5 +147,5 @@ function skillText(skill: Skill): string {
   ]);
   if (findings.length === 0) return facts;
   const rows = findings.map((one) => [one.severity, one.line > 0 ? `${one.file}:${one.line}` : one.file, one.rule, one.description]);
-  return `${facts}\n\n${renderTable(['Severity', 'Place', 'Rule', 'Means'], rows)}`;
+  return `${facts}\n\n${renderTable(['Severity', 'Location', 'Rule', 'Description'], rows)}`;
 }

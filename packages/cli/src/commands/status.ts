@@ -6,11 +6,11 @@ import { type Io, printLine } from '../io.ts';
 import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 
-/** `gatehouse status`: health, and with an admin token the inside of the daemon. */
+/** `gatehouse status`: shows health and, with an admin token, the state of the daemon. */
 export function addStatusCommand(program: Command, io: Io): void {
   withConnection(program.command('status'))
-    .summary('tell how the daemon is')
-    .description('Tells how the daemon is. Ends with 3 when none answers.')
+    .summary('show the status of the daemon')
+    .description('Shows the status of the daemon. Exits with 3 when none responds.')
     .action(async (flags: CommonFlags) => {
       const { client, url } = await connect(flags, io);
       const health = await client.health();
@@ -36,7 +36,7 @@ async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> |
   }
 }
 
-/** Only what is not as it should be. */
+/** Returns the failed checks only. */
 function checkRows({ checks }: Health): string[][] {
   return Object.entries(checks).flatMap(([name, { status, detail }]) =>
     status === 'ok' ? [] : [[name, detail === undefined ? status : `${status}: ${detail}`]],

@@ -42,7 +42,7 @@ test('the list is a table, or JSON', async () => {
   expect(JSON.parse((await session.run('list', '-o', 'json')).out)).toHaveLength(2);
 });
 
-test('a new secret alone goes to standard output', async () => {
+test('only the new secret goes to standard output', async () => {
   await using session = await open();
   const outcome = await session.run('create', '--id', 'ci', '--scope', 'rpc', 'api', '--agent', 'scout', '--expires-in', '2h');
   expect(outcome).toMatchObject({ code: 0, out: `${secret}\n`, err: expect.stringContaining('Token ci, scopes rpc.') });
@@ -50,19 +50,19 @@ test('a new secret alone goes to standard output', async () => {
   expect((await session.run('rotate', 'ci')).out).toBe(`${secret}\n`);
 });
 
-test('without a scope the token is a narrow one, never an empty list', async () => {
+test('without a scope the token gets the default scope, never an empty list', async () => {
   await using session = await open();
   await session.run('create');
   expect(session.params()).toEqual([{ scopes: ['rpc'] }]);
 });
 
-test('a period that is none is refused before anything is created', async () => {
+test('an invalid period is refused before anything is created', async () => {
   await using session = await open();
   expect(await session.run('create', '--expires-in', 'soon')).toMatchObject({ code: 2, err: expect.stringContaining('such as 90d') });
   expect(session.params()).toEqual([]);
 });
 
-test('revoking says what is gone', async () => {
+test('revoking reports the token', async () => {
   await using session = await open();
   expect((await session.run('revoke', 'ci')).out).toBe('Revoked ci.\n');
   expect((await session.run('revoke')).code).toBe(2);

@@ -25,7 +25,7 @@ export function addTokensCommand(program: Command, io: Io): void {
     .description('Manages access tokens; needs a token with scope admin.');
 
   withConnection(tokens.command('list'))
-    .description('Lists the tokens in force. Secrets are never shown again.')
+    .description('Lists the valid tokens. Secrets are never shown again.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('tokens.list');
@@ -33,17 +33,17 @@ export function addTokensCommand(program: Command, io: Io): void {
     });
 
   withConnection(tokens.command('create'))
-    .description('Creates a token and shows its secret this once.')
+    .description('Creates a token and shows its secret once.')
     .option('--id <id>', 'name of the token (default: random)')
-    .option('--scope <scope...>', 'what it opens: rpc, api, ws, admin, mcp-client or * (default: rpc)')
-    .option('--agent <id...>', 'the only agents that it may reach')
+    .option('--scope <scope...>', 'scopes: rpc, api, ws, admin, mcp-client or * (default: rpc)')
+    .option('--agent <id...>', 'restrict the token to these agents')
     .option('--fields <set>', 'request fields that /v1/chat/completions accepts: strict or extended (default: gateway.compat.fields)')
     .option('--tools <whose>', 'whether its /v1 turns may use the agent’s tools: agent or none (default: gateway.compat.tools)')
-    .option('--expires-in <time>', 'how long it is valid, such as 90d, 12h or 30m (default: for ever)')
+    .option('--expires-in <time>', 'lifetime, such as 90d, 12h or 30m (default: unlimited)')
     .action(async ({ id, scope, agent, fields, tools, expiresIn, ...flags }: CommonFlags & CreateFlags) => {
       const { client } = await connect(flags, io);
       const created = await client.call('tokens.create', {
-        // An empty list would mean every scope, so the narrow one is spelled out. The server judges the names.
+        // An empty list would mean every scope, so the default is explicit. The server validates the names.
         scopes: (scope ?? ['rpc']) as Scope[],
         ...(id === undefined ? {} : { id }),
         ...(agent === undefined ? {} : { agents: agent }),
@@ -56,7 +56,7 @@ export function addTokensCommand(program: Command, io: Io): void {
     });
 
   withConnection(tokens.command('revoke <id>'))
-    .description('Revokes a token at once; its open connections are closed.')
+    .description('Revokes a token immediately and closes its connections.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const revoked = await client.call('tokens.revoke', { id });
@@ -64,7 +64,7 @@ export function addTokensCommand(program: Command, io: Io): void {
     });
 
   withConnection(tokens.command('rotate <id>'))
-    .description('Replaces the secret of a token and shows the new one this once.')
+    .description('Replaces the secret of a token and shows the new one once.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       printSecret(await client.call('tokens.rotate', { id }), flags, io);
@@ -86,7 +86,7 @@ function tokenTable(tokens: Result<'tokens.list'>['tokens']): string {
   );
 }
 
-/** The secret alone goes to standard output, so that it can be redirected into a file. */
+/** Prints only the secret to standard output, so that it can be redirected to a file. */
 function printSecret(created: Result<'tokens.create'>, flags: CommonFlags, io: Io): void {
   if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(created));
   printLine(

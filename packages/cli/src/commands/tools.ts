@@ -14,10 +14,10 @@ const descriptionLength = 70;
 /** `gatehouse tools [AGENT]`. */
 export function addToolsCommand(program: Command, io: Io): void {
   withConnection(program.command('tools [agent]'))
-    .summary('list the tools of an agent: allowed, or refused and why')
+    .summary('list the tools of an agent, allowed or denied with a reason')
     .description('Lists every tool with whether turns of an origin may use it; needs a token with scope admin.')
     .option('--origin <origin>', `where the turn comes from: ${origins.join(', ')}`, readOrigin, 'rpc' as Origin)
-    .option('--allowed', 'only those that are allowed')
+    .option('--allowed', 'only allowed tools')
     .action(async (agentId: string | undefined, { origin, allowed, ...flags }: CommonFlags & { origin: Origin; allowed?: true }) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('tools.list', { origin, ...(agentId === undefined ? {} : { agentId }) });
@@ -39,7 +39,7 @@ function readOrigin(text: string): Origin {
 }
 
 function toolTable(tools: readonly Tool[]): string {
-  if (tools.length === 0) return 'There are no tools.';
+  if (tools.length === 0) return 'No tools.';
   return renderTable(
     ['Tool', 'From', 'Risk', 'Allowed', 'Why not', 'Description'],
     tools.map(({ name, source, risk, allowed, refusal, deferred, description }) => [

@@ -1,7 +1,7 @@
 import { type ChatRequest, type Client, GatehouseError, type TurnRequest, type Usage } from '@gatehouse/client';
 import { type Io, printLine } from '../io.ts';
 
-/** What a turn left behind: the text so far when it was stopped. */
+/** The outcome of a turn: the text so far when it was stopped. */
 export interface Turn {
   readonly content: string;
   readonly finishReason: string | undefined;
@@ -10,7 +10,7 @@ export interface Turn {
 }
 
 export interface TurnOptions {
-  /** Aborting stops the turn and keeps what was written so far. */
+  /** Streams a turn; aborting stops it and keeps the text so far. */
   readonly signal: AbortSignal;
   readonly onText: (piece: string) => void;
 }
@@ -34,7 +34,7 @@ export async function runTurn(client: Client, request: ChatRequest, { signal, on
   return { content, finishReason, usage, wasStopped: signal.aborted };
 }
 
-/** The same in a conversation that the server keeps. No key: Ctrl-C stops the turn at once, not when nobody came back for it. */
+/** Streams a turn of a kept conversation. Without an idempotency key, Ctrl-C stops the turn at once instead of after the grace period. */
 export async function runKeptTurn(client: Client, request: TurnRequest, { signal, onText }: TurnOptions): Promise<Turn> {
   let content = '';
   let finishReason: string | undefined;
@@ -56,7 +56,7 @@ export async function runKeptTurn(client: Client, request: TurnRequest, { signal
   return { content, finishReason, usage, wasStopped: signal.aborted };
 }
 
-/** Says why an answer may be incomplete. */
+/** Reports why an answer may be incomplete. */
 export function noteFinish({ finishReason, wasStopped }: Turn, io: Io): void {
   if (wasStopped) printLine(io.stderr, '(stopped)');
   else if (finishReason !== undefined && finishReason !== 'stop' && finishReason !== 'command')

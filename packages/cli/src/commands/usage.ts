@@ -10,20 +10,20 @@ type Report = Result<'usage.report'>;
 type Sums = Report['totals'];
 
 const keys: readonly Key[] = ['day', 'agent', 'model', 'provider', 'operation', 'conversation'];
-/** Characters of the longest bar. */
+/** Length of the longest bar in characters. */
 const barLength = 24;
 const unitMs = { h: 3_600_000, d: 86_400_000 } as const;
 
-/** `gatehouse usage`: what model calls used and cost, with a bar for each row. */
+/** `gatehouse usage`: shows what model calls used and cost, with a bar for each row. */
 export function addUsageCommand(program: Command, io: Io): void {
   withConnection(program.command('usage'))
-    .summary('tell what models used and cost')
-    .description('Tells what model calls used and cost: of everybody with scope admin, otherwise what was done for the token.')
+    .summary('show usage and cost of models')
+    .description('Shows usage and cost of model calls: of all users with scope admin, otherwise of the token.')
     .option('--by <keys>', `one or two of ${keys.join(', ')}`, readKeys, ['day'] as Key[])
-    .option('--last <span>', 'how far back, such as 24h or 30d', readSpan, 7 * unitMs.d)
+    .option('--last <span>', 'reporting period, such as 24h or 30d', readSpan, 7 * unitMs.d)
     .option('--agent <id>', 'only calls of this agent')
-    .option('--time-zone <zone>', 'time zone of the days (default: that of this machine)')
-    .addOption(countOption('--limit <n>', 'how many rows', 50))
+    .option('--time-zone <zone>', "time zone of the days (default: this machine's)")
+    .addOption(countOption('--limit <n>', 'number of rows', 50))
     .action(async ({ by, last, agent, timeZone, limit, ...flags }: UsageFlags) => {
       const { client } = await connect(flags, io);
       const untilMs = io.now();
@@ -56,8 +56,8 @@ function readSpan(text: string): number {
 }
 
 function reportText({ rows, totals, truncated }: Report, by: readonly Key[]): string {
-  if (totals.calls === 0) return 'No model was called in this time.';
-  // Where no price is known at all, tokens are what there is to compare.
+  if (totals.calls === 0) return 'No model calls in this period.';
+  // Compares tokens when no price is known at all.
   const inMoney = totals.costUsd !== null && totals.costUsd > 0;
   const valueOf = (sums: Sums): number => (inMoney ? (sums.costUsd ?? 0) : sums.inputTokens + sums.outputTokens);
   const highest = Math.max(...rows.map(valueOf));
@@ -65,13 +65,13 @@ function reportText({ rows, totals, truncated }: Report, by: readonly Key[]): st
     [...by, 'Calls', 'Input', 'Cached', 'Output', 'Cost', inMoney ? 'Of the cost' : 'Of the tokens'],
     [
       ...rows.map((row) => [...row.keys.map((key) => key ?? 'none'), ...cellsOf(row), bar(valueOf(row), highest)]),
-      [...by.map((_, at) => (at === 0 ? 'in all' : '')), ...cellsOf(totals), ''],
+      [...by.map((_, at) => (at === 0 ? 'total' : '')), ...cellsOf(totals), ''],
     ],
   );
   const notes = [
-    ...(truncated ? ['Further rows are left out; --limit shows more. The sum is that of all.'] : []),
-    ...(totals.unpriced > 0 ? [`The price of ${totals.unpriced} calls is not known: their cost is missing from the sums (+).`] : []),
-    ...(totals.savedUsd !== 0 ? [`The caches of the providers saved ${dollars(totals.savedUsd)}.`] : []),
+    ...(truncated ? ['Not all rows are shown; --limit shows more. The total covers all rows.'] : []),
+    ...(totals.unpriced > 0 ? [`${totals.unpriced} calls have no known price: their cost is missing from the totals (+).`] : []),
+    ...(totals.savedUsd !== 0 ? [`Provider caches saved ${dollars(totals.savedUsd)}.`] : []),
   ];
   return [table, ...(notes.length > 0 ? ['', ...notes] : [])].join('\n');
 }
@@ -82,7 +82,7 @@ function cellsOf({ calls, inputTokens, cacheReadTokens, outputTokens, costUsd, u
   return [calls, inputTokens, cached, outputTokens, cost];
 }
 
-/** A bar of eighths; what is there at all is seen. */
+/** Draws a bar in eighths of a character; any non-zero value is visible. */
 function bar(value: number, highest: number): string {
   if (value <= 0 || highest <= 0) return '';
   const eighths = Math.max(1, Math.round((value / highest) * barLength * 8));

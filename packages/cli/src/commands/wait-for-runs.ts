@@ -2,12 +2,12 @@ import type { Client } from '@gatehouse/client';
 import type { Io } from '../io.ts';
 import type { Waited } from './runs-text.ts';
 
-/** One call waits so long; then it is asked again. */
+/** Maximum wait of one call; longer waits repeat it. */
 const roundMs = 60_000;
-/** As many runs as one call takes. */
+/** Maximum number of runs in one call. */
 const perCall = 32;
 
-/** Waits until all runs have ended, are not known, or the time is over; tells in a terminal how many are left. */
+/** Waits until all runs have ended or are unknown, or until the timeout; shows the remaining count in a terminal. */
 export async function waitForRuns(
   client: Client,
   ids: readonly string[],
@@ -20,10 +20,10 @@ export async function waitForRuns(
     const left = ids.filter((id) => (results.get(id)?.status ?? 'timeout') === 'timeout');
     const restMs = deadline === undefined ? roundMs : Math.max(0, deadline - io.now());
     if (left.length === 0 || (results.size > 0 && restMs === 0)) break;
-    if (isTerminal) io.stderr.write(`\r${left.length} of ${ids.length} still run\x1b[K`);
+    if (isTerminal) io.stderr.write(`\r${left.length} of ${ids.length} still running\x1b[K`);
     const wait = Math.min(roundMs, restMs);
-    const told = await client.call('subagent.wait', { runIds: left.slice(0, perCall), timeoutMs: wait }, { signal, timeoutMs: wait + roundMs });
-    for (const one of told.results) results.set(one.runId, one);
+    const answer = await client.call('subagent.wait', { runIds: left.slice(0, perCall), timeoutMs: wait }, { signal, timeoutMs: wait + roundMs });
+    for (const one of answer.results) results.set(one.runId, one);
   }
   if (isTerminal) io.stderr.write('\r\x1b[K');
   return ids.flatMap((id) => results.get(id) ?? []);

@@ -23,11 +23,11 @@ const maxPayloadBytes = 1024 * 1024;
 /** `gatehouse webhooks list | deliveries | replay | test`. */
 export function addWebhooksCommand(program: Command, io: Io): void {
   const webhooks = addGroup(program, 'webhooks')
-    .summary('list webhooks and what came in by them, replay and test')
-    .description('Webhooks that begin turns or wake agents; they stand in config.yaml. Needs a token with scope admin.');
+    .summary('list webhooks and deliveries, replay and test')
+    .description('Webhooks that start turns or wake agents, as set up in config.yaml. Needs a token with scope admin.');
 
   withConnection(webhooks.command('list', { isDefault: true }))
-    .description('Lists the mappings, in the order in which they are asked.')
+    .description('Lists the mappings in order of evaluation.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('webhooks.list');
@@ -35,8 +35,8 @@ export function addWebhooksCommand(program: Command, io: Io): void {
     });
 
   withConnection(webhooks.command('deliveries'))
-    .description('Lists what came in during the last seven days, newest first.')
-    .option('--mapping <id>', 'only those that this mapping took')
+    .description('Lists the deliveries of the last seven days, newest first.')
+    .option('--mapping <id>', 'only deliveries of this mapping')
     .option('--state <state>', states.join(', '), readState)
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
     .option('--before <id>', 'older than this delivery: the next page')
@@ -52,21 +52,21 @@ export function addWebhooksCommand(program: Command, io: Io): void {
     });
 
   withConnection(webhooks.command('replay <id>'))
-    .description('Runs a delivery again, as a delivery of its own in the same conversation.')
+    .description('Replays a delivery as a new one in the same conversation.')
     .action(async (deliveryId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('webhooks.replay', { deliveryId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Runs ${done.replayOf} again as ${done.deliveryId}.`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Replayed ${done.replayOf} as ${done.deliveryId}.`);
     });
 
   withConnection(webhooks.command('test <mapping>'))
-    .description('Shows what a mapping makes of a payload; nothing runs without --run.')
+    .description('Previews what a mapping makes of a payload; runs nothing without --run.')
     .option('--payload <json>', 'the payload (default: {})')
-    .option('--from <file>', 'file that holds the payload')
-    .option('--header <name=value>', 'a header, such as x-github-event=issues; can be given again', collect, [])
-    .option('--run', 'takes it as if it had come')
+    .option('--from <file>', 'file with the payload')
+    .option('--header <name=value>', 'header, such as x-github-event=issues; repeatable', collect, [])
+    .option('--run', 'process it as a real delivery')
     .action(async (mapping: string, { payload, from, header, run, ...flags }: TestFlags) => {
-      if (payload !== undefined && from !== undefined) throw usageError('--payload and --from: only one of them can be given.');
+      if (payload !== undefined && from !== undefined) throw usageError('--payload and --from are mutually exclusive.');
       const text = from === undefined ? (payload ?? '{}') : await readLocalText(from, maxPayloadBytes, io);
       const params = { mapping, payload: parsePayload(text), headers: readHeaders(header), run: run === true };
       const { client } = await connect(flags, io);
@@ -85,7 +85,7 @@ function parsePayload(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw usageError(`The payload is no JSON: ${error instanceof Error ? plainText(error.message) : ''}`);
+    throw usageError(`The payload is not valid JSON: ${error instanceof Error ? plainText(error.message) : ''}`);
   }
 }
 
@@ -100,8 +100,8 @@ function readHeaders(given: readonly string[]): Record<string, string> {
 }
 
 function mappingTable({ enabled, path, webhooks }: Result<'webhooks.list'>): string {
-  const notes = enabled ? [] : ['Webhooks are off: nothing is taken. See `webhooks` in config.yaml.'];
-  if (webhooks.length === 0) return [...notes, 'There are no webhooks.'].join('\n');
+  const notes = enabled ? [] : ['Webhooks are disabled. See `webhooks` in config.yaml.'];
+  if (webhooks.length === 0) return [...notes, 'No webhooks.'].join('\n');
   const table = renderTable(
     ['Mapping', 'Path', 'Does', 'Agent', 'Signature', 'Replay', 'From', 'Deliveries', 'Last'],
     webhooks.map((one) => [
@@ -120,7 +120,7 @@ function mappingTable({ enabled, path, webhooks }: Result<'webhooks.list'>): str
 }
 
 function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>, width: number | undefined): string {
-  if (deliveries.length === 0) return 'Nothing came in.';
+  if (deliveries.length === 0) return 'No deliveries.';
   const rows = renderTable(
     ['Received', 'Mapping', 'State', 'Ended', 'Error', 'Message', 'Conversation', 'Id'],
     deliveries.map((one) => [
@@ -135,16 +135,16 @@ function deliveryTable({ deliveries, hasMore }: Result<'webhooks.deliveries'>, w
     ]),
   );
   const table = withNotes(rows, deliveries.map(causeNote), width);
-  return hasMore ? `${table}\nThere are older ones: --before ${deliveries.at(-1)?.deliveryId ?? ''}` : table;
+  return hasMore ? `${table}\nOlder deliveries: --before ${deliveries.at(-1)?.deliveryId ?? ''}` : table;
 }
 
 function testText({ mapping, takenBy, sessionKey, senderId, message, deliveryId }: Result<'webhooks.test'>): string {
   const facts = renderColumns([
     ['mapping', mapping],
-    ['taken by', takenBy === mapping ? 'itself' : (takenBy ?? 'none')],
+    ['matched by', takenBy === mapping ? 'itself' : (takenBy ?? 'none')],
     ['session key', sessionKey],
     ['sender id', senderId],
-    ['delivery', deliveryId ?? 'nothing runs: --run takes it as if it had come'],
+    ['delivery', deliveryId ?? 'none: --run processes it as a real delivery'],
   ]);
   return [facts, '', ...message.split('\n').map((line) => `  ${plainText(line)}`)].join('\n');
 }

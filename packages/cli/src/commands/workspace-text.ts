@@ -4,7 +4,7 @@ import { renderBytes, renderColumns, renderTable, renderTime } from '../render/t
 
 export function statusText({ dir, exists, hasGitRepo, isBootstrapped, files }: Result<'workspace.status'>): string {
   const facts = renderColumns([
-    ['folder', exists ? dir : `${dir} (not there yet)`],
+    ['folder', exists ? dir : `${dir} (does not exist yet)`],
     ['repository', hasGitRepo ? 'yes' : 'no'],
     ['set up', isBootstrapped ? 'yes' : 'not yet'],
   ]);
@@ -26,16 +26,16 @@ export function listText({ entries, truncated }: Result<'workspace.listDir'>): s
       renderTime(modifiedAt),
     ]),
   );
-  return truncated ? `${table}\nThere are more.` : table;
+  return truncated ? `${table}\nNot all entries are shown.` : table;
 }
 
 export function changesText({ branch, clean, entries, truncated }: Result<'workspace.git.status'>): string {
-  if (clean) return `On ${plainText(branch)}: everything is committed.`;
+  if (clean) return `On ${plainText(branch)}: no uncommitted changes.`;
   const rows = entries.map(({ status, staged, path }) => [status, staged ? 'staged' : undefined, path]);
-  return [`On ${plainText(branch)}:`, renderColumns(rows), ...(truncated ? ['There are more.'] : [])].join('\n');
+  return [`On ${plainText(branch)}:`, renderColumns(rows), ...(truncated ? ['Not all entries are shown.'] : [])].join('\n');
 }
 
 export function logText({ commits }: Result<'workspace.git.log'>): string {
-  if (commits.length === 0) return 'There are no commits.';
+  if (commits.length === 0) return 'No commits.';
   return renderColumns(commits.map(({ sha, author, date, message }) => [sha.slice(0, 10), date, author, message.split('\n')[0]]));
 }

@@ -9,17 +9,17 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 import { readLocalText } from './read-skill.ts';
 import { changesText, listText, logText, statusText } from './workspace-text.ts';
 
-/** As much as the daemon takes as one file. */
+/** File size limit of the daemon. */
 const maxWriteBytes = 512 * 1024;
 
 /** `gatehouse workspace status | ls | read | write | delete | reset | init | changes | diff | log | commit | restore`. */
 export function addWorkspaceCommand(program: Command, io: Io): void {
   const workspace = addGroup(program, 'workspace')
-    .summary('look at, change and commit the files of an agent')
-    .description('The folder of an agent; FILE and DIR are paths in it. Changing anything needs a token with scope admin.');
+    .summary('view, change and commit the files of an agent')
+    .description('The workspace folder of an agent; FILE and DIR are paths in it. Changes need a token with scope admin.');
 
   withConnection(workspace.command('status <agent>'))
-    .description('Tells where the folder is, and which template files it has.')
+    .description('Shows the location of the folder and its template files.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const status = await client.call('workspace.status', { agentId });
@@ -27,7 +27,7 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('ls <agent> [dir]'))
-    .description('Lists the top of the folder, or a folder in it.')
+    .description('Lists the workspace, or a folder in it.')
     .action(async (agentId: string, subdir: string | undefined, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('workspace.listDir', { agentId, ...(subdir === undefined ? {} : { subdir }) });
@@ -35,7 +35,7 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('read <agent> <file>'))
-    .description('Prints a text file as it is.')
+    .description('Prints a text file unchanged.')
     .action(async (agentId: string, filePath: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const file = await client.call('workspace.readFile', { agentId, filePath });
@@ -44,7 +44,7 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('write <agent> <file>'))
-    .description('Writes a file whole, from standard input or from a local file.')
+    .description('Writes a complete file from standard input or a local file.')
     .option('--from <local>', 'local file to read instead of standard input')
     .action(async (agentId: string, filePath: string, { from, ...flags }: CommonFlags & { from?: string }) => {
       const content = from === undefined ? await text(io.stdin) : await readLocalText(from, maxWriteBytes, io);
@@ -55,7 +55,7 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
 
   withConnection(workspace.command('delete <agent> <file>'))
     .description('Deletes a file.')
-    .option('-y, --yes', 'do not ask')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (agentId: string, filePath: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
       if (yes !== true) await confirm(`Delete ${plainText(filePath)} of ${agentId}?`, io);
       const { client } = await connect(flags, io);
@@ -64,17 +64,17 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('reset <agent> <file>'))
-    .description('Puts a template file, such as SOUL.md, back to its default.')
-    .option('-y, --yes', 'do not ask')
+    .description('Resets a template file, such as SOUL.md, to its default.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (agentId: string, fileName: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
-      if (yes !== true) await confirm(`Put ${plainText(fileName)} of ${agentId} back to its template?`, io);
+      if (yes !== true) await confirm(`Reset ${plainText(fileName)} of ${agentId} to its template?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('workspace.resetFile', { agentId, fileName });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${done.fileName} is the template again.`);
+      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Reset ${done.fileName} to its template.`);
     });
 
   withConnection(workspace.command('init <agent>'))
-    .description('Makes folders, template files and the repository; what is there stays as it is.')
+    .description('Creates folders, template files and the repository; keeps existing files.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('workspace.init', { agentId });
@@ -82,7 +82,7 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('changes <agent>'))
-    .description('Tells which files differ from the last commit.')
+    .description('Lists files that differ from the last commit.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const status = await client.call('workspace.git.status', { agentId });
@@ -90,15 +90,12 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('diff <agent> [file]'))
-    .description('Shows how files differ from the last commit.')
+    .description('Shows the changes since the last commit.')
     .action(async (agentId: string, filePath: string | undefined, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const found = await client.call('workspace.git.diff', { agentId, ...(filePath === undefined ? {} : { filePath }) });
       if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(found));
-      await writePaced(
-        io.stdout,
-        found.diff === '' ? 'Nothing that was committed before has changed.\n' : found.diff.split('\n').map(plainText).join('\n'),
-      );
+      await writePaced(io.stdout, found.diff === '' ? 'No changes to committed files.\n' : found.diff.split('\n').map(plainText).join('\n'));
     });
 
   withConnection(workspace.command('log <agent>'))
@@ -111,8 +108,8 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('commit <agent> [files...]'))
-    .description('Commits the files that are named, or everything that differs.')
-    .option('-m, --message <text>', 'what was changed, and why')
+    .description('Commits the given files, or all changes.')
+    .option('-m, --message <text>', 'commit message')
     .action(async (agentId: string, paths: string[], { message, ...flags }: CommonFlags & { message?: string }) => {
       const { client } = await connect(flags, io);
       const made = await client.call('workspace.git.commit', {
@@ -124,10 +121,10 @@ export function addWorkspaceCommand(program: Command, io: Io): void {
     });
 
   withConnection(workspace.command('restore <agent> <file>'))
-    .description('Puts a file back to the last commit.')
-    .option('-y, --yes', 'do not ask')
+    .description('Restores a file from the last commit.')
+    .option('-y, --yes', 'skip the confirmation')
     .action(async (agentId: string, filePath: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
-      if (yes !== true) await confirm(`Restore ${plainText(filePath)} of ${agentId}? What was written since the last commit is gone.`, io);
+      if (yes !== true) await confirm(`Restore ${plainText(filePath)} of ${agentId}? Changes since the last commit are lost.`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('workspace.git.restore', { agentId, filePath });
       printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Restored ${plainText(filePath)}.`);

@@ -1,2 +1,2 @@
-// Loaded on demand, through this file: a bundler gives a dynamic import of the CommonJS package itself no names.
+// Wraps the package for loading on demand: bundlers provide no named exports for a dynamic import of CommonJS.
 export { isSeq, parse, parseDocument, stringify } from 'yaml';

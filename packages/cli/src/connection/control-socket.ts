@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Fetch } from '@gatehouse/client';
 import { CliError } from '../failure.ts';
 
-/** Answer of `GET /control/info`; `address` is null when the daemon has no listener. */
+/** The response of `GET /control/info`; `address` is null when the daemon has no listener. */
 export interface ControlInfo {
   readonly address: string | null;
   readonly pid: number;
@@ -20,7 +20,7 @@ interface ControlRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Sends one request over the owner-only socket; undefined when no daemon listens there. */
+/** Sends a request over the owner-only socket; returns undefined when no daemon listens there. */
 function send(socketFile: string, { method, path, headers, body, signal }: ControlRequest): Promise<IncomingMessage | undefined> {
   return new Promise((resolve, reject) => {
     const outgoing = request(
@@ -28,7 +28,7 @@ function send(socketFile: string, { method, path, headers, body, signal }: Contr
       resolve,
     );
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
-      // EINVAL and ENAMETOOLONG: the path is longer than a socket address takes, so no daemon can listen there either.
+      // EINVAL and ENAMETOOLONG: the path is too long for a socket address, so no daemon can listen there either.
       if (['ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'EINVAL', 'ENAMETOOLONG'].includes(error.code ?? '')) resolve(undefined);
       else if (error.code === 'EACCES')
         reject(new CliError(`${socketFile} belongs to another user.`, { hint: 'Run this command as the user that runs the daemon.' }));
@@ -39,23 +39,23 @@ function send(socketFile: string, { method, path, headers, body, signal }: Contr
   });
 }
 
-/** Asks the daemon of this home where it listens; undefined when none runs. */
+/** Asks the daemon of this home for its address; returns undefined when none runs. */
 export async function askControlInfo(socketFile: string): Promise<ControlInfo | undefined> {
   const incoming = await send(socketFile, { method: 'GET', path: '/control/info', signal: AbortSignal.timeout(5_000) });
   if (incoming === undefined) return undefined;
   const text = await readAll(incoming);
   const info: Partial<ControlInfo> = incoming.statusCode === 200 ? JSON.parse(text) : {};
-  if (typeof info.pid !== 'number') throw new CliError(`What answers at ${socketFile} is not a Gatehouse daemon (status ${incoming.statusCode}).`);
+  if (typeof info.pid !== 'number') throw new CliError(`The server at ${socketFile} is not a Gatehouse daemon (status ${incoming.statusCode}).`);
   return { address: typeof info.address === 'string' ? info.address : null, pid: info.pid, version: String(info.version) };
 }
 
-/** Starts a job of the daemon and yields its lines; undefined when no daemon runs. */
+/** Starts a daemon job and yields its output lines; returns undefined when no daemon runs. */
 export async function startControlJob(socketFile: string, path: string, params: object): Promise<AsyncIterable<string> | undefined> {
   const incoming = await send(socketFile, { method: 'POST', path, headers: { 'content-type': 'application/json' }, body: JSON.stringify(params) });
   return incoming === undefined ? undefined : createInterface({ input: incoming, crlfDelay: Infinity });
 }
 
-/** A `fetch` for the client that goes over the socket, where the daemon trusts the owner and asks for no token. */
+/** Returns a `fetch` for the client that uses the socket, where the daemon trusts the owner and needs no token. */
 export function socketFetch(socketFile: string): Fetch {
   return async (url, init) => {
     const { pathname, search } = new URL(url);
@@ -76,7 +76,7 @@ export function socketFetch(socketFile: string): Fetch {
   };
 }
 
-/** Files go out piece by piece; their length is said, so that the server may refuse them at once. */
+/** Streams files with their length, so that the server can refuse them at once. */
 function bodyOf(body: RequestInit['body']): { body: string | Readable | undefined; headers: Record<string, string> } {
   if (body === undefined || body === null || typeof body === 'string') return { body: body ?? undefined, headers: {} };
   const blob = body instanceof Blob ? body : new Blob([body instanceof Uint8Array ? new Uint8Array(body) : String(body)]);

@@ -3,8 +3,8 @@ import type { Client, EventsOptions, GapEvent, ServerEvent } from '@gatehouse/cl
 type SomeEvent = ServerEvent | GapEvent;
 
 /**
- * Events as they come, all that have gathered while the reader was busy at once; the first batch is empty and comes when the
- * stream is open, so that what is read then misses nothing that follows. Ends when the reader does, and throws the reason of
+ * Yields events in batches, each with all events that arrived while the reader was busy. The first batch is empty and comes when the
+ * stream is open, so that data loaded then misses no later event. Ends when the reader does, and throws the reason of
  * `signal`.
  */
 export async function* eventBatches(client: Client, kinds: EventsOptions['kinds'], signal: AbortSignal): AsyncGenerator<readonly SomeEvent[], never> {
@@ -18,7 +18,7 @@ export async function* eventBatches(client: Client, kinds: EventsOptions['kinds'
       isOpen = true;
       wake.resolve();
     }
-    // Who has just typed the command wants to hear that nothing answers, not to wait.
+    // Fails at once if the first connection fails, instead of retrying.
     if (state === 'waiting' && !isOpen && error !== undefined) own.abort(error);
   };
   const read = async (): Promise<void> => {

@@ -1,16 +1,16 @@
-/** What `config.yaml` says about the listener, as far as the command needs it. */
+/** The listener settings from `config.yaml` that the command needs. */
 export interface ListenAddress {
   readonly host: string;
   readonly port: number;
-  /** It speaks HTTPS. */
+  /** True for HTTPS. */
   readonly secure: boolean;
 }
 
 const defaults = { host: '127.0.0.1', port: 4766 };
 
 /**
- * Reads `gateway.host`, `gateway.port` and whether there is a `gateway.tls` out of `config.yaml`, in block or flow form. The daemon owns the real reader;
- * this one only has to find three keys, and what it does not understand it leaves at the default.
+ * Reads `gateway.host`, `gateway.port` and the presence of `gateway.tls` from `config.yaml`, in block or flow form. The daemon has the real
+ * parser; this one only finds three keys and uses defaults for anything it does not understand.
  */
 export function readListenAddress(yaml: string, env: Readonly<Record<string, string | undefined>>): ListenAddress {
   const section = gatewaySection(yaml);
@@ -22,7 +22,7 @@ export function readListenAddress(yaml: string, env: Readonly<Record<string, str
   };
 }
 
-/** The lines of the section in its own indentation only, so that a `port` further inside is not taken for the listener's. */
+/** Returns the lines of the section at its own indentation only, to exclude nested keys such as another `port`. */
 function gatewaySection(yaml: string): string[] {
   const lines = yaml.split(/\r?\n/).filter((line) => !/^\s*(#|$)/.test(line));
   const start = lines.findIndex((line) => /^gateway\s*:/.test(line));
@@ -45,7 +45,7 @@ function scalar(section: readonly string[], key: string, env: Readonly<Record<st
   return undefined;
 }
 
-/** A listener on all addresses is reached over the loopback one. */
+/** Returns the URL of the listener; a listener on all addresses is reached over loopback. */
 export function toUrl({ host, port, secure }: ListenAddress): string {
   const scheme = secure ? 'https' : 'http';
   if (host === '0.0.0.0') return `${scheme}://127.0.0.1:${port}`;

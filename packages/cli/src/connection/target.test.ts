@@ -16,14 +16,14 @@ async function withHome(config: string) {
   return user;
 }
 
-test('the home folder gives address and token', async () => {
+test('the home folder provides address and token', async () => {
   await using server = await startServer(ping);
   await using user = await withHome(`gateway:\n  port: ${new URL(server.url).port}\n`);
   expect(await user.run({ args: call })).toEqual({ code: 0, out: pong, err: '' });
   expect(server.requests[0]?.headers.authorization).toBe(`Bearer ${token}`);
 });
 
-test('a running daemon says itself where it listens', async () => {
+test('a running daemon reports its address', async () => {
   await using server = await startServer(ping);
   await using user = await withHome('gateway:\n  port: 1\n');
   await using control = await startServer(() => ({ address: server.url, pid: 1, version: '0.1.0' }), join(user.home, 'gatehouse.sock'));
@@ -31,7 +31,7 @@ test('a running daemon says itself where it listens', async () => {
   expect(control.requests.map(({ path }) => path)).toEqual(['/control/info']);
 });
 
-test('in place of TLS the owner-only socket carries the calls, under the token', async () => {
+test('calls use the owner-only socket instead of TLS, with the token', async () => {
   await using user = await withHome('');
   const info = { address: 'https://0.0.0.0:4766', pid: 1, version: '0.1.0' };
   await using control = await startServer(
@@ -66,11 +66,11 @@ test('without any token, where config.yaml lists them, the owner-only socket car
     ['/control/info', undefined],
     ['/rpc', undefined],
   ]);
-  // A token that was given is used, and then the address.
+  // An explicit token is used, with the address.
   expect((await user.run({ args: call, env: { GATEHOUSE_TOKEN: token } })).code).toBe(3);
 });
 
-test('flags win over the environment, the environment over the home folder', async () => {
+test('flags take precedence over the environment, the environment over the home folder', async () => {
   await using server = await startServer(ping);
   await using user = await withHome('gateway:\n  port: 1\n');
   await writeFile(join(user.dir, 'other-token'), 'another-token-of-more-than-32-characters');
@@ -93,27 +93,27 @@ test('flags win over the environment, the environment over the home folder', asy
   expect((await user.run({ args: [...call, '--home', user.home], env: { GATEHOUSE_URL: server.url } })).code).toBe(3);
 });
 
-test('the token of the home folder does not go to another host', async () => {
+test('the token of the home folder is never sent to another host', async () => {
   await using user = await withHome('');
   const outcome = await user.run({ args: [...call, '--url', 'http://gateway.example:4766'] });
   expect(outcome.code).toBe(4);
-  expect(outcome.err).toContain('stays on this machine');
+  expect(outcome.err).toContain('never sent to other hosts');
 });
 
 test.each([
   [['--url', 'gateway.example'], 2, 'is not an address'],
-  [['--url', 'http://user:secret@127.0.0.1'], 2, 'must not hold a password'],
-  [['--token-file', 'nowhere'], 2, 'There is no file nowhere'],
-  [['--token-file', 'config.yaml'], 2, 'does not hold a token'],
-])('%j is refused', async (flags, code, words) => {
+  [['--url', 'http://user:secret@127.0.0.1'], 2, 'must not contain a password'],
+  [['--token-file', 'nowhere'], 2, 'File not found: nowhere'],
+  [['--token-file', 'config.yaml'], 2, 'does not contain a token'],
+])('%j is refused', async (flags, code, expected) => {
   await using user = await withHome('');
   await writeFile(join(user.dir, 'config.yaml'), 'two words');
   const outcome = await user.run({ args: [...call, ...flags], env: flags[0] === '--token-file' ? { GATEHOUSE_URL: 'http://127.0.0.1:1' } : {} });
   expect(outcome).toMatchObject({ code, out: '' });
-  expect(outcome.err).toContain(words);
+  expect(outcome.err).toContain(expected);
 });
 
-test('a daemon that does not run is said in one line with a hint, and as JSON when asked', async () => {
+test('a stopped daemon is reported in one line with a hint, or as JSON', async () => {
   const server = await startServer(ping);
   await server[Symbol.asyncDispose]();
   await using user = await withHome(`gateway: { port: ${new URL(server.url).port} }`);
@@ -124,7 +124,7 @@ test('a daemon that does not run is said in one line with a hint, and as JSON wh
   expect(JSON.parse(machine.err)).toMatchObject({ error: { code: 'connection_failed', hint: expect.stringContaining('gatehouse start') } });
 });
 
-test('no token at all says where it was looked for', async () => {
+test('a missing token names the places that were checked', async () => {
   await using user = await createUser();
   const outcome = await user.run({ args: ['status'] });
   expect(outcome.code).toBe(4);

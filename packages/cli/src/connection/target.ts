@@ -7,14 +7,14 @@ import type { Io } from '../io.ts';
 import { askControlInfo, socketFetch } from './control-socket.ts';
 import { readListenAddress, toUrl } from './listen-address.ts';
 
-/** Options that every command which talks to a daemon takes. */
+/** Options of every command that calls a daemon. */
 export interface ConnectionFlags {
   readonly url?: string | undefined;
   readonly tokenFile?: string | undefined;
   readonly home?: string | undefined;
 }
 
-/** Which daemon, and with what authority. */
+/** The daemon to call, and the credentials. */
 export interface Target {
   readonly url: string;
   readonly token: string | undefined;
@@ -30,9 +30,9 @@ export function controlSocketFile(home: string): string {
 }
 
 /**
- * Finds the daemon: flags, then environment (unless `--home` names another), then what the daemon of the home folder
- * says over its owner-only socket, then `config.yaml`, then the default address. Without a listener, without any
- * token, and in place of TLS, that socket carries the calls.
+ * Finds the daemon: from flags, then the environment (unless `--home` is set), then the daemon of the home folder
+ * over its owner-only socket, then `config.yaml`, then the default address. Without a listener, without any
+ * token, and instead of TLS, calls go over that socket.
  */
 export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target> {
   const explicit = flags.url ?? (flags.home === undefined ? io.env['GATEHOUSE_URL'] || portUrl(io.env['GATEHOUSE_PORT']) : undefined);
@@ -45,24 +45,24 @@ export async function findTarget(flags: ConnectionFlags, io: Io): Promise<Target
   const info = await askControlInfo(socketFile);
   if (info?.address === null) return { url: 'http://localhost', token: undefined, fetch: socketFetch(socketFile) };
   const url = info?.address ?? toUrl(readListenAddress((await readText(join(home, 'config.yaml'))) ?? '', io.env));
-  // Where config.yaml lists tokens the daemon makes no file of its own; its owner needs none.
+  // When config.yaml lists tokens, the daemon creates no token file, and its owner needs none.
   const token = info === undefined ? await needToken(flags, io, true) : await findToken(flags, io, true);
-  // Its certificate names a host that this machine need not call itself, and it may ask for one of ours.
+  // The certificate may not match this machine's name, and the server may require a client certificate.
   const bySocket = token === undefined || (info !== undefined && url.startsWith('https:'));
   return { url, token, fetch: bySocket ? socketFetch(socketFile) : undefined };
 }
 
 export async function connect(flags: ConnectionFlags, io: Io): Promise<{ client: Client; url: string; hasToken: boolean }> {
   const target = await findTarget(flags, io);
-  // A person waits at the terminal: what failed is said at once, the hint says what to do.
+  // No retries for an interactive command: failures are reported at once.
   return { client: createClient({ ...target, retry: { retries: 0 } }), url: target.url, hasToken: target.token !== undefined };
 }
 
-/** The token of the home folder is for the daemon of this machine: it never goes to another host. */
+/** Returns the token; the one in the home folder belongs to this machine's daemon and is never sent to another host. */
 async function findToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): Promise<string | undefined> {
   if (flags.tokenFile !== undefined) {
     const text = await readText(resolve(io.workingDir, flags.tokenFile));
-    if (text === undefined) throw usageError(`There is no file ${flags.tokenFile}.`);
+    if (text === undefined) throw usageError(`File not found: ${flags.tokenFile}.`);
     return oneLine(text, flags.tokenFile);
   }
   const given = io.env['GATEHOUSE_TOKEN'];
@@ -76,17 +76,17 @@ async function needToken(flags: ConnectionFlags, io: Io, mayUseHome: boolean): P
   const token = await findToken(flags, io, mayUseHome);
   if (token !== undefined) return token;
   const looked = mayUseHome
-    ? `There is no token: ${join(homeDir(flags, io), 'token')} does not exist and GATEHOUSE_TOKEN is not set.`
-    : 'There is no token for this host: the one of the home folder stays on this machine.';
+    ? `No token: ${join(homeDir(flags, io), 'token')} does not exist and GATEHOUSE_TOKEN is not set.`
+    : 'No token for this host: the token in the home folder is never sent to other hosts.';
   throw new CliError(looked, {
     exitCode: exitCode.refused,
-    hint: 'Give one with --token-file FILE or GATEHOUSE_TOKEN: one of those in `config.yaml`, or the one that a daemon without any writes into that file at its first start.',
+    hint: 'Pass one with --token-file FILE or GATEHOUSE_TOKEN: a token from `config.yaml`, or the one that the daemon wrote to that file at its first start.',
   });
 }
 
 function oneLine(text: string, where: string): string {
   const token = text.trim();
-  if (token === '' || /\s/.test(token)) throw usageError(`${where} does not hold a token: expected one word.`);
+  if (token === '' || /\s/.test(token)) throw usageError(`${where} does not contain a token: expected one word.`);
   return token;
 }
 
@@ -97,7 +97,7 @@ function portUrl(port: string | undefined): string | undefined {
 function parseUrl(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !['http:', 'https:'].includes(url.protocol)) throw usageError(`${text} is not an address: expected http://HOST:PORT.`);
-  if (url.username !== '' || url.password !== '') throw usageError('An address must not hold a password.', 'Use --token-file or GATEHOUSE_TOKEN.');
+  if (url.username !== '' || url.password !== '') throw usageError('An address must not contain a password.', 'Use --token-file or GATEHOUSE_TOKEN.');
   return url;
 }
 

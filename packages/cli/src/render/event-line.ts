@@ -2,21 +2,21 @@ import type { GapEvent, ServerEvent } from '@gatehouse/client';
 import type { Paint } from './paint.ts';
 import { plainText, shorten } from './plain.ts';
 
-/** Longest value shown, in characters. */
+/** Maximum length of a value in characters. */
 const valueLength = 120;
-/** Shown first, in this order. */
+/** Fields shown first, in this order. */
 const first = ['agentId', 'sessionKey'];
-/** Known from the line itself, or only good for a program: `--json` has them. */
+/** Fields that the line already shows or that only programs need; `--json` has them. */
 const hidden = new Set([...first, 'timestamp', 'conversationRef', 'turnId', 'traceId', 'messageId']);
 
 const gapReasons: Record<GapEvent['payload']['reason'], string> = {
-  expired: 'events were missed, older than what the daemon keeps',
-  unknown: 'the id to begin after is not one of this daemon',
-  lost: 'events were missed, a crash or a full disk came before they were stored',
-  not_kept: 'events of /v1 turns were missed, they are not kept',
+  expired: 'events were missed: they are older than the daemon keeps',
+  unknown: 'the start id is not from this daemon',
+  lost: 'events were lost: a crash or a full disk prevented storing them',
+  not_kept: 'events of /v1 turns were missed: they are not stored',
 };
 
-/** One event on one line: time (UTC), kind, then what it says; nested fields by their path. */
+/** Formats an event in one line: time (UTC), kind, then its fields; nested fields by their path. */
 export function renderEvent({ kind, payload }: ServerEvent | GapEvent, paint: Paint, now: number): string {
   const fields = Object.fromEntries(flatten(payload));
   const at = typeof fields['timestamp'] === 'number' ? fields['timestamp'] : now;

@@ -3,7 +3,7 @@ import { drawGraph } from './graph-drawing.ts';
 
 const node = (id: string, ...after: string[]) => ({ id, text: id, after });
 
-test('what waits for others stands to their right, with an arrow from each', () => {
+test('places dependent nodes to the right, with an arrow from each dependency', () => {
   const nodes = [node('research'), node('debate', 'research'), node('vote', 'research'), node('gate', 'debate', 'vote'), node('report', 'gate')];
   expect(drawGraph(nodes).split('\n')).toEqual([
     'research ─┐          ┌┬─ gate ─┐',
@@ -13,7 +13,7 @@ test('what waits for others stands to their right, with an arrow from each', () 
   ]);
 });
 
-test('an arrow over several layers passes the nodes between, and one that crosses another does not join it', () => {
+test('an arrow over several layers passes the nodes in between, and crossing arrows do not join', () => {
   const nodes = [node('a'), node('b'), node('c', 'a', 'b'), node('d', 'b'), node('e', 'a', 'c'), node('f', 'd', 'e', 'a'), node('alone')];
   expect(drawGraph(nodes).split('\n')).toEqual([
     'a ─────┐      ┌─┬─ e ─┐',
@@ -25,7 +25,7 @@ test('an arrow over several layers passes the nodes between, and one that crosse
   ]);
 });
 
-test('one node, and none', () => {
+test('draws one node, and none', () => {
   expect(drawGraph([node('one')])).toBe('one');
   expect(drawGraph([])).toBe('');
 });

@@ -1,4 +1,4 @@
-/** A node of a drawing: its words, and the ids of the nodes that it comes after. */
+/** A node of a drawing: its text, and the ids of its predecessors. */
 export interface DrawnNode {
   readonly id: string;
   readonly text: string;
@@ -8,12 +8,12 @@ export interface DrawnNode {
 interface Spot {
   readonly layer: number;
   readonly line: number;
-  /** Undefined for a line that only passes through. */
+  /** Undefined for a pass-through line. */
   readonly text: string | undefined;
 }
 
 const [up, down, left, right] = [1, 2, 4, 8];
-/** By the sides that a stroke reaches; a way down that is only crossed has none of its own to the side. */
+/** Box characters by the sides that a stroke reaches; a crossed vertical line has no side strokes. */
 const strokes = new Map([
   [left | down, '┐'],
   [left | up, '┘'],
@@ -27,9 +27,9 @@ const strokes = new Map([
 ]);
 
 /**
- * Draws a graph without circles with lines of text, from left to right. Neighbouring layers stand on lines of their own, and
- * each node has its own way down between them, so that no two arrows share a stroke that they do not mean to; where one merely
- * crosses another, the one from left to right goes behind.
+ * Draws an acyclic graph as text, from left to right. Neighbouring layers use separate lines, and
+ * each node has its own vertical track between them, so that unrelated arrows never share a stroke; where two
+ * arrows cross, the horizontal one goes behind.
  */
 export function drawGraph(nodes: readonly DrawnNode[]): string {
   const { spots, steps } = place(nodes);
@@ -55,7 +55,7 @@ export function drawGraph(nodes: readonly DrawnNode[]): string {
     .join('\n');
 }
 
-/** Nodes by layers; an arrow over several layers passes through each of them at a spot of its own. */
+/** Arranges nodes in layers; an arrow over several layers has its own spot in each. */
 function place(nodes: readonly DrawnNode[]): { readonly spots: ReadonlyMap<string, Spot>; readonly steps: readonly (readonly [string, string])[] } {
   const layerOf = new Map<string, number>();
   const depth = (id: string): number => {
@@ -85,7 +85,7 @@ function place(nodes: readonly DrawnNode[]): { readonly spots: ReadonlyMap<strin
   return { spots: new Map(spots), steps };
 }
 
-/** The strokes between two layers, line by line; each source has a column in which it goes up and down. */
+/** Draws the strokes between two layers, line by line; each source has a column for its vertical line. */
 function drawGutter(steps: readonly (readonly [string, string])[], spots: ReadonlyMap<string, Spot>, height: number): string[] {
   const lineOf = (id: string): number => spots.get(id)?.line ?? 0;
   const tracks = [...new Set(steps.map(([source]) => source))]

@@ -19,14 +19,14 @@ export function causeNote({ cause, waiting }: { readonly cause?: string | undefi
   if (waiting === undefined) return undefined;
   const { kind, untilMs, approvalId, cause: why } = waiting;
   const what = approvalId === undefined ? waitsFor[kind] : `${waitsFor[kind]} (${approvalId})`;
-  return `waits for ${what} until ${renderTime(untilMs)}${why === undefined ? '' : `: ${why}`}`;
+  return `waiting for ${what} until ${renderTime(untilMs)}${why === undefined ? '' : `: ${why}`}`;
 }
 
 /** Returns a status with the calls that were not approved: "completed, 2 effects refused". */
 export const withRefusals = (status: string, effectsRefused: number | undefined): string =>
   effectsRefused === undefined ? status : `${status}, ${effectsRefused} ${effectsRefused === 1 ? 'effect' : 'effects'} refused`;
 
-/** Returns the columns of a terminal; undefined where the output is not one, and nothing is shortened. */
+/** Returns the width of the terminal in columns; undefined for other output, which is not shortened. */
 export function widthOf({ stdout }: Pick<Io, 'stdout'>): number | undefined {
   return stdout.isTTY === true && stdout.columns !== undefined && stdout.columns > 0 ? stdout.columns : undefined;
 }

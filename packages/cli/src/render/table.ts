@@ -2,12 +2,12 @@ import { plainText } from './plain.ts';
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** Columns by the widest cell, two spaces apart; headings in capitals. */
+/** Renders columns as wide as their widest cells, two spaces apart, with headings in capitals. */
 export function renderTable(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return renderColumns([head.map((name) => name.toUpperCase()), ...rows]);
 }
 
-/** Rows without a heading, such as name and value. */
+/** Renders rows without a heading, such as name and value. */
 export function renderColumns(rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => row.map(cellText));
   const widths: number[] = [];
@@ -26,7 +26,7 @@ function cellText(cell: Cell): string {
   return cell === null || cell === undefined ? '-' : plainText(String(cell));
 }
 
-/** `3 d 4 h`, `5 min`, `12 s`. */
+/** Formats a duration as `3 d 4 h`, `5 min` or `12 s`. */
 export function renderDuration(ms: number): string {
   const seconds = Math.floor(ms / 1000);
   if (seconds < 60) return `${seconds} s`;
@@ -36,7 +36,7 @@ export function renderDuration(ms: number): string {
   return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** In powers of 1024, three digits at most. */
+/** Formats bytes in powers of 1024 with at most three digits. */
 export function renderBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;

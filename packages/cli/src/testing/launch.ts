@@ -1,6 +1,6 @@
 import { runCli } from '../cli.ts';
 
-/** Runs the command as a process of its own with another daemon file: `launch.ts replace|child DAEMON ARGS…`. */
+/** Runs the command in a separate process with another daemon file: `launch.ts replace|child DAEMON ARGS…`. */
 const [way, daemonEntry = '', ...args] = process.argv.slice(2);
 
 process.exitCode = await runCli(args, {

@@ -11,7 +11,7 @@ export interface Seen {
 
 export type Answer = (seen: Seen, response: ServerResponse) => unknown;
 
-/** A real server at a port of 127.0.0.1 or at a socket file; what `answer` returns is sent as JSON, undefined means that it answered itself. */
+/** Starts a server on 127.0.0.1 or a socket file; sends the value that `answer` returns as JSON, undefined means that it has responded itself. */
 export async function startServer(answer: Answer, socketFile?: string) {
   const requests: Seen[] = [];
   const server = createServer((request, response) => {
@@ -41,7 +41,7 @@ function portOf(server: Server): number {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Answers `/rpc` by method name, with a result or `{error}`; other paths by `others`. */
+/** Returns a handler that answers `/rpc` by method name, with a result or `{error}`, and other paths from `others`. */
 export function rpcAnswers(results: Readonly<Record<string, unknown>>, others: Readonly<Record<string, unknown>> = {}): Answer {
   return ({ path, body }) => {
     if (path !== '/rpc') return others[path] ?? { error: `Nothing at ${path}.`, code: 'not_found', requestId: 'rq' };

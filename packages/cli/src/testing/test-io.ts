@@ -8,7 +8,7 @@ import type { Io } from '../io.ts';
 export interface RunOptions {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Text on standard input; a terminal instead when `terminal` is set. */
+  /** Text on standard input. */
   readonly input?: string;
   readonly io?: Partial<Io>;
 }
@@ -19,7 +19,7 @@ export interface RunOutcome {
   readonly err: string;
 }
 
-/** A user with an empty home folder, for whom the command is run in this process. */
+/** Creates a user with an empty home folder who runs the command in this process. */
 export async function createUser() {
   const dir = await mkdtemp(join(tmpdir(), 'gatehouse-cli-'));
   return {
@@ -51,7 +51,7 @@ export async function createUser() {
   };
 }
 
-/** A writable that keeps what it gets; `seen` resolves when a text has come. */
+/** A writable that records its input; `seen` resolves when a text has arrived. */
 export function collector() {
   let text = '';
   const waiting: { needle: string; resolve: () => void }[] = [];

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A wire to a server that can be cut: whatever goes through it is passed on as it is. */
+/** A TCP proxy to a server whose connections can be cut; forwards all bytes unchanged. */
 export async function startCutter(target: string) {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();

@@ -11,12 +11,12 @@ export interface SeenRequest {
 }
 
 export interface GatewayScript {
-  /** Answers one HTTP request; what it returns is sent as JSON with status 200, undefined means that it answered itself. */
+  /** Handles an HTTP request: a returned value is sent as JSON with status 200, undefined means that it has responded itself. */
   readonly http?: (request: SeenRequest) => unknown;
   readonly socket?: (connection: { socket: WebSocket; protocol: string; url: string; attempt: number }) => void;
 }
 
-/** A real HTTP and WebSocket server on 127.0.0.1 that follows a script. */
+/** Starts a real HTTP and WebSocket server on 127.0.0.1 that follows a script. */
 export async function startGateway(script: GatewayScript) {
   const requests: SeenRequest[] = [];
   let connections = 0;
@@ -61,12 +61,12 @@ export async function startGateway(script: GatewayScript) {
   };
 }
 
-/** Answers with a status and a JSON body. */
+/** Responds with a status and a JSON body. */
 export function answer(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): undefined {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }
 
-/** Begins an event stream with what it has to say; it stays open until its response is ended or destroyed. */
+/** Starts an event stream with a text; it stays open until the response is ended or destroyed. */
 export function streamEvents(response: ServerResponse, text: string): ServerResponse {
   response.writeHead(200, { 'content-type': 'text/event-stream' }).write(text);
   return response;

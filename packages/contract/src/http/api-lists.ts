@@ -34,7 +34,7 @@ export const ApiChannels = z
   .meta({ id: 'ApiChannels' });
 export type ApiChannels = z.output<typeof ApiChannels>;
 
-/** Answer of `GET /api/chat/history`: what was said, oldest first, without the tools in between. */
+/** Answer of `GET /api/chat/history`: messages, oldest first, without the tools in between. */
 export const ApiChatHistory = z
   .strictObject({
     ...conversationIdentity,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { EpochMs } from '../shared/turn.ts';
 
-const EventId = z.int().min(0).describe('Ids grow, also over restarts, and say nothing about how many events there were.');
+const EventId = z.int().min(0).describe('Ids grow, also over restarts, and do not reveal the number of events.');
 
 /** Data of the event `gap` of `GET /api/events`: the events from `from` to `to` that the token may see, if any, were missed (decisions §4). */
 export const EventGap = z
@@ -11,7 +11,7 @@ export const EventGap = z
     reason: z
       .enum(['expired', 'unknown', 'lost', 'not_kept'])
       .describe(
-        '`expired`: older than what is kept; `unknown`: the last event id is not one of this server; `lost`: a crash or a full disk came before they were stored; `not_kept`: they told of a /v1 turn, whose messages are never stored.',
+        '`expired`: older than what is kept; `unknown`: the last event id is not one of this server; `lost`: a crash or a full disk prevented their storage; `not_kept`: they belonged to a /v1 turn, whose messages are never stored.',
       ),
   })
   .meta({ id: 'EventGap' });

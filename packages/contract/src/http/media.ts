@@ -11,7 +11,7 @@ export const MediaId = z
   )
   .meta({ id: 'MediaId' });
 
-/** What is known of a stored medium: answer of `POST /media` and `GET /media/{id}/meta`. */
+/** Facts of a stored medium: answer of `POST /media` and `GET /media/{id}/meta`. */
 export const MediaInfo = z
   .strictObject({
     mediaId: MediaId,

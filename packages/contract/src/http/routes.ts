@@ -17,60 +17,60 @@ import { ResponseStreamEvent } from './v1-responses-events.ts';
 import { ResponseCompaction, ResponseCompactRequest, ResponseInputItems, ResponseTokens, ResponseTokensRequest } from './v1-responses-more.ts';
 import { ResponseDeleted, ResponseObject, ResponseRequest } from './v1-responses.ts';
 
-/** Which shape the errors of a route have: the `/v1` body, that of `/v1/messages`, `{error, code, requestId}`, or a JSON-RPC reply. */
+/** Error format of a route: the `/v1` body, that of `/v1/messages`, `{error, code, requestId}`, or a JSON-RPC reply. */
 export type RouteFamily = 'v1' | 'messages' | 'api' | 'rpc';
 
 /** One HTTP route, declared once: the router, the scope check, the rate limiter and the OpenAPI document read it from here. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** `:name` spans one segment, a trailing `*name` all that remain. */
+  /** `:name` matches one segment, a trailing `*name` all that remain. */
   readonly path: string;
   readonly scope: RouteScope;
   readonly family: RouteFamily;
   /** False only for the two health routes (http-gateway.md §8). */
   readonly rateLimited: boolean;
-  /** Callers show who they are by a signature of what they send; an `Authorization` header of theirs is not looked at. */
+  /** Callers authenticate by a signature of the body; an `Authorization` header is ignored. */
   readonly signed?: true;
-  /** `x-api-key` is read too, as the same bearer token. */
+  /** `x-api-key` is accepted too, as the same bearer token. */
   readonly apiKey?: true;
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly response?: z.ZodType;
-  /** Types of a body that is not JSON, each with what it holds; none when there is no body. */
+  /** Types of a body that is not JSON, each with a description; none when there is no body. */
   readonly rawBody?: Readonly<Record<string, string>>;
-  /** Statuses of failure beyond those that follow from the rest. */
+  /** Failure statuses in addition to the derived ones. */
   readonly failures?: readonly number[];
-  /** What the answer holds when it is bytes of any type. */
+  /** Description of an answer made of bytes of any type. */
   readonly rawResponse?: string;
   /** Status of success; 200 otherwise. */
   readonly success?: 201 | 204;
   /** Shape of one data line when the answer is an event stream. */
   readonly streamed?: z.ZodType;
-  /** What an event stream is like whose events have shapes of their own. */
+  /** Description of an event stream with its own event formats. */
   readonly streamText?: string;
   readonly query?: Readonly<Record<string, string>>;
-  /** Request headers that the route reads besides the common ones. */
+  /** Request headers that the route reads in addition to the common ones. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 const document = z.looseObject({});
 const signatureHeaders = {
   'X-Webhook-Signature':
-    'HMAC of the raw body under the shared secret: hex in either case, bare or behind `sha256=`. Other names by the configuration.',
-  'X-Webhook-Timestamp': 'When it was sent, in Unix seconds; part of what is signed where the configuration says so.',
+    'HMAC of the raw body under the shared secret: hex in either case, bare or after `sha256=`. The configuration may rename the header.',
+  'X-Webhook-Timestamp': 'When it was sent, in Unix seconds; part of the signed text if configured so.',
 };
 const messagesHeaders = {
-  'x-api-key': 'The token, in place of `Authorization: Bearer`. With an `Authorization` that differs: 401.',
-  'anthropic-version': 'Accepted, whatever it names.',
+  'x-api-key': 'The token, instead of `Authorization: Bearer`. With a different `Authorization`: 401.',
+  'anthropic-version': 'Accepted with any value.',
   'anthropic-beta': 'Accepted; not passed on to providers.',
 };
 const idempotencyKey =
   '1 to 255 visible ASCII characters. Within 24 hours the same key with the same body attaches to the running turn or returns its first outcome, unless that was 429 or 503; with another body it is a conflict.';
 
-/** Which body a route takes is the gateway's setting or the token's. */
-const compatWords = 'The first with compat.fields: strict (the default), the second with compat.fields: extended, of the gateway or of the token.';
+/** The accepted body depends on the setting of the gateway or the token. */
+const compatNote = 'The first with compat.fields: strict (the default), the second with compat.fields: extended, of the gateway or of the token.';
 
-/** Every route of the gateway (http-gateway.md §4). What is not here is a 404. */
+/** Every route of the gateway (http-gateway.md §4). Anything else is a 404. */
 export const routes = {
   health: {
     method: 'GET',
@@ -98,8 +98,8 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Runs one agent turn over the given messages, in a conversation of its own that is not kept.',
-    body: z.union([ChatCompletionRequest, ExtendedChatCompletionRequest]).describe(compatWords),
+    summary: 'Runs one agent turn over the given messages, in a separate conversation that is not kept.',
+    body: z.union([ChatCompletionRequest, ExtendedChatCompletionRequest]).describe(compatNote),
     response: ChatCompletion,
     streamed: ChatCompletionChunk,
   },
@@ -127,8 +127,8 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Turns texts into vectors.',
-    body: z.union([EmbeddingRequest, ExtendedEmbeddingRequest]).describe(compatWords),
+    summary: 'Converts texts to vectors.',
+    body: z.union([EmbeddingRequest, ExtendedEmbeddingRequest]).describe(compatNote),
     response: EmbeddingResponse,
   },
   messages: {
@@ -138,13 +138,13 @@ export const routes = {
     family: 'messages',
     rateLimited: true,
     apiKey: true,
-    summary: "Runs one agent turn over the given messages, in the shape of Anthropic's Messages API; nothing of it is kept.",
+    summary: "Runs one agent turn over the given messages, in the shape of Anthropic's Messages API; nothing is kept.",
     headers: messagesHeaders,
     body: MessagesRequest,
     response: MessageObject,
     streamed: MessageStreamEvent,
     streamText:
-      'With `stream: true`: events of the names and shapes of `x-event`; `ping` events keep the connection alive. A failure after the first byte is the event `error`, the last one.',
+      'With `stream: true`: events as described by `x-event`; `ping` events keep the connection alive. A failure after the first byte is the event `error`, the last one.',
   },
   countTokens: {
     method: 'POST',
@@ -153,7 +153,7 @@ export const routes = {
     family: 'messages',
     rateLimited: true,
     apiKey: true,
-    summary: 'Estimates how many input tokens a message would be; no model is called.',
+    summary: 'Estimates the input tokens of a message; no model is called.',
     headers: messagesHeaders,
     body: CountTokensRequest,
     response: TokenCount,
@@ -164,12 +164,12 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Runs one agent turn in the shape of Open Responses, over the given input and what came before it.',
+    summary: 'Runs one agent turn in the shape of Open Responses, over the given input and its predecessors.',
     body: ResponseRequest,
     response: ResponseObject,
     streamed: ResponseStreamEvent,
     streamText:
-      'With `stream: true`: events of the names and shapes of `x-event`, then `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is the event `response.failed`.',
+      'With `stream: true`: events as described by `x-event`, then `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is the event `response.failed`.',
   },
   responsesSocket: {
     method: 'GET',
@@ -178,7 +178,7 @@ export const routes = {
     family: 'v1',
     rateLimited: true,
     summary:
-      'The WebSocket form: each text frame is a response request with `type: "response.create"`; events come back one a frame, and failures before the first of them as `{type: "error", status, error}`.',
+      'The WebSocket form: each text frame is a response request with `type: "response.create"`; events arrive one per frame, and failures before the first of them as `{type: "error", status, error}`.',
     failures: [426],
   },
   compactResponse: {
@@ -187,7 +187,7 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Condenses a conversation into an item that takes its place as the input of a new one; a model writes the summary.',
+    summary: 'Condenses a conversation into an item that replaces it as the input of a new one; a model writes the summary.',
     body: ResponseCompactRequest,
     response: ResponseCompaction,
   },
@@ -197,7 +197,7 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Estimates how many input tokens a response would take; no model is called.',
+    summary: 'Estimates the input tokens of a response; no model is called.',
     body: ResponseTokensRequest,
     response: ResponseTokens,
   },
@@ -211,7 +211,7 @@ export const routes = {
     query: {
       limit: 'Items, 1 to 100; 20 otherwise.',
       order: '`asc` or `desc`; the last item first otherwise.',
-      after: 'Id of an item: those behind it.',
+      after: 'Id of an item: returns those after it.',
     },
     response: ResponseInputItems,
   },
@@ -240,7 +240,7 @@ export const routes = {
     scope: 'v1',
     family: 'v1',
     rateLimited: true,
-    summary: 'Deletes a stored response; what follows it cannot be continued any more.',
+    summary: 'Deletes a stored response; its successors can no longer be continued.',
     response: ResponseDeleted,
   },
   apiChat: {
@@ -249,7 +249,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'Runs one agent turn in a conversation and answers with the whole of it.',
+    summary: 'Runs one agent turn in a conversation and returns the whole answer.',
     headers: { 'Idempotency-Key': idempotencyKey },
     body: ApiChatRequest,
     response: ApiChatResult,
@@ -264,7 +264,7 @@ export const routes = {
     headers: {
       'Idempotency-Key': idempotencyKey,
       'Last-Event-ID':
-        'With a key: the id of the last `token` event that the client has; the stream goes on behind it, after a `gap` event where it cannot.',
+        'With a key: the id of the last `token` event that the client has; the stream resumes after it, or after a `gap` event where it cannot.',
     },
     body: ApiChatRequest,
     streamed: z.union([ApiChatToken, ApiChatGap, ApiChatResult, HttpError]),
@@ -277,14 +277,14 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'What was said in a conversation, oldest first; in that of the token when none is named.',
+    summary: 'Returns the messages of a conversation, oldest first; of that of the token when none is named.',
     query: {
       conversationRef: 'The conversation.',
       sessionKey: 'The conversation by its printed key.',
       channelId: 'The conversation of the token on this channel.',
       agentId: 'The agent of the conversation, the default agent otherwise.',
       limit: 'Messages, 1 to 200; 50 otherwise.',
-      offset: 'Messages to pass over.',
+      offset: 'Messages to skip.',
     },
     response: ApiChatHistory,
   },
@@ -294,11 +294,11 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'What happens in the system, as an event stream: all that the token may see. A token in the query is refused.',
+    summary: 'Streams the events that the token may see. A token in the query is refused.',
     query: { kinds: 'Only these kinds, separated by commas.' },
-    headers: { 'Last-Event-ID': 'The id of the last event that the client has; what came after it is sent first. 0 asks for all that is kept.' },
+    headers: { 'Last-Event-ID': 'The id of the last event that the client has; later events are sent first. 0 requests all that are kept.' },
     streamText:
-      'First `retry: 3000` and the id to go on after. Then one event per kind of docs/reference/events.md, with `id`, `event` and its payload as `data`; transient kinds have no id. `gap` (shape `EventGap`) says that events were missed and cannot be sent any more, `ping` comes every 15 seconds, `bye` before a stop, `error` when the token ends.',
+      'First `retry: 3000` and the id to resume after. Then one event per kind of docs/reference/events.md, with `id`, `event` and its payload as `data`; transient kinds have no id. `gap` (shape `EventGap`) reports missed events that can no longer be sent, `ping` comes every 15 seconds, `bye` before a stop, `error` when the token ends.',
   },
   activity: {
     method: 'GET',
@@ -325,7 +325,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'The channels by which messages come and go.',
+    summary: 'The channels on which messages are received and sent.',
     response: ApiChannels,
   },
   apiMemorySearch: {
@@ -334,9 +334,9 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'Finds memories of an agent by words and by meaning, best first.',
+    summary: 'Searches memories of an agent by terms and by meaning, best first.',
     query: {
-      q: 'What is looked for, 1 to 32768 characters.',
+      q: 'Search text, 1 to 32768 characters.',
       limit: 'At most so many, 1 to 100; 10 otherwise.',
       agentId: 'The default agent otherwise.',
     },
@@ -358,7 +358,7 @@ export const routes = {
     scope: 'none',
     family: 'api',
     rateLimited: true,
-    summary: 'The dashboard, a page for the browser; further paths that a browser asks for as a page lead to it too.',
+    summary: 'The dashboard, a page for the browser; it is also served for other paths that a browser requests as a page.',
   },
   dashboardAsset: {
     method: 'GET',
@@ -387,7 +387,7 @@ export const routes = {
     family: 'api',
     rateLimited: true,
     summary: 'The media of the caller, of everyone for an admin; newest first.',
-    query: { limit: 'Media, 1 to 200; 50 otherwise.', offset: 'Media to pass over.' },
+    query: { limit: 'Media, 1 to 200; 50 otherwise.', offset: 'Media to skip.' },
     response: MediaList,
   },
   media: {
@@ -405,7 +405,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'What is known of a medium of the caller.',
+    summary: 'The facts of a medium of the caller.',
     response: MediaInfo,
   },
   mediaDelete: {
@@ -414,7 +414,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'Removes a medium of the caller for good.',
+    summary: 'Deletes a medium of the caller for good.',
     success: 204,
   },
   webhook: {
@@ -425,7 +425,7 @@ export const routes = {
     rateLimited: true,
     signed: true,
     summary:
-      'Takes a webhook of a fixed shape, always signed. It is stored before the answer; the turn or heartbeat that it causes comes later. The path begins with `webhooks.path`.',
+      'Accepts a webhook with a fixed format, always signed. It is stored before the answer; the turn or heartbeat that it triggers comes later. The path begins with `webhooks.path`.',
     headers: signatureHeaders,
     failures: [401, 422],
     body: WebhookPayload,
@@ -439,10 +439,10 @@ export const routes = {
     rateLimited: true,
     signed: true,
     summary:
-      'Takes a webhook of any shape for the first mapping of the configuration that matches. It is stored before the answer; a repeat of a stored one is answered likewise and causes nothing. The path begins with `webhooks.path`.',
+      'Accepts a webhook with any format for the first mapping of the configuration that matches. It is stored before the answer; a repeat of a stored one gets the same answer and triggers nothing. The path begins with `webhooks.path`.',
     headers: signatureHeaders,
     failures: [401],
-    body: z.unknown().describe('Any JSON; the github preset takes forms as well.'),
+    body: z.unknown().describe('Any JSON; the github preset accepts forms as well.'),
     response: WebhookReceived,
   },
   metrics: {
@@ -451,7 +451,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'Numbers for Prometheus.',
+    summary: 'Metrics for Prometheus.',
     rawResponse: 'The text format of Prometheus, version 0.0.4.',
   },
   asyncapi: {
@@ -498,10 +498,10 @@ export const routes = {
     family: 'rpc',
     rateLimited: true,
     summary:
-      'The Model Context Protocol (streamable HTTP): the agents as tools, their workspaces as resources. Takes one message, or a batch of at most 50.',
+      'The Model Context Protocol (streamable HTTP): the agents as tools, their workspaces as resources. Accepts one message, or a batch of at most 50.',
     headers: {
       'Mcp-Session-Id': 'The session that `initialize` began; not used from protocol version 2026-07-28 on.',
-      'MCP-Protocol-Version': 'The version that was agreed on.',
+      'MCP-Protocol-Version': 'The negotiated version.',
     },
     body: z.union([RpcRequest, z.array(RpcRequest).min(1).max(50)]),
     streamed: document,
@@ -513,7 +513,7 @@ export const routes = {
     scope: 'mcp-client',
     family: 'rpc',
     rateLimited: true,
-    summary: 'What the server tells an MCP session unasked, as an event stream: that the list of tools changed. One for each session.',
+    summary: 'Notifications of the server to an MCP session, as an event stream: that the list of tools changed. One for each session.',
     headers: { 'Mcp-Session-Id': 'The session that `initialize` began.' },
     streamed: document,
     streamText: 'One JSON-RPC notification per event; comment lines keep the connection alive.',
@@ -524,7 +524,7 @@ export const routes = {
     scope: 'mcp-client',
     family: 'rpc',
     rateLimited: true,
-    summary: 'Ends an MCP session; what still runs in it is aborted.',
+    summary: 'Ends an MCP session; calls still running in it are aborted.',
     headers: { 'Mcp-Session-Id': 'The session that `initialize` began.' },
   },
   ws: {

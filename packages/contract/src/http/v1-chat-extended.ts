@@ -139,7 +139,7 @@ export const ExtendedChatCompletionRequest = z
     top_logprobs: z.literal(0, 'expected 0: there are no log probabilities').nullish(),
     prediction: z.unknown().optional().describe('Without effect: it would only make the answer faster.'),
     prompt_cache_retention: z.string().nullish().describe('Without effect: the agent’s `cacheRetention` decides.'),
-    user: z.string().max(512).nullish().describe('The provider is told it where it takes such an id.'),
+    user: z.string().max(512).nullish().describe('Passed on to providers that accept such an id.'),
     safety_identifier: z.string().max(512).nullish().describe('Stands before `user`.'),
     prompt_cache_key: z.string().max(512).nullish().describe('Without use: the cache is found by the prompt itself.'),
   })

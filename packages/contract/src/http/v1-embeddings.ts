@@ -14,7 +14,7 @@ export type EmbeddingRequest = z.output<typeof EmbeddingRequest>;
 
 /** Body of `POST /v1/embeddings` with `gateway.compat.fields: extended`. */
 export const ExtendedEmbeddingRequest = EmbeddingRequest.extend({
-  dimensions: z.int().min(1).max(65_536).nullish().describe('Length of the vectors; refused when the model has another one.'),
+  dimensions: z.int().min(1).max(65_536).nullish().describe('Length of the vectors; refused when the model has another length.'),
   user: z.string().max(512).nullish().describe('Without effect.'),
 }).meta({ id: 'ExtendedEmbeddingRequest' });
 

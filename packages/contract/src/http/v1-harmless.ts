@@ -1,11 +1,11 @@
 import * as z from 'zod';
 
-// Wishes that cost nothing when they are not granted: clients set them without being asked, and no answer is wrong for their absence.
+// Hints that are harmless to ignore: clients set them by default, and no answer is wrong without them.
 
 export const ServiceTier = z.enum(['auto', 'default', 'flex', 'priority', 'scale']).describe('Without effect: there is one tier.');
-export const Verbosity = z.enum(['low', 'medium', 'high']).describe('Without effect: no provider is told.');
+export const Verbosity = z.enum(['low', 'medium', 'high']).describe('Without effect: not passed on to providers.');
 
-/** `max` is a client's word for the most there is. */
+/** Clients send `max` for the highest level. */
 export const ReasoningEffort = z
   .enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'])
   .describe('`max` is sent as `high`, the highest level that every provider with levels knows.');

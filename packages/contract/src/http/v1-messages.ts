@@ -5,10 +5,10 @@ import { FunctionName } from './v1-responses-items.ts';
 const CacheControl = z
   .looseObject({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).nullish() })
   .nullish()
-  .describe('Reaches providers that know it.');
+  .describe('Passed on to providers that support it.');
 const cache = { cache_control: CacheControl };
 
-/** Histories come from other servers and newer clients: keys that say nothing here are accepted. */
+/** Histories come from other servers and newer clients: unknown keys are accepted. */
 const TextBlock = z.looseObject({ type: z.literal('text'), text: z.string(), ...cache });
 const Base64Source = z.looseObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() });
 const UrlSource = z.looseObject({ type: z.literal('url'), url: z.string() });
@@ -90,7 +90,7 @@ const ThinkingParam = z.discriminatedUnion('type', [
 ]);
 const JsonFormat = z.looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) });
 
-/** Fields that decide what the model is sent, and so how many tokens it is. */
+/** Fields that determine the input of the model, and so its tokens. */
 const input = {
   model: z.string().min(1).describe('provider/model, the bare model id, an agent id, or a name of gateway.compat.models.'),
   messages: z.array(MessageParam).min(1),
@@ -100,13 +100,13 @@ const input = {
   thinking: ThinkingParam.nullish().describe('Models whose provider does not return signed reasoning answer without thinking blocks.'),
   output_config: z
     .strictObject({
-      effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).nullish().describe('A hint for providers that take one.'),
+      effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).nullish().describe('A hint for providers that accept one.'),
       format: JsonFormat.nullish(),
     })
     .nullish(),
   output_format: JsonFormat.nullish().describe('The older name of `output_config.format`.'),
   cache_control: CacheControl,
-  context_management: z.looseObject({}).nullish().describe('Without use: the messages are sent as they are.'),
+  context_management: z.looseObject({}).nullish().describe('Without effect: the messages are sent as they are.'),
   mcp_servers: z.array(z.unknown()).max(0, 'expected none: configure MCP servers for the agent').nullish(),
 };
 
@@ -114,13 +114,13 @@ const input = {
 export const MessagesRequest = z
   .strictObject({
     ...input,
-    max_tokens: z.int().min(1).describe('Reduced to what the model can make.'),
+    max_tokens: z.int().min(1).describe('Reduced to the maximum of the model.'),
     stream: z.boolean().nullish(),
     temperature: z.number().min(0).max(1).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
     top_k: z.int().min(0).nullish(),
     stop_sequences: z.array(z.string().min(1)).max(64).nullish(),
-    metadata: z.looseObject({ user_id: z.string().max(512).nullish().describe('The provider is told it where it takes such an id.') }).nullish(),
+    metadata: z.looseObject({ user_id: z.string().max(512).nullish().describe('Passed on to providers that accept such an id.') }).nullish(),
     service_tier: z.enum(['auto', 'standard_only'], 'expected "auto" or "standard_only": there is one tier').nullish(),
     container: z.null('containers are not offered').optional(),
     inference_geo: z.null('the place of inference cannot be chosen').optional(),
@@ -149,7 +149,7 @@ export type AnswerBlock = z.output<typeof AnswerBlock>;
 
 const tokens = z.int().min(0);
 export const MessageUsage = z.strictObject({
-  input_tokens: tokens.describe('Without what was read from or written to the cache.'),
+  input_tokens: tokens.describe('Without tokens read from or written to the cache.'),
   cache_creation_input_tokens: tokens,
   cache_read_input_tokens: tokens,
   output_tokens: tokens,
@@ -170,7 +170,7 @@ export const MessageObject = z
   .meta({ id: 'Message' });
 export type MessageObject = z.output<typeof MessageObject>;
 
-/** Body of every failure of `/v1/messages`; it has the keys of both error shapes that its clients know. */
+/** Body of every failure of `/v1/messages`; it has the keys of both error formats that its clients know. */
 export const MessagesError = z
   .strictObject({ type: z.literal('error'), error: V1Error.shape.error, request_id: z.string() })
   .meta({ id: 'MessagesError' });

@@ -5,14 +5,14 @@ import { EpochMs, TurnOrigin } from '../shared/turn.ts';
 
 export const ApprovalId = z.string().regex(/^ap_[0-9a-f-]{36}$/, 'expected the id of a request for approval, ap_ followed by a UUID');
 
-/** Exactly what waits to be approved: nothing of it is cut. */
+/** Exactly what is to be approved, uncut. */
 export const ApprovalRequest = z
   .strictObject({
     requestId: ApprovalId,
     toolName: z.string(),
     action: z.string().describe('What the call does, in one line.'),
     params: z.unknown().describe('All arguments of the call, live secrets replaced by `[REDACTED]`.'),
-    paramsBytes: z.int().min(0).describe('Bytes of the arguments as they are.'),
+    paramsBytes: z.int().min(0).describe('Bytes of the original arguments.'),
     digest: z.string().describe('SHA-256 of agent, conversation, tool, arguments and workspace: what an approval is bound to.'),
     reason: z.string().describe('Why it must be approved.'),
     agentId: AgentId,
@@ -22,7 +22,7 @@ export const ApprovalRequest = z
     trustLevel: z.enum(['clean', 'tainted']).describe('`tainted`: the model had read text from outside when it made the call.'),
     createdAt: EpochMs,
     timeoutMs: z.int().min(0),
-    expiresAt: EpochMs.describe('What is not decided by then is denied by `system:timeout`.'),
+    expiresAt: EpochMs.describe('An undecided call is then denied by `system:timeout`.'),
   })
   .meta({ id: 'ApprovalRequest' });
 export type ApprovalRequest = z.output<typeof ApprovalRequest>;
@@ -36,7 +36,7 @@ const choice = {
     .regex(/^(?!system:)\P{C}*$/u, 'expected a name of one line that does not begin with "system:"')
     .default('operator')
     .describe('A name to remember; the audit row has the token in any case.'),
-  reason: z.string().min(1).max(1000).optional().describe('The model is told a reason for a denial.'),
+  reason: z.string().min(1).max(1000).optional().describe('The model receives the reason for a denial.'),
 };
 
 const example = {
@@ -61,9 +61,9 @@ export const adminApproval = {
   'admin.approval.pending': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the calls of tools that wait for an approval, oldest first.',
-    description: 'Where arguments are long, a page holds fewer requests than `total`; the next one comes with `after`.',
-    params: z.strictObject({ after: ApprovalId.optional().describe('The last request of the page before.') }),
+    summary: 'Lists the tool calls pending an approval, oldest first.',
+    description: 'When arguments are long, a page holds fewer requests than `total`; get the next one with `after`.',
+    params: z.strictObject({ after: ApprovalId.optional().describe('The last request of the previous page.') }),
     result: z.strictObject({ requests: z.array(ApprovalRequest), total: z.int().min(0) }),
     examples: [{ params: {}, result: { requests: [example], total: 1 } }],
     since: '0.1.0',
@@ -71,9 +71,9 @@ export const adminApproval = {
   'admin.approval.resolve': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Approves or denies one call; of several decisions about it the first one holds.',
+    summary: 'Approves or denies one call; of several decisions about it the first one wins.',
     description:
-      'The call goes on at once where its turn still waits. When the turn has ended, an approval is good for the same call once, within ten minutes. A second decision fails with `conflict`, which names who decided.',
+      'The call continues at once if its turn still waits. When the turn has ended, an approval is valid for the same call once, within ten minutes. A second decision fails with `conflict`, which names the first decider.',
     params: z.strictObject({ requestId: ApprovalId, ...choice }),
     result: z.strictObject({ requestId: ApprovalId, approved: z.boolean(), approvedBy: z.string(), reason: z.string().nullable() }),
     errors: ['not_found', 'conflict'],
@@ -88,7 +88,7 @@ export const adminApproval = {
   'admin.approval.resolveAll': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Approves or denies all calls that wait, or those of one session key.',
+    summary: 'Approves or denies all pending calls, or those of one session key.',
     params: z.strictObject({ sessionKey: SessionKey.optional().describe('Only calls of conversations with this key.'), ...choice }),
     result: z.strictObject({ resolved: z.int().min(0), requestIds: z.array(ApprovalId) }),
     examples: [{ params: { approved: false, sessionKey: 'ada:desk', reason: 'not now' }, result: { resolved: 1, requestIds: [example.requestId] } }],

@@ -10,26 +10,26 @@ const executeResult = z
   .strictObject({
     response: z.string(),
     tokensUsed: TokensUsed,
-    cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that came from the provider's prompt cache."),
+    cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that was read from the provider's prompt cache."),
     costUsd: z
       .number()
       .min(0)
       .nullable()
       .optional()
-      .describe('Of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
+      .describe('Cost of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
     finishReason: FinishReason,
     ...conversationIdentity,
     traceId: z.string(),
     failure: z
       .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause.optional() })
       .optional()
-      .describe('Why the turn did not do its work; absent when it did.'),
+      .describe('Why the turn did not complete its work; absent when it did.'),
   })
   .meta({ id: 'TurnReply' });
 const executeExample = {
   params: { message: 'What is a gateway?', sessionKey: { userId: 'ada', channelId: 'desk' } },
   result: {
-    response: 'A gateway stands between clients and services.',
+    response: 'A gateway connects clients to services.',
     tokensUsed: { input: 120, output: 9, total: 129 },
     cachedInput: 64,
     costUsd: 0.000138,
@@ -47,8 +47,8 @@ export const agent = {
     risk: 'mutate',
     summary: 'Runs one full agent turn and returns its answer.',
     description:
-      'A fresh `sessionKey` creates the conversation; without any address the caller gets the conversation of its own token. ' +
-      'Turns of one conversation run one after the other (50 may wait). The result leaves after the messages, the usage and the turn row are committed and synced. ' +
+      'A fresh `sessionKey` creates the conversation; without an address the conversation of the calling token is used. ' +
+      'Turns of one conversation run one after the other (50 may wait). The result is sent after the messages, the usage and the turn row are committed and synced. ' +
       'A turn that ends for another reason than `stop` is a result, not an error: read `finishReason`.',
     params: executeParams,
     result: executeResult,
@@ -59,7 +59,7 @@ export const agent = {
   'agent.stream': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Does the same as `agent.execute`; JSON-RPC does not stream deltas, so the server logs a warning and answers in one piece.',
+    summary: 'Does the same as `agent.execute`; JSON-RPC does not stream deltas, so the server logs a warning and answers as a whole.',
     description: 'For deltas use the streamed chat routes of the HTTP gateway.',
     params: executeParams,
     result: executeResult,
@@ -70,7 +70,7 @@ export const agent = {
   'agent.cacheStats': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Tells how much of the input the providers served from their prompt caches, and what that saved.',
+    summary: 'Returns how much of the input the providers served from their prompt caches, and what that saved.',
     description: 'Costs are in US dollars. `cacheHitRate` is cached input tokens over all input tokens, 0 to 1.',
     params: z.strictObject({
       sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'),
@@ -119,7 +119,7 @@ export const agent = {
   'agent.getOperationModels': method({
     scope: 'admin',
     risk: 'read',
-    summary: "Returns the agent's primary model and, for each kind of work, the model that would do it and why.",
+    summary: "Returns the agent's primary model and, for each kind of work, the selected model and the reason.",
     params: z.strictObject({ agentId: AgentId.optional().describe('The default agent otherwise.') }),
     result: z.strictObject({
       agentId: AgentId,
@@ -131,7 +131,7 @@ export const agent = {
         z.strictObject({
           operationType: z
             .enum([...operationTypes, 'embedding'])
-            .describe('`embedding` stands for section `embedding`, which holds for all agents, and is there when it is configured.'),
+            .describe('`embedding` is section `embedding`, which applies to all agents, and is present when it is configured.'),
           model: z.string().describe('provider/modelId'),
           provider: z.string(),
           modelId: z.string(),

@@ -8,7 +8,7 @@ export const autonomy = {
   'autonomy.evict': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Lets the profile of a root run fall back to the default one at its next decision; nothing is aborted.',
+    summary: 'Lowers the profile of a root run to the default one from its next decision on; nothing is aborted.',
     params: z.strictObject({ rootRunId: RootRunId }),
     result: z.strictObject({ evicted: z.literal(true) }),
     errors: ['not_found'],

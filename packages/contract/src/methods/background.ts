@@ -6,16 +6,16 @@ import { EpochMs } from '../shared/turn.ts';
 
 const id = 'cmd_00000000-0000-7000-8000-000000000001';
 
-/** A command of `exec`, or a tool call, that runs without a turn that waits for it. */
+/** A command of `exec`, or a tool call, that runs while no turn waits for it. */
 export const BackgroundItem = z
   .strictObject({
     id: z.string().min(1).max(64),
     kind: z.enum(['command', 'call']).describe('`command`: started by `exec` with `background`; `call`: a tool call that outlasted its turn.'),
     agentId: AgentId,
     conversationRef: ConversationRef,
-    rootRunId: RootRunId.describe('`run.kill` and `lease.revoke` of this root end it.'),
+    rootRunId: RootRunId.describe('`run.kill` and `lease.revoke` of this root stop it.'),
     runId: z.string().optional().describe('The sub-agent run that started it.'),
-    description: z.string().describe('The command line, or the tool and what it was called for.'),
+    description: z.string().describe('The command line, or the tool and its task.'),
     startedAt: EpochMs,
   })
   .meta({ id: 'BackgroundItem' });
@@ -25,7 +25,7 @@ export const background = {
   'background.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists commands and tool calls that run in the background, the newest first: those of the caller, of everybody for an admin.',
+    summary: 'Lists commands and tool calls in the background, newest first: those of the caller, of everybody for an admin.',
     params: z.strictObject({ agentId: AgentId.optional() }),
     result: z.strictObject({ items: z.array(BackgroundItem), total: z.int().min(0).describe('Length of `items`.') }),
     examples: [{ params: {}, result: { items: [], total: 0 } }],
@@ -34,7 +34,7 @@ export const background = {
   'background.stop': method({
     scope: 'rpc',
     risk: 'destructive',
-    summary: 'Stops a command with all its processes, or a tool call, that runs in the background.',
+    summary: 'Stops a background command with all its processes, or a background tool call.',
     params: z.strictObject({ id: z.string().min(1).max(64) }),
     result: z.strictObject({ id: z.string(), stopped: z.literal(true) }),
     errors: ['not_found'],

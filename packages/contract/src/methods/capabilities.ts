@@ -7,24 +7,24 @@ import { EpochMs } from '../shared/turn.ts';
 
 const Budget = z.strictObject({
   cap: z.enum(['perTurnTokens', 'perHourTokens', 'perDayTokens', 'perTurnUsd', 'perHourUsd', 'perDayUsd']).describe('Its key under `budgets`.'),
-  scope: z.enum(['agent', 'all']).describe("`agent`: the agent's own cap; `all`: that of all agents together, with what all of them use."),
+  scope: z.enum(['agent', 'all']).describe("`agent`: the agent's own cap; `all`: the cap and usage of all agents together."),
   window: z.enum(['turn', 'hour', 'day']).describe('Hour and day are the last 60 minutes and the last 24 hours.'),
   unit: z.enum(['tokens', 'usd']),
   limit: z.number().min(0),
-  used: z.number().min(0).describe('0 for caps of a turn, which each turn begins anew.'),
-  reserved: z.number().min(0).describe('Held by calls that are under way, until they are settled at what they really used.'),
+  used: z.number().min(0).describe('0 for caps of a turn, which start again with each turn.'),
+  reserved: z.number().min(0).describe('Reserved by running calls until they are settled with their actual usage.'),
   remaining: z.number().min(0),
-  warnAt: z.number().min(0).describe('Use at which a warning is given, once per window.'),
-  resetsInMs: z.int().min(0).nullable().describe('Until the oldest use leaves the window and room comes back; null when nothing is used.'),
+  warnAt: z.number().min(0).describe('Usage at which a warning is emitted, once per window.'),
+  resetsInMs: z.int().min(0).nullable().describe('Time until the oldest usage leaves the window and capacity returns; null without usage.'),
 });
 
 const Autonomy = z.strictObject({
   profile: z.enum(autonomyProfiles),
-  caps: z.array(Capability).describe('What may be set going at this moment: of a sub-agent, what its lease and its profile both allow.'),
-  rootRunId: RootRunId.optional().describe('Of the turn that asks.'),
+  caps: z.array(Capability).describe('What may currently be started; for a sub-agent, what both its lease and its profile allow.'),
+  rootRunId: RootRunId.optional().describe('Root run of the calling turn.'),
   budget: z
     .strictObject({ tokensRemaining: z.number().min(0), usdRemaining: z.number().min(0), wallClockMsRemaining: z.int().min(0) })
-    .describe('Left to everything that the request set going, all together.'),
+    .describe('What remains for everything that the request started, in total.'),
   spawns: z.strictObject({ perMinuteRemaining: z.int().min(0) }),
   messages: z.strictObject({ perHourRemaining: z.int().min(0) }),
   outwardQuota: z.strictObject({ perHourRemaining: z.int().min(0) }),
@@ -34,10 +34,10 @@ export const capabilities = {
   'capabilities.introspect': method({
     scope: 'rpc',
     risk: 'read',
-    summary: "Returns the calling agent's own budgets and quotas as they are at this moment.",
+    summary: "Returns the calling agent's own budgets and quotas at this moment.",
     description:
-      'An agent sees its own. Other callers name an agent that they may use, or get the default one; what its caps leave holds for their turns too. ' +
-      'Only configured caps are listed. Nothing is cached: figures are those of the caps themselves.',
+      'An agent sees its own state. Other callers name an agent that they may use, or get the default one; its remaining budget applies to their turns too. ' +
+      'Only configured caps are listed. Nothing is cached: the figures are current.',
     params: z.strictObject({ agentId: AgentId.optional() }),
     result: z.strictObject({
       agentId: AgentId,
@@ -45,7 +45,7 @@ export const capabilities = {
       budgets: z.array(Budget),
       concurrency: z
         .strictObject({ running: z.int().min(0), queued: z.int().min(0), max: z.int().min(1) })
-        .describe('Turns of the agent that run, turns that wait for a place among them, and how many may run at once.'),
+        .describe('Running turns of the agent, turns queued for a slot, and the maximum of concurrent turns.'),
       autonomy: Autonomy,
       timestamp: EpochMs,
     }),

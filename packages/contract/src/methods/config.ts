@@ -8,8 +8,7 @@ export const config = {
     scope: 'admin',
     risk: 'read',
     summary: 'Returns the effective configuration, or one section of it; secret values are redacted.',
-    description:
-      'With `section` the result holds `section` and `config` with that part; without it `config` holds every section and `sections` names them.',
+    description: 'With `section` the result has `section` and its `config`; without it `config` has every section and `sections` names them.',
     params: z.strictObject({ section: Section }),
     result: z.strictObject({ config: z.unknown(), sections: z.array(z.string()), section: z.string().optional() }),
     errors: ['not_found'],

@@ -6,7 +6,7 @@ import { EpochMs } from '../shared/turn.ts';
 const refExample = 'cv_0000000000000000000000000000000000000000000';
 const SummaryId = z.string().regex(/^sum_[0-9a-f]{16}$/, 'expected sum_ followed by 16 hexadecimal digits');
 
-/** One node of the tree of notes on a conversation. */
+/** One node in a conversation's tree of notes. */
 export const ContextNode = z
   .strictObject({
     summaryId: SummaryId,
@@ -14,12 +14,12 @@ export const ContextNode = z
     depth: z.int().min(0),
     tokenCount: z.int().min(0),
     contentPreview: z.string().max(200),
-    fromSeq: z.int().min(1).describe('First message that it covers.'),
+    fromSeq: z.int().min(1).describe('First covered message.'),
     toSeq: z.int().min(1),
     childIds: z.array(SummaryId),
     parentIds: z.array(SummaryId),
-    taint: z.enum(['clean', 'wrapped']).describe('`wrapped`: covers what came from outside, such as results of tools.'),
-    model: z.string().describe('Who wrote it; `truncation` when no model did and it holds heads and tails of the messages.'),
+    taint: z.enum(['clean', 'wrapped']).describe('`wrapped`: covers untrusted text, such as tool results.'),
+    model: z.string().describe('The model that wrote it; `truncation` for heads and tails of messages without a model.'),
     createdAt: EpochMs,
   })
   .meta({ id: 'ContextNode' });
@@ -28,9 +28,9 @@ export const context = {
   'context.conversations': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists the conversations of the calling agent whose context can be looked at, newest first.',
+    summary: 'Lists the conversations of the calling agent whose context can be inspected, newest first.',
     description:
-      'For operators it is the default agent. Neither agent nor tenant can be chosen. A plain `rpc` token sees its own conversations, `admin` and `*` see all of the agent.',
+      'Operators see the default agent; agent and tenant cannot be selected. A plain `rpc` token sees its own conversations, `admin` and `*` see all of the agent.',
     params: z.strictObject({ limit: z.int().min(1).max(500).default(100), offset: z.int().min(0).default(0) }),
     result: z.strictObject({
       conversations: z.array(
@@ -39,7 +39,7 @@ export const context = {
           tenantId: z.string(),
           agentId: AgentId,
           sessionKey: PrintedSessionKey,
-          title: z.string().nullable().describe('First words of the first message.'),
+          title: z.string().nullable().describe('Start of the first message.'),
           createdAt: EpochMs,
           updatedAt: EpochMs,
           messageCount: z.int().min(0),
@@ -72,17 +72,17 @@ export const context = {
   'context.tree': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Shows what stands for the older part of a conversation in the model’s window: the tree of notes, and where the messages begin.',
+    summary: 'Shows how the model sees the older part of a conversation: the tree of notes, and where verbatim messages start.',
     description:
-      'Messages up to `cutSeq` reach the model as notes, later ones as they were said; all of them stay stored. ' +
-      'A conversation that is unknown or foreign, or of another agent than the one that calls, has an empty tree.',
+      'The model receives messages up to `cutSeq` as notes and later ones verbatim; all of them remain stored. ' +
+      'The tree is empty for unknown conversations and for those of other owners or agents.',
     params: z.strictObject({ conversationRef: ConversationRef }),
     result: z.strictObject({
       conversationRef: ConversationRef,
-      nodes: z.array(ContextNode).describe('In the order of the messages, parents before their children; at most the newest 2000.'),
+      nodes: z.array(ContextNode).describe('Ordered by message, parents before their children; at most the newest 2000.'),
       messageCount: z.int().min(0),
       cutSeq: z.int().min(0),
-      notesTokens: z.int().min(0).describe('Tokens of the notes in front of the messages.'),
+      notesTokens: z.int().min(0).describe('Tokens of the notes before the messages.'),
     }),
     examples: [
       {

@@ -22,7 +22,7 @@ import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
-/** A job as `cron.list` shows it (json-rpc.md §2.3). */
+/** A job as listed by `cron.list` (json-rpc.md §2.3). */
 export const CronJob = z
   .strictObject({
     id: CronJobId,
@@ -34,7 +34,7 @@ export const CronJob = z
       .int()
       .min(1)
       .optional()
-      .describe('The job runs at this interval: its schedule asks for a shorter one than `scheduler.cron.minIntervalMs` allows.'),
+      .describe('Effective interval of the job, set when its schedule asks for a shorter one than `scheduler.cron.minIntervalMs` allows.'),
     lifecycle: CronLifecycle,
     payload: CronJobPayload,
     ...cronPolicyShape,
@@ -42,7 +42,7 @@ export const CronJob = z
   .meta({ id: 'CronJob' });
 export type CronJob = z.output<typeof CronJob>;
 
-/** One occurrence as `cron.runs` shows it (json-rpc.md §2.3). */
+/** One occurrence as listed by `cron.runs` (json-rpc.md §2.3). */
 export const CronRun = z
   .strictObject({
     ...cronRunIdentity,
@@ -51,25 +51,25 @@ export const CronRun = z
     status: z.enum(cronRunStates),
     deliveryStatus: z.enum(cronDeliveryStates),
     errorKind: z.string().max(64).optional(),
-    reason: z.string().max(1000).optional().describe('One sentence for people: why it was skipped, failed or ended otherwise.'),
-    wakeGate: CronGateVerdict.optional().describe('What the script before the model decided. Beyond the specification.'),
-    counters: z.array(CronCounter).max(32).optional().describe('Of an `internal_action` that ended.'),
+    reason: z.string().max(1000).optional().describe('One sentence that says why it was skipped, failed or ended otherwise.'),
+    wakeGate: CronGateVerdict.optional().describe('Decision of the wake gate. An extension of the specification.'),
+    counters: z.array(CronCounter).max(32).optional().describe('Counters of an ended `internal_action`.'),
     cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('Of a run that waits; while it waits for an approval its status is `dispatched`.'),
+    waiting: WorkWaiting.optional().describe('Set while the run waits; a run waiting for an approval has the status `dispatched`.'),
     effectsRefused: EffectsRefused.optional(),
   })
   .meta({ id: 'CronRun' });
 export type CronRun = z.output<typeof CronRun>;
 
 const { sessionPolicy, continuationMode, deliveryTarget, wakeGate, cacheRetention, toolPolicy, maxConsecutiveDependencyErrors } = cronPolicyShape;
-const agentParam = { agentId: AgentId.optional().describe('The default agent otherwise.') };
-const JobNameOrId = CronJobName.describe('Name of a job, or its id where a name means several.');
+const agentParam = { agentId: AgentId.optional().describe('The default agent when absent.') };
+const JobNameOrId = CronJobName.describe('Name of a job, or its id when several jobs share the name.');
 
 const named = <T extends { readonly jobId?: unknown; readonly jobName?: unknown }>({ jobId, jobName }: T) =>
   jobId !== undefined || jobName !== undefined;
 const namedMessage = { message: 'expected jobId or jobName', path: ['jobName'] };
 
-/** Lower-case SHA-256 in hex, or null for what is not there. */
+/** Lower-case SHA-256 in hex, or null when the part does not exist. */
 const Digest = z
   .string()
   .regex(/^[0-9a-f]{64}$/, 'expected a lower-case SHA-256, 64 hex digits')
@@ -78,7 +78,7 @@ const Digests = z.strictObject({ store: Digest.optional(), ledger: Digest.option
 const target = z.enum(['store', 'ledger', 'all']);
 const Authority = z.strictObject({ exists: z.boolean(), bytes: z.int().min(0), digest: Digest });
 
-/** The parts that a target names. */
+/** The parts of each target. */
 export const cronTargets: Readonly<Record<z.output<typeof target>, readonly ('store' | 'ledger')[]>> = {
   store: ['store'],
   ledger: ['ledger'],
@@ -101,14 +101,14 @@ const jobId = 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10';
 const executionId = 'ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10';
 const digest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
-/** Jobs that run by the clock (json-rpc.md §4 cron). A token that is no administrator sees and changes the jobs that it made. */
+/** Scheduled jobs (json-rpc.md §4 cron). Non-admin tokens see and change only their own jobs. */
 export const cron = {
   'cron.add': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Adds a job to an agent: what it does, and when.',
+    summary: 'Adds a job to an agent, with its action and schedule.',
     description:
-      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of whoever made the job. Until there are chat channels, `destinationEndpoint` is the built-in channel: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, into which the text is then written too.',
+      'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of the job owner. `destinationEndpoint` must be the built-in channel, as there are no chat channels yet: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, to which the text is then added too.',
     params: z.strictObject({
       name: NewCronJobName,
       ...agentParam,
@@ -135,8 +135,8 @@ export const cron = {
   'cron.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists jobs, those of all agents when none is named.',
-    description: 'In the order of their agents and names, at most 1,000 in one answer: `total` says how many there are.',
+    summary: 'Lists jobs of one agent, or of all agents when none is named.',
+    description: 'Ordered by agent and name, at most 1,000 per response; `total` is the number of all jobs.',
     params: z.strictObject({
       agentId: AgentId.optional(),
       offset: z.int().min(0).default(0),
@@ -169,9 +169,9 @@ export const cron = {
   'cron.update': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Changes a job, or pauses it and lets it go on.',
+    summary: 'Changes, pauses or resumes a job.',
     description:
-      'What is left out stays, but for `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` where the payload is no `agent_turn` any more; null takes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors` away. `paused: false` forgets the errors and counts the next run from now. An occurrence that runs keeps what it began with. Built-in jobs and those that had their one run are not changed.',
+      'Omitted fields keep their values, except that `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` are dropped when the payload is no longer an `agent_turn`; null removes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors`. `paused: false` clears the errors and computes the next run from now. A running occurrence is not affected. Built-in jobs and finished one-shot jobs cannot be changed.',
     params: z
       .strictObject({
         jobId: CronJobId.optional(),
@@ -197,8 +197,8 @@ export const cron = {
   'cron.remove': method({
     scope: 'rpc',
     risk: 'destructive',
-    summary: 'Removes a job with the record of its runs.',
-    description: 'Refused while an occurrence of it runs, and for built-in jobs.',
+    summary: 'Removes a job with the records of its runs.',
+    description: 'Rejected while an occurrence is running, and for built-in jobs.',
     params: z.strictObject({ jobId: CronJobId.optional(), jobName: CronJobName.optional() }).refine(named, namedMessage),
     result: z.strictObject({ jobName: CronJobName, removed: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],
@@ -208,9 +208,9 @@ export const cron = {
   'cron.status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: "Tells the state of an agent's schedule, with the digests that `cron.reset` compares.",
+    summary: "Returns the state of an agent's schedule, with the digests that `cron.reset` compares.",
     description:
-      'Answers in every state. A token that is no administrator is told counts, sizes and digests of what it made itself; `cron.reset` compares those of everything, as an administrator is told them.',
+      'Available in every state. Non-admin tokens see only their own counts, sizes and digests; `cron.reset` compares the global ones shown to admins.',
     params: z.strictObject(agentParam),
     result: z.strictObject({
       state: z.enum(['initializing', 'disabled', 'ready', 'active', 'maintenance', 'failed']),
@@ -250,7 +250,7 @@ export const cron = {
   'cron.runs': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists the runs of a job, the newest first.',
+    summary: 'Lists the runs of a job, newest first.',
     params: z
       .strictObject({
         jobId: CronJobId.optional(),
@@ -289,9 +289,9 @@ export const cron = {
   'cron.run': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Runs a job now, or all jobs that are overdue.',
+    summary: 'Runs a job now, or all overdue jobs.',
     description:
-      'Mode `force` makes an occurrence of its own: the next run and the count of errors stay as they are. Mode `due` takes what the clock would take, once for each job, in the order of the times, at most 100 in one call. The answer does not wait for the runs.',
+      'Mode `force` creates a separate occurrence: the next run and the error count do not change. Mode `due` starts the jobs that the scheduler would start, once per job, ordered by time, at most 100 per call. The call does not wait for the runs.',
     params: z
       .strictObject({
         jobId: CronJobId.optional(),
@@ -323,24 +323,24 @@ export const cron = {
   'cron.preview': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells the next times of a schedule, without adding a job.',
+    summary: 'Returns the next times of a schedule, without adding a job.',
     description:
-      'Beyond the specification. A wall time that clocks skip or show twice is treated as for a job: an expression that names its times (no `*` and no step in seconds, minutes and hours) runs once for each, in a fold at the first pass and in a gap at its end; any other follows real time. Fewer times than asked for: there are no more.',
+      'An extension of the specification. Skipped and repeated wall times are handled as for jobs: an expression with fixed times (no `*` and no step in seconds, minutes and hours) runs once for each, in a fold at the first pass and in a gap at its end; any other follows real time. Returns fewer times than requested when there are no more.',
     params: z.strictObject({
       schedule: CronScheduleRequest,
       count: z.int().min(1).max(50).default(10),
-      fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Times after this one; now when absent.'),
+      fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Returns times after this one; now when absent.'),
       agentId: AgentId.optional().describe('Estimates the cost of an `agent_turn` of this agent.'),
     }),
     result: z.strictObject({
       schedule: CronSchedule,
       timesMs: z.array(EpochMs).max(50),
-      runsPerHour: z.number().min(0).describe('On average over a day; 0 for one run.'),
+      runsPerHour: z.number().min(0).describe('Average over a day; 0 for a single run.'),
       costPerHourUsd: z
         .number()
         .min(0)
         .nullable()
-        .describe('US dollars, if each run costs what the last turns of the agent did on average; null without `agentId` or a known price.'),
+        .describe('US dollars, estimated from the average cost of the last turns of the agent; null without `agentId` or a known price.'),
     }),
     errors: ['not_found'],
     examples: [
@@ -359,9 +359,9 @@ export const cron = {
   'cron.reset': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: "Empties an agent's jobs, the record of their runs, or both, if they are still what the caller saw.",
+    summary: "Deletes an agent's jobs, the records of their runs, or both, if they have not changed since the caller read them.",
     description:
-      'Compare-and-set: `expectedDigests` holds the digests of `cron.status` for what is to be emptied, `store` and `ledger` as the target says. What runs may end for up to 30 seconds. What was there is kept in an archive in the database. Four recorded phases: a crash in any of them is gone on with at the next start.',
+      'Compare-and-set: `expectedDigests` contains the digests from `cron.status` of the parts to delete, `store` and `ledger` depending on the target. Waits up to 30 seconds for running jobs. The deleted data is kept in an archive in the database. After a crash, the next start resumes the reset from its recorded phase.',
     params: z
       .strictObject({ target, expectedDigests: Digests, confirmed: z.literal(true), ...agentParam })
       .refine(({ target: of, expectedDigests }) => cronTargets[of].every((part) => expectedDigests[part] !== undefined), {
@@ -369,7 +369,7 @@ export const cron = {
         path: ['expectedDigests'],
       })
       .refine(({ target: of, expectedDigests }) => Object.keys(expectedDigests).length === cronTargets[of].length, {
-        message: 'expected digests of the target alone',
+        message: 'expected only digests of the target',
         path: ['expectedDigests'],
       }),
     result: z.strictObject({

@@ -5,7 +5,7 @@ export const gateway = {
   'gateway.status': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Tells how the daemon is: version, process, memory, connections, turns, storage.',
+    summary: 'Returns the state of the daemon: version, process, memory, connections, turns, storage.',
     description: '`uptime` is in seconds, `memoryUsage` in bytes of resident memory.',
     params: z.strictObject({}),
     result: z.strictObject({
@@ -26,7 +26,7 @@ export const gateway = {
         schemaVersion: z.int().min(0),
         state: z.enum(['ok', 'read_only']),
       }),
-      replaced: z.literal(true).optional().describe('Another build of the program was installed: this one goes on until it is restarted.'),
+      replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
     }),
     examples: [
       {
@@ -51,9 +51,9 @@ export const gateway = {
   'gateway.restart': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Drains the daemon and starts it again with the configuration as it is on disk.',
+    summary: 'Drains the daemon and starts it again with the configuration on disk.',
     description:
-      'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon goes on. `systemd` tells whether a supervisor was seen. Asked for again before it happens, it happens once.',
+      'Answers first. The configuration is validated before anything stops; a bad one is an error and the daemon continues. `systemd` is true when a supervisor was detected. Repeated requests before the restart have no further effect.',
     params: z.strictObject({}),
     result: z.strictObject({ restarting: z.literal(true), systemd: z.boolean(), warning: z.string().optional() }),
     errors: ['precondition_failed'],

@@ -25,7 +25,7 @@ const nodes = [
   { node_id: 'report', task: 'Write a report from {{research.result}}.', agent: 'default', depends_on: ['research'] },
 ];
 
-/** A graph that ran or runs, as somebody names it: its id, or the label of the newest run that has it. */
+/** Names a graph that ran or runs: by its id, or by the label of the newest run that has it. */
 const AnyGraph = z.string().min(1).max(200);
 const SavedGraphId = z.string().regex(/^sg_[0-9a-f-]{36}$/, 'expected sg_ followed by a UUID');
 
@@ -42,22 +42,22 @@ const NodeView = z
     effectsRefused: EffectsRefused.optional(),
     progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
     attempt: z.int().min(1).optional(),
-    partial: z.boolean().optional().describe('The node was ended early and what it had done by then is its output.'),
-    waitsForAnswer: z.boolean().optional().describe('An approval gate that asks: `graph.answer` answers it.'),
-    question: z.string().optional().describe('What a gate asks while it waits, at most 8000 characters.'),
+    partial: z.boolean().optional().describe('The node was stopped early and has a partial output.'),
+    waitsForAnswer: z.boolean().optional().describe('A pending approval gate; answer it with `graph.answer`.'),
+    question: z.string().optional().describe('Question of a pending gate, at most 8000 characters.'),
     ...times,
     durationMs: z.int().min(0).optional(),
   })
   .meta({ id: 'GraphNodeView' });
 
-const waitsForAnswer = z.literal(true).optional().describe('An approval gate of it waits for the answer of a person.');
+const waitsForAnswer = z.literal(true).optional().describe('One of its approval gates is waiting for the answer of a person.');
 
 const Row = z.strictObject({
   graphId: GraphId,
   label: z.string().optional(),
   status: z
     .enum(graphStates)
-    .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded and not started.'),
+    .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded but not started.'),
   waitsForAnswer,
   ...times,
   nodeCount: z.int().min(1),
@@ -80,7 +80,7 @@ const GraphView = z
       running: z.int(),
       pending: z.int(),
       tokens: z.int().min(0),
-      cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
+      cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
     }),
   })
   .meta({ id: 'GraphView' });
@@ -97,13 +97,13 @@ const runFields = { graphId: GraphId, name: z.string(), status: z.enum(graphStat
 
 const definition = z.strictObject(graphDefinition);
 
-/** Graphs of agents (json-rpc.md §4 graph). Who may see a run is whoever started it, and admins. */
+/** Graphs of agents (json-rpc.md §4 graph). Their owners and admins may see a run. */
 export const graph = {
   'graph.define': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Validates a graph and tells in which order it would run; stores nothing.',
-    description: 'A graph that cannot run is refused with `data.issues`; the configuration of a typed node with the shape that was expected.',
+    summary: 'Validates a graph and returns its execution order; stores nothing.',
+    description: 'An invalid graph is refused with `data.issues`; for the configuration of a typed node they contain the expected shape.',
     params: definition,
     result: z.strictObject({
       valid: z.literal(true),
@@ -126,7 +126,7 @@ export const graph = {
     risk: 'mutate',
     summary: 'Starts a graph in the background and returns its id at once.',
     description:
-      'The run is stored before the answer and goes on after a restart. Either `nodes`, or the `graphId` that `graph.load` gave. A graph with approval gates needs ' +
+      'The run is stored before the answer and resumes after a restart. Pass either `nodes`, or the `graphId` that `graph.load` returned. A graph with approval gates needs ' +
       '`announceChannelType` and `announceChannelId`: `gateway`, and `inbox` or the reference of a conversation of the caller.',
     params: z
       .strictObject({
@@ -163,7 +163,7 @@ export const graph = {
   'graph.status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells how one graph stands, or lists the recent ones.',
+    summary: 'Returns the status of one graph, or lists the recent ones.',
     params: z.strictObject({
       graphId: AnyGraph.optional(),
       recentMinutes: z.int().min(1).max(10_080).optional().describe('Without `graphId`: graphs that ran within so many minutes; 60 when absent.'),
@@ -176,7 +176,7 @@ export const graph = {
   'graph.outputs': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Returns what the nodes of a graph said, at most 12000 characters of each.',
+    summary: 'Returns the outputs of the nodes of a graph, at most 12000 characters each.',
     params: z.strictObject({ graphId: AnyGraph }),
     result: z.strictObject({
       graphId: GraphId,
@@ -190,7 +190,7 @@ export const graph = {
   'graph.cancel': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Starts no further node of a graph; nodes that run finish.',
+    summary: 'Cancels a graph: no further node starts, running nodes finish.',
     params: z.strictObject({ graphId: AnyGraph }),
     result: z.strictObject({ cancelled: z.literal(true), graphId: GraphId }),
     errors: ['not_found', 'precondition_failed'],
@@ -200,25 +200,25 @@ export const graph = {
   'graph.answer': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Answers an approval gate of a graph in the words of a person.',
+    summary: 'Answers an approval gate of a graph with the text of a person.',
     description:
-      'Only whoever started the graph may answer. Words that refuse win over words that approve. An answer approves when it says nothing else: one with a condition or a question, ' +
-      'in other words or another language, is refused and the gate goes on asking.',
+      'Only the owner of the graph may answer. Refusing terms outweigh approving ones. An answer approves when it says nothing else: one with a condition or a question, ' +
+      'with other terms or in another language, is rejected and the gate stays pending.',
     params: z.strictObject({ graphId: AnyGraph, nodeId: NodeId, answer: z.string().min(1).max(2000) }),
     result: z.strictObject({ graphId: GraphId, nodeId: NodeId, approved: z.boolean() }),
     errors: ['not_found', 'precondition_failed'],
-    examples: [{ params: { graphId, nodeId: 'gate', answer: 'yes, go on' }, result: { graphId, nodeId: 'gate', approved: true } }],
+    examples: [{ params: { graphId, nodeId: 'gate', answer: 'yes, go ahead' }, result: { graphId, nodeId: 'gate', approved: true } }],
     since: '0.1.0',
   }),
   'graph.save': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Keeps a graph under a name, after validating it; with `id` in place of an earlier one.',
+    summary: 'Validates and saves a graph under a name; replaces the graph with this `id`, if given.',
     params: z.strictObject({
       ...graphDefinition,
       label: z.string().min(1).max(200),
       id: SavedGraphId.optional(),
-      agentId: AgentId.optional().describe('Does the work of the nodes that name no agent, when the graph is loaded and executed.'),
+      agentId: AgentId.optional().describe('Runs nodes without an agent when the graph is loaded and executed.'),
     }),
     result: z.strictObject({ id: SavedGraphId, saved: z.literal(true), warnings: z.array(GraphWarning) }),
     errors: ['not_found'],
@@ -228,7 +228,7 @@ export const graph = {
   'graph.load': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Returns a graph that was saved, with a fresh `graphId` that `graph.execute` takes within 24 hours.',
+    summary: 'Returns a saved graph with a new `graphId`, which `graph.execute` accepts within 24 hours.',
     params: z.strictObject({ id: SavedGraphId }),
     result: z.strictObject({
       ...savedFields,
@@ -262,7 +262,7 @@ export const graph = {
   'graph.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists the graphs that were saved, by name.',
+    summary: 'Lists saved graphs, sorted by name.',
     params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
     result: z.strictObject({
       entries: z.array(z.strictObject({ ...savedFields, name: z.string(), agentId: AgentId.optional() })),
@@ -285,7 +285,7 @@ export const graph = {
   'graph.delete': method({
     scope: 'rpc',
     risk: 'destructive',
-    summary: 'Deletes a graph that was saved; its runs stay.',
+    summary: 'Deletes a saved graph; its runs stay.',
     params: z.strictObject({ id: SavedGraphId }),
     result: z.strictObject({ id: SavedGraphId, deleted: z.literal(true) }),
     errors: ['not_found'],
@@ -295,7 +295,7 @@ export const graph = {
   'graph.runs': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists the runs that are kept, the newest first.',
+    summary: 'Lists the stored runs, newest first.',
     params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
     result: z.strictObject({
       runs: z.array(
@@ -303,8 +303,8 @@ export const graph = {
           ...runFields,
           waitsForAnswer,
           nodeCount: z.int().min(1),
-          fileCount: z.int().min(0).describe('Outputs that are kept.'),
-          cause: FailureCause.optional().describe('Why the last of its nodes that failed did so; for tokens with scope `admin` only.'),
+          fileCount: z.int().min(0).describe('Number of stored outputs.'),
+          cause: FailureCause.optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
         }),
       ),
       ...pageResult,
@@ -326,7 +326,7 @@ export const graph = {
   'graph.runDetail': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Returns one run with the whole outputs of its nodes.',
+    summary: 'Returns one run with the complete outputs of its nodes.',
     params: z.strictObject({ graphId: GraphId }),
     result: z.strictObject({
       ...runFields,
@@ -366,7 +366,7 @@ export const graph = {
   'graph.deleteRun': method({
     scope: 'rpc',
     risk: 'destructive',
-    summary: 'Deletes a run that has ended, with its outputs.',
+    summary: 'Deletes an ended run with its outputs.',
     params: z.strictObject({ graphId: GraphId }),
     result: z.strictObject({ graphId: GraphId, deleted: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],

@@ -8,11 +8,11 @@ import { WakeAdmission } from '../shared/wake.ts';
 const HeartbeatState = z
   .strictObject({
     agentId: AgentId,
-    enabled: z.boolean().describe('By its own configuration and that of the installation.'),
+    enabled: z.boolean().describe('Whether both the agent and the installation enable it.'),
     intervalMs: z.int().min(0),
-    lastRunAtMs: EpochMs.nullable().describe('When the last beat that called a model began.'),
-    nextDueAtMs: EpochMs.nullable().describe('Null while there is none: off, suspended, or stopped.'),
-    tickStartedAtMs: EpochMs.nullable().describe('When the beat began that runs now.'),
+    lastRunAtMs: EpochMs.nullable().describe('Start of the last beat that called a model.'),
+    nextDueAtMs: EpochMs.nullable().describe('Null when it is off, suspended or stopped.'),
+    tickStartedAtMs: EpochMs.nullable().describe('Start of the running beat.'),
     consecutiveErrors: z.int().min(0),
     backoffUntilMs: EpochMs.nullable(),
     lastAlertAtMs: EpochMs.nullable(),
@@ -20,8 +20,8 @@ const HeartbeatState = z
     stoppedBy: z
       .enum(['auth', 'billing'])
       .nullable()
-      .describe('The model refused the key or the account: no beat runs until one is triggered by hand or the configuration changes.'),
-    queuedEvents: z.int().min(0).describe('What the next beat is told of.'),
+      .describe('The provider rejected the key or the account: no beat runs until one is triggered manually or the configuration changes.'),
+    queuedEvents: z.int().min(0).describe('Number of events queued for the next beat.'),
   })
   .meta({ id: 'HeartbeatState' });
 
@@ -47,7 +47,7 @@ export const heartbeat = {
   'heartbeat.states': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the agents with what their heartbeats are doing.',
+    summary: 'Lists the agents with the states of their heartbeats.',
     params: z.strictObject({}),
     result: z.strictObject({ agents: z.array(HeartbeatState) }),
     examples: [{ params: {}, result: { agents: [exampleState] } }],
@@ -56,7 +56,7 @@ export const heartbeat = {
   'heartbeat.get': method({
     scope: 'admin',
     risk: 'read',
-    summary: "Returns an agent's own heartbeat configuration and what holds for it altogether.",
+    summary: "Returns an agent's own heartbeat configuration and the effective one.",
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({
       agentId: AgentId,
@@ -79,9 +79,9 @@ export const heartbeat = {
   'heartbeat.update': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: "Changes an agent's heartbeat configuration, stored and effective at once.",
+    summary: "Changes an agent's heartbeat configuration, effective immediately.",
     description:
-      'Fields that are left out stay; `null` resets one to what `scheduler.heartbeat` says. It is the key `heartbeat` of the agent, so that `agents.get` shows it too. A heartbeat that was stopped by its model begins again.',
+      'Omitted fields keep their values; `null` resets a field to its value in `scheduler.heartbeat`. The configuration is the key `heartbeat` of the agent, so `agents.get` returns it too. A heartbeat stopped by its model starts again.',
     params: z.strictObject({
       agentId: AgentId,
       enabled: z.boolean().nullish(),
@@ -116,9 +116,9 @@ export const heartbeat = {
   'heartbeat.trigger': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Asks for a beat of an agent now; the answer does not wait for it.',
+    summary: 'Requests a beat of an agent now; the call does not wait for it.',
     description:
-      'It runs at any hour and also while beats wait after an error. As every beat, it calls no model when the checklist is empty and nothing has happened.',
+      'Ignores active hours and the backoff after errors. Like every beat, it calls no model when the checklist is empty and there are no events.',
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({ agentId: AgentId, triggered: z.literal(true), admission: WakeAdmission }),
     errors: ['not_found', 'precondition_failed', 'unavailable'],

@@ -4,7 +4,7 @@ import { GraphId, NodeId } from '../shared/graph.ts';
 import { AgentId, ConversationRef } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-const InboxMessageId = z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id of a message of the inbox, in_ followed by a UUID');
+const InboxMessageId = z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id of an inbox message, in_ followed by a UUID');
 
 /** One message of the built-in channel `gateway`. */
 export const InboxMessage = z
@@ -13,12 +13,12 @@ export const InboxMessage = z
     source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy']),
     level: z.enum(['info', 'alert']),
     agentId: AgentId,
-    conversationRef: ConversationRef.nullable().describe('The conversation that it belongs to; null when it belongs to none.'),
+    conversationRef: ConversationRef.nullable().describe('The conversation of the message; null when it has none.'),
     text: z.string(),
     asks: z
       .strictObject({ graphId: GraphId, nodeId: NodeId })
       .optional()
-      .describe('The approval gate whose question it is: `graph.answer` answers it, `graph.status` says whether it still waits.'),
+      .describe('The approval gate that asks the question: `graph.answer` answers it, `graph.status` shows whether it is still pending.'),
     createdAt: EpochMs,
     readAt: EpochMs.nullable(),
   })
@@ -40,22 +40,22 @@ export const inbox = {
   'inbox.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists what schedules, heartbeats, webhooks, sub-agents and graphs have told, newest first.',
-    description: 'A caller sees its own messages, an admin those of all. The thousand newest of each owner are kept.',
+    summary: 'Lists messages of schedules, heartbeats, webhooks, sub-agents and graphs, newest first.',
+    description: 'Callers see their own messages, admins those of all. The newest 1,000 per owner are kept.',
     params: z.strictObject({
       unreadOnly: z.boolean().default(false),
       limit: z.int().min(1).max(100).default(50),
-      before: InboxMessageId.optional().describe('The last message of the page before.'),
+      before: InboxMessageId.optional().describe('The last message of the previous page.'),
     }),
-    result: z.strictObject({ messages: z.array(InboxMessage), unread: z.int().min(0).describe('Of all that the caller may see.') }),
+    result: z.strictObject({ messages: z.array(InboxMessage), unread: z.int().min(0).describe('Unread messages visible to the caller.') }),
     examples: [{ params: { unreadOnly: true }, result: { messages: [example], unread: 1 } }],
     since: '0.1.0',
   }),
   'inbox.markRead': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Marks messages of the inbox as read; give either `ids` or `all`.',
-    description: 'Ids that are unknown, foreign or read already are passed over: `marked` counts the others.',
+    summary: 'Marks inbox messages as read; pass either `ids` or `all`.',
+    description: 'Ignores ids that are unknown, of other owners or already read; `marked` counts the others.',
     params: z
       .strictObject({ ids: z.array(InboxMessageId).min(1).max(1000).optional(), all: z.literal(true).optional() })
       .refine(({ ids, all }) => (ids === undefined) !== (all === undefined), 'expected either ids or all'),

@@ -8,9 +8,9 @@ export const lease = {
   'lease.revoke': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Takes leases back: a call that is past its check completes, the next one is refused.',
+    summary: 'Revokes leases: a call that passed its check completes, the next one is refused.',
     description:
-      'At least one of `leaseId` and `rootRunId`; with both, the leases that either names. With a lease those of everything below it are taken back. A root run is then `revoked` and never goes on.',
+      'At least one of `leaseId` and `rootRunId`; with both, the leases of either. Revoking a lease revokes all leases below it. A root run becomes `revoked` and never resumes.',
     params: z
       .strictObject({ leaseId: z.string().min(1).max(256).optional(), rootRunId: RootRunId.optional() })
       .refine(({ leaseId, rootRunId: root }) => leaseId !== undefined || root !== undefined, {

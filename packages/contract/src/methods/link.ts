@@ -5,7 +5,7 @@ export const link = {
   'link.process': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Reads the web pages that a text names and puts what they say behind it, fenced as text from outside.',
+    summary: 'Reads the web pages that a text links to and appends their text, fenced as text from outside.',
     description:
       'Markdown links come first, then bare addresses, each once; only http and https, only public addresses, checked at every redirect. ' +
       'A page that cannot be read is named in `errors` and changes nothing else.',

@@ -3,7 +3,7 @@ import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-/** A doubled or trailing hyphen would let the callable names of two servers meet: `mcp__<server>--<tool>`. */
+/** A doubled or trailing hyphen could make the callable names of two servers collide: `mcp__<server>--<tool>`. */
 export const McpServerName = z
   .string()
   .max(32)
@@ -27,7 +27,7 @@ export const McpHeaders = z
   .refine((headers) => Object.keys(headers).length <= 32, 'expected at most 32 headers');
 
 const named = {
-  name: McpServerName.optional().describe('Name of the server; `server_name` and `serverId` are taken as other spellings.'),
+  name: McpServerName.optional().describe('Name of the server; `server_name` and `serverId` are accepted as aliases.'),
   server_name: McpServerName.optional(),
   serverId: McpServerName.optional(),
 };
@@ -35,12 +35,12 @@ const remote = {
   transport: z
     .enum(mcpTransports)
     .optional()
-    .describe('`http` (streamable HTTP) or `sse`. A `stdio` server is a program: it stands in config.yaml only, and is refused here.'),
+    .describe('`http` (streamable HTTP) or `sse`. A `stdio` server is a program: it is defined in config.yaml only, and is refused here.'),
   url: z
     .url({ protocol: /^https?$/ })
     .max(2048)
     .optional()
-    .describe('Of a remote server; the host must have public addresses.'),
+    .describe('Address of a remote server; the host must have public addresses.'),
   headers: McpHeaders.optional().describe('Headers of every request to it; kept encrypted and never shown.').meta({ secret: true }),
 };
 const Status = z.enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error']);
@@ -48,23 +48,23 @@ const Status = z.enum(['disconnected', 'connecting', 'connected', 'reconnecting'
 const row = {
   name: McpServerName,
   transport: z.enum(mcpTransports),
-  source: z.enum(['config', 'stored']).describe('`config`: of config.yaml; `stored`: made by `mcp.connect`.'),
-  enabled: z.boolean().describe('Whether it is connected at the start of the daemon.'),
+  source: z.enum(['config', 'stored']).describe('`config`: from config.yaml; `stored`: created by `mcp.connect`.'),
+  enabled: z.boolean().describe('Whether it is connected when the daemon starts.'),
   status: Status,
   toolCount: z.int().min(0),
   lastHealthCheck: EpochMs.nullable().describe('When it last answered; null: not yet.'),
   reconnectAttempt: z.int().min(0).describe('Attempts since the connection was lost.'),
-  generation: z.int().min(0).describe('Raised by each attempt to connect.'),
+  generation: z.int().min(0).describe('Incremented by each attempt to connect.'),
   agents: z.array(AgentId).optional().describe('The only agents that see its tools; all when absent.'),
   error: z.string().optional(),
-  capabilities: z.array(z.string()).optional().describe('Names of what it says that it can do.'),
-  serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As it calls itself.'),
+  capabilities: z.array(z.string()).optional().describe('Names of its declared capabilities.'),
+  serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As reported by the server.'),
 };
 const connected = {
   name: McpServerName,
   status: Status,
   toolCount: z.int().min(0),
-  tools: z.array(z.string()).describe('Names as the server gives them.'),
+  tools: z.array(z.string()).describe('Names as defined by the server.'),
 };
 const exampleRow = {
   name: 'files',
@@ -94,17 +94,17 @@ export const mcp = {
   'mcp.status': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Tells the state of one MCP server and the tools that it offers.',
-    description: 'Descriptions and instructions are the words of the server, cleaned of invisible characters and shortened.',
+    summary: 'Returns the state of one MCP server and the tools that it offers.',
+    description: 'Descriptions and instructions are text of the server, stripped of invisible characters and shortened.',
     params: z.strictObject(named),
     result: z.strictObject({
       ...row,
       maxReconnectAttempts: z.int(),
       address: z.string().optional().describe('Origin of a remote server, or the program of a stdio server.'),
       headerNames: z.array(z.string()).optional().describe('Headers that are sent to a remote server, without their values.'),
-      instructions: z.string().optional().describe('What the server says of its use, at most 4096 characters; no model is given it.'),
-      stderr: z.string().optional().describe('The end of what a stdio server wrote to its error output, redacted.'),
-      droppedTools: z.int().min(0).describe('Tools that were left out: beyond the limits, or not valid.'),
+      instructions: z.string().optional().describe('The server’s own usage notes, at most 4096 characters; not shown to any model.'),
+      stderr: z.string().optional().describe('The end of the error output of a stdio server, redacted.'),
+      droppedTools: z.int().min(0).describe('Tools that were omitted: beyond the limits, or not valid.'),
       tools: z.array(
         z.strictObject({
           name: z.string(),
@@ -143,11 +143,11 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Connects an MCP server and returns the names of its tools; does nothing when it is connected.',
     description:
-      'With a name alone the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
+      'With only a name, the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
     params: z.strictObject({
       ...named,
       ...remote,
-      agents: z.array(AgentId).min(1).max(64).optional().describe('Of a server that is stored: the only agents that see its tools.'),
+      agents: z.array(AgentId).min(1).max(64).optional().describe('For a stored server: the only agents that see its tools.'),
     }),
     result: z.strictObject(connected),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
@@ -157,9 +157,9 @@ export const mcp = {
   'mcp.disconnect': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Ends the connection to an MCP server; it is not made again until someone connects it.',
+    summary: 'Ends the connection to an MCP server, until someone connects it again.',
     description: 'A stored server stays disconnected after a restart, one of config.yaml is connected again then unless it says `enabled: false`.',
-    params: z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also removes a stored server.') }),
+    params: z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also deletes a stored server.') }),
     result: z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
     errors: ['not_found', 'precondition_failed', 'denied'],
     examples: [{ params: { name: 'search' }, result: { name: 'search', status: 'disconnected', forgotten: false } }],
@@ -168,8 +168,8 @@ export const mcp = {
   'mcp.reconnect': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Ends the connection to an MCP server, if there is one, and makes it anew.',
-    description: 'A server that is not known is connected when `transport` and `url` are given, as by `mcp.connect`.',
+    summary: 'Closes the connection to an MCP server, if there is one, and opens it again.',
+    description: 'An unknown server is connected when `transport` and `url` are given, as by `mcp.connect`.',
     params: z.strictObject({ ...named, ...remote }),
     result: z.strictObject(connected),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
@@ -179,13 +179,13 @@ export const mcp = {
   'mcp.test': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Makes a connection of its own to an MCP server, measures a round trip, lists the tools and ends it again.',
+    summary: 'Opens a separate connection to an MCP server, measures a round trip, lists the tools and closes it again.',
     description: 'Takes at most 15 seconds. A failure is part of the result; wrong parameters are an error.',
     params: z.strictObject({ ...named, ...remote }),
     result: z.discriminatedUnion('success', [
       z.strictObject({
         success: z.literal(true),
-        latencyMs: z.number().min(0).describe('One ping and its answer.'),
+        latencyMs: z.number().min(0).describe('One ping round trip.'),
         toolCount: z.int().min(0),
         tools: z.array(z.string()),
       }),

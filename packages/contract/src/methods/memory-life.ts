@@ -5,27 +5,26 @@ import { AgentId } from '../shared/session.ts';
 const agentParam = { agentId: AgentId.optional().describe('The default agent otherwise.') };
 const count = z.int().min(0);
 
-/** Beyond json-rpc.md §4: what a schedule does at night, done now. */
+/** Beyond json-rpc.md §4: nightly tasks of a schedule, run now. */
 export const memoryLife = {
   'memory.review': method({
     scope: 'admin',
     risk: 'mutate',
-    summary:
-      'Reviews the conversations of an agent that changed and stores what is worth remembering; then folds memories that say the same into one.',
+    summary: 'Reviews the conversations of an agent that changed and stores what is worth remembering; then folds equivalent memories into one.',
     description:
-      "One model call per conversation (operation `memoryReview`), by the agent's `memory.review` settings. What was found in conversations with tool results or attachments is stored as `external`, the rest as `learned`, never as `system`. One run per agent at a time. The run ends when the caller leaves; what was stored until then stays. Emits `reflect:funnel`, and `reflect:admitted` when something was stored.",
+      "One model call per conversation (operation `memoryReview`), by the agent's `memory.review` settings. Findings from conversations with tool results or attachments are stored as `external`, the rest as `learned`, never as `system`. One run per agent at a time. The run ends when the caller leaves; what is stored by then stays. Emits `reflect:funnel`, and `reflect:admitted` when something was stored.",
     params: z.strictObject(agentParam),
     result: z.strictObject({
       agentId: AgentId,
       conversationsReviewed: count,
-      conversationsFailed: count.describe('Whose review failed; they are tried again by a later run.'),
-      more: z.boolean().describe('Whether conversations wait for the next run.'),
-      extracted: count.describe('What the model found.'),
-      duplicates: count.describe('Of it what was known already.'),
-      rejected: count.describe('Of it what had a wrong shape or was refused by the write scan.'),
-      admitted: count.describe('Of it what was stored.'),
-      derived: count.describe('Memories that were made of several others.'),
-      consolidated: count.describe('Memories that those, or earlier ones, took up.'),
+      conversationsFailed: count.describe('Conversations whose review failed; a later run retries them.'),
+      more: z.boolean().describe('Whether conversations are left for the next run.'),
+      extracted: count.describe('Candidates that the model found.'),
+      duplicates: count.describe('Candidates that were already known.'),
+      rejected: count.describe('Candidates with an invalid format, or refused by the write scan.'),
+      admitted: count.describe('Candidates that were stored.'),
+      derived: count.describe('Memories that were created from several others.'),
+      consolidated: count.describe('Memories that those, or earlier ones, absorbed.'),
       durationMs: count,
     }),
     errors: ['not_found', 'precondition_failed', 'conflict'],
@@ -52,10 +51,9 @@ export const memoryLife = {
   'memory.lifecycle': method({
     scope: 'admin',
     risk: 'destructive',
-    summary:
-      'Sweeps the memories of an agent: promotes what is used, demotes what fades or what turns fail with, evicts what is over or beyond the limits.',
+    summary: 'Sweeps the memories of an agent: promotes used ones, demotes fading and harmful ones, evicts those expired or beyond the limits.',
     description:
-      'Entries that are pinned or of trust `system` are left alone, and nothing `external` is promoted. `dryRun: true` shows the plan and changes nothing. One run per agent at a time. Emits `learning:lifecycle_swept`, and `learning:memory_demoted` and `learning:memory_evicted` when there were some.',
+      'Pinned entries and those of trust `system` stay unchanged, and nothing `external` is promoted. `dryRun: true` shows the plan and changes nothing. One run per agent at a time. Emits `learning:lifecycle_swept`, and `learning:memory_demoted` and `learning:memory_evicted` when there were some.',
     params: z.strictObject({ ...agentParam, dryRun: z.boolean().default(false) }),
     result: z.strictObject({
       agentId: AgentId,
@@ -73,7 +71,7 @@ export const memoryLife = {
             reason: z.enum(['used', 'faded', 'failures', 'expired', 'too_old', 'too_many']),
           }),
         )
-        .describe('The first hundred of the plan.'),
+        .describe('The first hundred planned actions.'),
       durationMs: count,
     }),
     errors: ['not_found', 'conflict'],

@@ -25,16 +25,16 @@ const brief = {
   trustLevel: MemoryTrust,
   tags: z.array(z.string()),
   agentId: AgentId,
-  proofCount: z.int().min(0).describe('0: stored as it is; 1 and more: derived from that many sources.'),
+  proofCount: z.int().min(0).describe('0: a raw entry; 1 and more: derived from that many sources.'),
   createdAt: EpochMs,
 };
 
-/** A memory with all that is stored of it, but its vector. */
+/** A memory with all stored fields except its vector. */
 export const MemoryEntry = z
   .strictObject({
     ...brief,
     principalId: z.string().describe('Its owner, or `*`: for every caller of the agent.'),
-    taintLevel: z.enum(['clean', 'wrapped', 'raw']).describe('`raw`: the scan found something that looks like an order to the model.'),
+    taintLevel: z.enum(['clean', 'wrapped', 'raw']).describe('`raw`: the scan found text that looks like an instruction to the model.'),
     source: z.strictObject({
       who: z.string(),
       channel: z.string().optional(),
@@ -45,22 +45,22 @@ export const MemoryEntry = z
     expiresAt: EpochMs.optional(),
     sourceIds: z.array(MemoryId).optional().describe('Memories that a derived one cites; some may be gone.'),
     confidence: Score.optional(),
-    consolidatedAt: EpochMs.optional().describe('When it was taken up into a derived memory.'),
+    consolidatedAt: EpochMs.optional().describe('When a derived memory absorbed it.'),
     pinned: z.boolean(),
   })
   .meta({ id: 'MemoryEntry' });
 export type MemoryEntry = z.output<typeof MemoryEntry>;
 
-/** One result of a search, with the reasons of its place. */
+/** One result of a search, with the reasons for its rank. */
 export const MemoryHit = z
   .strictObject({
     ...brief,
     score: Score.describe(
-      'Relevance, 0 to 1, from shared words and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.',
+      'Relevance, 0 to 1, from shared terms and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.',
     ),
     explain: z.strictObject({
-      textRank: z.int().min(1).optional().describe('Place in the search by words; absent when none was found.'),
-      vectorRank: z.int().min(1).optional().describe('Place in the search by meaning.'),
+      textRank: z.int().min(1).optional().describe('Rank in the search by terms; absent when no term matched.'),
+      vectorRank: z.int().min(1).optional().describe('Rank in the search by meaning.'),
       vectorSimilarity: z.number().optional().describe('Cosine with the query, -1 to 1.'),
     }),
   })
@@ -74,11 +74,11 @@ export const MemoryStats = z
     byType: z.partialRecord(MemoryType, z.int().min(0)),
     byTrustLevel: z.partialRecord(MemoryTrust, z.int().min(0)),
     byAgent: z.record(AgentId, z.int().min(0)),
-    totalSessions: z.int().min(0).describe('Conversations that entries came from.'),
-    embeddedEntries: z.int().min(0).describe('Entries with a vector of the embedder in use.'),
-    dbSizeBytes: z.int().min(0).describe('Of the whole database.'),
+    totalSessions: z.int().min(0).describe('Conversations from which entries came.'),
+    embeddedEntries: z.int().min(0).describe('Entries with a vector of the current embedder.'),
+    dbSizeBytes: z.int().min(0).describe('Size of the whole database.'),
     oldestCreatedAt: EpochMs.nullable(),
-    embeddingProvider: z.string().optional().describe('`provider/model`; absent when none is configured, so that words alone are searched.'),
+    embeddingProvider: z.string().optional().describe('`provider/model`; absent when none is configured, so that only terms are searched.'),
     embeddingCacheHitRate: z.number().min(0).max(1).nullable().optional().describe('Null before the first query.'),
   })
   .meta({ id: 'MemoryStats' });
@@ -114,13 +114,13 @@ export const memory = {
   'memory.search': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Finds memories of one agent by words and by meaning, best first.',
-    description: `${visibility} Words alone are searched when no embedder is configured, or when it fails or takes longer than 1.5 seconds. What was stored is found by its words at once; its vector follows in the background.`,
+    summary: 'Searches memories of one agent by terms and by meaning, best first.',
+    description: `${visibility} Only terms are searched when no embedder is configured, or when it fails or takes longer than 1.5 seconds. A stored entry is found by its terms at once; its vector is computed in the background.`,
     params: z.strictObject({
       query: z.string().min(1).max(32_768),
       agentId: AgentId.optional(),
       limit: z.int().min(1).max(100).default(10),
-      minScore: Score.default(0).describe('Least relevance of a result.'),
+      minScore: Score.default(0).describe('Minimum relevance of a result.'),
       types: z.array(MemoryType).min(1).max(4).optional(),
       trust: z.array(MemoryTrust).min(1).max(3).optional(),
       tags: Tags.default([]).describe('An entry must have all of them.'),
@@ -157,7 +157,7 @@ export const memory = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns one memory in full by its id, or statistics without one.',
-    description: `${visibility} An entry that the caller may not see answers like one that does not exist: without \`entry\`.`,
+    description: `${visibility} For an entry that the caller may not see, the answer is the same as for a missing one: without \`entry\`.`,
     params: z.strictObject({ id: MemoryId.optional() }),
     result: z.strictObject({ entry: MemoryEntry.optional(), stats: MemoryStats.optional() }),
     examples: [
@@ -169,7 +169,7 @@ export const memory = {
   'memory.stats': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Counts memories by type, trust and agent, and tells how they are embedded.',
+    summary: 'Counts memories by type, trust and agent, and returns how they are embedded.',
     description: visibility,
     params: z.strictObject({ ...agentFilter }),
     result: MemoryStats,
@@ -180,9 +180,9 @@ export const memory = {
   'memory.embeddingCache': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells the state of the embedding cache, of the embedder and of the entries that wait for it.',
+    summary: 'Returns the state of the embedding cache, of the embedder and of the entries pending a vector.',
     description:
-      'The cache keeps vectors of queries by the hash of their text; `l1` is in memory, `l2` in the database for seven days after the last use.',
+      'The cache stores vectors of queries by the hash of their text; `l1` is in memory, `l2` in the database for seven days after the last use.',
     params: z.strictObject({}),
     result: z.strictObject({
       enabled: z.boolean().describe('False when no embedder is configured.'),
@@ -202,7 +202,7 @@ export const memory = {
       provider: z.string().optional(),
       vecAvailable: z.boolean().describe('True when searches by meaning are possible.'),
       circuitBreaker: z.strictObject({ state: z.enum(['closed', 'open', 'halfOpen']) }),
-      pendingEntries: z.int().min(0).optional().describe('For `admin`: entries of all agents that have no vector of the embedder in use yet.'),
+      pendingEntries: z.int().min(0).optional().describe('For `admin`: entries of all agents without a vector of the current embedder.'),
     }),
     examples: [
       {
@@ -224,7 +224,7 @@ export const memory = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Stores a memory for every caller of an agent.',
-    description: `At most ${memoryLimits.contentBytes} bytes of content. A scan looks at it first: what tries to instruct the model is stored at trust \`external\` with the tag \`security-tainted\`; commands that would destroy something are refused (\`denied\`). The tag \`operator-stored\` is added.`,
+    description: `At most ${memoryLimits.contentBytes} bytes of content. It is scanned first: text that tries to instruct the model is stored at trust \`external\` with the tag \`security-tainted\`; destructive commands are refused (\`denied\`). The tag \`operator-stored\` is added.`,
     params: z.strictObject({
       content: z.string().min(1),
       agentId: AgentId.optional(),
@@ -253,7 +253,7 @@ export const memory = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Deletes memories by their ids; there is no undo.',
-    description: 'Derived memories that cite one stay and cite it no longer. `failed` counts ids that name no entry within reach.',
+    description: 'Derived memories that cite one stay and cite it no longer. `failed` counts ids of missing or inaccessible entries.',
     params: z.strictObject({ ids: z.array(MemoryId).min(1).max(500) }),
     result: z.strictObject({ deleted: z.int().min(0), failed: z.int().min(0), total: z.int().min(1) }),
     examples: [{ params: { ids: [entryExample.id] }, result: { deleted: 1, failed: 0, total: 1 } }],
@@ -263,7 +263,7 @@ export const memory = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Deletes every memory of one agent, or of all agents within reach; there is no undo.',
-    description: 'Pinned entries and those of trust `system` go as well. Vectors of past queries are forgotten too.',
+    description: 'Pinned entries and those of trust `system` are deleted as well. Vectors of past queries are forgotten too.',
     params: z.strictObject({ ...agentFilter }),
     result: z.strictObject({
       flushed: z.literal(true),
@@ -284,7 +284,7 @@ export const memory = {
     risk: 'read',
     summary: 'Returns whole memories page by page, oldest first.',
     description:
-      'Entries keep their places while others are added; expired ones are left out. A page holds at most a million characters and so may be shorter than its limit: `hasMore` tells whether there is another, which begins where this one ended.',
+      'Entries keep their positions while others are added; expired ones are omitted. A page holds at most a million characters and so may be shorter than its limit: `hasMore` says whether there is another, which begins where this one ended.',
     params: z.strictObject({ ...agentFilter, ...pageParams({ defaultLimit: 1000, maxLimit: 1000 }) }),
     result: z.strictObject({
       entries: z.array(MemoryEntry),

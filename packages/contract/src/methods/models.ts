@@ -46,7 +46,7 @@ export const models = {
     scope: 'admin',
     risk: 'read',
     summary: 'Lists the models of the catalog, of one provider or grouped by provider.',
-    description: 'With `provider`: `models` and `total` (an unknown provider gives an empty list). Without: `providers` and `totalModels`.',
+    description: 'With `provider`: `models` and `total` (an unknown provider returns an empty list). Without: `providers` and `totalModels`.',
     params: z.strictObject({ provider: z.string().min(1).optional() }),
     result: z.union([
       z.strictObject({ models: z.array(ListedModelWithProvider), total: z.int().min(0) }),

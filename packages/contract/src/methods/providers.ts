@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { method } from '../method.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-/** What the calls made to a provider have shown. */
+/** State of a provider as seen from calls to it. */
 export const ProviderState = z
   .strictObject({
     provider: z.string(),
@@ -10,7 +10,7 @@ export const ProviderState = z
       .enum(['ok', 'refused', 'cooling', 'unreachable'])
       .describe('`refused`: it refused the credentials; `cooling`: it asked to wait; `unreachable`: it does not answer as it should.'),
     sinceMs: EpochMs,
-    untilMs: EpochMs.optional().describe('Until then it is not called, except when an owner asks for it.'),
+    untilMs: EpochMs.optional().describe('Until then it is not called, except on request of an owner.'),
     cause: z.string().optional().describe("The provider's own sentence, secrets redacted."),
   })
   .meta({ id: 'ProviderState' });
@@ -29,7 +29,7 @@ export const providers = {
   'providers.list': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the model providers with the state that the calls made to them have shown.',
+    summary: 'Lists the model providers with their state as seen from calls.',
     params: z.strictObject({}),
     result: z.strictObject({ providers: z.array(ProviderState) }),
     examples: [{ params: {}, result: { providers: [state] } }],
@@ -38,7 +38,7 @@ export const providers = {
   'providers.retry': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Forgets why a provider is left alone, so that the next call goes through and waiting work is tried at once.',
+    summary: 'Clears the state of a provider, so that the next call goes through and waiting work is retried at once.',
     params: z.strictObject({ provider: z.string().min(1) }),
     result: ProviderState,
     examples: [{ params: { provider: 'local' }, result: { provider: 'local', state: 'ok', sinceMs: 1_790_000_010_000 } }],

@@ -10,14 +10,14 @@ const rootRunId = 'root-turn-tn_00000000-0000-7000-8000-000000000001';
 
 export const rootRunStates = ['active', 'completed', 'failed', 'revoked', 'orphaned'] as const;
 
-/** Everything that one request set going, sub-agents and graphs included. */
+/** Everything that one request started, including sub-agents and graphs. */
 export const RootRun = z
   .strictObject({
     rootRunId: RootRunId,
     agentId: AgentId,
     origin: TurnOrigin,
     conversationRef: ConversationRef.nullable(),
-    profile: z.string().describe('As it holds now: `standard` after `autonomy.evict`.'),
+    profile: z.string().describe('The current profile: `standard` after `autonomy.evict`.'),
     evicted: z.boolean(),
     state: z.enum(rootRunStates),
     startedAt: EpochMs,
@@ -25,12 +25,12 @@ export const RootRun = z
     endedAt: EpochMs.optional(),
     runs: z
       .strictObject({ open: z.int().min(0), completed: z.int().min(0), failed: z.int().min(0) })
-      .describe('Sub-agent runs; `open` are those that wait or run.'),
+      .describe('Sub-agent runs; `open` counts queued and running ones.'),
     graphs: z.int().min(0).describe('Graphs that belong to it.'),
     tokens: z.int().min(0),
-    cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is not known.'),
-    cause: FailureCause.optional().describe('Why the last of its sub-agents that failed did so; for tokens with scope `admin` only.'),
-    waiting: WorkWaiting.optional().describe('Of a run whose turn waits for an approval.'),
+    cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
+    cause: FailureCause.optional().describe('Cause of the last failed sub-agent; only for tokens with scope `admin`.'),
+    waiting: WorkWaiting.optional().describe('Set when the turn waits for an approval.'),
   })
   .meta({ id: 'RootRun' });
 export type RootRun = z.output<typeof RootRun>;
@@ -40,7 +40,7 @@ export const run = {
     scope: 'rpc',
     risk: 'read',
     summary:
-      'Lists root runs, the newest first: those of the caller, of everybody for an admin. A turn that delegated nothing is listed while it runs or waits.',
+      'Lists root runs, newest first: those of the caller, or all for an admin. A turn that delegated nothing is listed while it runs or waits.',
     params: z.strictObject({
       state: z.enum(rootRunStates).optional(),
       ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
@@ -52,9 +52,9 @@ export const run = {
   'run.kill': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Ends a root run at once: its turn, its graphs, scripts, sub-agents and theirs, and its leases.',
+    summary: 'Stops a root run at once: its turn, graphs, scripts, all sub-agents, and its leases.',
     params: z.strictObject({ rootRunId: RootRunId }),
-    result: z.strictObject({ killed: z.int().min(0).describe('Runs that were ended, the root included.') }),
+    result: z.strictObject({ killed: z.int().min(0).describe('Runs that were stopped, including the root.') }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { rootRunId }, result: { killed: 4 } }],
     since: '0.1.0',

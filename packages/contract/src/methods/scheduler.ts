@@ -7,9 +7,9 @@ export const scheduler = {
   'scheduler.wake': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: "Nudges an agent's heartbeat, or the look at how all heartbeats are doing; it runs no cron jobs.",
+    summary: "Triggers an agent's heartbeat, or the check of all heartbeats; it runs no cron jobs.",
     description:
-      'Requests that come close together are one beat. Two beats of an agent are at least 30 seconds apart, and no more than five begin within a minute; what is too early waits. The default agent is woken when none is named; `monitoring` calls no model and takes no agent.',
+      'Requests close together become one heartbeat. Two heartbeats of an agent are at least 30 seconds apart, and no more than five start within a minute; earlier ones wait. The default agent is woken when none is named; `monitoring` calls no model and takes no agent.',
     params: z.strictObject({ target: z.enum(['agent', 'monitoring']), agentId: AgentId.optional() }),
     result: WakeAdmission,
     errors: ['not_found', 'denied', 'precondition_failed', 'unavailable'],

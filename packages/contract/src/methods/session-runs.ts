@@ -22,9 +22,9 @@ export const sessionRuns = {
     risk: 'mutate',
     summary: 'Sends text to an existing conversation, under the policy of `security.agentToAgent`.',
     description:
-      '`fire-and-forget` answers when the message is stored; its turn runs and survives a crash. `wait` also waits for the answer, `ping-pong` lets ' +
-      'both conversations answer each other until one answer holds `[ANNOUNCE_SKIP]` or `maxTurns` answers came back. When the wait ends early the ' +
-      'turn goes on. An agent is not waited with for `ping-pong`: the answers go on once its turn has ended. An agent reaches conversations of its own with the principal that it works for, and the exact sub-agents that it delegated to.',
+      '`fire-and-forget` returns once the message is stored; its turn runs and survives a crash. `wait` also waits for the answer, `ping-pong` lets ' +
+      'both conversations answer each other until an answer contains `[ANNOUNCE_SKIP]` or `maxTurns` answers were sent back. When the wait ends early the ' +
+      'turn continues. An agent cannot wait for `ping-pong`: the exchange continues once its turn has ended. An agent reaches its conversations with the principal that it works for, and exactly the sub-agents that it delegated to.',
     params: z.strictObject({
       ...conversationAddress,
       text: Text,
@@ -35,7 +35,7 @@ export const sessionRuns = {
         .min(0)
         .max(5)
         .optional()
-        .describe('Answers that go back in `ping-pong`; `security.agentToAgent.maxPingPongTurns` when absent.'),
+        .describe('Maximum answers sent back in `ping-pong`; `security.agentToAgent.maxPingPongTurns` when absent.'),
     }),
     result: z.strictObject({
       sent: z.literal(true),
@@ -46,9 +46,9 @@ export const sessionRuns = {
         .boolean()
         .optional()
         .describe(
-          'Whether the last answer was put into the inbox of the conversation’s owner: when nobody waits for it, or somebody else does, and it holds no `[ANNOUNCE_SKIP]`.',
+          'Whether the last answer was put into the inbox of the conversation’s owner: when the owner does not wait for it, and it does not contain `[ANNOUNCE_SKIP]`.',
         ),
-      turnsCompleted: z.int().min(0).optional().describe('Answers that went back, for `ping-pong`.'),
+      turnsCompleted: z.int().min(0).optional().describe('Answers sent back, for `ping-pong`.'),
       stats: z.strictObject({ runtimeMs: z.int().min(0), totalTokens: z.int().min(0), totalCost: z.number().min(0).nullable() }).optional(),
     }),
     errors: ['not_found', 'denied', 'precondition_failed', 'timeout', 'rate_limited', 'unavailable'],
@@ -65,34 +65,34 @@ export const sessionRuns = {
     risk: 'mutate',
     summary: 'Starts a sub-agent in the background and returns the id of its run at once.',
     description:
-      'The run is stored before the answer and survives a crash. Its result comes back to whoever asked: an agent is told in the conversation that ' +
-      'called, a token in its inbox or where `announceChannelId` says. Fails with `precondition_failed` while spawning is paused, at the deepest ' +
-      'level, or when no place is free in the queue. `async` is accepted and changes nothing.',
+      'The run is stored before the answer and survives a crash. Its result is announced to the requester: to an agent in the calling conversation, ' +
+      'to a token in its inbox or the target of `announceChannelId`. Fails with `precondition_failed` while spawning is paused, at the maximum ' +
+      'depth, or when the queue is full. `async` is accepted and has no effect.',
     params: z.strictObject({
-      task: Text.describe('What the sub-agent is to do; it knows nothing else of the conversation.'),
-      agent: AgentId.optional().describe('Whose sub-agent; the calling agent, or the default one, when absent.'),
+      task: Text.describe('The task of the sub-agent; it sees nothing else of the conversation.'),
+      agent: AgentId.optional().describe('Agent that runs the task; the calling agent or the default agent when absent.'),
       model: ModelName.optional(),
       maxSteps: z.int().min(1).max(1000).optional().describe('`security.agentToAgent.subAgentMaxSteps` when absent.'),
-      expectedOutputs: z.array(Line).max(32).optional().describe('What the result must have; told to the sub-agent.'),
-      artifactRefs: z.array(Line).max(32).optional().describe('Files of the workspace and results that the sub-agent is to look at.'),
-      objective: Line.optional().describe('The larger aim behind the task.'),
+      expectedOutputs: z.array(Line).max(32).optional().describe('What the result must contain; passed to the sub-agent.'),
+      artifactRefs: z.array(Line).max(32).optional().describe('Workspace files and results that the sub-agent should read.'),
+      objective: Line.optional().describe('The larger goal behind the task.'),
       domainKnowledge: z.array(Line).max(32).optional(),
       toolGroups: z
         .array(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'expected the name of a tool group'))
         .max(16)
         .optional()
-        .describe('Groups that the sub-agent may use, as far as its agent may; `security.agentToAgent.subAgentToolGroups` when absent.'),
+        .describe('Groups that the sub-agent may use, within those of its agent; `security.agentToAgent.subAgentToolGroups` when absent.'),
       requiredTools: z.array(z.string().min(1).max(128)).max(32).optional().describe('Refused when the sub-agent would not have one of these.'),
       includeParentHistory: z.enum(['none', 'summary']).optional(),
       announceChannelType: z.string().min(1).max(64).optional().describe('`gateway`; with `announceChannelId`, and not for agents.'),
-      announceChannelId: z.string().min(1).max(256).optional().describe('Of `gateway`: `inbox`, or the reference of a conversation that is told.'),
+      announceChannelId: z.string().min(1).max(256).optional().describe('For `gateway`: `inbox`, or the reference of the conversation to notify.'),
       operationId: z.string().min(1).max(256).optional().describe('The same id from the same caller within 24 hours is the same run.'),
       async: z.boolean().optional(),
     }),
     result: z.strictObject({
       runId: SubAgentRunId,
       rootRunId: RootRunId,
-      conversationRef: ConversationRef.describe('Of the sub-agent, for `session.send` and `session.history`.'),
+      conversationRef: ConversationRef.describe('Conversation of the sub-agent, for `session.send` and `session.history`.'),
       async: z.literal(true),
       inProgress: z.literal(true),
       noteType: z.literal('background_running'),
@@ -113,9 +113,9 @@ export const sessionRuns = {
   'session.run_status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells how a sub-agent run stands; unknown and foreign ids get the same answer.',
+    summary: 'Returns the status of a sub-agent run; unknown and foreign ids get the same answer.',
     description:
-      'A token is told `summary` and `resultRef` of runs of its own principal, an admin those of all, with the `cause` of a failure; agents see `endReason`, `completedAtMs` and `errorKind` only.',
+      'Tokens see `summary` and `resultRef` for runs of their principal, admins for all, with the `cause` of a failure; agents see `endReason`, `completedAtMs` and `errorKind` only.',
     params: z.strictObject({ runId: z.string().min(1).max(256) }),
     result: z.discriminatedUnion('status', [
       z.strictObject({ status: z.literal('queued'), ...base, queuedAt: EpochMs }),

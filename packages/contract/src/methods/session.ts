@@ -17,7 +17,7 @@ const identityExample = { conversationRef: 'cv_000000000000000000000000000000000
 
 export const SessionKind = z.enum(['dm', 'group', 'sub-agent', 'v1']).meta({ id: 'SessionKind' });
 
-/** A stored medium that belongs to a message, as it was when the message was taken. */
+/** A stored medium that belongs to a message, as it was when the message was accepted. */
 export const MessageAttachment = z
   .strictObject({ mediaId: MediaId, contentType: z.string(), size: z.int().min(0).describe('Bytes.'), fileName: z.string().optional() })
   .meta({ id: 'MessageAttachment' });
@@ -44,9 +44,9 @@ export const StoredMessage = z
 
 const summaryFields = {
   ...conversationIdentity,
-  conversationScope: ConversationScope.describe('What `conversationRef` is the digest of; a delivery of a job names both.'),
+  conversationScope: ConversationScope.describe('The scope that `conversationRef` is a digest of; a delivery of a job contains both.'),
   kind: SessionKind,
-  title: z.string().optional().describe('First words of the first user message, at most 80 characters.'),
+  title: z.string().optional().describe('Beginning of the first user message, at most 80 characters.'),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
   endpoint: ChannelEndpoint.optional(),
   messageCount: z.int().min(0),
@@ -70,10 +70,10 @@ const summaryExample = {
 };
 const messagesExample = [
   { seq: 1, turnId: 'tn_1', role: 'user' as const, content: 'What is a gateway?', timestamp: 1790000000000 },
-  { seq: 2, turnId: 'tn_1', role: 'assistant' as const, content: 'A gateway stands between clients and services.', timestamp: 1790000000500 },
+  { seq: 2, turnId: 'tn_1', role: 'assistant' as const, content: 'A gateway relays calls between clients and services.', timestamp: 1790000000500 },
 ];
 
-/** One message that was found. */
+/** A found message. */
 const SearchHit = z
   .strictObject({
     ...conversationIdentity,
@@ -81,10 +81,10 @@ const SearchHit = z
     seq: z.int().min(1),
     turnId: z.string(),
     role: z.enum(['user', 'assistant', 'tool']),
-    snippet: z.string().describe('A piece of the message on one line, at most 200 characters.'),
+    snippet: z.string().describe('An excerpt of the message on one line, at most 200 characters.'),
     marks: z
       .array(z.strictObject({ start: z.int().min(0), end: z.int().min(1) }))
-      .describe('Where the words of the query stand in `snippet`: offsets in UTF-16 code units, as string indexes of JavaScript.'),
+      .describe('Positions of the query terms in `snippet`: offsets in UTF-16 code units, like JavaScript string indexes.'),
     score: z.number().min(0).max(1),
     timestamp: EpochMs,
   })
@@ -94,7 +94,7 @@ export const session = {
   'session.status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: "Tells the calling session's model, token use, steps executed and step limit.",
+    summary: "Returns the calling session's model, token usage, executed steps and step limit.",
     description:
       "Without an address it is the conversation of the caller's own token; before its first turn the counts are zero. Costs are in US dollars.",
     params: z.strictObject({ ...conversationAddress }),
@@ -131,12 +131,12 @@ export const session = {
     risk: 'read',
     summary: 'Lists the conversations that the caller may see, of one agent or of all, newest first.',
     description:
-      'A plain `rpc` token sees its own conversations, `admin` and `*` see all, an agent those of its own principal with itself. Everything about a conversation is in the database: there are no transcript or workspace files to merge with it. Completions of `/v1` (kind `v1`) are listed only when asked for by kind: their usage is kept, not their messages.',
+      'A plain `rpc` token sees its own conversations, `admin` and `*` see all, an agent those of its principal with itself. Everything about a conversation is in the database: there are no transcript or workspace files to merge with it. Completions of `/v1` (kind `v1`) are listed only when requested by kind: their usage is kept, not their messages.',
     params: z.strictObject({
       agentId: AgentId.optional().describe('The default agent when absent.'),
       allAgents: z.boolean().default(false).describe('Conversations of all agents that the caller may reach; wins over `agentId`.'),
       kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
-      sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in this many last minutes.'),
+      sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
       ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
     }),
     result: z.strictObject({ sessions: z.array(z.strictObject(summaryFields)), ...pageResult }),
@@ -147,7 +147,7 @@ export const session = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns the stored messages of a conversation, oldest first.',
-    description: 'A negative page is not offered: to read the newest messages take `offset` = `total` − `limit`.',
+    description: 'Negative offsets are not supported: to read the newest messages, use `offset` = `total` − `limit`.',
     params: z.strictObject({ ...conversationAddress, ...pageParams({ defaultLimit: 20, maxLimit: 200 }) }),
     result: z.strictObject({
       session: z.strictObject({
@@ -157,7 +157,10 @@ export const session = {
         toolCalls: z.int().min(0),
         compactions: z.int().min(0),
         resetCount: z.int().min(0),
-        resetSeq: z.int().min(0).describe('Messages up to this position came before the last reset: the model sees them no more. 0 without one.'),
+        resetSeq: z
+          .int()
+          .min(0)
+          .describe('Messages up to this position precede the last reset, so the model does not see them any more. 0 without a reset.'),
       }),
       messages: z.array(StoredMessage),
       ...pageResult,
@@ -183,7 +186,7 @@ export const session = {
     risk: 'destructive',
     summary: 'Archives a conversation and removes its partition; retrieval memories stay.',
     description:
-      'The archive row keeps the whole transcript. A turn that runs in the conversation ends first. The idempotency keys of its turns stay used and give no answer any more.',
+      'The archive row keeps the whole transcript. A running turn of the conversation ends first. The idempotency keys of its turns stay used and return no answer any more.',
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({
       ...conversationIdentity,
@@ -208,7 +211,7 @@ export const session = {
   'session.export': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Returns a whole conversation with its metadata as one JSON object.',
+    summary: 'Returns a complete conversation with its metadata as one JSON object.',
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({
       ...conversationIdentity,
@@ -244,13 +247,13 @@ export const session = {
   'session.search': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Finds messages by their words, over all conversations that the caller may see; without a query it lists the newest conversations.',
+    summary: 'Searches messages in all conversations that the caller may see; without a query it lists the newest conversations.',
     description:
-      'All words of the query must occur in a message, in any form (`deploy` finds `deployed`), case or accent; "several words" in quotes must follow each other. A message is found as soon as it is stored. The newest 1000 matches are counted and the newest 200 of them compared: `truncated` tells that there are more, or that many messages still wait for the index. Without `agentId` all agents that the caller may reach are searched.',
+      'A message must contain all query terms, in any form (`deploy` finds `deployed`), case or accent; terms in quotes must follow each other. A message is found as soon as it is stored. The newest 1000 matches are counted and the newest 200 of them compared: `truncated` means that there are more, or that many messages are not indexed yet. Without `agentId` all agents that the caller may reach are searched.',
     params: z.strictObject({
       agentId: AgentId.optional(),
       query: z.string().max(1000).optional(),
-      scope: z.enum(['all', 'user', 'assistant', 'tool']).default('all').describe('Who said it; `tool` are the results of tools.'),
+      scope: z.enum(['all', 'user', 'assistant', 'tool']).default('all').describe('Role of the message; `tool` means tool results.'),
       kind: z.enum(['all', 'dm', 'group', 'sub-agent']).default('all'),
       limit: z.int().min(1).max(50).default(10),
     }),
@@ -260,7 +263,7 @@ export const session = {
     ]),
     examples: [
       {
-        params: { query: 'gateway stands' },
+        params: { query: 'gateway relays' },
         result: {
           mode: 'search',
           results: [
@@ -270,7 +273,7 @@ export const session = {
               seq: 2,
               turnId: 'tn_1',
               role: 'assistant',
-              snippet: 'A gateway stands between clients and services.',
+              snippet: 'A gateway relays calls between clients and services.',
               marks: [
                 { start: 2, end: 9 },
                 { start: 10, end: 16 },
@@ -289,20 +292,20 @@ export const session = {
   'session.compact': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Summarises what a conversation has said so far, so that the model is sent less of it; every message stays stored.',
+    summary: 'Summarises a conversation so that less of it is sent to the model; every message stays stored.',
     description:
-      'It waits for a turn that runs in the conversation and answers when the summaries are stored. `method` is `truncated` when no model gave a summary, and `none` when there was nothing to compact.',
+      'Waits for a running turn of the conversation and returns when the summaries are stored. `method` is `truncated` when no model returned a summary, and `none` when there was nothing to compact.',
     params: z.strictObject({
       ...conversationAddress,
-      instructions: z.string().min(1).max(4000).optional().describe('What the summary should dwell on.'),
+      instructions: z.string().min(1).max(4000).optional().describe('What the summary should focus on.'),
     }),
     result: z.strictObject({
       ...conversationIdentity,
       compacted: z.boolean(),
       messageCount: z.int().min(0),
-      tokensBefore: z.int().min(0).describe('What the model was sent of the conversation, in tokens.'),
+      tokensBefore: z.int().min(0).describe('Tokens of the conversation that were sent to the model before.'),
       tokensAfter: z.int().min(0),
-      summaries: z.int().min(0).describe('Summaries that were made.'),
+      summaries: z.int().min(0).describe('Number of summaries written.'),
       method: z.enum(['summary', 'truncated', 'none']),
     }),
     errors: ['not_found', 'precondition_failed'],
@@ -317,9 +320,9 @@ export const session = {
   'session.reset': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Begins a conversation anew: later turns no longer see what was said in it, and its summaries are dropped.',
+    summary: 'Resets a conversation: later turns no longer see its earlier messages, and its summaries are dropped.',
     description:
-      'The conversation keeps its identity, and its messages stay readable and can be searched. A turn that runs in it ends first. `previousMessageCount` are the messages since the last reset; without one the call changes nothing.',
+      'The conversation keeps its identity, and its messages stay readable and searchable. A running turn ends first. `previousMessageCount` counts the messages since the last reset; when it is 0 the call changes nothing.',
     params: z.strictObject({ ...conversationAddress }),
     result: z.strictObject({ ...conversationIdentity, reset: z.literal(true), previousMessageCount: z.int().min(0) }),
     errors: ['not_found', 'precondition_failed'],
@@ -330,14 +333,14 @@ export const session = {
     scope: 'admin',
     risk: 'destructive',
     summary:
-      'Erases the content of a conversation for good: messages, summaries and the answers of idempotency keys; with `memory` what was remembered of it too.',
+      'Erases the content of a conversation for good: messages, summaries and the answers of idempotency keys; with `memory` also its memories.',
     description:
-      'Usage stays booked, and the conversation keeps its identity. It waits for a turn that runs in the conversation, and turns that come meanwhile wait for it: each message is gone or kept whole. Layers that are not there count as 0, so a repeated call erases nothing and is no error, and memories of a conversation that was deleted can still be removed. `purgeDerived` (or `purge_derived`) removes whole what was derived from its memories, also where other conversations took part; otherwise that only loses its source.',
+      'Usage stays booked, and the conversation keeps its identity. It waits for a running turn of the conversation, and new turns wait for it: each message is either erased or kept whole. Missing layers count as 0, so a repeated call succeeds and erases nothing, and memories of a deleted conversation can still be removed. `purgeDerived` (or `purge_derived`) also removes everything derived from its memories, even if other conversations contributed; otherwise derived memories only lose this source.',
     params: z
       .strictObject({
         ...conversationAddress,
         memory: z.boolean().default(false).describe('Also removes the memories that come from the conversation.'),
-        purgeDerived: z.boolean().optional().describe('Also removes what was derived from them; needs `memory`.'),
+        purgeDerived: z.boolean().optional().describe('Also removes memories derived from them; requires `memory`.'),
         purge_derived: z.boolean().optional().describe('The same as `purgeDerived`.'),
       })
       .refine((params) => params.memory || !(params.purgeDerived ?? params.purge_derived ?? false), {
@@ -348,10 +351,10 @@ export const session = {
       conversationRef: ConversationRef,
       messagesDeleted: z.int().min(0),
       summariesDeleted: z.int().min(0),
-      memoriesDeleted: z.int().min(0).optional().describe('With `memory` only, like the two that follow.'),
+      memoriesDeleted: z.int().min(0).optional().describe('Only with `memory`, like the next two.'),
       derivedDeleted: z.int().min(0).optional(),
-      derivedUnlinked: z.int().min(0).optional().describe('Derived memories that stay and lost a source.'),
-      runtimeSessionDestroyed: z.boolean().describe('Whether the model was seeing anything of the conversation.'),
+      derivedUnlinked: z.int().min(0).optional().describe('Derived memories that were kept and lost a source.'),
+      runtimeSessionDestroyed: z.boolean().describe('Whether the model could see any of the conversation.'),
     }),
     errors: ['precondition_failed', 'denied'],
     examples: [
@@ -373,13 +376,13 @@ export const session = {
   'session.fork': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Makes a new conversation of the messages of another one, up to any of them; the other one stays as it is.',
+    summary: 'Creates a new conversation from the messages of another one, up to any of them; the original is unchanged.',
     description:
-      'The new conversation belongs to the caller and has the same agent; its usage begins at zero. Results of tools that follow the last message stay with the call that they answer: they are taken over with it. At most 50,000 messages are taken over.',
+      'The new conversation belongs to the caller and has the same agent; its usage starts at zero. Tool results after the last message are copied with the call that they answer. At most 50,000 messages are copied.',
     params: z.strictObject({
       ...conversationAddress,
-      seq: z.int().min(1).optional().describe('Position of the last message that is taken over; all when absent.'),
-      forkKey: SessionKey.optional().describe('Session key of the new conversation; made from that of the other one when absent.'),
+      seq: z.int().min(1).optional().describe('Position of the last message that is copied; all when absent.'),
+      forkKey: SessionKey.optional().describe('Session key of the new conversation; derived from that of the original when absent.'),
     }),
     result: z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(1) }),
     errors: ['not_found', 'conflict', 'precondition_failed'],

@@ -11,7 +11,7 @@ export const SkillName = z
 export const SkillScope = z.enum(['local', 'shared']).meta({ id: 'SkillScope' });
 export const SkillVerdict = z.enum(['safe', 'caution', 'dangerous']).meta({ id: 'SkillVerdict' });
 
-/** One thing that vetting found: where, by which rule, and what it means; never the text itself. */
+/** One finding of vetting: where, by which rule, and what it means; never the text itself. */
 export const SkillFinding = z
   .strictObject({
     file: z.string(),
@@ -24,25 +24,25 @@ export const SkillFinding = z
   .meta({ id: 'SkillFinding' });
 export type SkillFinding = z.output<typeof SkillFinding>;
 
-/** A skill as an agent has it. */
+/** A skill as an agent sees it. */
 export const Skill = z
   .strictObject({
     name: SkillName,
     description: z.string(),
     scope: SkillScope,
-    location: z.string().describe('Of its SKILL.md, below the workspace of the agent or below the shared folder.'),
-    source: z.enum(['workspace', 'local', 'uploaded', 'created', 'imported']).describe('`workspace` and `local`: put into the folder by hand.'),
-    state: z.enum(['active', 'ineligible', 'rejected']).describe('`rejected`: its bytes did not pass vetting, so that it is not loaded.'),
+    location: z.string().describe('Path of its SKILL.md, below the workspace of the agent or below the shared folder.'),
+    source: z.enum(['workspace', 'local', 'uploaded', 'created', 'imported']).describe('`workspace` and `local`: added to the folder by hand.'),
+    state: z.enum(['active', 'ineligible', 'rejected']).describe('`rejected`: it did not pass vetting and is not loaded.'),
     reasons: z.array(z.string()).describe('Why it is not active.'),
     disableModelInvocation: z.boolean().optional(),
     userInvocable: z.boolean(),
     verdict: SkillVerdict,
     findings: z.array(SkillFinding),
     fileCount: z.int().min(0),
-    sha256: z.string().describe('Of all its files with their paths.'),
+    sha256: z.string().describe('Digest of all its files with their paths.'),
     standing: z
       .enum(['neutral', 'promoted', 'demoted'])
-      .describe('From how turns that used it ended; a demoted skill is not put in front of questions by itself.'),
+      .describe('Derived from how turns that used it ended; a demoted skill is not placed before questions automatically.'),
     uses: z.int().min(0),
     failures: z.int().min(0),
     provenance: z
@@ -50,11 +50,11 @@ export const Skill = z
         tier: z.enum(['operator', 'community', 'agent-authored']),
         forced: z.boolean(),
         url: z.string().optional(),
-        by: z.string().describe('Principal that brought it in.'),
+        by: z.string().describe('Principal that installed it.'),
         at: EpochMs,
       })
       .optional()
-      .describe('Absent for what was put into the folder by hand, and for what was changed there since.'),
+      .describe('Absent for skills added to the folder by hand, and for those changed there since.'),
   })
   .meta({ id: 'Skill' });
 export type Skill = z.output<typeof Skill>;
@@ -64,7 +64,7 @@ const target = {
   scope: SkillScope.default('local').describe('`shared` is for all agents; only the default agent writes there.'),
   agentId: AgentId.optional().describe('Whose skill it is; the default agent when absent.'),
 };
-const force = z.boolean().default(false).describe('Accepts what the gate asked to confirm. It never accepts what the gate rejects.');
+const force = z.boolean().default(false).describe('Accepts what vetting asked to confirm. It never accepts what vetting rejects.');
 const content = z.string().min(1).max(1_048_576).describe('The whole SKILL.md: YAML between two lines of `---`, then Markdown.');
 const gate =
   'Every file, the structure and the manifest are vetted before anything is written, and exactly the vetted bytes are written. A refusal is an error whose message begins with `[skill_vet_confirm:<verdict>]` (repeat the same call with `force: true`) or `[skill_vet_rejected:<verdict>]` (final).';
@@ -76,7 +76,7 @@ const written = {
   path: z.string().describe('The folder that was written.'),
   verdict: SkillVerdict,
   sha256: z.string(),
-  findings: z.array(SkillFinding).describe('What was accepted all the same.'),
+  findings: z.array(SkillFinding).describe('Findings that were accepted.'),
 };
 const vetted = { verdict: 'safe' as const, sha256: `sha256:${'0'.repeat(64)}`, findings: [] };
 
@@ -146,7 +146,7 @@ export const skills = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Installs a skill from a folder of a public repository.',
-    description: `${gate} What a stranger wrote is held to the strictest tier. The name is that of its manifest. \`force\` holds for the files that were shown: when the repository changed since the refusal, it is asked again.`,
+    description: `${gate} Third-party skills are in the strictest tier. The name is that of the manifest. \`force\` is valid for the files that were shown: when the repository changed since the refusal, confirmation is requested again.`,
     params: z.strictObject({
       url: z.string().min(1).max(2048).describe('https://github.com/{owner}/{repo}/tree/{branch}/{path}'),
       scope: target.scope,
@@ -178,7 +178,7 @@ export const skills = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Replaces the SKILL.md of a skill; its other files stay, and are vetted with it.',
-    description: `${gate} A skill that was imported stays of its tier.`,
+    description: `${gate} An imported skill keeps its tier.`,
     params: z.strictObject({ ...target, content, force }),
     result: z.strictObject({ ok: z.literal(true), name: SkillName, ...written }),
     errors: ['denied', 'not_found', 'precondition_failed'],

@@ -7,12 +7,12 @@ const runId = 'sr_00000000-0000-7000-8000-000000000001';
 const otherRunId = 'sr_00000000-0000-7000-8000-000000000002';
 const rootRunId = 'root-rpc-00000000-0000-7000-8000-000000000001';
 
-/** A run id as somebody sends it: what is no id is as unknown as an id of nothing. */
+/** A run id in a request; a malformed id gets the same answer as an unknown one. */
 const AnyRunId = z.string().min(1).max(256);
 
 const gate = {
   paused: z.boolean(),
-  acceptingSpawns: z.boolean().describe('False once the daemon stops; resuming does not open it again.'),
+  acceptingSpawns: z.boolean().describe('False once the daemon stops; `subagent.resume` does not change that.'),
   resetsOnRestart: z.literal(true),
 };
 const gateExample = { paused: true, acceptingSpawns: true, resetsOnRestart: true as const };
@@ -21,10 +21,10 @@ export const subagent = {
   'subagent.list': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Lists sub-agent runs of the last minutes, the newest first.',
+    summary: 'Lists sub-agent runs of the last minutes, newest first.',
     description:
-      'An agent sees runs that its own conversation asked for, a plain `rpc` token those of its own principal, both without content. An admin sees all, whole, and ' +
-      'may name `agentId` and `rootRunId`. Runs that are queued or running are listed whatever their age.',
+      'An agent sees runs that its conversation requested, a plain `rpc` token those of its principal, both without content. An admin sees all with content, and ' +
+      'may name `agentId` and `rootRunId`. Queued and running runs are listed regardless of their age.',
     params: z.strictObject({
       recentMinutes: z.int().min(1).max(10_080).default(30),
       agentId: AgentId.optional().describe('Admin only.'),
@@ -42,10 +42,10 @@ export const subagent = {
   'subagent.wait': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Waits until runs have ended, at most for a time.',
+    summary: 'Waits until runs have ended, up to a timeout.',
     description:
       'Unknown and foreign ids are `denied_unknown` at once. Without ids it waits for up to 32 running or queued runs that the caller sees. ' +
-      '`timeoutMs` is `security.agentToAgent.waitTimeoutMs` when absent; 0 only looks.',
+      '`timeoutMs` is `security.agentToAgent.waitTimeoutMs` when absent; 0 returns the current state.',
     params: z.strictObject({
       runIds: z.array(AnyRunId).min(1).max(32).optional(),
       timeoutMs: z.int().min(0).max(300_000).optional().describe('Milliseconds.'),
@@ -56,7 +56,7 @@ export const subagent = {
           runId: z.string(),
           status: z.enum(['completed', 'denied_unknown', 'timeout', 'cancelled']),
           completion: SubAgentCompletion.optional().describe(
-            'Of a run that ended, however it ended; `summary` and `resultRef` for whoever asked for the run, and for admins.',
+            'Set for ended runs, successful or not; `summary` and `resultRef` only for the requester of the run and for admins.',
           ),
         }),
       ),
@@ -67,7 +67,7 @@ export const subagent = {
   'subagent.kill': method({
     scope: 'rpc',
     risk: 'destructive',
-    summary: 'Ends a running or queued sub-agent and everything that it delegated.',
+    summary: 'Stops a running or queued sub-agent and everything that it delegated.',
     params: z.strictObject({ target: AnyRunId.describe('Id of the run.') }),
     result: z.strictObject({ killed: z.literal(true), runId: SubAgentRunId }),
     errors: ['not_found', 'precondition_failed'],
@@ -77,10 +77,10 @@ export const subagent = {
   'subagent.steer': method({
     scope: 'rpc',
     risk: 'mutate',
-    summary: 'Gives a sub-agent another direction; once per 2 seconds and run.',
+    summary: 'Steers a sub-agent in another direction; once per 2 seconds and run.',
     description:
-      'With `security.agentToAgent.steerInject` the message comes into the running run at its next step; without it the run is killed and a new one begins ' +
-      'with the message as its task. The message is text from outside for whoever reads it.',
+      'With `security.agentToAgent.steerInject` the message is added to the run at its next step; without it the run is killed and a new one begins ' +
+      'with the message as its task. The message counts as text from outside for its reader.',
     params: z.strictObject({ target: AnyRunId.describe('Id of the run.'), message: z.string().min(1).max(100_000) }),
     result: z.discriminatedUnion('status', [
       z.strictObject({ status: z.literal('steered'), oldRunId: SubAgentRunId, newRunId: SubAgentRunId }),
@@ -95,7 +95,7 @@ export const subagent = {
   'subagent.pause': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Refuses new sub-agents until `subagent.resume` or a restart; what runs or is queued goes on.',
+    summary: 'Refuses new sub-agents until `subagent.resume` or a restart; running and queued ones continue.',
     params: z.strictObject({}),
     result: z.strictObject({ ...gate, changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, changed: true } }],
@@ -104,7 +104,7 @@ export const subagent = {
   'subagent.resume': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Takes new sub-agents again.',
+    summary: 'Accepts new sub-agents again.',
     params: z.strictObject({}),
     result: z.strictObject({ ...gate, changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, paused: false, changed: true } }],
@@ -113,7 +113,7 @@ export const subagent = {
   'subagent.status': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Tells whether new sub-agents are taken.',
+    summary: 'Returns whether new sub-agents are accepted.',
     params: z.strictObject({}),
     result: z.strictObject(gate),
     examples: [{ params: {}, result: gateExample }],

@@ -6,7 +6,7 @@ export const system = {
   'system.ping': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Answers at once, with the time of the server.',
+    summary: 'Returns at once, with the time of the server.',
     params: z.strictObject({}),
     result: z.strictObject({ pong: z.literal(true), ts: EpochMs }),
     examples: [{ params: {}, result: { pong: true, ts: 1790000000000 } }],

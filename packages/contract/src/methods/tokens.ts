@@ -7,7 +7,7 @@ import { EpochMs } from '../shared/turn.ts';
 export const TokenId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
-/** What the /v1 routes accept from the holder of a token; what is absent follows `gateway.compat`. */
+/** What the /v1 routes accept from the holder of a token; missing keys follow `gateway.compat`. */
 export const TokenCompat = z.strictObject({
   fields: z.enum(['strict', 'extended']).optional().describe('Request fields that POST /v1/chat/completions accepts.'),
   tools: z.enum(['agent', 'none']).optional().describe('Whether /v1 turns may use the agent’s tools.'),
@@ -16,7 +16,7 @@ export type TokenCompat = z.output<typeof TokenCompat>;
 const Compat = TokenCompat.optional().describe('Overrides gateway.compat for this token.');
 
 const Scopes = z.array(TokenScope).max(6);
-const Secret = z.string().min(32).describe('Shown this once; only a digest is kept.');
+const Secret = z.string().min(32).describe('Shown only once; only a digest is kept.');
 
 const created = {
   id: TokenId,
@@ -34,7 +34,7 @@ export const tokens = {
   'tokens.list': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the tokens in force; secrets are never part of it.',
+    summary: 'Lists the tokens in force, without their secrets.',
     params: z.strictObject({}),
     result: z.strictObject({
       tokens: z.array(
@@ -57,14 +57,14 @@ export const tokens = {
   'tokens.create': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Creates an access token, valid at once; the secret is returned this once.',
-    description: 'No token makes one that is wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
+    summary: 'Creates an access token, valid at once; the secret is returned only here.',
+    description: 'No token creates one wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
     params: z.strictObject({
       id: TokenId.optional().describe('A random id otherwise.'),
       replace: z
         .boolean()
         .optional()
-        .describe('Takes the place of a token of this id that tokens.create made, in one step: when it fails the former secret stays valid.'),
+        .describe('Replaces a token of this id created by tokens.create, in one step: when it fails the old secret stays valid.'),
       scopes: Scopes,
       agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
       expiresAt: EpochMs.optional(),
@@ -102,17 +102,17 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Revokes a token at once; its open sockets and streams are closed.',
     description:
-      'Calls that run on a socket have two seconds for their answers. Conversations belong to the id of a token: one that is created later with the same id has them again.',
+      'Calls running on a socket have two seconds to answer. Conversations belong to the id of a token: one created later with the same id has them again.',
     params: z.strictObject({ id: TokenId }),
     result: z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
     errors: ['not_found', 'precondition_failed'],
-    examples: [{ params: { id: 'ci' }, result: { id: 'ci', revoked: true, message: 'The token no longer opens anything.' } }],
+    examples: [{ params: { id: 'ci' }, result: { id: 'ci', revoked: true, message: 'The token no longer grants access.' } }],
     since: '0.1.0',
   }),
   'tokens.rotate': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret dies with the call.',
+    summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret becomes invalid with the call.',
     description:
       'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated.',
     params: z.strictObject({ id: TokenId }),

@@ -10,7 +10,7 @@ const ToolInfo = z
     source: z.string().describe('`builtin`, or `mcp:<server>`.'),
     risk: z
       .enum(['read', 'outward', 'write'])
-      .describe('`read` looks at what is the own of the agent, `outward` reaches out of the machine, `write` changes state.'),
+      .describe("`read` reads the agent's own data, `outward` reaches out of the machine, `write` changes state."),
     effect: z.enum(['pure', 'idempotent', 'once']),
     timeoutMs: z.int().min(1),
     allowed: z.boolean(),
@@ -18,7 +18,7 @@ const ToolInfo = z
       .enum(['explicit_deny', 'not_in_profile', 'origin'])
       .optional()
       .describe('Why it is not allowed: denied by name, not in profile or allow list, or not named for the untrusted origin.'),
-    deferred: z.boolean().describe('Told to the model only when it looks for it with `discover_tools`.'),
+    deferred: z.boolean().describe('Shown to the model only when it searches with `discover_tools`.'),
   })
   .meta({ id: 'ToolInfo' });
 
@@ -26,11 +26,11 @@ export const tools = {
   'tools.list': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the tools of the installation and what the policy of an agent says of each.',
+    summary: "Lists the tools of the installation and an agent's policy for each.",
     description: 'The answer is for turns of one origin: untrusted origins lose tools that write or reach out.',
     params: z.strictObject({
       agentId: AgentId.optional().describe('The default agent when absent.'),
-      origin: TurnOrigin.exclude(['background']).default('rpc').describe('A background turn has the tools of the turn that began its task.'),
+      origin: TurnOrigin.exclude(['background']).default('rpc').describe('A background turn has the tools of the turn that started its task.'),
     }),
     result: z.strictObject({ tools: z.array(ToolInfo), total: z.int().min(0) }),
     errors: ['not_found'],

@@ -5,13 +5,13 @@ import { EpochMs } from '../shared/turn.ts';
 
 const sums = {
   calls: z.int().min(0).describe('Model calls, failed attempts included.'),
-  inputTokens: z.int().min(0).describe('What came from and went to the cache included.'),
+  inputTokens: z.int().min(0).describe('Includes tokens read from and written to the cache.'),
   outputTokens: z.int().min(0),
   cacheReadTokens: z.int().min(0),
   cacheWriteTokens: z.int().min(0),
-  costUsd: z.number().min(0).nullable().describe('US dollars of the calls whose price was known; null when it was known of none.'),
+  costUsd: z.number().min(0).nullable().describe('US dollars of the calls with a known price; null when there are none.'),
   savedUsd: z.number().describe("What the providers' prompt caches saved; negative when writing to them cost more."),
-  unpriced: z.int().min(0).describe('Calls whose price was not known.'),
+  unpriced: z.int().min(0).describe('Calls without a known price.'),
 };
 
 /** Days are written with a year of four digits. */
@@ -34,11 +34,11 @@ export const usage = {
   'usage.report': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Returns what model calls used and cost in a span of time, by day, agent, model, provider, operation or conversation.',
+    summary: 'Returns usage and cost of model calls in a time range, by day, agent, model, provider, operation or conversation.',
     description:
-      'Callers with scope `rpc` see the calls made for them, `admin` those of everybody. Every call counts: turns, retries, fallbacks, embeddings and background work. ' +
-      'Rows come by day first when `day` is asked for, then by cost, the dearest first; totals are those of all rows, also of those beyond `limit`. ' +
-      'A day is one of `timeZone`, however many hours it has. The key `conversation` is null for calls that belong to none that is kept, such as those of `/v1`.',
+      'Callers with scope `rpc` see the calls made for them, `admin` all calls. Every call counts: turns, retries, fallbacks, embeddings and background work. ' +
+      'Rows are sorted by day first when `day` is requested, then by cost, the most expensive first; totals are those of all rows, including those beyond `limit`. ' +
+      'A day is one of `timeZone`, however many hours it has. The key `conversation` is null for calls without a kept conversation, such as those of `/v1`.',
     params: z.strictObject({
       sinceMs: EpochMs.optional().describe('First millisecond; 30 days before the end otherwise. At most 366 days before the end.'),
       untilMs: EpochMs.max(lastMs).optional().describe('The first millisecond that no longer counts; now otherwise.'),

@@ -5,20 +5,18 @@ import { EpochMs, FinishReason } from '../shared/turn.ts';
 import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
-const MappingId = z.string().min(1).max(160).describe('Id of a mapping of the configuration, of a preset, or `webhook` for the strict route.');
+const MappingId = z.string().min(1).max(160).describe('Id of a configured mapping or of a preset, or `webhook` for the strict route.');
 
 const RenderedKey = z
   .string()
   .nullable()
-  .describe(
-    'The key that the template rendered, as it is; one with other characters than ASCII, or longer than 200, is shortened and ends in `~` and a digest.',
-  );
+  .describe('The rendered key; one with non-ASCII characters or longer than 200 is shortened and ends with `~` and a digest.');
 
 const DeliveryState = z
   .enum(webhookDeliveryStates)
-  .describe('`accepted`: waits; `unknown`: a crash left open what was done; `ignored`: nothing had to be done, as for a ping.');
+  .describe('`accepted`: pending; `unknown`: a crash made the outcome uncertain; `ignored`: nothing to do, such as for a ping.');
 
-/** One webhook that was taken; what it says is kept for seven days. */
+/** One accepted webhook; kept for seven days. */
 export const WebhookDelivery = z
   .strictObject({
     deliveryId: WebhookDeliveryId,
@@ -26,23 +24,23 @@ export const WebhookDelivery = z
     action: z.enum(['agent', 'wake']),
     state: DeliveryState,
     agentId: AgentId,
-    conversationRef: ConversationRef.nullable().describe('Where its turn is; null when it begins none.'),
+    conversationRef: ConversationRef.nullable().describe('Conversation of its turn; null when it starts none.'),
     sessionKey: PrintedSessionKey.nullable(),
     renderedKey: RenderedKey,
-    senderId: z.string().nullable().describe('Its id, as the sender gave it.'),
-    message: z.string().describe('The text that was made of it, cut to 2,000 characters.'),
+    senderId: z.string().nullable().describe('The id set by the sender.'),
+    message: z.string().describe('The rendered text, truncated to 2,000 characters.'),
     bodyBytes: z.int().min(0),
     bodyDigest: z.string().describe('SHA-256 of the raw body, base64url.'),
     remoteAddress: z.string().nullable(),
     receivedAt: EpochMs,
     endedAt: EpochMs.nullable(),
-    repeats: z.int().min(0).describe('How often the same delivery came again and was answered without doing anything.'),
-    replayOf: WebhookDeliveryId.nullable().describe('The delivery that an operator had run again.'),
+    repeats: z.int().min(0).describe('Number of repeats, which were answered without effect.'),
+    replayOf: WebhookDeliveryId.nullable().describe('The original delivery of a replay.'),
     turnId: z.string().nullable(),
     finishReason: FinishReason.nullable(),
     errorKind: z.string().nullable(),
     cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('Of a delivery that waits for its model provider or an approval.'),
+    waiting: WorkWaiting.optional().describe('Set while the delivery waits for its model provider or an approval.'),
     effectsRefused: EffectsRefused.optional(),
   })
   .meta({ id: 'WebhookDelivery' });
@@ -72,29 +70,29 @@ const example = {
   errorKind: null,
 } as const;
 
-/** Webhooks that were taken (beyond json-rpc.md; http-gateway.md §4.8). */
+/** Accepted webhooks (an extension of json-rpc.md; http-gateway.md §4.8). */
 export const webhooks = {
   'webhooks.list': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the rules that take webhooks, in the order in which they are asked.',
+    summary: 'Lists the rules for webhooks in evaluation order.',
     params: z.strictObject({}),
     result: z.strictObject({
       enabled: z.boolean(),
-      path: z.string().describe('Where the routes begin.'),
+      path: z.string().describe('Path prefix of the routes.'),
       webhooks: z.array(
         z.strictObject({
           mapping: MappingId,
           name: z.string().nullable(),
-          path: z.string().nullable().describe('The only path that it takes, behind the beginning; null for all.'),
-          source: z.string().nullable().describe('The only `source` of a payload that it takes.'),
+          path: z.string().nullable().describe('The path that it matches, after the prefix; null for all.'),
+          source: z.string().nullable().describe('The `source` of payloads that it matches; null for all.'),
           preset: z.string().nullable(),
           action: z.enum(['agent', 'wake']),
           agentId: AgentId,
-          signature: z.enum(['hmac', 'standard', 'none']).describe('How senders show who they are; `standard`: Standard Webhooks.'),
+          signature: z.enum(['hmac', 'standard', 'none']).describe('How senders authenticate; `standard`: Standard Webhooks.'),
           replay: z.enum(['exact', 'body', 'signed']),
-          builtIn: z.boolean().describe('Made of a preset or for the strict route, not written as a mapping.'),
-          deliveries: z.int().min(0).describe('Taken within the last seven days.'),
+          builtIn: z.boolean().describe('Whether it comes from a preset or the strict route, not from a mapping.'),
+          deliveries: z.int().min(0).describe('Deliveries accepted within the last seven days.'),
           lastDeliveryAt: EpochMs.nullable(),
         }),
       ),
@@ -131,12 +129,12 @@ export const webhooks = {
   'webhooks.deliveries': method({
     scope: 'admin',
     risk: 'read',
-    summary: 'Lists the webhooks that were taken, newest first, each with its turn; they are kept for seven days, at most 20,000.',
+    summary: 'Lists the accepted webhooks, newest first, each with its turn; they are kept for seven days, at most 20,000.',
     params: z.strictObject({
       mapping: MappingId.optional(),
       state: DeliveryState.optional(),
       limit: z.int().min(1).max(200).default(50),
-      before: WebhookDeliveryId.optional().describe('The last delivery of the page before.'),
+      before: WebhookDeliveryId.optional().describe('The last delivery of the previous page.'),
     }),
     result: z.strictObject({ deliveries: z.array(WebhookDelivery), hasMore: z.boolean() }),
     examples: [{ params: { mapping: 'github' }, result: { deliveries: [example], hasMore: false } }],
@@ -145,8 +143,8 @@ export const webhooks = {
   'webhooks.replay': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Runs a stored delivery again, in the same conversation, as a delivery of its own.',
-    description: 'Text, agent and conversation are those of the time when it came; model and tools are those of the mapping as it is now.',
+    summary: 'Runs a stored delivery again, in the same conversation, as a separate delivery.',
+    description: 'Text, agent and conversation are those of the original delivery; model and tools are those of the current mapping.',
     params: z.strictObject({ deliveryId: WebhookDeliveryId }),
     result: z.strictObject({ deliveryId: WebhookDeliveryId, replayOf: WebhookDeliveryId }),
     errors: ['not_found', 'precondition_failed', 'unavailable'],
@@ -156,23 +154,23 @@ export const webhooks = {
   'webhooks.test': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Shows what a mapping would make of a payload; with `run` it is taken as if it had come.',
-    description: 'No signature is asked for. Without `run` nothing is stored and nothing runs.',
+    summary: 'Shows how a mapping would read a payload; with `run` it is accepted like a real delivery.',
+    description: 'Requires no signature. Without `run` nothing is stored and nothing runs.',
     params: z.strictObject({
       mapping: MappingId,
       payload: z.unknown().default({}),
-      headers: z.record(z.string().max(256), z.string().max(8_192)).default({}).describe('Request headers, as templates and presets see them.'),
+      headers: z.record(z.string().max(256), z.string().max(8_192)).default({}).describe('Request headers, as seen by templates and presets.'),
       run: z.boolean().default(false),
     }),
     result: z.strictObject({
       mapping: MappingId,
-      takenBy: MappingId.nullable().describe('The rule that such a delivery goes to at the path of the mapping: an earlier one may be wider.'),
-      sessionKey: PrintedSessionKey.nullable().describe('Of the conversation; null when no turn begins.'),
+      takenBy: MappingId.nullable().describe('The rule that would take such a delivery at the path of the mapping, which may be an earlier one.'),
+      sessionKey: PrintedSessionKey.nullable().describe('Session key of the conversation; null when no turn starts.'),
       renderedKey: RenderedKey,
       conversationRef: ConversationRef.nullable(),
       message: z.string(),
       senderId: z.string().nullable(),
-      deliveryId: WebhookDeliveryId.nullable().describe('Of what runs now; null without `run`.'),
+      deliveryId: WebhookDeliveryId.nullable().describe('The new delivery; null without `run`.'),
     }),
     errors: ['not_found', 'unavailable'],
     examples: [

@@ -3,7 +3,7 @@ import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-/** Bounds of files that go over the wire whole. */
+/** Limits of files that are transferred whole. */
 export const workspaceLimits = {
   readBytes: 1024 * 1024,
   writeBytes: 512 * 1024,
@@ -34,7 +34,7 @@ const FilePath = z
   .string()
   .min(1)
   .max(4096)
-  .describe('Path relative to the workspace, with "/". What climbs, is absolute or encoded, leads over a link or is no plain file does not exist.');
+  .describe('Path relative to the workspace, with "/". Absolute and encoded paths, "..", links and special files count as missing.');
 const Commit = z
   .strictObject({ sha: z.string(), author: z.string(), date: z.string().describe('ISO 8601.'), message: z.string() })
   .meta({ id: 'WorkspaceCommit' });
@@ -50,7 +50,7 @@ export const workspace = {
   'workspace.status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells where the workspace of an agent is, which template files it has and whether it is set up.',
+    summary: "Returns the location of an agent's workspace, its template files and whether it is set up.",
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({
       dir: z.string(),
@@ -60,7 +60,7 @@ export const workspace = {
           name: z.enum(templateNames),
           present: z.boolean(),
           sizeBytes: z.int().min(0).optional(),
-          untouched: z.boolean().optional().describe('Still the template; such a file is not part of the prompt, but for BOOTSTRAP.md.'),
+          untouched: z.boolean().optional().describe('Still the template; such a file is not part of the prompt, except BOOTSTRAP.md.'),
         }),
       ),
       hasGitRepo: z.boolean(),
@@ -68,7 +68,7 @@ export const workspace = {
       state: z
         .strictObject({ version: z.int(), bootstrapSeededAt: EpochMs.optional(), onboardingCompletedAt: EpochMs.optional() })
         .optional()
-        .describe('Since when it is set up; kept by the daemon.'),
+        .describe('Since when it is set up; recorded by the daemon.'),
     }),
     errors: ['not_found'],
     examples: [
@@ -93,7 +93,7 @@ export const workspace = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Reads a text file of a workspace.',
-    description: 'Up to 1 MiB of UTF-8. What the daemon keeps under `.gatehouse`, and repositories (`.git`), cannot be read.',
+    description: 'Up to 1 MiB of UTF-8. Daemon files under `.gatehouse`, and repositories (`.git`), cannot be read.',
     params: z.strictObject({ agentId: AgentId, filePath: FilePath }),
     result: z.strictObject({ content: z.string(), sizeBytes: z.int().min(0) }),
     errors: ['not_found', 'payload_too_large', 'unsupported_media_type'],
@@ -103,9 +103,9 @@ export const workspace = {
   'workspace.writeFile': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Writes a text file of a workspace whole, making the folders on the way.',
+    summary: 'Writes a whole text file of a workspace, creating missing folders.',
     description:
-      'Up to 512 KiB of UTF-8. `.git`, `.gatehouse` and `skills/` cannot be written; skills are changed by `skills.*`, which looks at them first.',
+      'Up to 512 KiB of UTF-8. `.git`, `.gatehouse` and `skills/` cannot be written; skills are changed by `skills.*`, which vets them first.',
     params: z.strictObject({ agentId: AgentId, filePath: FilePath, content: z.string() }),
     result: z.strictObject({ written: z.literal(true), sizeBytes: z.int().min(0) }),
     errors: ['not_found', 'denied', 'payload_too_large'],
@@ -126,7 +126,7 @@ export const workspace = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the top of a workspace, one of its standard folders, or a folder in one of them.',
-    description: `Standard folders: ${standardFolders.join(', ')}. Not recursive; links and special files are left out; sorted by name, at most ${workspaceLimits.listEntries} entries.`,
+    description: `Standard folders: ${standardFolders.join(', ')}. Not recursive; links and special files are omitted; sorted by name, at most ${workspaceLimits.listEntries} entries.`,
     params: z.strictObject({ agentId: AgentId, subdir: FilePath.optional() }),
     result: z.strictObject({
       entries: z.array(
@@ -151,7 +151,7 @@ export const workspace = {
   'workspace.resetFile': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Puts a template file back to its default.',
+    summary: 'Resets a template file to its default.',
     params: z.strictObject({ agentId: AgentId, fileName: z.string().max(4096) }),
     result: z.strictObject({ reset: z.literal(true), fileName: z.enum(templateNames) }),
     errors: ['not_found', 'invalid_params'],
@@ -161,8 +161,8 @@ export const workspace = {
   'workspace.init': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Sets up a workspace: standard folders, template files and a git repository; what is there stays as it is.',
-    description: 'Without the program `git` there is no repository. The repository lies beside the workspace, out of reach of the agent.',
+    summary: 'Sets up a workspace: standard folders, template files and a git repository; existing files stay as they are.',
+    description: 'Without the program `git` there is no repository. The repository is next to the workspace, out of reach of the agent.',
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({ initialized: z.literal(true), dir: z.string() }),
     errors: ['not_found'],
@@ -172,14 +172,14 @@ export const workspace = {
   'workspace.git.status': method({
     scope: 'rpc',
     risk: 'read',
-    summary: 'Tells which files of a workspace differ from the last commit.',
+    summary: 'Lists files of a workspace that differ from the last commit.',
     params: z.strictObject({ agentId: AgentId }),
     result: z.strictObject({
       branch: z.string().describe('`HEAD (detached)` when there is none.'),
       clean: z.boolean(),
       entries: z.array(
         z.strictObject({
-          path: z.string().describe('One that ends with "/" is a repository of its own, which is never committed.'),
+          path: z.string().describe('A path that ends with "/" is a nested repository, which is never committed.'),
           status: z.enum(['untracked', 'deleted', 'added', 'renamed', 'copied', 'modified']),
           staged: z.boolean(),
         }),
@@ -199,7 +199,7 @@ export const workspace = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists commits of a workspace, newest first.',
-    params: z.strictObject({ agentId: AgentId, limit: z.int().default(50).describe('Taken as 1 to 200.') }),
+    params: z.strictObject({ agentId: AgentId, limit: z.int().default(50).describe('Clamped to 1 to 200.') }),
     result: z.strictObject({ commits: z.array(Commit) }),
     errors: ['not_found', 'precondition_failed', 'unavailable', 'timeout'],
     examples: [{ params: { agentId, limit: 10 }, result: { commits: [commitExample] } }],
@@ -209,7 +209,7 @@ export const workspace = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Shows how tracked files of a workspace differ from the last commit, as a unified diff.',
-    description: 'Cut at 512 KiB, with a line that says so. Files of more than 1 MiB are named, not shown.',
+    description: 'Cut at 512 KiB, with a note. Files of more than 1 MiB are named, not shown.',
     params: z.strictObject({ agentId: AgentId, filePath: FilePath.optional().describe('Only this file, or what is in this folder.') }),
     result: z.strictObject({ diff: z.string() }),
     errors: ['not_found', 'precondition_failed', 'unavailable', 'timeout'],
@@ -227,15 +227,15 @@ export const workspace = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Commits files of a workspace: those named, or everything that differs.',
-    description: 'Links, repositories of their own and what `.gitignore` names stay out. Files of up to 16 MiB, 256 MiB together.',
+    description: 'Links, nested repositories and paths in `.gitignore` are excluded. Files of up to 16 MiB, 256 MiB together.',
     params: z.strictObject({
       agentId: AgentId,
       message: z
         .string()
         .max(100_000)
         .default('Operator commit via web console')
-        .describe('Control characters are taken out; 500 characters are kept.'),
-      paths: z.array(FilePath).min(1).max(1000).optional().describe('Files, or folders with all that is in them.'),
+        .describe('Control characters are removed; 500 characters are kept.'),
+      paths: z.array(FilePath).min(1).max(1000).optional().describe('Files, or folders with everything in them.'),
     }),
     result: Commit,
     errors: ['not_found', 'precondition_failed', 'payload_too_large', 'unavailable', 'timeout'],
@@ -245,7 +245,7 @@ export const workspace = {
   'workspace.git.restore': method({
     scope: 'admin',
     risk: 'destructive',
-    summary: 'Puts a file of a workspace back to the last commit.',
+    summary: 'Restores a file of a workspace from the last commit.',
     params: z.strictObject({ agentId: AgentId, filePath: FilePath }),
     result: z.strictObject({ restored: z.literal(true) }),
     errors: ['not_found', 'denied', 'precondition_failed', 'payload_too_large', 'unavailable', 'timeout'],

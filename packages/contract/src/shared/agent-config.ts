@@ -5,7 +5,7 @@ import { TurnOrigin } from './turn.ts';
 /** How a configuration names a model: `provider/modelId`, or a bare model id of any provider. */
 export const ModelName = z.string().min(1).max(512).meta({ id: 'ModelName' });
 
-/** A tool by name, several by the beginning of their names (`mcp__files--*`), or a group. */
+/** A tool by name, several by a prefix of their names (`mcp__files--*`), or a group. */
 export const ToolPattern = z
   .string()
   .regex(/^(?:group:[a-z][a-z0-9_]*|[A-Za-z][A-Za-z0-9_-]{0,63}\*?)$/, 'expected a tool name, the beginning of names followed by *, or group:<name>');
@@ -17,22 +17,22 @@ export const ToolPolicy = z
   .strictObject({
     profile: z.enum(toolProfiles).default('minimal').describe('Named set of tools to start from.'),
     allow: z.array(ToolPattern).default([]).describe('Tools added to the profile; `group:<name>` adds a group.'),
-    deny: z.array(ToolPattern).default([]).describe('Tools taken away; wins over everything.'),
+    deny: z.array(ToolPattern).default([]).describe('Tools to remove; overrides everything.'),
     discovery: z
       .strictObject({
         mode: z
           .enum(['auto', 'always', 'never'])
           .default('auto')
-          .describe('Whether the tools of MCP servers are told by group only and found by `discover_tools`; `auto`: when there are many.'),
+          .describe('Whether tools of MCP servers are announced by group only and found by `discover_tools`; `auto`: when there are many.'),
         above: z.int().min(1).max(1000).default(40).describe('Number of allowed tools above which `auto` does so.'),
       })
       .prefault({})
-      .describe('How the model learns of the tools of MCP servers.'),
+      .describe('How the model discovers the tools of MCP servers.'),
   })
   .meta({ id: 'ToolPolicy' });
 export type ToolPolicy = z.output<typeof ToolPolicy>;
 
-/** Kinds of work that may be given a model of their own. */
+/** Kinds of work that may have a separate model. */
 export const operationTypes = ['interactive', 'cron', 'heartbeat', 'subagent', 'compaction', 'condensation', 'memoryReview'] as const;
 export type OperationType = (typeof operationTypes)[number];
 
@@ -41,25 +41,20 @@ const OperationModel = z.strictObject({
   timeoutMs: z.int().min(1000).optional().describe('Deadline of one model call, in milliseconds.'),
 });
 
-/** What may be recalled into a turn by how far it is to be believed. */
+/** Trust levels that may be recalled into a turn. */
 const RecallTrust = z.array(z.enum(['system', 'learned', 'external'])).max(3);
 
-/** How an agent remembers; the entries themselves are managed by `memory.*`. */
+/** Memory of an agent; the entries themselves are managed by `memory.*`. */
 export const AgentMemory = z
   .strictObject({
     recall: z
       .strictObject({
-        enabled: z.boolean().default(true).describe('Puts what is found about a message in front of it, fenced, for the model alone.'),
+        enabled: z.boolean().default(true).describe('Adds memories about a message before it, fenced, for the model alone.'),
         maxResults: z.int().min(1).max(50).default(5).describe('Memories per turn.'),
-        maxTokens: z.int().min(128).max(32_768).default(1000).describe('Tokens that they may take together, the fence included.'),
-        minScore: z
-          .number()
-          .min(0)
-          .max(1)
-          .default(0.3)
-          .describe('Relevance (0 to 1) below which a memory is left out. Unrelated text scores near 0.'),
+        maxTokens: z.int().min(128).max(32_768).default(1000).describe('Token limit for all of them, the fence included.'),
+        minScore: z.number().min(0).max(1).default(0.3).describe('Relevance (0 to 1) below which a memory is omitted. Unrelated text scores near 0.'),
         trust: RecallTrust.default(['system', 'learned']).describe(
-          'Levels that are recalled. With `external` the agent reads text of outsiders again and again, marked as untrusted; what it then learns is `external` too.',
+          'Levels that are recalled. With `external` the agent reads text of outsiders repeatedly, marked as untrusted; what it then learns is `external` too.',
         ),
         v1: z.boolean().default(false).describe('Recalls for completions of `/v1` too; their callers send the whole context themselves.'),
       })
@@ -70,8 +65,8 @@ export const AgentMemory = z
         minMessages: z.int().min(1).max(10_000).default(5).describe('New messages that make a conversation worth a review.'),
         maxSessionsPerRun: z.int().min(1).max(1000).default(10).describe('Conversations of one run; one model call each.'),
         maxTokens: z.int().min(512).max(131_072).default(4096).describe('Tokens of a conversation that the model is shown.'),
-        dedupThreshold: z.number().min(0.5).max(1).default(0.85).describe('Likeness from which what was found counts as known already.'),
-        autoTags: z.array(z.string().min(1).max(64)).max(10).default([]).describe('Further tags of what a review stores, beside `auto-review`.'),
+        dedupThreshold: z.number().min(0.5).max(1).default(0.85).describe('Likeness from which a finding counts as already known.'),
+        autoTags: z.array(z.string().min(1).max(64)).max(10).default([]).describe('Tags of reviewed memories, in addition to `auto-review`.'),
       })
       .prefault({})
       .describe('Review of conversations (`memory.review`): what is worth remembering becomes memories.'),
@@ -81,32 +76,30 @@ export const AgentMemory = z
           .int()
           .min(1)
           .optional()
-          .describe('Memories of the agent; the weakest beyond it are evicted by `memory.lifecycle`. No limit when absent.'),
+          .describe('Maximum number of memories; the weakest beyond it are evicted by `memory.lifecycle`. No limit when absent.'),
         maxAgeDays: z.int().min(1).max(36_500).optional().describe('Days after which a memory is evicted even if it is used. No limit when absent.'),
       })
       .prefault({})
-      .describe('Limits that `memory.lifecycle` enforces; entries that are pinned or of trust `system` are never evicted.'),
+      .describe('Limits that `memory.lifecycle` enforces; pinned entries and those of trust `system` are never evicted.'),
   })
   .meta({ id: 'AgentMemory' });
 
-/** Calls of tools that say of themselves that they may go on in the background. */
+/** Calls of tools that support running in the background. */
 export const AgentBackground = z
   .strictObject({
-    afterMs: z.int().min(0).max(3_600_000).default(30_000).describe('Milliseconds after which a call goes on in the background; 0: never.'),
-    maxRunning: z.int().min(1).max(64).default(4).describe('Tasks of the agent at once; while there are as many, further calls stay in their turn.'),
-    maxMs: z.int().min(1000).max(86_400_000).default(1_800_000).describe('Deadline of a task from the beginning of its call, in milliseconds.'),
+    afterMs: z.int().min(0).max(3_600_000).default(30_000).describe('Milliseconds after which a call continues in the background; 0: never.'),
+    maxRunning: z.int().min(1).max(64).default(4).describe('Concurrent tasks of the agent; at the limit, further calls stay in their turn.'),
+    maxMs: z.int().min(1000).max(86_400_000).default(1_800_000).describe('Deadline of a task, counted from the start of its call, in milliseconds.'),
   })
   .meta({ id: 'AgentBackground' });
 
-/** What the commands of an agent may do; what is not set is as in the section `exec`. */
+/** Permissions and limits of an agent's commands; missing keys default to the section `exec`. */
 export const AgentExec = z
   .strictObject({
     network: z
       .boolean()
       .default(false)
-      .describe(
-        'Lets a command that asks for it reach the network, that of this machine and its neighbours included; each such call is one to ask for.',
-      ),
+      .describe('Lets a command that requests it reach the network, including this machine and its neighbours; each such call requires an approval.'),
     env: z
       .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'expected the name of an environment variable'))
       .max(64)
@@ -153,7 +146,7 @@ const resetRule = {
   mode: z
     .enum(['none', 'daily', 'idle', 'both'])
     .describe('`daily`: at an hour of the day; `idle`: after a time without a message; `both`: whichever comes first.'),
-  hour: z.int().min(0).max(23).describe('Hour of the day at which a new one begins, for `daily`.'),
+  hour: z.int().min(0).max(23).describe('Hour of the day at which a new one starts, for `daily`.'),
   timeZone: z
     .string()
     .max(64)
@@ -170,36 +163,32 @@ const ResetOverride = z
   })
   .meta({ id: 'ResetOverride' });
 
-/** When a conversation begins anew by itself, as by `session.reset`; it is judged when the next message comes. */
+/** When a conversation is reset automatically, as by `session.reset`; checked when the next message arrives. */
 export const SessionReset = z
   .strictObject({
     mode: resetRule.mode.default('none'),
     hour: resetRule.hour.default(4),
     timeZone: resetRule.timeZone.optional(),
     idleMinutes: resetRule.idleMinutes.default(240),
-    dm: ResetOverride.optional().describe('What differs for conversations of one person: a session key without a peer.'),
-    group: ResetOverride.optional().describe('What differs for groups: a session key with a peer.'),
-    thread: ResetOverride.optional().describe('What differs for threads: a session key with a thread.'),
+    dm: ResetOverride.optional().describe('Overrides for conversations of one person: a session key without a peer.'),
+    group: ResetOverride.optional().describe('Overrides for groups: a session key with a peer.'),
+    thread: ResetOverride.optional().describe('Overrides for threads: a session key with a thread.'),
   })
   .meta({ id: 'SessionReset' });
 export type SessionReset = z.output<typeof SessionReset>;
 
 const dayTime = z.string().regex(/^(?:[01]\d|2[0-3]):[0-5]\d$/, 'expected a time of the day as HH:MM');
 
-/** What may be said of heartbeats for all agents and for each; the defaults are in `scheduler.heartbeat`. */
+/** Settings of heartbeats for all agents and for each; the defaults are in `scheduler.heartbeat`. */
 export const heartbeatFields = {
-  intervalMs: z.int().min(60_000).max(604_800_000).describe('Milliseconds between two beats.'),
-  prompt: z.string().min(1).max(4000).describe('What the agent is told to do in a beat, in place of the built-in words.'),
-  model: ModelName.describe('Model of the beats; `operationModels.heartbeat` of the agent, then its own, otherwise.'),
-  lightContext: z.boolean().describe('Sends the checklist and what has happened alone, without earlier beats and the other files of the workspace.'),
-  ackMaxChars: z
-    .int()
-    .min(0)
-    .max(10_000)
-    .describe('Characters that may stand beside HEARTBEAT_OK in an answer that says that there is nothing to tell.'),
+  intervalMs: z.int().min(60_000).max(604_800_000).describe('Milliseconds between two heartbeats.'),
+  prompt: z.string().min(1).max(4000).describe('Instructions for a heartbeat, instead of the built-in text.'),
+  model: ModelName.describe('Model of the heartbeats; `operationModels.heartbeat` of the agent, then its own, otherwise.'),
+  lightContext: z.boolean().describe('Sends only the checklist and new events, without earlier heartbeats and the other files of the workspace.'),
+  ackMaxChars: z.int().min(0).max(10_000).describe('Characters allowed in addition to HEARTBEAT_OK in an answer that reports nothing.'),
   activeHours: z
     .strictObject({
-      start: dayTime.describe('First minute of the day in which beats run, as HH:MM.'),
+      start: dayTime.describe('First minute of the day in which heartbeats run, as HH:MM.'),
       end: dayTime.describe('First minute in which they do not; before `start` it means the next day.'),
       timeZone: z
         .string()
@@ -209,19 +198,19 @@ export const heartbeatFields = {
         .describe('IANA name of their zone; UTC when absent.'),
     })
     .refine(({ start, end }) => start !== end, { path: ['end'], error: 'expected another time than `start`' })
-    .describe('When beats by the interval may run; around the clock when absent. What is asked for now runs at any hour.'),
-  toolPolicy: ToolPolicy.describe('Tools of a beat: only what this and the policy of the agent both allow.'),
-  timeoutMs: z.int().min(1000).max(3_600_000).describe('Wall clock of one beat, in milliseconds.'),
-  showOk: z.boolean().describe('Tells the inbox of beats that found nothing, too.'),
-  showAlerts: z.boolean().describe('Tells the inbox what a beat has to say, and of beats that fail.'),
-  alertThreshold: z.int().min(1).max(100).describe('Failures in a row, of those that may pass, from which an alert is raised.'),
-  alertCooldownMs: z.int().min(0).max(604_800_000).describe('Least milliseconds between two alerts of an agent.'),
+    .describe('When scheduled heartbeats may run; around the clock when absent. Requested ones run at any hour.'),
+  toolPolicy: ToolPolicy.describe('Tools of a heartbeat: only those that this and the policy of the agent both allow.'),
+  timeoutMs: z.int().min(1000).max(3_600_000).describe('Wall clock of one heartbeat, in milliseconds.'),
+  showOk: z.boolean().describe('Also reports heartbeats that found nothing to the inbox.'),
+  showAlerts: z.boolean().describe('Reports results of heartbeats, and their failures, to the inbox.'),
+  alertThreshold: z.int().min(1).max(100).describe('Consecutive temporary failures from which an alert is raised.'),
+  alertCooldownMs: z.int().min(0).max(604_800_000).describe('Minimum milliseconds between two alerts of an agent.'),
 };
 
-/** Whether and how an agent looks after things by itself; what is not set is as in `scheduler.heartbeat`. */
+/** Heartbeats of an agent; missing keys default to `scheduler.heartbeat`. */
 export const AgentHeartbeat = z
   .strictObject({
-    enabled: z.boolean().default(false).describe('Off: no model is called for a beat, whatever asks for one.'),
+    enabled: z.boolean().default(false).describe('Off: no model is called for a heartbeat, whatever requests one.'),
     ...z.strictObject(heartbeatFields).partial().shape,
   })
   .meta({ id: 'AgentHeartbeat' });
@@ -232,14 +221,14 @@ export const UnattendedApprovals = z.enum(['wait', 'refuse']);
 /** One agent, as written under `agents.<id>` in config.yaml and as taken by `agents.create`. */
 export const AgentConfig = z
   .strictObject({
-    name: z.string().min(1).max(128).default('Gate').describe('What the agent calls itself.'),
+    name: z.string().min(1).max(128).default('Gate').describe('The name by which the agent introduces itself.'),
     model: ModelName.optional().describe('Primary model; the first one found otherwise.'),
     fallbackModels: z
       .array(ModelName)
       .max(8)
       .default([])
-      .describe('Tried in order when the primary model fails in a way that another model may survive.'),
-    instructions: z.string().max(65536).default('').describe("The operator's own words for the system prompt."),
+      .describe('Tried in order when the primary model fails in a way that another model may not.'),
+    instructions: z.string().max(65536).default('').describe("The operator's own text for the system prompt."),
     temperature: z.number().min(0).max(2).optional().describe('Sampling temperature; the provider decides otherwise.'),
     maxTokens: z.int().min(1).optional().describe('Output tokens per model call; the model decides otherwise.'),
     maxSteps: z.int().min(1).max(1000).default(150).describe('Model calls per turn.'),
@@ -247,7 +236,7 @@ export const AgentConfig = z
     modelTimeoutMs: z.int().min(1000).max(3_600_000).default(180_000).describe('Deadline of one model call, in milliseconds.'),
     maxConcurrentRuns: z.int().min(1).max(10_000).default(64).describe('Turns of different conversations that run at once; further ones wait.'),
     budgets: AgentBudgets.prefault({}).describe(
-      'Hard caps; a call that could pass one is not made, and the turn ends with `budget_exceeded`. A change holds from the next model call on.',
+      'Hard caps; a call that could exceed one is not made, and the turn ends with `budget_exceeded`. A change applies from the next model call on.',
     ),
     circuitBreaker: z
       .strictObject({
@@ -256,11 +245,11 @@ export const AgentConfig = z
       })
       .prefault({}),
     tools: ToolPolicy.prefault({}).describe('Tools of this agent.'),
-    background: AgentBackground.prefault({}).describe('Long tool calls that go on in the background, while the agent goes on with its turn.'),
+    background: AgentBackground.prefault({}).describe('Long tool calls that continue in the background, while the agent continues its turn.'),
     originTools: z
       .partialRecord(TurnOrigin, z.array(ToolPattern))
       .default({})
-      .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`, `mcp`) may use all the same.'),
+      .describe('State-changing or outward tools that turns of an untrusted origin (`v1`, `webhook`, `mcp`) may still use.'),
     autonomy: z
       .strictObject({
         profile: z.enum(autonomyProfiles).optional().describe('As `autonomy.profile`, for this agent; that of the installation when absent.'),
@@ -268,46 +257,40 @@ export const AgentConfig = z
           .boolean()
           .default(false)
           .describe(
-            'Scripts of this agent may call `lease.revoke`, `run.kill` and `autonomy.evict` for runs of whoever the agent works for. Off: no agent stops a root run.',
+            'Scripts of this agent may call `lease.revoke`, `run.kill` and `autonomy.evict` for runs of their principal. Off: no agent stops a root run.',
           ),
       })
       .prefault({})
-      .describe('What the agent may set going beyond its own turn: sub-agents, graphs, messages, scripts.'),
+      .describe('What the agent may start beyond its own turn: sub-agents, graphs, messages, scripts.'),
     approvals: z
       .strictObject({
         trustWorkspace: z
           .boolean()
           .default(false)
-          .describe(
-            'Files of the workspace and the output of commands do not count as text from outside: nobody but you and the agent writes there.',
-          ),
-        unattended: UnattendedApprovals.optional().describe('As `approvals.unattended` of the installation, for this agent.'),
+          .describe('Files of the workspace and the output of commands do not count as text from outside: only you and the agent write there.'),
+        unattended: UnattendedApprovals.optional().describe('Overrides `approvals.unattended` of the installation, for this agent.'),
       })
       .prefault({})
-      .describe(
-        'What the gate before state-changing and outward calls takes for granted about this agent; `approvals` of the whole installation says the rest.',
-      ),
+      .describe('Assumptions about this agent of the gate before state-changing and outward calls; the rest is in `approvals` of the installation.'),
     exec: AgentExec.prefault({}).describe(
-      'Commands that the agent runs (`exec`); the bounds count up to those of the section `exec` of the installation.',
+      'Commands that the agent runs (`exec`); the limits are capped by those of the section `exec` of the installation.',
     ),
-    cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("How long the provider's prompt cache is asked to keep the prefix."),
+    cacheRetention: z.enum(['none', 'short', 'long']).default('short').describe("Requested retention of the prefix in the provider's prompt cache."),
     memory: AgentMemory.prefault({}).describe('What the agent remembers over conversations.'),
     session: z
-      .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing what was said before; the messages stay readable.') })
+      .strictObject({ reset: SessionReset.prefault({}).describe('When the agent stops seeing earlier messages, which stay readable.') })
       .prefault({})
       .describe('Conversations of this agent.'),
-    heartbeat: AgentHeartbeat.prefault({}).describe(
-      'Beats: the agent looks at its checklist (HEARTBEAT.md) and at what has happened, without being asked.',
-    ),
+    heartbeat: AgentHeartbeat.prefault({}).describe('Heartbeats: the agent checks its checklist (HEARTBEAT.md) and new events on its own.'),
     workspace: z
       .strictObject({
         promptFiles: z
           .boolean()
           .default(true)
           .describe(
-            'Puts the files of the workspace that describe the agent, its rules and its owner (SOUL.md, AGENTS.md, USER.md …) into the system prompt.',
+            'Adds the files of the workspace that describe the agent, its rules and its owner (SOUL.md, AGENTS.md, USER.md …) to the system prompt.',
           ),
-        maxFileChars: z.int().min(100).max(200_000).default(20_000).describe('Characters of each of these files at most.'),
+        maxFileChars: z.int().min(100).max(200_000).default(20_000).describe('Maximum characters of each of these files.'),
       })
       .prefault({})
       .describe('The folder in which the agent works.'),
@@ -315,14 +298,14 @@ export const AgentConfig = z
       .strictObject({
         enabled: z.boolean().default(true),
         allow: z.array(z.string().min(1).max(64)).max(500).default([]).describe('The only skills of this agent; all when empty.'),
-        deny: z.array(z.string().min(1).max(64)).max(500).default([]).describe('Skills taken away; wins over everything.'),
+        deny: z.array(z.string().min(1).max(64)).max(500).default([]).describe('Skills to remove; overrides everything.'),
         maxAutoInject: z
           .int()
           .min(0)
           .max(20)
           .default(3)
           .describe(
-            'Skills that fit a message and are put in front of it by themselves. The others of the list are one call of the tool `skill` away.',
+            'Skills that match a message and are placed before it automatically. The others of the list are one call of the tool `skill` away.',
           ),
       })
       .prefault({})
@@ -331,7 +314,7 @@ export const AgentConfig = z
       .partialRecord(z.enum(operationTypes), OperationModel)
       .default({})
       .describe(
-        'Models per kind of work: `interactive` is the conversation itself and wins over `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` looks for what is worth remembering; `cron`, `heartbeat` and `subagent` are the turns of jobs, of heartbeats and of sub-agents. What is not set is done by the model of the agent, which also steps in when the one set fails.',
+        'Models per kind of work: `interactive` is the conversation itself and overrides `model`; `compaction` and `condensation` summarise a conversation, `memoryReview` finds what is worth remembering; `cron`, `heartbeat` and `subagent` are the turns of jobs, of heartbeats and of sub-agents. Everything else uses the model of the agent, which is also the fallback of those set here.',
       ),
   })
   .meta({ id: 'AgentConfig' });

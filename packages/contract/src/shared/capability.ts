@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** What an agent may set going beyond its own turn; a sub-agent has at most what whoever asked for it has. */
+/** What an agent may start beyond its own turn; a sub-agent has at most the capabilities of its requester. */
 export const capabilityNames = [
   'orch:spawn',
   'orch:graph',

@@ -7,7 +7,7 @@ const WellFormed = z.string().refine((text) => text.isWellFormed(), 'expected we
 const SafePositive = z.int().min(1);
 const nameLength = 200;
 
-/** Bounds of the fields of a job (json-rpc.md §2.3, §8). */
+/** Limits of the fields of a job (json-rpc.md §2.3, §8). */
 export const cronLimits = {
   name: nameLength,
   text: 32_768,
@@ -24,33 +24,33 @@ export const CronJobId = z
   .regex(/^cj_[A-Za-z0-9_-]{1,253}$/, 'expected the id of a job, cj_…')
   .meta({ id: 'CronJobId' });
 export const CronJobName = WellFormed.min(1).max(cronLimits.name).meta({ id: 'CronJobName' });
-/** Names stand in lists, prompts and terminals: none that looks like another one, or like more than a name. */
+/** Names appear in lists, prompts and terminals, so deceptive characters are rejected. */
 export const NewCronJobName = CronJobName.regex(
   /^[^\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u,
-  'expected no control characters, line ends or marks that turn text around',
+  'expected no control characters, line breaks or bidirectional marks',
 );
 export const CronExecutionId = z.string().min(1).max(256);
 
-const Zone = z.string().min(1).max(cronLimits.zone).describe('IANA name of a zone, or an offset; `scheduler.cron.defaultTimezone` when absent.');
-const Expr = z.string().min(1).max(cronLimits.expr).describe('Five fields, or six with seconds first.');
+const Zone = z.string().min(1).max(cronLimits.zone).describe('IANA name of a time zone, or an offset; `scheduler.cron.defaultTimezone` when absent.');
+const Expr = z.string().min(1).max(cronLimits.expr).describe('Cron expression of five fields, or six with seconds first.');
 
-/** When a job runs, as a caller writes it: exactly one kind (json-rpc.md §2.3). */
+/** Schedule of a job as requested by a caller: exactly one kind (json-rpc.md §2.3). */
 export const CronScheduleRequest = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('cron'), expr: Expr, tz: Zone.optional() }),
     z.strictObject({ kind: z.literal('every'), everyMs: SafePositive, anchorMs: EpochMs.optional() }),
     z.strictObject({
       kind: z.literal('at'),
-      at: z.string().min(1).max(cronLimits.at).describe('A date and time, with an offset or `Z`, or as a clock in `tz` shows it.'),
+      at: z.string().min(1).max(cronLimits.at).describe('A date and time, with an offset or `Z`, or as wall time in `tz`.'),
       tz: Zone.optional(),
-      fold: z.enum(['earlier', 'later']).optional().describe('Which of two equal wall times is meant, where clocks are set back.'),
+      fold: z.enum(['earlier', 'later']).optional().describe('Selects one of two equal wall times when clocks go back.'),
     }),
     z.strictObject({ kind: z.literal('in'), seconds: SafePositive }),
   ])
   .meta({ id: 'CronScheduleRequest' });
 export type CronScheduleRequest = z.output<typeof CronScheduleRequest>;
 
-/** When a job runs, as it is stored: `at` and `in` became an instant. */
+/** Stored schedule of a job, with `at` and `in` resolved to an instant. */
 export const CronSchedule = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('cron'), expr: Expr, tz: z.string().min(1).max(cronLimits.zone) }),
@@ -70,18 +70,18 @@ const authorable = [
   z.strictObject({
     kind: z.literal('agent_turn'),
     message: WellFormed.min(1).max(cronLimits.message),
-    model: z.string().min(1).max(512).optional().describe('`provider/model` or a bare model id; the model of the operation `cron` otherwise.'),
-    timeoutSeconds: z.int().min(1).max(86_400).optional().describe('Wall clock of the turn; 600 otherwise.'),
+    model: z.string().min(1).max(512).optional().describe('`provider/model` or a bare model id; the model of the operation `cron` when absent.'),
+    timeoutSeconds: z.int().min(1).max(86_400).optional().describe('Maximum duration of the turn; 600 when absent.'),
   }),
 ] as const;
 
-/** What a job does, as a caller may write it. */
+/** Action of a job as requested by a caller. */
 export const CronPayload = z.discriminatedUnion('kind', [...authorable]).meta({ id: 'CronPayload' });
 
 export const cronActions = ['memory_review', 'memory_lifecycle', 'reflection'] as const;
 export type CronAction = (typeof cronActions)[number];
 
-/** What a job does; the built-in ones do an `internal_action`. */
+/** Action of a job; built-in jobs have an `internal_action`. */
 export const CronJobPayload = z
   .discriminatedUnion('kind', [...authorable, z.strictObject({ kind: z.literal('internal_action'), action: z.enum(cronActions) })])
   .meta({ id: 'CronJobPayload' });
@@ -99,7 +99,7 @@ export const CronWakeGate = z
   .strictObject({
     script: WellFormed.min(1).max(cronLimits.script),
     language: z.enum(['js', 'ts']),
-    timeoutSeconds: z.int().min(1).max(300).describe('The script has 30 at most, whatever is allowed here.'),
+    timeoutSeconds: z.int().min(1).max(300).describe('The script runs for at most 30 seconds, whatever is set here.'),
   })
   .meta({ id: 'CronWakeGate' });
 
@@ -118,38 +118,33 @@ export const CronSessionPolicy = z
   ])
   .meta({ id: 'CronSessionPolicy' });
 
-/** The optional fields of a job that say how it runs. */
+/** Optional fields of a job that control how it runs. */
 export const cronPolicyShape = {
-  sessionPolicy: CronSessionPolicy.optional().describe('What the turn sees of earlier runs: nothing (`fresh`, the default), or the last ones.'),
+  sessionPolicy: CronSessionPolicy.optional().describe('Whether the turn sees earlier runs: none (`fresh`, the default), or the latest ones.'),
   continuationMode: z
     .enum(['none', 'heartbeat_excerpt', 'origin_history'])
     .optional()
-    .describe('Where else the result goes: nowhere, as an excerpt to the next heartbeat, or into the conversation of `deliveryTarget`.'),
-  deliveryTarget: CronDeliveryTarget.optional().describe('Who is told the result.'),
+    .describe('Where else the result is delivered: nowhere, as an excerpt to the next heartbeat, or to the conversation of `deliveryTarget`.'),
+  deliveryTarget: CronDeliveryTarget.optional().describe('Recipient of the result.'),
   wakeGate: CronWakeGate.optional().describe('A script, run in a sandbox before the model, that decides whether there is something to do.'),
-  cacheRetention: z.enum(['none', 'short', 'long']).optional().describe("How long the provider's prompt cache is asked to keep the prefix."),
+  cacheRetention: z.enum(['none', 'short', 'long']).optional().describe("How long the provider's prompt cache should keep the prefix."),
   toolPolicy: CronToolPolicy.optional().describe("Tools of the run, within the agent's own."),
-  maxConsecutiveDependencyErrors: z
-    .int()
-    .min(0)
-    .max(10_000)
-    .optional()
-    .describe('Runs in a row that may fail for a provider before the job is paused; 0: any number.'),
+  maxConsecutiveDependencyErrors: z.int().min(0).max(10_000).optional().describe('Consecutive provider failures before the job is paused; 0: never.'),
 };
 export const CronPolicies = z.strictObject(cronPolicyShape);
 export type CronPolicies = z.output<typeof CronPolicies>;
 
-const errorsInARow = z.int().min(0);
+const consecutiveErrors = z.int().min(0);
 
-/** Where a job stands (json-rpc.md §3). */
+/** State of a job (json-rpc.md §3). */
 export const CronLifecycle = z
   .discriminatedUnion('state', [
-    z.strictObject({ state: z.literal('scheduled'), nextRunAtMs: EpochMs.nullable(), consecutiveDependencyErrors: errorsInARow }),
+    z.strictObject({ state: z.literal('scheduled'), nextRunAtMs: EpochMs.nullable(), consecutiveDependencyErrors: consecutiveErrors }),
     z.strictObject({
       state: z.literal('paused'),
       reason: z.enum(['operator', 'dependency_errors']),
       nextRunAtMs: EpochMs.nullable(),
-      consecutiveDependencyErrors: errorsInARow,
+      consecutiveDependencyErrors: consecutiveErrors,
     }),
     z.strictObject({ state: z.literal('one_shot_claimed'), executionId: CronExecutionId, scheduledForMs: EpochMs, claimedAtMs: EpochMs }),
     z.strictObject({ state: z.literal('one_shot_terminal'), terminalExecutionId: CronExecutionId, terminalAtMs: EpochMs }),
@@ -166,12 +161,12 @@ export type CronWorkKind = (typeof cronWorkKinds)[number];
 export type CronRunState = (typeof cronRunStates)[number];
 export type CronDeliveryState = (typeof cronDeliveryStates)[number];
 
-/** What a wake gate decided about a run; `failed_open`: nothing, so that the run took place. */
+/** Decision of a wake gate about a run; `failed_open`: the gate made none, so the job ran. */
 export const CronGateVerdict = z
   .strictObject({
     outcome: z.enum(['woke', 'failed_open', 'skipped']),
-    reason: z.string().max(1100).optional().describe('Why it did not decide.'),
-    logs: z.string().max(1000).optional().describe('End of what the script printed.'),
+    reason: z.string().max(1100).optional().describe('Why the gate did not decide.'),
+    logs: z.string().max(1000).optional().describe('End of the script output.'),
   })
   .meta({ id: 'CronGateVerdict' });
 export type CronGateVerdict = z.output<typeof CronGateVerdict>;
@@ -181,13 +176,13 @@ export const CronCounter = z
     name: z
       .string()
       .max(64)
-      .regex(/^[a-z][a-z0-9_]*$/, 'expected lower-case letters, digits and "_", a letter first'),
+      .regex(/^[a-z][a-z0-9_]*$/, 'expected lower-case letters, digits and "_", starting with a letter'),
     value: z.int().min(0),
   })
   .meta({ id: 'CronCounter' });
 export type CronCounter = z.output<typeof CronCounter>;
 
-/** What is known of an occurrence from its beginning; both events and the run record carry it. */
+/** Fields of an occurrence known from its start, contained in both events and in the run record. */
 export const cronRunIdentity = {
   executionId: CronExecutionId,
   jobId: CronJobId,

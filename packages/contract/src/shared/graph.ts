@@ -25,17 +25,17 @@ const agents = (least: number) => z.array(AgentId).min(least).max(10);
 export const graphTypeConfigs = {
   agent: z.strictObject({ agent: AgentId, model: ModelName.optional(), max_steps: z.int().min(1).max(1000).optional() }),
   debate: z.strictObject({
-    agents: agents(2).describe('Speak in turn, each seeing what was said.'),
+    agents: agents(2).describe('Speak in turn, each seeing the earlier contributions.'),
     rounds: z.int().min(1).max(5).default(2),
-    synthesizer: AgentId.optional().describe('Makes the output of what was said; without it the output is the transcript.'),
+    synthesizer: AgentId.optional().describe('Writes the output from the debate; without it the output is the transcript.'),
   }),
   vote: z.strictObject({
-    voters: agents(2).describe('Answer beside each other, without seeing the others.'),
+    voters: agents(2).describe('Answer in parallel, without seeing each other.'),
     prompt_suffix: z.string().max(4000).optional(),
-    verdict_format: z.string().max(1000).optional().describe('What each answer must look like; told to the voters.'),
-    min_voters: z.int().min(1).max(10).optional().describe('Voters that must answer; all when absent.'),
+    verdict_format: z.string().max(1000).optional().describe('Required form of each answer; passed to the voters.'),
+    min_voters: z.int().min(1).max(10).optional().describe('Minimum number of voters that must answer; all when absent.'),
   }),
-  refine: z.strictObject({ reviewers: agents(2).describe('The first does the task, each next one improves the text before it.') }),
+  refine: z.strictObject({ reviewers: agents(2).describe('The first does the task, each further one improves the previous text.') }),
   collaborate: z.strictObject({ agents: agents(2), rounds: z.int().min(1).max(3).default(1) }),
   'map-reduce': z.strictObject({
     mappers: z
@@ -51,16 +51,14 @@ export const graphTypeConfigs = {
   }),
 } as const satisfies Record<GraphNodeType, z.ZodType>;
 
-/** A node as it is sent (json-rpc.md §2.5). `type_config` is parsed by its type. */
+/** A node in a request (json-rpc.md §2.5). `type_config` is parsed according to its type. */
 export const GraphNode = z
   .strictObject({
     node_id: NodeId,
-    task: Task.describe(
-      '`{{other.result}}` is the result of a node that this one depends on, `${NAME}` a variable; what is missing stands there as a visible gap.',
-    ),
+    task: Task.describe('`{{other.result}}` is the result of a dependency, `${NAME}` a variable; missing values leave a visible marker.'),
     depends_on: z.array(NodeId).max(maxGraphNodes).optional(),
     agent: AgentId.optional().describe(
-      'When absent the agent that starts the graph, else the default agent; types with agents of their own ignore it.',
+      'When absent, the agent that starts the graph, otherwise the default agent; ignored by types that name their agents.',
     ),
     model: ModelName.optional(),
     timeout_ms: z.int().min(1000).max(86_400_000).optional(),
@@ -74,20 +72,20 @@ export const GraphNode = z
       .min(0)
       .max(3)
       .optional()
-      .describe('Further tries after a failure, after 1, 2, 4 … seconds; 0 when absent. An approval gate asks once.'),
+      .describe('Retries after a failure, after 1, 2, 4 … seconds; 0 when absent. An approval gate asks only once.'),
     type_id: z.enum(graphNodeTypes).optional(),
     type_config: z.record(z.string(), z.unknown()).optional(),
     context_mode: z
       .enum(['full', 'summary', 'refs', 'none'])
       .optional()
       .describe(
-        'What the node is told of the results of its dependencies: whole (default); a summary by the operation model of the agent; references that it reads with the tool `node_result`; nothing.',
+        'How the node receives the results of its dependencies: in full (default); as summaries by the operation model of the agent; as references to read with the tool `node_result`; not at all.',
       ),
   })
   .meta({ id: 'GraphNode' });
 export type GraphNode = z.output<typeof GraphNode>;
 
-/** An arrow; the same as `from` in the `depends_on` of `to`. */
+/** An edge; equivalent to `from` in the `depends_on` of `to`. */
 export const GraphEdge = z.strictObject({ from: NodeId, to: NodeId }).meta({ id: 'GraphEdge' });
 
 export const GraphSettings = z
@@ -95,22 +93,22 @@ export const GraphSettings = z
     on_failure: z
       .enum(['fail-fast', 'continue'])
       .optional()
-      .describe('`fail-fast` (when absent): nodes behind a failed one are skipped whatever their barrier.'),
+      .describe('`fail-fast` (when absent): dependents of a failed node are skipped regardless of their barrier.'),
     timeout_ms: z
       .int()
       .min(1000)
       .max(172_800_000)
       .optional()
-      .describe('Of the whole run; when absent 1500000, and what its approval gates may take besides.'),
+      .describe('Timeout of the whole run; when absent 1500000 plus the timeouts of its approval gates.'),
     budget: z
       .strictObject({ maxTokens: z.int().min(1).optional(), maxCost: z.number().min(0.000_001).optional() })
       .optional()
-      .describe('Tokens and US dollars of the whole run; once passed nothing more is started.'),
+      .describe('Tokens and US dollars of the whole run; once exceeded, nothing more starts.'),
   })
   .meta({ id: 'GraphSettings' });
 export type GraphSettings = z.output<typeof GraphSettings>;
 
-/** What a graph is, in every method that takes one. */
+/** The definition of a graph, in every method that takes one. */
 export const graphDefinition = {
   nodes: z.array(GraphNode).min(1).max(maxGraphNodes),
   edges: z
@@ -121,7 +119,7 @@ export const graphDefinition = {
   on_failure: GraphSettings.shape.on_failure,
   timeout_ms: GraphSettings.shape.timeout_ms,
   budget: GraphSettings.shape.budget,
-  settings: GraphSettings.optional().describe('The same as a group; what stands beside `nodes` wins.'),
+  settings: GraphSettings.optional().describe('The same settings as a group; those next to `nodes` take precedence.'),
 };
 
 export const graphWarningTypes = [
@@ -137,7 +135,7 @@ export const graphWarningTypes = [
 ] as const;
 
 export const GraphWarning = z
-  .strictObject({ nodeId: NodeId.optional(), type: z.enum(graphWarningTypes), message: z.string(), fix: z.string().describe('What to do about it.') })
+  .strictObject({ nodeId: NodeId.optional(), type: z.enum(graphWarningTypes), message: z.string(), fix: z.string().describe('How to fix it.') })
   .meta({ id: 'GraphWarning' });
 export type GraphWarning = z.output<typeof GraphWarning>;
 

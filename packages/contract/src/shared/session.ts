@@ -8,8 +8,8 @@ const KeyPart = z
   .refine((part) => part.isWellFormed(), 'expected well-formed Unicode');
 
 /**
- * The readable form of a conversation's address as an object (json-rpc.md §4 `agent.execute`). A peer makes it one of a
- * group, a thread one of a thread: the reset policy and the kind of the conversation follow from that.
+ * The readable address of a conversation as an object (json-rpc.md §4 `agent.execute`). A peer makes it a group
+ * conversation, a thread a thread conversation, which determines the reset policy and the kind.
  */
 export const SessionKeyObject = z
   .strictObject({ userId: KeyPart, channelId: KeyPart, peerId: KeyPart.optional(), threadId: KeyPart.optional() })
@@ -25,7 +25,7 @@ export const PrintedSessionKey = z
   .refine(isPrintable, `expected well-formed Unicode, at most ${maxPartLength} characters in each part`)
   .meta({ id: 'PrintedSessionKey' });
 
-/** What is no Unicode is stored as U+FFFD, which would make one of several keys; a part must fit its object form. */
+/** Rejects ill-formed Unicode, which is stored as U+FFFD and would merge different keys; each part must fit its object form. */
 function isPrintable(key: string): boolean {
   return key.isWellFormed() && key.split(':').every((part) => part.replaceAll(/%3A|%25/gi, '%').length <= maxPartLength);
 }
@@ -46,7 +46,7 @@ export const AgentId = z
   )
   .meta({ id: 'AgentId' });
 
-/** Whose conversation: the whole scope that its reference is a digest of (json-rpc.md §2.3). */
+/** The full scope of a conversation, whose digest is its reference (json-rpc.md §2.3). */
 export const ConversationScope = z
   .strictObject({
     tenantId: z.string().min(1).max(64),
@@ -56,14 +56,14 @@ export const ConversationScope = z
   .meta({ id: 'ConversationScope' });
 export type ConversationScope = z.output<typeof ConversationScope>;
 
-/** How a call names a conversation: by `conversationRef`, or by `sessionKey` in the partition of `agentId` (default agent otherwise). */
+/** How a call names a conversation: by `conversationRef`, or by `sessionKey` in the partition of `agentId` (the default agent when absent). */
 export const conversationAddress = {
   conversationRef: ConversationRef.optional(),
   sessionKey: SessionKey.optional(),
   agentId: AgentId.optional(),
 };
 
-/** Both forms of the address, as every result about a conversation carries them. */
+/** Both forms of the address, contained in every result about a conversation. */
 export const conversationIdentity = {
   conversationRef: ConversationRef,
   sessionKey: PrintedSessionKey,

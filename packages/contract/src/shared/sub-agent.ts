@@ -16,7 +16,7 @@ export type SubAgentState = (typeof subAgentStates)[number];
 export const subAgentEndReasons = ['completed', 'failed', 'killed', 'watchdog_timeout', 'ghost_sweep'] as const;
 export type SubAgentEndReason = (typeof subAgentEndReasons)[number];
 
-/** A result that is too large for a summary, kept as a file (json-rpc.md §2.4). */
+/** A result that is too large for a summary, stored as a file (json-rpc.md §2.4). */
 export const ResultRef = z
   .strictObject({
     ref: z.string().max(1024).describe('Path below the address of the gateway: `GET` it with the same token, ranges allowed.'),
@@ -24,8 +24,8 @@ export const ResultRef = z
     bytes: z.int().min(0),
     preview: z.string().max(4096).describe('The beginning, cut between code points; empty for `binary`.'),
     expiresAt: EpochMs,
-    rows: z.int().min(0).optional().describe('Of `jsonl`, `csv`, and of `json` that is an array.'),
-    schema: z.array(z.string().max(256)).max(256).optional().describe('Names of columns or of the keys of the first object.'),
+    rows: z.int().min(0).optional().describe('For `jsonl`, `csv`, and for `json` arrays.'),
+    schema: z.array(z.string().max(256)).max(256).optional().describe('Column names, or keys of the first object.'),
   })
   .meta({ id: 'ResultRef' });
 export type ResultRef = z.output<typeof ResultRef>;
@@ -36,11 +36,11 @@ export const maxSummaryCharacters = 2000;
 const completionBase = {
   endReason: z.enum(subAgentEndReasons),
   completedAtMs: EpochMs,
-  errorKind: z.string().max(64).optional().describe('Only of a failure.'),
+  errorKind: z.string().max(64).optional().describe('Only for failures.'),
   effectsRefused: EffectsRefused.optional(),
 };
 
-/** What an agent may know of the end of a run: nothing that the run said. */
+/** What an agent may know about the end of a run: nothing of its text. */
 export const SubAgentCompletionFacts = z.strictObject(completionBase).meta({ id: 'SubAgentCompletionFacts' });
 
 /** How a run ended (json-rpc.md §2.4). */
@@ -54,7 +54,7 @@ export const SubAgentCompletion = z
   .meta({ id: 'SubAgentCompletion' });
 export type SubAgentCompletion = z.output<typeof SubAgentCompletion>;
 
-/** What a run cost; costs in US dollars, null when the price of a call is not known. */
+/** Cost of a run; in US dollars, null when the price of a call is unknown. */
 export const SubAgentTelemetry = z
   .strictObject({
     tokensUsedTotal: z.int().min(0),
@@ -72,7 +72,7 @@ const recordFields = {
   runId: SubAgentRunId,
   status: z.enum(subAgentStates),
   agentId: AgentId,
-  startedAt: EpochMs.describe('When it began to run; while it is queued, when it was taken.'),
+  startedAt: EpochMs.describe('When it began to run; while queued, when it was accepted.'),
   queuedAt: EpochMs.optional(),
   depth: z.int().min(1).optional(),
   rootRunId: RootRunId.optional(),
@@ -90,8 +90,8 @@ export const SubAgentRecord = z
     completion: SubAgentCompletion.optional(),
     task: z.string(),
     model: z.string().optional(),
-    conversationRef: ConversationRef.describe('Of the run itself.'),
-    requesterRef: ConversationRef.nullable().describe('The conversation that asked for it.'),
+    conversationRef: ConversationRef.describe('Conversation of the run itself.'),
+    requesterRef: ConversationRef.nullable().describe('The requesting conversation.'),
     parentRunId: SubAgentRunId.optional(),
     principalId: z.string(),
     runtimeMs: z.int().min(0),

@@ -27,7 +27,7 @@ export type TokensUsed = z.output<typeof TokensUsed>;
 /** Milliseconds since the Unix epoch. */
 export const EpochMs = z.int().min(0).meta({ id: 'EpochMs' });
 
-/** Where a turn came from; it bounds what the turn may do. */
+/** Origin of a turn; it limits what the turn may do. */
 export const TurnOrigin = z
   .enum(['v1', 'rpc', 'api', 'webhook', 'cron', 'heartbeat', 'channel', 'subagent', 'graph', 'mcp', 'background'])
   .meta({ id: 'TurnOrigin' });

@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import { EpochMs } from './turn.ts';
 
-/** Why something failed, in one sentence: that of the model provider where it was at fault, else that of the gateway. */
+/** Why something failed, in one sentence: that of the model provider if it was at fault, else that of the gateway. */
 export const FailureCause = z
   .string()
   .max(1000)
-  .describe("Of a failure, why, in one sentence: the provider's own, secrets redacted, or the gateway's; for tokens with scope `admin` only.");
+  .describe("Reason of a failure, in one sentence: the provider's own, secrets redacted, or the gateway's; for tokens with scope `admin` only.");
 
 /** Calls that needed an approval and were not run. */
 export const EffectsRefused = z
   .int()
   .min(1)
   .describe(
-    'How many calls needed an approval and were not run, because they were denied, nobody decided in time, or `approvals.unattended` is `refuse`.',
+    'How many calls needed an approval and were not run, because they were denied or undecided in time, or `approvals.unattended` is `refuse`.',
   );
 
 /** What accepted work waits for, without using an attempt. */
@@ -25,7 +25,7 @@ export const WorkWaiting = z
       ),
     sinceMs: EpochMs,
     untilMs: EpochMs.describe('The end of the wait.'),
-    approvalId: z.string().optional().describe('Of kind `approval`.'),
+    approvalId: z.string().optional().describe('For kind `approval`.'),
     cause: z.string().optional().describe("The provider's own sentence; for tokens with scope `admin` only."),
   })
   .meta({ id: 'WorkWaiting' });

@@ -7,15 +7,15 @@ export type WakeReason = z.output<typeof WakeReason>;
 export const WakeLane = z.enum(['normal', 'task']).meta({ id: 'WakeLane' });
 export type WakeLane = z.output<typeof WakeLane>;
 
-/** What became of a wake: it waits under `correlationId`, alone or together with an earlier one. */
+/** Result of a wake: it is pending under `correlationId`, alone or together with an earlier one. */
 export const WakeAdmission = z
   .strictObject({
     status: z.enum(['accepted', 'coalesced']),
     accepted: z.boolean(),
     coalesced: z.boolean(),
     disposition: z.enum(['new_occurrence', 'occurrence_upgraded']).optional().describe('Only when it was accepted.'),
-    correlationId: z.string().describe('The three wake events of the occurrence carry it.'),
+    correlationId: z.string().describe('Contained in the three wake events of the occurrence.'),
     lane: WakeLane,
-    retainedReason: WakeReason.describe('Of all the requests that were joined, the one that the beat runs for.'),
+    retainedReason: WakeReason.describe('Of all the joined requests, the one that the heartbeat runs for.'),
   })
   .meta({ id: 'WakeAdmission' });

@@ -5,7 +5,7 @@ import { createStore, type Store } from './store.ts';
 
 export type ApprovalRequest = Result<'admin.approval.pending'>['requests'][number];
 
-/** How a request ended that this tab has shown. */
+/** The outcome of a request that this tab has shown. */
 export interface Decision {
   readonly request: ApprovalRequest;
   readonly approved: boolean;
@@ -14,11 +14,11 @@ export interface Decision {
 }
 
 export interface ApprovalsState {
-  /** Calls that wait for somebody, oldest first. */
+  /** Pending calls, oldest first. */
   readonly requests: readonly ApprovalRequest[];
-  /** With those that are beyond what is shown at once. */
+  /** Count of all pending calls, including those that are not loaded. */
   readonly total: number;
-  /** The newest decisions that were heard of, newest first. */
+  /** The latest decisions received, newest first. */
   readonly decided: readonly Decision[];
   readonly loading: boolean;
   readonly error: unknown;
@@ -26,7 +26,7 @@ export interface ApprovalsState {
 
 export interface Approvals {
   readonly state: Store<ApprovalsState>;
-  /** Reads what is pending anew. */
+  /** Reloads the pending calls. */
   reload(): void;
   close(): void;
 }
@@ -35,7 +35,7 @@ const maxDecided = 20;
 const maxShown = 200;
 const settleMs = 60;
 
-/** What waits for an approval, kept up to date by the event stream; stays empty for a token that may not decide. */
+/** Pending approvals, kept up to date by the event stream; stays empty for a token that may not decide. */
 export function createApprovals(client: Pick<Client, 'call'>, live: Pick<LiveEvents, 'listen'>, admin: boolean): Approvals {
   const state = createStore<ApprovalsState>({ requests: [], total: 0, decided: [], loading: admin, error: undefined });
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -64,7 +64,7 @@ export function createApprovals(client: Pick<Client, 'call'>, live: Pick<LiveEve
     );
   }
 
-  /** Several requests come at once when a step asks for several calls. */
+  /** One step may request several calls at once. */
   function loadSoon(): void {
     clearTimeout(timer);
     timer = setTimeout(load, settleMs);
@@ -77,7 +77,7 @@ export function createApprovals(client: Pick<Client, 'call'>, live: Pick<LiveEve
     if (kind !== 'approval:resolved') return;
     const now = state.get();
     const decided = readDecision(payload, now.requests);
-    // The list that is under way may be older than this decision.
+    // A list in flight may be older than this decision.
     loadSoon();
     if (decided !== undefined)
       state.set({
@@ -104,7 +104,7 @@ function readDecision(payload: unknown, requests: readonly ApprovalRequest[]): D
   return {
     request,
     approved: payload.approved === true,
-    approvedBy: 'approvedBy' in payload && typeof payload.approvedBy === 'string' ? payload.approvedBy : 'somebody',
+    approvedBy: 'approvedBy' in payload && typeof payload.approvedBy === 'string' ? payload.approvedBy : 'someone',
     reason: 'reason' in payload && typeof payload.reason === 'string' ? payload.reason : undefined,
   };
 }

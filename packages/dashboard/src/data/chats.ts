@@ -2,7 +2,7 @@ import type { Client, TurnResult } from '@gatehouse/client';
 import type { StoredMessage } from '@gatehouse/contract';
 import { createStore, type Store } from './store.ts';
 
-/** A file that went with a message; it is at the server already. */
+/** A file attached to a message, already stored on the server. */
 export type Attachment = NonNullable<StoredMessage['attachments']>[number];
 
 export interface ChatMessage {
@@ -11,55 +11,55 @@ export interface ChatMessage {
   readonly text: string;
   readonly atMs: number;
   readonly attachments: readonly Attachment[];
-  /** Tools that the agent used on the way to this answer. */
+  /** Tools that the agent used for this answer. */
   readonly tools: readonly string[];
   readonly state: 'done' | 'streaming' | 'stopped' | 'failed';
-  /** Of a message that was read from the server. */
+  /** Set for messages loaded from the server. */
   readonly turnId: string | undefined;
   readonly result: Pick<TurnResult, 'finishReason' | 'tokensUsed' | 'failure' | 'traceId'> | undefined;
   readonly error: unknown;
 }
 
-/** One conversation as this tab knows it. */
+/** A conversation as this tab knows it. */
 export interface Thread {
-  /** Stays the same for this tab, whatever becomes known of the conversation. */
+  /** Stays the same in this tab, also when the server assigns a reference. */
   readonly key: string;
   readonly agentId: string;
   readonly sessionKey: string;
   /** Known once the server has stored the conversation. */
   readonly ref: string | undefined;
   readonly messages: readonly ChatMessage[];
-  /** Messages before the first one here, at the server. */
+  /** Number of earlier messages that are on the server only. */
   readonly earlier: number;
   readonly loading: boolean;
   readonly loadError: unknown;
   readonly running: boolean;
 }
 
-/** What was written and not sent yet. */
+/** Text and files that were not sent yet. */
 export interface Unsent {
   readonly text: string;
   readonly attachments: readonly Attachment[];
 }
 
 export interface ChatStore {
-  /** The conversation that does not exist yet, with what was begun in it. */
+  /** The new conversation that the server doesn't know yet, with its unsent text. */
   readonly draft: Store<Store<Thread>>;
-  /** Puts an empty one in its place; with the default agent when none is named. */
+  /** Replaces it with an empty one, for the default agent unless one is named. */
   begin(agentId?: string): void;
-  /** An existing one; its newest messages are loaded when they were not yet. */
+  /** Returns an existing conversation and loads its newest messages if necessary. */
   open(ref: string): Store<Thread>;
   reload(thread: Store<Thread>): void;
   loadEarlier(thread: Store<Thread>): Promise<void>;
   send(thread: Store<Thread>, text: string, attachments: readonly Attachment[]): Promise<void>;
-  /** Asks the last question once more. */
+  /** Sends the last question again. */
   retry(thread: Store<Thread>): Promise<void>;
   stop(thread: Store<Thread>): void;
-  /** Takes the last question back, with what came of it, to be written anew: it is unsent then. */
-  takeBack(thread: Store<Thread>): void;
+  /** Removes the last question and its answer, and returns the question to the message field for editing. */
+  editLastQuestion(thread: Store<Thread>): void;
   unsent(thread: Store<Thread>): Unsent;
   keepUnsent(thread: Store<Thread>, unsent: Unsent): void;
-  /** Threads whose messages are here, for the search. */
+  /** Threads whose messages are loaded, for the search. */
   loaded(): readonly Store<Thread>[];
   forget(ref: string): void;
   close(): void;
@@ -68,11 +68,11 @@ export interface ChatStore {
 const pageSize = 50;
 const maxThreads = 40;
 const maxUnsent = 40;
-/** A turn that was stopped is stored a moment later. */
+/** A stopped turn is stored a moment later. */
 const findDelaysMs = [300, 1_000, 3_000];
 const nothing: Unsent = { text: '', attachments: [] };
 
-/** Conversations outlive the page that shows them: an answer goes on while somebody looks elsewhere. */
+/** Conversations outlive the page that shows them, so an answer continues while another page is open. */
 export function createChatStore(client: Client, defaultAgentId: string): ChatStore {
   const threads = new Map<string, Store<Thread>>();
   const running = new Map<Store<Thread>, AbortController>();
@@ -106,7 +106,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
     change(thread, { loading: true, loadError: undefined });
     try {
       let { page, messages } = await loadPage(ref, 0, pageSize);
-      // The newest are wanted, and how many there are is known only now.
+      // The newest messages are at the end, and the total is known only now.
       if (page.hasMore) ({ page, messages } = await loadPage(ref, page.total - pageSize, pageSize));
       const { agentId, sessionKey } = page.session;
       change(thread, { agentId, sessionKey, ref, messages, earlier: page.offset, loading: false });
@@ -123,7 +123,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
     const { agentId, sessionKey } = thread.get();
     let text = '';
     let drawing = false;
-    /** Text arrives in many small pieces; one redraw per moment is enough for the eye. */
+    /** Batches text deltas so that the page isn't redrawn for each one. */
     const draw = (): void => {
       if (drawing) return;
       drawing = true;
@@ -140,7 +140,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
           sessionKey,
           ...(question.attachments.length > 0 && { attachments: question.attachments.map(({ mediaId }) => ({ mediaId })) }),
         },
-        // Without a key the turn ends at once when it is stopped here, not half a minute later.
+        // Without an idempotency key the server stops the turn as soon as the client disconnects, not 30 s later.
         { signal: abort.signal, idempotencyKey: false },
       );
       for await (const event of events) {
@@ -149,7 +149,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
           draw();
         } else if (event.type === 'done') {
           const { conversationRef, response, failure } = event.result;
-          // A failed turn answers with no text of its own, or with what came before it failed.
+          // A failed turn has no text, or the text that arrived before the failure.
           changeLast(thread, () => ({
             text: response === '' ? text : response,
             state: failure === undefined ? 'done' : 'failed',
@@ -168,7 +168,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
     if (thread.get().ref === undefined) await findRef(thread);
   }
 
-  /** Only a turn that ends by itself tells the reference of its conversation; one that was stopped may have begun one too. */
+  /** Looks up the conversation of a stopped turn: only a completed turn returns its reference. */
   async function findRef(thread: Store<Thread>): Promise<void> {
     const { agentId, sessionKey } = thread.get();
     for (const delayMs of findDelaysMs) {
@@ -179,7 +179,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
         remember(session.conversationRef, thread);
         return change(thread, { ref: session.conversationRef });
       } catch {
-        // There is none (yet), or nobody answers: the conversation then begins with the next question.
+        // Not stored yet, or no connection: the conversation starts with the next question.
       }
     }
   }
@@ -249,12 +249,12 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
       const at = messages.findLastIndex(({ role }) => role === 'user');
       const question = messages[at];
       if (question === undefined) return;
-      // What came of the first try gives way, unless it is a whole answer.
+      // A retry replaces the earlier answer, unless that one is complete.
       if (messages.at(-1)?.state !== 'done') change(thread, { messages: messages.slice(0, at) });
       await run(thread, newMessage('user', question.text, { attachments: question.attachments }));
     },
     stop: (thread) => running.get(thread)?.abort(),
-    takeBack(thread) {
+    editLastQuestion(thread) {
       const { messages } = thread.get();
       const at = messages.findLastIndex(({ role }) => role === 'user');
       const question = messages[at];
@@ -277,7 +277,7 @@ export function createChatStore(client: Client, defaultAgentId: string): ChatSto
   };
 }
 
-/** Rows of tools are told with the answer that they led to. */
+/** Tool rows are shown with the answer that they led to. */
 function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
   let tools: string[] = [];
@@ -301,7 +301,7 @@ function toChatMessages(rows: readonly StoredMessage[]): ChatMessage[] {
   return messages;
 }
 
-/** 80 random bits, as hexadecimal digits. */
+/** 80 random bits as hexadecimal digits. */
 function randomName(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

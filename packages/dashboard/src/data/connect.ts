@@ -1,20 +1,20 @@
 import { type Client, createClient, GatehouseError } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 
-/** What a token opened, as found when it was first used. */
+/** Access of a token, as found at login. */
 export interface Connection {
   readonly client: Client;
   readonly admin: boolean;
-  /** Ids of the agents that the token may ask. */
+  /** Ids of the agents that the token may use. */
   readonly agentIds: readonly string[];
   readonly defaultAgentId: string;
-  /** Only admins may ask for it. */
+  /** Present for admin tokens only. */
   readonly status: Result<'gateway.status'> | undefined;
 }
 
 /**
- * Tries a token with one request. The gateway is always the one that served this page: no address is read from anywhere.
- * Throws an error that can be shown when the token opens nothing here.
+ * Tries a token with one request. The gateway is always the one that served this page; no other address is ever used.
+ * Throws an error that can be shown to the user when the token is refused.
  */
 export async function connect(token: string): Promise<Connection> {
   const client = createClient({ url: location.origin, token });
@@ -34,12 +34,12 @@ export async function connect(token: string): Promise<Connection> {
   };
 }
 
-/** The agents that the token may ask now. */
+/** Returns the agents that the token may use now. */
 export async function listAgents({ client, admin }: Pick<Connection, 'client' | 'admin'>): Promise<readonly string[]> {
   return admin ? (await client.call('agents.list')).agents : reachableAgents(client);
 }
 
-/** The model list names the agents that a token without administration may ask. */
+/** The model list names the agents that a non-admin token may use. */
 async function reachableAgents(client: Client): Promise<string[]> {
   const models = await client.models();
   return models.flatMap(({ id }) => (id.startsWith('agent/') ? [id.slice('agent/'.length)] : []));

@@ -10,14 +10,14 @@ import type { CallHistory } from './past-calls.ts';
 import type { ToolActivities } from './tool-activity.ts';
 import type { TurnCosts } from './turn-costs.ts';
 
-/** What all pages share while somebody is logged in. */
+/** State that all pages share while a user is logged in. */
 export interface Session extends Connection {
   readonly live: LiveEvents;
   readonly health: HealthWatch;
-  /** Ids of the agents that the token may ask, as they come and go. */
+  /** Ids of the agents that the token may use, kept up to date. */
   readonly agents: Store<readonly string[]>;
   readonly chats: ChatStore;
-  /** What turns cost, as far as this tab has heard of it. */
+  /** Costs of the turns that this tab knows about. */
   readonly turnCosts: Store<TurnCosts>;
   readonly approvals: Approvals;
   readonly inbox: Inbox;
@@ -30,6 +30,6 @@ export const SessionContext = createContext<Session | undefined>(undefined);
 
 export function useSession(): Session {
   const session = use(SessionContext);
-  if (session === undefined) throw new Error('Pages are shown inside a session only.');
+  if (session === undefined) throw new Error('useSession must be called inside a session.');
   return session;
 }

@@ -44,9 +44,9 @@ const thread: Thread = {
     },
   ],
 };
-const find = (words: string) => searchConversations(conversations, words, [createStore(thread)]).map(({ conversationRef }) => conversationRef);
+const find = (query: string) => searchConversations(conversations, query, [createStore(thread)]).map(({ conversationRef }) => conversationRef);
 
-test('words are looked for in titles, keys, agents and loaded messages', () => {
+test('searches titles, keys, agents and loaded messages for terms', () => {
   expect(find('')).toEqual(['cv_a', 'cv_b', 'cv_c']);
   expect(find('HARVEST')).toEqual(['cv_a']);
   expect(find('bob')).toEqual(['cv_b']);

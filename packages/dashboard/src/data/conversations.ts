@@ -10,7 +10,7 @@ export type Conversation = ConversationList['sessions'][number];
 
 const settleMs = 1_500;
 
-/** The conversations that the token may see, of one agent or of all, newest first; loaded anew when the event stream tells of a change. */
+/** Loads the conversations that the token may see, of one agent or of all, newest first; reloads when an event reports a change. */
 export function useConversations(limit: number, agentId?: string): Loaded<ConversationList> {
   const { client, live } = useSession();
   const list = useLoad(`conversations ${limit} ${agentId ?? ''}`, (signal) =>
@@ -34,13 +34,13 @@ export function useConversations(limit: number, agentId?: string): Loaded<Conver
   return list;
 }
 
-/** Finds words in titles, keys and agents, and in the messages of threads that are loaded. */
+/** Searches titles, keys and agents, and the messages of loaded threads. */
 export function searchConversations(
   conversations: readonly Conversation[],
-  words: string,
+  query: string,
   threads: readonly Store<Thread>[],
 ): readonly Conversation[] {
-  const wanted = words.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = query.toLocaleLowerCase().split(/\s+/).filter(Boolean);
   if (wanted.length === 0) return conversations;
   const texts = new Map(threads.map((thread) => thread.get()).map(({ ref, messages }) => [ref, messages.map(({ text }) => text).join('\n')]));
   return conversations.filter(({ conversationRef, sessionKey, agentId, title }) => {

@@ -1,7 +1,7 @@
 import { GatehouseError } from '@gatehouse/client';
 import { duration } from './format.ts';
 
-/** What to show of a failure: one sentence, and what helps to find it in the log. */
+/** A failure as it is shown: one sentence, and the ids that find it in the log. */
 export interface ShownError {
   readonly message: string;
   readonly details: readonly string[];
@@ -21,15 +21,15 @@ export function describeError(error: unknown): ShownError {
 }
 
 function messageOf({ code, message, retryAfterMs, cause }: GatehouseError): string {
-  // What the browser says of it ("Failed to fetch") tells nobody what to do.
+  // The browser's own message ("Failed to fetch") doesn't help the user.
   if (code === 'connection_failed' && cause !== undefined)
-    return 'The gateway does not answer. It may be stopped, or the connection to it is broken.';
+    return 'The gateway does not respond. It may be stopped, or the connection to it is broken.';
   if (code === 'rate_limited' && retryAfterMs !== undefined)
     return `${message.replace(/\.?$/, '.')} Try again in ${duration(Math.ceil(retryAfterMs / 1000))}.`;
   return message;
 }
 
-/** Nobody answered, or nobody could yet: the same may succeed later. */
+/** True when the gateway didn't answer or wasn't ready, so that a retry may succeed. */
 export function isConnectionError(error: unknown): boolean {
   return error instanceof GatehouseError && ['connection_failed', 'client_timeout', 'unavailable', 'rate_limited'].includes(error.code);
 }

@@ -1,9 +1,9 @@
 import { GatehouseError } from '@gatehouse/client';
 
-/** What is wrong, by the path of the parameter (`schedule.expr`). */
+/** Error messages by the path of the parameter (`schedule.expr`). */
 export type FieldErrors = ReadonlyMap<string, string>;
 
-/** What a form itself finds wrong before anything is asked. */
+/** A validation error that the form finds before it sends a request. */
 export class DraftError extends Error {
   readonly path: string;
 
@@ -19,7 +19,7 @@ export function fieldErrors(error: unknown): FieldErrors {
   return new Map();
 }
 
-/** What is said of a field, or of something inside it. */
+/** Returns the message for a field, or for a value inside it. */
 export function errorOf(errors: FieldErrors, path: string): string | undefined {
   return errors.get(path) ?? [...errors].find(([one]) => one.startsWith(`${path}.`) || one.startsWith(`${path}[`))?.[1];
 }

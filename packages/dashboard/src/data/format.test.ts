@@ -10,8 +10,8 @@ test.each([
   [0.5, '$0.50'],
   [12.3, '$12.30'],
   [1204.4, '$1,204'],
-])('%d dollars are %s', (dollars, words) => {
-  expect(money(dollars)).toBe(words);
+])('formats %d dollars as %s', (dollars, text) => {
+  expect(money(dollars)).toBe(text);
 });
 
 test.each([
@@ -20,10 +20,10 @@ test.each([
   [0.424, '42 %'],
   [0.999, '> 99 %'],
   [1, '100 %'],
-])('a share of %d is %s', (share, words) => {
-  expect(percent(share)).toBe(words);
+])('formats the share %d as %s', (share, text) => {
+  expect(percent(share)).toBe(text);
 });
 
-test('large counts are short', () => {
+test('abbreviates large counts', () => {
   expect([12, 340_000, 1_234_567].map(shortCount)).toEqual(['12', '340K', '1.2M']);
 });

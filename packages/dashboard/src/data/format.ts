@@ -51,7 +51,7 @@ export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** US dollars with the digits that tell something: "$0", "$0.00031", "$0.42", "$1,204". */
+/** US dollars with significant digits: "$0", "$0.00031", "$0.42", "$1,204". */
 export function money(dollars: number): string {
   if (dollars === 0) return '$0';
   const size = Math.abs(dollars);
@@ -64,7 +64,7 @@ export function shortCount(value: number): string {
   return value.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 }
 
-/** A share from 0 to 1 as "42 %"; what is nearly nothing or nearly all is not rounded to it. */
+/** A share from 0 to 1 as "42 %"; nearly 0 and nearly 1 are not rounded to 0 % and 100 %. */
 export function percent(share: number): string {
   const rounded = Math.round(share * 100);
   if (rounded === 0 && share > 0) return '< 1 %';

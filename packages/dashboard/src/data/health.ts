@@ -5,24 +5,24 @@ import { createStore, type Store } from './store.ts';
 
 export interface HealthState {
   readonly health: Health | undefined;
-  /** Nobody answered the last question. */
+  /** True when the last check got no answer. */
   readonly lost: boolean;
 }
 
 export interface HealthWatch {
   readonly state: Store<HealthState>;
-  /** Asks now, such as after a change that has no event. */
+  /** Checks now, for example after a change that emits no event. */
   ask(): void;
   close(): void;
 }
 
 const refreshMs = 60_000;
-/** While nobody answers: whoever waits for a restart watches. */
+/** Polling interval while the gateway does not respond: a user may be waiting for a restart. */
 const lostRefreshMs = 3_000;
 
 /**
- * Watches how the gateway is: asked when the event stream opens or breaks, when an event reports a fault, and each minute in which
- * the tab is visible; more often while nobody answers.
+ * Watches the health of the gateway: checks when the event stream opens or breaks, when an event reports a fault, and every minute while
+ * the tab is visible; more often while the gateway does not respond.
  */
 export function watchHealth(client: Pick<Client, 'health'>, live: Pick<LiveEvents, 'listen' | 'state'>): HealthWatch {
   const state = createStore<HealthState>({ health: undefined, lost: false });

@@ -13,7 +13,7 @@ const message = (id: string, readAt: number | null = null) => ({
   readAt,
 });
 
-/** An inbox over answers that the test gives one by one. */
+/** An inbox whose requests the test answers one by one. */
 function open() {
   const asked: { method: string; params: unknown; answer: (value: unknown) => void }[] = [];
   let hear: (entry: FeedEntry) => void = () => undefined;
@@ -22,7 +22,7 @@ function open() {
       asked.push({ method, params, answer: resolve });
     });
   const inbox = createInbox(
-    // The answers are those of the contract; which method they are for is what the test looks at.
+    // The answers follow the contract; the test checks which method they are for.
     { call: call as never },
     {
       listen: (listener) => {
@@ -34,7 +34,7 @@ function open() {
   return { inbox, asked, hear: (kind: string) => hear({ number: 1, kind, payload: {}, atMs: 0 }) };
 }
 
-test('an event brings the newest messages, and what was asked for before it is not taken', async () => {
+test('an event loads the newest messages, and an older answer is dropped', async () => {
   const { inbox, asked, hear } = open();
   hear('inbox:message');
   await expect.poll(() => asked.length).toBe(2);
@@ -46,7 +46,7 @@ test('an event brings the newest messages, and what was asked for before it is n
   expect(asked).toHaveLength(2);
 });
 
-test('marking counts down by what was not read yet', async () => {
+test('marking messages as read lowers the unread count by the unread ones only', async () => {
   const { inbox, asked } = open();
   asked[0]?.answer({ messages: [message('in_3'), message('in_2', 5), message('in_1')], unread: 7 });
   await expect.poll(() => inbox.state.get().loading).toBe(false);

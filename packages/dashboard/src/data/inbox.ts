@@ -6,7 +6,7 @@ import { createStore, type Store } from './store.ts';
 export type InboxMessage = Result<'inbox.list'>['messages'][number];
 
 export interface InboxState {
-  /** The newest messages, newest first; further pages behind them once they were asked for. */
+  /** Messages, newest first; older pages follow once they are loaded. */
   readonly messages: readonly InboxMessage[];
   readonly unread: number;
   readonly hasMore: boolean;
@@ -16,9 +16,9 @@ export interface InboxState {
 
 export interface Inbox {
   readonly state: Store<InboxState>;
-  /** Reads the newest page anew. */
+  /** Reloads the newest page. */
   reload(): void;
-  /** Adds the page behind the last message. */
+  /** Loads the page after the last message. */
   more(): void;
   /** Marks messages as read, or all of them. */
   markRead(which: readonly string[] | 'all'): Promise<void>;
@@ -28,13 +28,13 @@ export interface Inbox {
 const pageSize = 50;
 const settleMs = 100;
 
-/** What jobs, heartbeats, webhooks, sub-agents and graphs have told, kept up to date by the event stream. */
+/** Messages from jobs, heartbeats, webhooks, sub-agents and graphs, kept up to date by the event stream. */
 export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents, 'listen'>): Inbox {
   const state = createStore<InboxState>({ messages: [], unread: 0, hasMore: false, loading: true, error: undefined });
   let timer: ReturnType<typeof setTimeout> | undefined;
   let round = 0;
 
-  /** The newest answer wins: what was asked for before it may be older than it. */
+  /** The newest request wins: an earlier one may return older data. */
   function load(before?: string): void {
     round += 1;
     const mine = round;
@@ -66,7 +66,7 @@ export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents,
       const now = state.get();
       const readAt = Date.now();
       const messages = now.messages.map((one) => (one.readAt === null && (which === 'all' || which.includes(one.id)) ? { ...one, readAt } : one));
-      // A list that is under way was written before this.
+      // A list in flight was read before this change.
       round += 1;
       const left = now.messages.filter(({ readAt: at }) => at === null).length - messages.filter(({ readAt: at }) => at === null).length;
       state.set({ ...now, messages, unread: which === 'all' ? 0 : Math.max(0, now.unread - left), loading: false });

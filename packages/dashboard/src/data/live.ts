@@ -2,7 +2,7 @@ import type { Client } from '@gatehouse/client';
 import { eventKinds } from './event-kinds.ts';
 import { createStore, type Store } from './store.ts';
 
-/** One line of the feed: an event of the gateway, or a gap in what was seen of them. */
+/** One line of the feed: an event of the gateway, or a gap where events were missed. */
 export interface FeedEntry {
   /** Counts up from 1 in this tab. */
   readonly number: number;
@@ -19,11 +19,11 @@ export interface LiveState {
 
 export interface LiveEvents {
   readonly state: Store<LiveState>;
-  /** Pieces of answers that are being written are many; they are asked for only when somebody wants to see them. */
+  /** Text deltas of answers are many, so they are requested only while shown. */
   readonly withStreaming: Store<boolean>;
   setStreaming(wanted: boolean): void;
   clear(): void;
-  /** Calls back for each event; returns how to stop. */
+  /** Calls `listener` for each event; returns a function that removes it. */
   listen(onEvent: (entry: FeedEntry) => void): () => void;
   close(): void;
 }
@@ -31,7 +31,7 @@ export interface LiveEvents {
 const maxEntries = 1000;
 const streamingKind = 'message:streaming';
 
-/** The one event stream of this tab; every page takes from it. `onRefused` hears why it ended for good. */
+/** The event stream of this tab, shared by all pages. `onRefused` receives the reason when it ends for good. */
 export function openLive(client: Client, onRefused: (error: unknown) => void): LiveEvents {
   const state = createStore<LiveState>({ connection: 'connecting', entries: [] });
   const withStreaming = createStore(false);
@@ -45,7 +45,7 @@ export function openLive(client: Client, onRefused: (error: unknown) => void): L
 
   const connection = (next: LiveState['connection']) => state.set({ ...state.get(), connection: next });
 
-  /** One redraw per moment, however many events arrive in it. A hidden page draws no frames, so frames are no measure. */
+  /** Batches events by time so that each batch causes one redraw. Uses a timer because a hidden page draws no frames. */
   function flush(): void {
     const entries = [...state.get().entries, ...waiting].slice(-maxEntries);
     waiting = [];
@@ -76,7 +76,7 @@ export function openLive(client: Client, onRefused: (error: unknown) => void): L
       try {
         await read(current.signal);
       } catch (error) {
-        // Aborted: to be opened otherwise, or closed. Else it is a failure that does not pass.
+        // Aborted means reopened with other options, or closed. Anything else is permanent.
         if (current.signal.aborted) continue;
         connection('refused');
         onRefused(error);

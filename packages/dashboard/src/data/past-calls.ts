@@ -1,6 +1,6 @@
 import { createStore, type Store } from './store.ts';
 
-/** A call that was made in this tab. Answers are not kept: they may be large, and hold what is nobody else's business. */
+/** A call made in this tab. Answers are not kept: they may be large and confidential. */
 export interface PastCall {
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
@@ -13,7 +13,7 @@ export interface CallHistory {
   readonly calls: Store<readonly PastCall[]>;
   remember(call: PastCall): void;
   forget(): void;
-  /** Keeps nothing from then on: a call may end after its session did. */
+  /** Stops recording: a call may finish after its session has ended. */
   close(): void;
 }
 

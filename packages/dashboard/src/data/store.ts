@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** A value outside the components, which re-draw when it changes. */
+/** A value outside the component tree; components that use it render again when it changes. */
 export interface Store<T> {
   get(): T;
   set(next: T): void;

@@ -10,11 +10,11 @@ test.each([
   ['open    http://127.0.0.1:4766/#token=ght_abc', 'ght_abc'],
   ['http://127.0.0.1:4766/#token=a%2Bb', 'a+b'],
   ['has#hash', 'has#hash'],
-])('the token in %j is %j', (pasted, token) => {
+])('finds in %j the token %j', (pasted, token) => {
   expect(tokenOfText(pasted)).toBe(token);
 });
 
-test('what no header can carry is no token', () => {
+test('rejects text that a header cannot carry', () => {
   expect(['', 'schön', 'two\nlines', 'a\u0000b', '☃', 'x'.repeat(5000)].filter(canBeToken)).toEqual([]);
   expect(canBeToken(`ght_${'x'.repeat(60)}~!`)).toBe(true);
 });

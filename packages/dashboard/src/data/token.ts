@@ -1,8 +1,8 @@
 const storageKey = 'gatehouse.token';
 
 /**
- * The token of this tab: from the fragment of a printed link (`#token=…`), which no server and no log ever sees and which
- * leaves the address at once, or as it was pasted before. Kept for the tab only.
+ * Returns the token of this tab: from the fragment of the login link (`#token=…`), which no server or log ever sees and which
+ * is removed from the address at once, or as pasted earlier. Kept for this tab only.
  */
 export function takeToken(): string | undefined {
   const given = tokenOfFragment(location.hash.slice(1));
@@ -14,18 +14,18 @@ export function takeToken(): string | undefined {
   return sessionStorage.getItem(storageKey) ?? undefined;
 }
 
-/** Keeps a token for the tab; what was read with another one goes. */
+/** Keeps a token for the tab and deletes the data of another token. */
 export function keepToken(token: string): void {
   if (sessionStorage.getItem(storageKey) !== token) clearTab();
   sessionStorage.setItem(storageKey, token);
 }
 
-/** Forgets all that this tab keeps: the token, and what was read with it. */
+/** Deletes everything that this tab keeps: the token, and the data read with it. */
 export function clearTab(): void {
   sessionStorage.clear();
 }
 
-/** The token in what somebody pasted: itself, the header that carries it, or the whole printed link. */
+/** Extracts the token from pasted text: the token itself, an Authorization header, or the whole login link. */
 export function tokenOfText(pasted: string): string {
   const text = pasted.trim();
   const hash = text.indexOf('#');
@@ -33,7 +33,7 @@ export function tokenOfText(pasted: string): string {
   return ofLink ?? text.replace(/^(?:authorization:\s*)?bearer\s+/i, '');
 }
 
-/** What a header can carry; anything else was mistyped, and the browser would refuse to send it. */
+/** Accepts what a header can carry; the browser would refuse to send anything else. */
 export function canBeToken(text: string): boolean {
   return /^[\x20-\x7e]{1,4096}$/.test(text);
 }

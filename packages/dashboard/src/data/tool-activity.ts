@@ -1,17 +1,17 @@
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
 
-/** One call of a tool, as the event stream tells of it. */
+/** A tool call as reported by the event stream. */
 export interface ToolActivity {
   readonly callId: string;
   readonly turnId: string;
   readonly toolName: string;
-  /** One line of what the call does. */
+  /** One line that describes the call. */
   readonly description: string;
   readonly startedAtMs: number;
-  /** By the clock of this tab, which orders it among the messages. */
+  /** Start time by the clock of this tab, which orders it among the messages. */
   readonly heardAtMs: number;
-  /** Absent while it runs, or waits for an approval. */
+  /** Absent while the call runs or waits for an approval. */
   readonly outcome: string | undefined;
   readonly durationMs: number | undefined;
 }
@@ -22,24 +22,24 @@ export type ToolActivities = ReadonlyMap<string, readonly ToolActivity[]>;
 const maxConversations = 40;
 const maxCalls = 200;
 
-/** A conversation that has begun here has no reference before its first answer; its session key stands from the beginning. */
+/** Returns the key of a conversation: a new one has a session key from the start, but no reference before its first answer. */
 export function activityKey(agentId: string, sessionKey: string): string {
   return `${agentId} ${sessionKey}`;
 }
 
-/** Hears of the calls that tools are used with, of the newest conversations. */
+/** Collects the tool calls of the newest conversations. */
 export function createToolActivities(live: Pick<LiveEvents, 'listen'>): Store<ToolActivities> {
   const activities = createStore<ToolActivities>(new Map());
   live.listen(({ kind, payload }) => {
     if (kind !== 'tool:started' && kind !== 'tool:finished') return;
-    const told = readActivity(payload);
-    if (told === undefined) return;
+    const reported = readActivity(payload);
+    if (reported === undefined) return;
     const next = new Map(activities.get());
-    const calls = next.get(told.key) ?? [];
-    const known = calls.findIndex(({ callId, turnId }) => callId === told.activity.callId && turnId === told.activity.turnId);
-    const one = known < 0 ? told.activity : { ...told.activity, ...begun(calls[known]) };
-    next.delete(told.key);
-    next.set(told.key, known < 0 ? [...calls, one].slice(-maxCalls) : calls.with(known, one));
+    const calls = next.get(reported.key) ?? [];
+    const known = calls.findIndex(({ callId, turnId }) => callId === reported.activity.callId && turnId === reported.activity.turnId);
+    const one = known < 0 ? reported.activity : { ...reported.activity, ...begun(calls[known]) };
+    next.delete(reported.key);
+    next.set(reported.key, known < 0 ? [...calls, one].slice(-maxCalls) : calls.with(known, one));
     for (const oldest of next.keys()) {
       if (next.size <= maxConversations) break;
       next.delete(oldest);

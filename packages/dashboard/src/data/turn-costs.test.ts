@@ -2,23 +2,23 @@ import { expect, test } from 'vitest';
 import type { FeedEntry } from './live.ts';
 import { createTurnCosts } from './turn-costs.ts';
 
-const told = (turnId: string, part: object = {}) => ({
+const usageEvent = (turnId: string, part: object = {}) => ({
   kind: 'observability:token_usage',
   payload: { turnId, traceId: `trace-${turnId}`, tokens: { prompt: 100, completion: 10 }, cacheReadTokens: 40, cost: { total: 0.25 }, ...part },
 });
 
-function open(newest: Promise<readonly ReturnType<typeof told>[]> = Promise.resolve([])) {
+function open(newest: Promise<readonly ReturnType<typeof usageEvent>[]> = Promise.resolve([])) {
   let hear: (entry: FeedEntry) => void = () => undefined;
   const listen = (onEvent: typeof hear) => {
     hear = onEvent;
     return () => undefined;
   };
   const costs = createTurnCosts({ listen }, () => newest);
-  const call = (turnId: string, part: object = {}) => hear({ number: 1, atMs: 1, ...told(turnId, part) });
+  const call = (turnId: string, part: object = {}) => hear({ number: 1, atMs: 1, ...usageEvent(turnId, part) });
   return { costs, call };
 }
 
-test('the calls of a turn are added up, under both of its ids', () => {
+test('sums the calls of a turn under both of its ids', () => {
   const { costs, call } = open();
   call('tn_1');
   call('tn_1', { tokens: { prompt: 200, completion: 20 }, cacheReadTokens: 160, cost: { total: 0.5 } });
@@ -26,14 +26,14 @@ test('the calls of a turn are added up, under both of its ids', () => {
   expect(costs.get().get('trace-tn_1')).toBe(costs.get().get('tn_1'));
 });
 
-test('a price that is not known makes the sum unknown, whichever call it was', () => {
+test('an unknown price of any call makes the sum unknown', () => {
   const { costs, call } = open();
   call('tn_1', { cost: null });
   call('tn_1');
   expect(costs.get().get('tn_1')?.costUsd).toBe(null);
 });
 
-test('what tells of no call is passed over; old turns are forgotten', () => {
+test('ignores events that are not model calls; drops old turns', () => {
   const { costs, call } = open();
   call('tn_bad', { tokens: 'many' });
   expect(costs.get().size).toBe(0);
@@ -41,8 +41,8 @@ test('what tells of no call is passed over; old turns are forgotten', () => {
   expect([costs.get().size, costs.get().has('tn_99'), costs.get().has('tn_100')]).toEqual([1000, false, true]);
 });
 
-test('turns of before are read once, whichever way they are told of first', async () => {
-  const newest = Promise.resolve([told('tn_1'), told('tn_1'), told('tn_2')]);
+test('counts earlier turns once, whether the list or an event reports them first', async () => {
+  const newest = Promise.resolve([usageEvent('tn_1'), usageEvent('tn_1'), usageEvent('tn_2')]);
   const { costs, call } = open(newest);
   call('tn_2');
   await newest;

@@ -1,34 +1,34 @@
 import type { LiveEvents } from './live.ts';
 import { createStore, type Store } from './store.ts';
 
-/** What the model calls of one turn used, added up. */
+/** The summed usage of the model calls of one turn. */
 export interface TurnCost {
-  /** US dollars; null when the price of one of its calls is not known. */
+  /** US dollars; null when the price of one of its calls is unknown. */
   readonly costUsd: number | null;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Of the input, what the provider had in its prompt cache. */
+  /** Input tokens read from the provider's prompt cache. */
   readonly cacheReadTokens: number;
   readonly calls: number;
 }
 
-/** By id of the turn and by its trace id: stored messages know the one, answers that arrive here the other. */
+/** Keyed by turn id and by trace id: stored messages carry the first, live answers the second. */
 export type TurnCosts = ReadonlyMap<string, TurnCost>;
 
 const maxTurns = 500;
 
-interface Told {
+interface UsageEvent {
   readonly kind: string;
   readonly payload: unknown;
 }
 
 /**
- * Hears what each turn cost from the events that tell of model calls; the newest turns are kept. `readNewest` gives the
- * newest events of before; without them only turns from now on are known.
+ * Collects the cost of each turn from the events of model calls; keeps the newest turns. `readNewest` returns the
+ * latest past events; without them only turns from now on are known.
  */
-export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: () => Promise<readonly Told[]>): Store<TurnCosts> {
+export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: () => Promise<readonly UsageEvent[]>): Store<TurnCosts> {
   const costs = createStore<TurnCosts>(new Map());
-  /** A turn tells its calls together, once it is stored: what was known of it from before is all of it. */
+  /** A turn reports all its calls together once it is stored, so what is already known of it is complete. */
   const whole = new Set<string>();
 
   function add(calls: readonly Call[]): void {
@@ -47,17 +47,17 @@ export function createTurnCosts(live: Pick<LiveEvents, 'listen'>, readNewest: ()
     costs.set(next);
   }
 
-  live.listen((told) => {
-    const call = readCall(told);
+  live.listen((event) => {
+    const call = readCall(event);
     if (call !== undefined && !whole.has(call.turnId)) add([call]);
   });
   readNewest().then(
     (newest) => {
-      const before = newest.flatMap((told) => readCall(told) ?? []).filter(({ turnId }) => !costs.get().has(turnId));
+      const before = newest.flatMap((event) => readCall(event) ?? []).filter(({ turnId }) => !costs.get().has(turnId));
       for (const { turnId } of before) whole.add(turnId);
       add(before);
     },
-    // They are a help: without them turns of before have no cost beside them.
+    // Optional: without them, earlier turns show no cost.
     () => undefined,
   );
   return costs;
@@ -79,7 +79,7 @@ function addUp(before: TurnCost | undefined, { costUsd, inputTokens, outputToken
   };
 }
 
-function readCall({ kind, payload }: Told): Call | undefined {
+function readCall({ kind, payload }: UsageEvent): Call | undefined {
   if (kind !== 'observability:token_usage' || !isRecord(payload) || !isRecord(payload['tokens'])) return undefined;
   const { turnId, traceId, cost, cacheReadTokens, tokens } = payload;
   const { prompt, completion } = tokens;

@@ -3,12 +3,12 @@ import { useSession } from './context.ts';
 import type { FeedEntry } from './live.ts';
 
 const batchMs = 100;
-/** A page that is hidden hears its timers late; what piles up meanwhile is bounded. */
+/** Timers of a hidden page fire late, so the number of waiting events is bounded. */
 const maxWaiting = 2000;
 
 /**
- * Hands on what the event stream told of kinds with one of these prefixes (between commas), all of a moment at once: with
- * hundreds of sub-agents each event alone would draw the page again. A gap is handed on as an event.
+ * Passes on events whose kind has one of these prefixes (separated by commas), in batches: with
+ * hundreds of sub-agents, every single event would redraw the page. A gap is passed on as an event.
  */
 export function useEventBatch(prefixes: string, onBatch: (events: readonly FeedEntry[]) => void): void {
   const { live } = useSession();

@@ -3,7 +3,7 @@ import { useSession } from './context.ts';
 
 const settleMs = 400;
 
-/** Loads anew, a moment after the event stream told of one of these kinds, or of a gap. */
+/** Reloads a moment after an event of one of these kinds, or a gap. */
 export function useLiveReload(prefix: string, reload: () => void): void {
   const { live } = useSession();
   const run = useEffectEvent(reload);

@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
 
-/** What a page waits for. Data of the load before stays visible while it is loaded anew. */
+/** The state of a load. Earlier data stays visible during a reload. */
 export interface Loaded<T> {
   readonly data: T | undefined;
   readonly error: unknown;
@@ -8,7 +8,7 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** How the newest load that ended did so. */
+/** The outcome of the latest finished load. */
 interface Settled<T> {
   readonly key: string;
   readonly round: number;
@@ -16,7 +16,7 @@ interface Settled<T> {
   readonly error: unknown;
 }
 
-/** Loads when the component appears, when `key` changes and when told to; the newest load wins and one that is left is aborted. */
+/** Loads on mount, when `key` changes and on `reload`; the newest load wins and aborts an earlier one. */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [settled, setSettled] = useState<Settled<T>>();
   const [round, setRound] = useState(0);

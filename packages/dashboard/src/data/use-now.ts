@@ -18,7 +18,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The time in milliseconds, once a second and the same for all who show it: one timer, however many clocks run on a page. */
+/** Returns the time in milliseconds, updated once a second by one timer that all clocks of a page share. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

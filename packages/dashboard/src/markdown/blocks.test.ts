@@ -13,8 +13,8 @@ const sample = [
 
 const shape = (tokens: unknown) => JSON.stringify(tokens);
 
-describe('what is parsed piece by piece', () => {
-  test.each([1, 3, 7, 40])('is what is parsed at once, in pieces of %i', (size) => {
+describe('incremental parsing', () => {
+  test.each([1, 3, 7, 40])('equals parsing at once, in chunks of %i', (size) => {
     const parse = createBlockParser();
     for (let end = size; end < sample.length + size; end += size) {
       const text = sample.slice(0, end);
@@ -22,7 +22,7 @@ describe('what is parsed piece by piece', () => {
     }
   });
 
-  test('heeds definitions that come late, line ends of others, and a text that is another', () => {
+  test('handles late definitions, foreign line ends and a replaced text', () => {
     const parse = createBlockParser();
     for (const text of [
       'See [it].\n\none\n\ntwo\n\n',
@@ -35,7 +35,7 @@ describe('what is parsed piece by piece', () => {
       expect(shape(parse(text))).toBe(shape([...lexer(text, { gfm: true, breaks: true })]));
   });
 
-  test('keeps the blocks that are complete, so that they are not drawn again', () => {
+  test('keeps complete blocks, so that they are not drawn again', () => {
     const parse = createBlockParser();
     const before = parse('# One\n\ntwo\n\nthree\n\nfour');
     const after = parse('# One\n\ntwo\n\nthree\n\nfour and more');

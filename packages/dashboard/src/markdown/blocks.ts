@@ -1,19 +1,19 @@
 import { lexer, type Token, type TokensList } from 'marked';
 
-/** The blocks of a text that is mostly the text before with more at its end. */
+/** The blocks of a text that usually extends the previous text. */
 export type BlockParser = (text: string) => readonly Token[];
 
-/** Blocks at the end that more text may still change; the one before the last is there for safety. */
+/** Number of blocks at the end that more text may still change; the one before the last is a safety margin. */
 const openBlocks = 2;
 
 /**
- * Parses an answer while it is written: blocks that are complete keep their tokens, as the same objects, so that a long
- * answer costs no more per piece than a short one. The result is that of parsing the whole text.
+ * Parses an answer while it is written: complete blocks keep their tokens, as the same objects, so that a long
+ * answer costs no more per delta than a short one. The result equals parsing the whole text.
  */
 export function createBlockParser(): BlockParser {
   let last = '';
   let tokens: readonly Token[] = [];
-  /** A definition at the end changes links at the beginning: then nothing is kept. */
+  /** A link definition at the end changes links at the beginning, so everything is parsed again. */
   let hasLinks = false;
 
   function whole(text: string): void {
@@ -23,7 +23,7 @@ export function createBlockParser(): BlockParser {
   }
 
   return (given) => {
-    // As the parser does, so that lengths fit.
+    // Normalizes like the parser, so that lengths match.
     const text = given.replaceAll(/\r\n|\r/g, '\n');
     if (text === last) return tokens;
     const kept = text.startsWith(last) && !hasLinks ? complete(tokens) : [];

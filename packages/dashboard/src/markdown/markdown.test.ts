@@ -6,7 +6,7 @@ import { Markdown } from './markdown.tsx';
 
 const draw = (text: string): string => renderToStaticMarkup(createElement(Markdown, { text }));
 
-/** Names of all elements that a text became. */
+/** Returns the names of all elements rendered from a text. */
 function elementsOf(markup: string): Set<string> {
   return new Set([...markup.matchAll(/<([a-z0-9]+)/g)].map(([, name]) => name ?? ''));
 }
@@ -15,7 +15,7 @@ const drawn = new Set(
   'div p h3 h4 h5 h6 ul ol li strong em del code pre figure figcaption span button svg path a br hr blockquote table thead tbody tr th td'.split(' '),
 );
 
-describe('what a message cannot do', () => {
+describe('a message cannot', () => {
   test.each([
     '<script>alert(1)</script>',
     '<img src=x onerror=alert(1)>',
@@ -49,17 +49,17 @@ describe('what a message cannot do', () => {
     '> <script>alert(1)</script>',
     '# <img src=x onerror=alert(1)>',
     '&lt;script&gt;alert(1)&lt;/script&gt;',
-  ])('becomes no element but those of text: %s', (text) => {
+  ])('create elements other than text: %s', (text) => {
     const markup = draw(text);
-    const strangers = [...elementsOf(markup)].filter((name) => !drawn.has(name));
-    expect(strangers).toEqual([]);
-    // Attributes come from here alone; what looks like one in the text is escaped text.
+    const unexpected = [...elementsOf(markup)].filter((name) => !drawn.has(name));
+    expect(unexpected).toEqual([]);
+    // Attributes come from the renderer only; those in the text are escaped.
     for (const [, attributes = ''] of markup.matchAll(/<[a-z0-9]+((?:\s[^<>]*)?)>/g))
       expect(attributes).not.toMatch(/\s(on\w+|style|src|srcset|action|formaction)=/i);
     for (const [, href = ''] of markup.matchAll(/href="([^"]*)"/g)) expect(href).toMatch(/^(https?:\/\/|mailto:)/);
   });
 
-  test('is to exhaust the page', () => {
+  test('exhaust the page', () => {
     const deep = `${'> '.repeat(300)}deep`;
     expect(draw(deep)).toContain('deep');
     expect(draw(`${'*'.repeat(2000)}a${'*'.repeat(2000)}`)).toContain('a');
@@ -67,25 +67,25 @@ describe('what a message cannot do', () => {
   });
 });
 
-describe('what it can', () => {
-  test('links to the web say nothing of where they are followed from', () => {
+describe('a message', () => {
+  test('links to the web without sending a referrer', () => {
     expect(draw('[docs](https://example.com/a?b=c)')).toContain(
       '<a href="https://example.com/a?b=c" target="_blank" rel="noopener noreferrer nofollow" title="https://example.com/a?b=c">docs</a>',
     );
     expect(draw('https://example.com and ada@example.com')).toMatch(/href="https:\/\/example\.com\/".*href="mailto:ada@example\.com"/s);
   });
 
-  test('an image is a link that names its host', () => {
+  test('shows an image as a link with its host', () => {
     const markup = draw('![a chart](https://pictures.example/chart.png)');
     expect(markup).toContain('Image: a chart (pictures.example)');
     expect(markup).not.toContain('<img');
   });
 
-  test('HTML is shown as it was written', () => {
+  test('shows HTML as text', () => {
     expect(draw('a <b>bold</b> word')).toContain('a &lt;b&gt;bold&lt;/b&gt; word');
   });
 
-  test('text, lists, tables and code are drawn', () => {
+  test('renders text, lists, tables and code', () => {
     expect(draw('# One\n\ntwo **three** *four* ~~five~~ `six`')).toBe(
       '<div class="markdown"><h3 dir="auto">One</h3><p dir="auto">two <strong>three</strong> <em>four</em> <del>five</del> <code>six</code></p></div>',
     );
@@ -96,13 +96,13 @@ describe('what it can', () => {
     expect(draw('fish &amp; chips &#8364; &unknown;')).toContain('fish &amp; chips € &amp;unknown;');
   });
 
-  test('what is being written is drawn as far as it goes', () => {
+  test('renders incomplete text as far as it goes', () => {
     expect(draw('```py\nprint(')).toContain('<code>print(</code>');
     expect(draw('a **bold')).toContain('a **bold');
   });
 });
 
-test('a link is followed only when it leads to the web or to mail', () => {
+test('accepts only web and mail links', () => {
   expect(['https://a.example', 'http://a.example/x', 'mailto:ada@a.example'].map(safeLink)).toEqual([
     'https://a.example/',
     'http://a.example/x',

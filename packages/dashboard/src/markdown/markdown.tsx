@@ -4,13 +4,13 @@ import { CopyButton } from '../ui/copy-button.tsx';
 import { createBlockParser } from './blocks.ts';
 import { linkHost, safeLink } from './links.ts';
 
-/** Deeper nesting is drawn as plain text: a message must not be able to exhaust the stack. */
+/** Deeper nesting is rendered as plain text, so that a message can't exhaust the stack. */
 const maxDepth = 24;
 
 /**
- * Text of a model or a person as Markdown. It becomes React elements of a fixed set and never markup: HTML in it is shown
- * as it is written, links lead only to the web or to mail, and images are not loaded, since their address alone could carry
- * words of the conversation away.
+ * Renders text of a model or a user as Markdown. It becomes a fixed set of React elements, never markup: HTML in it is shown
+ * as text, links lead only to the web or to mail, and images are not loaded, because their address alone could leak
+ * the conversation.
  */
 export const Markdown = memo(function Markdown({ text, quiet = false }: { readonly text: string; readonly quiet?: boolean }) {
   const [parse] = useState(createBlockParser);
@@ -21,7 +21,7 @@ function isKnown(token: Token): token is MarkedToken {
   return 'type' in token;
 }
 
-/** Positions are the keys: while an answer is written only its end changes. */
+/** Uses positions as keys: while an answer is written, only its end changes. */
 function each(tokens: readonly Token[] | undefined, draw: (token: MarkedToken, key: number) => ReactNode): ReactNode[] {
   return (tokens ?? []).filter(isKnown).map(draw);
 }
@@ -34,7 +34,7 @@ function inlines(tokens: readonly Token[] | undefined, depth: number): ReactNode
   return each(tokens, (token, key) => (depth > maxDepth ? token.raw : <Inline key={key} token={token} depth={depth} />));
 }
 
-/** Drawn again only for another token: those of complete blocks stay the same while an answer is written. */
+/** Renders again only for another token: tokens of complete blocks stay the same objects while an answer is written. */
 const Block = memo(function Block({ token, depth }: { readonly token: MarkedToken; readonly depth: number }): ReactNode {
   switch (token.type) {
     case 'space':
@@ -88,7 +88,7 @@ function Inline({ token, depth }: { readonly token: MarkedToken; readonly depth:
   }
 }
 
-/** The page has its own first and second level. */
+/** The page itself uses levels 1 and 2. */
 function Heading({ level, children }: { readonly level: number; readonly children: ReactNode }) {
   const Tag = level <= 1 ? 'h3' : level === 2 ? 'h4' : level === 3 ? 'h5' : 'h6';
   return <Tag dir="auto">{children}</Tag>;
@@ -106,11 +106,11 @@ function Link({ href, children }: { readonly href: string; readonly children: Re
 
 function ImageLink({ token }: { readonly token: Tokens.Image }) {
   const safe = safeLink(token.href);
-  const words = token.text === '' ? 'Image' : `Image: ${token.text}`;
-  if (safe === undefined) return <span>{words}</span>;
+  const label = token.text === '' ? 'Image' : `Image: ${token.text}`;
+  if (safe === undefined) return <span>{label}</span>;
   return (
     <a className="image-link" href={safe} target="_blank" rel="noopener noreferrer nofollow" title={safe}>
-      {words} ({linkHost(safe)})
+      {label} ({linkHost(safe)})
     </a>
   );
 }
@@ -195,7 +195,7 @@ const named: Readonly<Record<string, string>> = {
   ndash: '–',
 };
 
-/** The few character references that occur in prose; others stay as they are written. */
+/** Decodes the character references that occur in prose; others stay as written. */
 function decode(text: string): string {
   return text.replaceAll(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,6}));/gi, (whole, decimal?: string, hex?: string, name?: string) => {
     if (name !== undefined) return named[name] ?? whole;

@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react';
 import { Icon } from './icon.tsx';
 
-/** Copies a text and says for a moment that it did. */
+/** Copies a text and confirms it for a moment. */
 export function CopyButton({ text, label, wide = false }: { readonly text: string; readonly label: string; readonly wide?: boolean }) {
   const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
   useEffect(() => {
@@ -9,7 +9,7 @@ export function CopyButton({ text, label, wide = false }: { readonly text: strin
     const timer = setTimeout(() => setState('idle'), 2_000);
     return () => clearTimeout(timer);
   }, [state]);
-  const words = state === 'idle' ? label : state === 'copied' ? 'Copied' : 'Not allowed here';
+  const caption = state === 'idle' ? label : state === 'copied' ? 'Copied' : 'Copy failed';
   return (
     <button
       type="button"
@@ -22,12 +22,12 @@ export function CopyButton({ text, label, wide = false }: { readonly text: strin
       }}
     >
       <Icon name={state === 'copied' ? 'check' : 'copy'} />
-      <span aria-live="polite">{words}</span>
+      <span aria-live="polite">{caption}</span>
     </button>
   );
 }
 
-/** Browsers keep the clipboard from pages that came over plain HTTP from another machine; selecting works there still. */
+/** Falls back to a selection: browsers block the clipboard API on pages loaded over plain HTTP from another machine. */
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
@@ -37,5 +37,5 @@ async function copy(text: string): Promise<void> {
   area.select();
   const done = document.execCommand('copy');
   area.remove();
-  if (!done) throw new Error('The browser does not allow it.');
+  if (!done) throw new Error('The browser blocked copying.');
 }

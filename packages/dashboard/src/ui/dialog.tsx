@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Button, Failure, IconButton } from './parts.tsx';
 
-/** A modal dialog of the browser itself: it keeps the focus, closes with Escape and gives the focus back. */
+/** A native modal dialog: it traps the focus, closes with Escape and restores the focus. */
 export function Dialog({
   title,
   onClose,
@@ -21,7 +21,7 @@ export function Dialog({
     element?.showModal();
     return () => {
       element?.close();
-      // What opened it may be gone with what was deleted; the focus must not fall out of the page then.
+      // The opener may have been deleted; keep the focus in the page then.
       const back = opener?.isConnected === true && opener !== document.body ? opener : document.getElementById('content');
       if (back instanceof HTMLElement) back.focus();
     };
@@ -45,7 +45,7 @@ export function Dialog({
   );
 }
 
-/** Asks before something that cannot be undone. */
+/** Asks for confirmation of an action that can't be undone. */
 export function Confirm({
   title,
   children,

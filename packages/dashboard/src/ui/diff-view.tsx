@@ -3,12 +3,12 @@ import { count, plural } from '../data/format.ts';
 import type { DiffLine, Hunk } from './diff.ts';
 import { Button } from './parts.tsx';
 
-/** Lines drawn at once: more would hold the page up. */
+/** Lines rendered at once: more would block the page. */
 const pageLines = 600;
 const signs = { same: ' ', added: '+', removed: '-' } as const;
-const words = { same: undefined, added: 'added', removed: 'removed' } as const;
+const lineLabels = { same: undefined, added: 'added', removed: 'removed' } as const;
 
-/** Stretches of a comparison; what each line is stands before it, also for who sees no colours. */
+/** Renders the hunks of a diff; a sign before each line carries the meaning without colours. */
 export function DiffView({ hunks, label }: { readonly hunks: readonly Hunk[]; readonly label: string }) {
   const lines = hunks.flatMap((hunk, at): readonly (DiffLine | undefined)[] => (at === 0 ? hunk : [undefined, ...hunk]));
   const added = lines.filter((line) => line?.kind === 'added').length;
@@ -28,7 +28,7 @@ export function DiffView({ hunks, label }: { readonly hunks: readonly Hunk[]; re
               </span>
               <span aria-hidden="true">{signs[line.kind]}</span>
               <span className="diff-text">
-                {words[line.kind] !== undefined && <span className="visually-hidden">{`${words[line.kind]}: `}</span>}
+                {lineLabels[line.kind] !== undefined && <span className="visually-hidden">{`${lineLabels[line.kind]}: `}</span>}
                 {line.text}
               </span>
             </div>
@@ -39,7 +39,7 @@ export function DiffView({ hunks, label }: { readonly hunks: readonly Hunk[]; re
   );
 }
 
-/** The output of `git diff` as it is, coloured by the first character of each line. */
+/** Renders the output of `git diff`, coloured by the first character of each line. */
 export function GitDiffView({ text, label }: { readonly text: string; readonly label: string }) {
   const lines = text.replace(/\n$/, '').split('\n');
   return (
@@ -55,7 +55,7 @@ export function GitDiffView({ text, label }: { readonly text: string; readonly l
   );
 }
 
-/** A long text, its lines drawn in parts. */
+/** Renders a long text, its lines in parts. */
 export function TextView({ text, label }: { readonly text: string; readonly label: string }) {
   const lines = text.replace(/\n$/, '').split('\n');
   return (

@@ -17,7 +17,7 @@ test.each<[before: string, after: string, hunks: string[][]]>([
   expect(drawn(before, after)).toEqual(hunks);
 });
 
-test('changes that are far apart are stretches of their own, with three lines around each', () => {
+test('distant changes become separate hunks with three context lines each', () => {
   const lines = Array.from({ length: 40 }, (_, index) => `line ${index + 1}`);
   const after = lines.with(4, 'five').with(30, 'thirty-one');
   const hunks = diffTexts(lines.join('\n'), after.join('\n'));
@@ -27,8 +27,8 @@ test('changes that are far apart are stretches of their own, with three lines ar
   ]);
 });
 
-test('what is put together again is what was compared, whatever the texts are', () => {
-  // A small generator, so that the case that fails can be run again.
+test('the lines of a diff reproduce both texts', () => {
+  // A seeded generator, so that a failing case can be repeated.
   let state = 7;
   const random = (below: number): number => {
     state = (state * 48271) % 2147483647;
@@ -50,7 +50,7 @@ test('what is put together again is what was compared, whatever the texts are', 
   }
 });
 
-test('two long texts that have nothing in common are compared in no time', () => {
+test('compares two long texts without common lines quickly', () => {
   const before = Array.from({ length: 20_000 }, (_, index) => `before ${index}`).join('\n');
   const after = Array.from({ length: 20_000 }, (_, index) => `after ${index}`).join('\n');
   const begun = performance.now();

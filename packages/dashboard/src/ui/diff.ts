@@ -1,4 +1,4 @@
-/** One line of a comparison; numbers count from 1 and are absent where the text has no such line. */
+/** One line of a diff; line numbers start at 1 and are absent where the text has no such line. */
 export interface DiffLine {
   readonly kind: 'same' | 'added' | 'removed';
   readonly text: string;
@@ -6,19 +6,19 @@ export interface DiffLine {
   readonly after: number | undefined;
 }
 
-/** A stretch of changed lines with what stands around it. */
+/** A group of changed lines with the context lines around it. */
 export type Hunk = readonly DiffLine[];
 
 const contextLines = 3;
-/** Changes beyond which the shortest way is not looked for: its cost grows with their square. */
+/** Maximum number of changes for which the shortest edit script is computed: its cost grows quadratically. */
 const maxEdits = 600;
 
-/** What differs between two texts, by lines, in stretches with three lines around each; empty when nothing does. */
+/** Returns the line diff of two texts as hunks with three context lines; empty when the texts are equal. */
 export function diffTexts(before: string, after: string): readonly Hunk[] {
   return toHunks(diffLines(splitLines(before), splitLines(after)));
 }
 
-/** The end of the text is a line of its own only when something stands on it. */
+/** Splits a text into lines; an empty last line doesn't count. */
 function splitLines(text: string): readonly string[] {
   if (text === '') return [];
   const lines = text.split('\n');
@@ -52,8 +52,8 @@ function diffLines(before: readonly string[], after: readonly string[]): readonl
 }
 
 /**
- * Lines that both keep, by the greedy algorithm of Myers; none when there are more than `maxEdits` changes, and then the
- * whole stretch counts as replaced.
+ * Returns the common lines by Myers' greedy algorithm; none when there are more than `maxEdits` changes, and then the
+ * whole range counts as replaced.
  */
 function keptPairs(before: readonly string[], after: readonly string[], from: number, toB: number, toA: number): (readonly [number, number])[] {
   const n = toB - from;
@@ -91,7 +91,7 @@ function walkBack(rounds: readonly Int32Array[], lastEdits: number, n: number, m
     const fromK = isDown(row, k, edits, limit) ? k + 1 : k - 1;
     const fromX = edits === 0 ? 0 : at(row, fromK, limit);
     const fromY = edits === 0 ? 0 : fromX - fromK;
-    // The step of this round, then lines that both have.
+    // The edit of this round, then the common lines.
     const midX = edits === 0 || fromK === k + 1 ? fromX : fromX + 1;
     while (x > midX) {
       x--;

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react';
 import { errorOf, type FieldErrors } from '../data/field-errors.ts';
 import { Field } from './parts.tsx';
 
-/** A field with what is wrong with it below. */
+/** A field with its error message below. */
 export function DraftField({
   path,
   errors,

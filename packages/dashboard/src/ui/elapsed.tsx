@@ -1,15 +1,15 @@
 import { duration } from '../data/format.ts';
 import { useNow } from '../data/use-now.ts';
 
-/** How long something took, or has taken until now. */
+/** Shows how long something took, or has taken so far. */
 export function Elapsed({ fromMs, toMs }: { readonly fromMs: number; readonly toMs: number | undefined }) {
-  return toMs === undefined ? <Running fromMs={fromMs} /> : <span>{spanWords(toMs - fromMs)}</span>;
+  return toMs === undefined ? <Running fromMs={fromMs} /> : <span>{spanText(toMs - fromMs)}</span>;
 }
 
 function Running({ fromMs }: { readonly fromMs: number }) {
   return <span>{duration(Math.max(0, useNow() - fromMs) / 1000)}</span>;
 }
 
-export function spanWords(ms: number): string {
+export function spanText(ms: number): string {
   return ms < 1000 ? `${Math.max(0, ms)} ms` : duration(ms / 1000);
 }

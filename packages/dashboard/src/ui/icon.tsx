@@ -1,4 +1,4 @@
-/** Strokes on a grid of 24. */
+/** Stroke paths on a grid of 24. */
 const paths = {
   chat: 'M4 5h16v11H9l-5 4z',
   list: 'M4 6h16M4 12h16M4 18h10',
@@ -44,7 +44,7 @@ const paths = {
 
 export type IconName = keyof typeof paths;
 
-/** Decoration only: what it stands for is always said in words beside it or in the label around it. */
+/** A decorative icon: its meaning is always given by the text next to it or by a label. */
 export function Icon({ name }: { readonly name: IconName }) {
   return (
     <svg className="icon" viewBox="0 0 24 24" aria-hidden="true">

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 const openDepth = 2;
 const maxEntries = 200;
 
-/** A value as a tree that opens and closes; strings are text, whatever is in them. */
+/** Shows a value as a collapsible tree; strings are always plain text. */
 export function JsonTree({ value, name, depth = 0 }: { readonly value: unknown; readonly name?: string; readonly depth?: number }): ReactNode {
   const label = name === undefined ? null : <span className="json-key">{name}: </span>;
   if (typeof value !== 'object' || value === null) {

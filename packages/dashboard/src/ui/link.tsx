@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { navigate } from '../router.ts';
 
-/** A link to another page of the dashboard; opened elsewhere (new tab, new window) by the browser itself. */
+/** A link to another page of the dashboard; the browser handles opening it in a new tab or window. */
 export function PageLink({
   to,
   className,
@@ -15,9 +15,9 @@ export function PageLink({
   readonly className?: string;
   readonly current?: boolean;
   readonly onFollow?: () => void;
-  /** `auto` for words of people and models, which may run from right to left. */
+  /** `auto` for text of users and models, which may be right-to-left. */
   readonly dir?: 'auto';
-  /** Its name where the content is only a picture. */
+  /** Accessible name when the content is only an icon. */
   readonly label?: string;
   readonly children: ReactNode;
 }) {

@@ -1,9 +1,9 @@
 import { useEffect, useEffectEvent } from 'react';
 
-/** The width above which nothing lies over the page; as in the style sheets. */
+/** Above this width nothing overlays the page; as in the style sheets. */
 const narrow = '(max-width: 820px)';
 
-/** For a part that lies over the page on narrow screens: closes with Escape, and when the screen becomes wide. */
+/** Closes an overlay of narrow screens with Escape, and when the screen becomes wide. */
 export function useOverlay(open: boolean, close: () => void): void {
   const onClose = useEffectEvent(close);
   useEffect(() => {

@@ -28,7 +28,7 @@ export function Button({ children, icon, look = 'plain', small = false, disabled
   );
 }
 
-/** A button that is only a picture; its name is for everyone who cannot see it, and shown on hover. */
+/** An icon-only button; its label is the accessible name and the tooltip. */
 export function IconButton({
   icon,
   label,
@@ -41,7 +41,7 @@ export function IconButton({
   readonly label: string;
   readonly onClick: () => void;
   readonly disabled?: boolean;
-  /** Given for a button that opens and closes something. */
+  /** Set for a button that opens and closes something. */
   readonly expanded?: boolean;
   readonly ref?: Ref<HTMLButtonElement>;
 }) {
@@ -61,7 +61,7 @@ export function IconButton({
   );
 }
 
-/** A field with its name above and, when given, words of help below. */
+/** A field with its label above and an optional hint below. */
 export function Field({
   label,
   hint,
@@ -94,7 +94,7 @@ export function Badge({ children, tone = 'neutral' }: { readonly children: React
   return <span className={`badge ${tone}`}>{children}</span>;
 }
 
-/** Says that something failed, why, and how to go on. */
+/** Shows what failed, why, and what to do. */
 export function Failure({
   error,
   onRetry,
@@ -142,7 +142,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Lines in the place of what is being loaded. */
+/** Placeholder lines while content loads. */
 export function Skeleton({ lines = 4 }: { readonly lines?: number }) {
   return (
     <div className="skeleton" role="status" aria-label="Loading">
@@ -153,7 +153,7 @@ export function Skeleton({ lines = 4 }: { readonly lines?: number }) {
   );
 }
 
-/** The frame of every page: its name, what can be done, its content. */
+/** The frame of every page: title, actions and content. */
 export function Page({
   title,
   lead,
@@ -179,12 +179,12 @@ export function Page({
   );
 }
 
-/** In place of a page that only administration may see. */
+/** Replaces a page that only admins may see. */
 export function AdminOnly({ title }: { readonly title: string }) {
   return (
     <Page title={title}>
       <Empty title="This needs a token with the scope admin">
-        <p>The token of this tab may chat and see its own conversations. Log in with another one to administrate the gateway.</p>
+        <p>The token of this tab may chat and see its own conversations. Log in with an admin token to administer the gateway.</p>
       </Empty>
     </Page>
   );

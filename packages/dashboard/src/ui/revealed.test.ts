@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { revealedJson, revealedText } from './revealed.ts';
 
-test('what cannot be seen is written out, and the JSON still says the same', () => {
+test('escapes invisible characters, and the JSON keeps its value', () => {
   const value = { path: 'a\u202egnp.sh', zero: 'rm\u200b -rf', tag: '\u{e0041}', lines: 'a\nb', text: 'Grüße, 世界 👋' };
   const shown = revealedJson(value);
   expect(shown).toContain('a\\u202egnp.sh');

@@ -1,12 +1,12 @@
 /**
- * A value as JSON over several lines, whole, with every character that draws nothing or turns the reading direction
- * written as an escape: what is shown must not read otherwise than what is done.
+ * Formats a value as complete, multi-line JSON, with every invisible or direction-changing character
+ * escaped, so that what is shown can't differ from what is done.
  */
 export function revealedJson(value: unknown): string {
   return reveal(JSON.stringify(value, null, 2) ?? 'null', jsonEscape);
 }
 
-/** The same for one line of text. */
+/** Escapes the same characters in one line of text. */
 export function revealedText(text: string): string {
   return reveal(text, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 }

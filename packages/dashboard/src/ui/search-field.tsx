@@ -1,12 +1,12 @@
 import { Icon } from './icon.tsx';
 
-/** A search box; `label` is what a screen reader says, `hint` what it shows while empty. */
+/** A search box; `label` is its accessible name, `hint` its placeholder. */
 export function SearchField(props: {
   readonly label: string;
   readonly hint?: string;
   readonly title?: string;
   readonly value: string;
-  readonly onChange: (words: string) => void;
+  readonly onChange: (query: string) => void;
 }) {
   return (
     <div className="search">

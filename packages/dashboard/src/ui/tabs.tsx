@@ -1,6 +1,6 @@
 import { PageLink } from './link.tsx';
 
-/** Parts of a page, each with an address of its own: links, so that they open elsewhere and survive a reload. */
+/** Tabs of a page, each with its own address: links, so that they can open in a new tab and survive a reload. */
 export function Tabs({
   label,
   tabs,

@@ -3,18 +3,18 @@ import { dateTime, plural } from '../data/format.ts';
 import { PageLink } from './link.tsx';
 import { Badge } from './parts.tsx';
 
-const words = {
-  provider: 'waits for its model provider',
-  approval: 'waits for an approval',
-  agent: 'waits for its agent',
-  conversation: 'waits for an earlier run',
+const waitLabels = {
+  provider: 'waiting for the model provider',
+  approval: 'waiting for approval',
+  agent: 'waiting for the agent',
+  conversation: 'waiting for an earlier run',
 } as const;
 
-/** What a run waits for; an approval leads to where it is given. */
+/** Shows what a run waits for; a pending approval links to its page. */
 export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined }) {
   if (waiting === undefined) return null;
   const { kind, approvalId, untilMs, cause } = waiting;
-  const badge = <Badge tone="warn">{words[kind]}</Badge>;
+  const badge = <Badge tone="warn">{waitLabels[kind]}</Badge>;
   return (
     <span title={`Until ${dateTime(untilMs)}${cause === undefined ? '' : `: ${cause}`}`}>
       {approvalId === undefined ? badge : <PageLink to={`/approvals/${approvalId}`}>{badge}</PageLink>}
@@ -22,7 +22,7 @@ export function Waiting({ waiting }: { readonly waiting: WorkWaiting | undefined
   );
 }
 
-/** How many calls of a run were not approved. */
+/** Shows how many calls of a run were not approved. */
 export function EffectsRefused({ count }: { readonly count: number | undefined }) {
   return count === undefined ? null : <Badge tone="warn">{`${plural(count, 'effect')} refused`}</Badge>;
 }

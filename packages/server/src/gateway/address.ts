@@ -4,15 +4,15 @@ import ipaddr from 'ipaddr.js';
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 export interface ClientAddress {
-  /** One spelling per address: IPv4-mapped forms folded, IPv6 in its canonical form. */
+  /** Normalized address: IPv4-mapped forms folded, IPv6 in its canonical form. */
   readonly text: string;
-  /** What limits are keyed by: an IPv6 client owns its whole /64. */
+  /** Key of rate limits: an IPv6 client owns its whole /64. */
   readonly key: string;
 }
 
 /**
- * Finds the client's address. `X-Forwarded-For` counts only when the peer is a trusted proxy, and of it only the
- * right-most address that is not one: everything to the left was written by the client itself.
+ * Finds the client's address. `X-Forwarded-For` counts only when the peer is a trusted proxy, and then only the
+ * right-most address that is not one: the client itself wrote everything to the left.
  */
 export function createAddressOf(trustedProxies: readonly string[]): (incoming: IncomingMessage) => ClientAddress {
   const trusted = trustedProxies.map((text) => (text.includes('/') ? ipaddr.parseCIDR(text) : wholeAddress(text)));
@@ -46,7 +46,7 @@ export function createAddressOf(trustedProxies: readonly string[]): (incoming: I
   };
 }
 
-/** True for what `createAddressOf` takes as a trusted proxy. */
+/** True for a range that `createAddressOf` accepts as a trusted proxy. */
 export function isAddressRange(text: string): boolean {
   return text.includes('/') ? ipaddr.isValidCIDR(text) : ipaddr.isValid(text);
 }

@@ -102,7 +102,7 @@ describe('the order of checks', () => {
       else await response.body?.cancel();
     });
 
-    it('asks for a token where the route has a scope, and tells nothing of why one is wrong', async () => {
+    it('requires a token where the route has a scope, without revealing why one is wrong', async () => {
       const closed = Object.entries(routes).filter(([name, route]) => route.scope !== 'none' && name !== 'ws');
       for (const [, route] of closed) {
         const path = fixture.address + route.path.replace('*id', 'x/y');
@@ -118,12 +118,12 @@ describe('the order of checks', () => {
       expect(query.status).toBe(401);
     });
 
-    it('takes the scheme in any case', async () => {
+    it('accepts the scheme in any letter case', async () => {
       expect((await get(fixture, '/v1/models', undefined, { authorization: `bEaReR ${testTokens.all}` })).status).toBe(200);
       expect((await get(fixture, '/v1/models', undefined, { authorization: `Basic ${testTokens.all}` })).status).toBe(401);
     });
 
-    it('takes none of two Authorization headers: a proxy may have read the other one', async () => {
+    it('refuses two Authorization headers: a proxy may have read the other one', async () => {
       const twice = [`authorization: Bearer ${testTokens.all}`, `authorization: Bearer ${testTokens.api}`];
       const { text } = await raw(fixture, ['GET /v1/models HTTP/1.1', 'host: localhost', 'connection: close', ...twice]);
       expect(text).toMatch(/^HTTP\/1\.1 401 /);
@@ -173,7 +173,7 @@ describe('the order of checks', () => {
       }
     });
 
-    it('lets its own pages and the configured origins in, and tells browsers so', async () => {
+    it('admits its own pages and the configured origins, with headers for browsers', async () => {
       expect((await request(['host: localhost:4766', 'origin: http://localhost:4766', 'sec-fetch-site: same-origin'])).text).toMatch(
         /^HTTP\/1\.1 200 /,
       );
@@ -198,7 +198,7 @@ describe('the order of checks', () => {
     });
   });
 
-  it('serves health, the documents and 426 for a /ws that is no handshake', async () => {
+  it('serves health, the documents and 426 for a /ws request that is not a handshake', async () => {
     expect(await (await get(fixture, '/api/health?ready')).json()).toEqual({ status: 'ok', version: '0.0.0', uptimeMs: 1, checks: {} });
     expect(await (await get(fixture, '/openapi.json')).json()).toEqual({ openapi: '3.1.0' });
     expect(await (await get(fixture, '/openrpc.json')).json()).toEqual({ openrpc: '1.3.2' });
@@ -234,7 +234,7 @@ describe('the order of checks', () => {
 });
 
 describe('the rate limiter (B5, B6)', () => {
-  it('takes 100 requests in the window, then 429 with Retry-After; health is exempt, look-alikes are not', async () => {
+  it('accepts 100 requests in the window, then 429 with Retry-After; health is exempt, look-alikes are not', async () => {
     await using fixture = await startGateway({ config: { rateLimit: { windowMs: 60_000, maxRequests: 100 } } });
     for (let i = 0; i < 100; i++) expect((await get(fixture, '/v1/models', testTokens.api)).status).toBe(200);
     const limited = await get(fixture, '/v1/models', testTokens.api);
@@ -272,7 +272,7 @@ describe('the rate limiter (B5, B6)', () => {
     expect((await get(fixture, '/health')).status).toBe(200);
   });
 
-  it('is not escaped by random tokens or a forged X-Forwarded-For', async () => {
+  it('cannot be evaded by random tokens or a forged X-Forwarded-For', async () => {
     await using fixture = await startGateway({ config: { rateLimit: { windowMs: 60_000, maxRequests: 20 } } });
     const statuses = new Set<number>();
     for (let i = 0; i < 60; i++) statuses.add((await get(fixture, '/v1/models', `${i}-${wrongToken}`, { 'x-forwarded-for': `10.0.0.${i}` })).status);
@@ -282,7 +282,7 @@ describe('the rate limiter (B5, B6)', () => {
 });
 
 describe('failed logins (R31)', () => {
-  it('answers ten wrong secrets of an address a minute with 401, further ones with 429, says so once, and always takes the right one', async () => {
+  it('answers ten wrong secrets per address and minute with 401, then 429, reports it once, and always accepts the right one', async () => {
     await using fixture = await startGateway();
     const statuses: number[] = [];
     for (let i = 0; i < 14; i++) statuses.push((await get(fixture, '/v1/models', `${i}${wrongToken}`)).status);
@@ -308,8 +308,8 @@ it('refuses a request with two Authorization headers, whichever of them is right
   }
 });
 
-describe('faults of our own (A13)', () => {
-  it('leave without their words, under the request id', async () => {
+describe('internal errors (A13)', () => {
+  it('are sent without their message, under the request id', async () => {
     const boom = (): never => {
       throw new Error('secret detail at /home/x.ts SELECT *');
     };
@@ -357,7 +357,7 @@ it('serves the owner without token, limit or Host, with every scope', async () =
   socket.closeAllConnections();
 });
 
-it('takes who shows a token at the owner-only socket for its holder, and for nobody with a wrong one', async () => {
+it('authenticates a caller with a token on the owner-only socket, and refuses a wrong one', async () => {
   await using fixture = await startGateway();
   const socket = createServer(fixture.gateway.serveOwner);
   await new Promise<void>((resolve) => socket.listen(0, '127.0.0.1', resolve));
@@ -376,7 +376,7 @@ it('takes who shows a token at the owner-only socket for its holder, and for nob
 });
 
 describe('start and end', () => {
-  it('says that the port is taken', async () => {
+  it('reports that the port is in use', async () => {
     await using first = await startGateway();
     await expect(startGateway({ config: { port: first.port } })).rejects.toMatchObject({
       code: 'port_in_use',
@@ -384,7 +384,7 @@ describe('start and end', () => {
     });
   });
 
-  it('drains: finishes what runs, tells probes and refuses new calls until it ends', async () => {
+  it('drains: finishes running calls, fails probes and refuses new calls until it stops', async () => {
     const started = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<void>();
     await using fixture = await startGateway({

@@ -8,7 +8,7 @@ import type { SessionsApi } from '../features/conversations/sessions/api.ts';
 import type { EventsApi } from '../features/operations/events/api.ts';
 import type { MediaLibrary } from '../features/environment/media/api.ts';
 import type { ResponsesApi } from '../features/conversations/responses/api.ts';
-import type { DoorMeter, DoorTracer } from '../features/operations/observability/api.ts';
+import type { TransportMeter, TransportTracer } from '../features/operations/observability/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import type { WebhooksApi } from '../features/unattended/webhooks/api.ts';
@@ -23,7 +23,7 @@ import { Roster } from '../kernel/roster.ts';
 import type { ModelInfo } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import { type ClientAddress, createAddressOf } from './address.ts';
-import { aboutTraced, authorize, authorized, methodLabel, notFound, startsWork, tellQuota } from './admission.ts';
+import { aboutTraced, authorize, authorized, methodLabel, notFound, startsWork, setQuotaHeaders } from './admission.ts';
 import { createAuthenticator, secretOf } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
@@ -42,7 +42,7 @@ import { createEventStreams } from './routes/event-stream.ts';
 import { createResponseSockets } from './routes/responses/socket.ts';
 import type { EmbedTexts } from './routes/v1-embeddings.ts';
 import { createDispatch, refuseOverload } from './rpc/dispatch.ts';
-import { createWebSocketDoor, socketSecret } from './rpc/websocket.ts';
+import { createWebSocketEndpoint, socketSecret } from './rpc/websocket.ts';
 import { createSocketGuard } from './socket-guard.ts';
 import { listenErrorOf } from './listen-error.ts';
 import { followTls } from './tls-reload.ts';
@@ -61,7 +61,7 @@ export interface GatewayDeps {
   readonly sessions: Pick<SessionsApi, 'said' | 'target'>;
   readonly models: Models;
   readonly agents: AgentsApi;
-  /** Of the program, as MCP clients are told. */
+  /** Version of the program, as reported to MCP clients. */
   readonly version: string;
   /** What MCP clients are offered; the agents and their workspaces when absent. */
   readonly mcpOffer?: McpOffer | undefined;
@@ -69,26 +69,26 @@ export interface GatewayDeps {
   readonly primaryModel: (agent: Agent) => ModelInfo;
   /** Absent: `/v1/embeddings` answers 404. */
   readonly embed: EmbedTexts | undefined;
-  /** The model that `embed` asks; listed by `/v1/models`. */
+  /** The model that `embed` uses; listed by `/v1/models`. */
   readonly embeddingModel?: { readonly provider: string; readonly model: string } | undefined;
   readonly health: () => Health | Promise<Health>;
-  /** Built at the first request for them. */
+  /** Built at the first request for each. */
   readonly documents: Readonly<Record<'openapi' | 'openrpc' | 'asyncapi', () => object | Promise<object>>>;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  /** What a result that breaks its declaration does: see `createDispatch`. */
+  /** What happens when a result does not match its declaration: see `createDispatch`. */
   readonly badResults?: 'throw' | 'log';
-  /** Where relative paths of `gateway.tls` start. */
+  /** Base of relative paths in `gateway.tls`. */
   readonly homeDir: string;
-  /** Counts what the doors do; nothing is counted when absent. */
-  readonly meter?: DoorMeter | undefined;
+  /** Counts requests and connections; nothing is counted when absent. */
+  readonly meter?: TransportMeter | undefined;
   /** Text of `/metrics`. */
   readonly metrics: () => Promise<string>;
-  readonly tracer?: DoorTracer | undefined;
-  /** Why no new work is taken now; undefined while all is well. */
+  readonly tracer?: TransportTracer | undefined;
+  /** Why new work is refused now; undefined while all is well. */
   readonly overload?: () => string | undefined;
-  /** Silence after which a stream sends a comment; 15 s otherwise. */
+  /** Silence after which a stream sends a comment; 15 s by default. */
   readonly keepAliveMs?: number;
 }
 
@@ -96,22 +96,22 @@ export interface Gateway extends AsyncDisposable {
   /** Opens the listener; fails with `ListenError`. `address` is a URL. */
   listen(): Promise<{ readonly address: string }>;
   connections(): { readonly http: number; readonly websocket: number };
-  /** Answers that are event streams and still open. */
+  /** Number of open responses that are event streams. */
   eventStreams(): number;
-  /** Answers a request that came over the owner-only socket: no token is asked for and no limit holds. Who gives one all the same is its holder, or nobody, as at the listener. */
+  /** Answers a request on the owner-only socket: no token required, no limits. A token that is sent anyway is checked, as on the listener. */
   serveOwner(incoming: IncomingMessage, outgoing: ServerResponse): void;
-  /** Accepts no new work and tells probes and new calls so (503), closes sockets with 1001 as they fall idle; resolves when nothing runs any more or after `timeoutMs`. */
+  /** Refuses new work (503), also to probes; closes idle sockets with 1001; resolves when nothing runs any more or after `timeoutMs`. */
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** The caller of the owner-only socket: who can open it owns the installation. No token has this id, because it contains a colon. */
+/** The caller of the owner-only socket: a user who can open it owns the installation. No token has this id, because it contains a colon. */
 export const owner: Identity = { principalId: 'owner', tokenId: 'local:owner', scopes: ['*'] };
 
-/** How long a client may leave a complete answer untaken before its socket is cut. */
+/** How long a client may leave a complete response unread before its socket is cut. */
 const untakenMs = 30_000;
 const sweepMs = 5_000;
 
-/** All doors of the daemon: HTTP routes, JSON-RPC over HTTP and WebSocket. */
+/** Creates all endpoints of the daemon: HTTP routes, JSON-RPC over HTTP and WebSocket. */
 export function createGateway(deps: GatewayDeps): Gateway {
   const { config, tokens, clock, log } = deps;
   const addressOf = createAddressOf(config.trustedProxies);
@@ -130,7 +130,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const eventStreams = createEventStreams({ events: deps.events, clock, log, maxStreams: config.maxEventStreams });
   const mcp = createMcpRoute({ load: loadMcp, limits: config.mcp, bodyLimit: config.httpBodyLimitBytes, limiter, clock });
   const handlers = createRouteHandlers(deps, { dispatch, limiter, dashboard, eventStreams, mcp, draining: () => draining });
-  const door = createWebSocketDoor({
+  const rpcSockets = createWebSocketEndpoint({
     ...deps,
     dispatch,
     onClose: settle,
@@ -146,8 +146,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
       refuseOverload(deps.overload);
     },
   });
-  const socketDoors = [door, responseSockets];
-  const openSockets = (): number => socketDoors.reduce((sum, { size }) => sum + size, 0);
+  const socketEndpoints = [rpcSockets, responseSockets];
+  const openSockets = (): number => socketEndpoints.reduce((sum, { size }) => sum + size, 0);
   const tls = config.tls === undefined || !config.enabled ? undefined : { ...config.tls, files: readTls(config.tls, deps.homeDir, clock.now()) };
   const guard = createSocketGuard({ clock, tls: tls !== undefined });
   const limit = descriptorLimit();
@@ -165,25 +165,25 @@ export function createGateway(deps: GatewayDeps): Gateway {
   let onSettled: (() => void) | undefined;
   let cancelSweep = clock.after(sweepMs, sweep);
 
-  /** Nothing of it is loaded before somebody speaks MCP. */
+  /** Nothing of MCP is loaded before its first request. */
   async function loadMcp(): Promise<McpEndpoint> {
     const [{ createMcpEndpoint }, { createAgentsOffer }] = await Promise.all([import('./mcp/endpoint.ts'), import('./mcp/agents-offer.ts')]);
     const offer = deps.mcpOffer ?? createAgentsOffer({ ...deps, refuseOverload: () => refuseOverload(deps.overload) });
     return createMcpEndpoint({ offer, limits: config.mcp, version: deps.version, clock, log, keepAliveMs: deps.keepAliveMs });
   }
 
-  /** The order in which every request is checked; each step may end it. */
+  /** Checks every request in this order; each step may end it. */
   async function serve(call: HttpCall, address: ClientAddress): Promise<void> {
     call.setHeader('x-request-id', call.requestId);
     call.setHeader('x-content-type-options', 'nosniff');
-    // For a name that other servers of this machine share, it would lock their plain ports too.
+    // For a name that other servers on this machine share, the header would break their plain HTTP ports too.
     if (tls !== undefined && !namesLoopback(call.incoming)) call.setHeader('strict-transport-security', 'max-age=15552000');
     if (draining) call.setHeader('connection', 'close');
     const own = call.identity === owner;
     try {
       if (!own) origins.checkHost(call.incoming);
       const origin = own ? undefined : origins.checkOrigin(call.incoming);
-      // Also where no page asks: what a cache keeps of it must not be handed to one.
+      // Also when no page asks: a cached response must not be served to a page.
       if (config.corsOrigins.length > 0) call.vary('origin');
       if (origin !== undefined) allowOrigin(call, origin);
       const found = router.match(call.incoming.method ?? '', call.path);
@@ -213,7 +213,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
           try {
             await handler(call);
           } catch (error) {
-            // Answered within the span, which tells the status.
+            // Answered within the span, which records the status.
             refuse(call, error);
           }
         });
@@ -224,7 +224,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   function refuse(call: HttpCall, error: unknown): void {
     deps.meter?.failed('http', toAppError(error).code);
-    // Who leaves out the Host, or names several, may mean other things otherwise than we read them.
+    // A missing or duplicated Host header suggests request smuggling, so the connection is closed.
     if (error instanceof AppError && error.code === 'invalid_envelope') call.setHeader('connection', 'close');
     sendError(call, error, log);
   }
@@ -236,14 +236,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
     if (call.identity !== undefined) guard.prove(call.incoming.socket);
   }
 
-  /** The key is the token only when it is a valid one: random tokens make no keys of their own. */
+  /** The key is the token only when it is valid: random tokens create no keys. */
   function admit(call: HttpCall, address: ClientAddress, isSigned: boolean): void {
     const key = call.identity === undefined ? `address:${address.key}` : `token:${call.identity.tokenId}`;
-    // Webhooks come in bursts, and some senders never repeat one: a signed one has a window of its own (see `createHookRoutes`).
+    // Webhooks come in bursts, and some senders never repeat one: a signed one has a separate window (see `createHookRoutes`).
     if (isSigned) call.charge = () => void limiter.take(key);
     const common = isSigned ? limiter.peek(key) : limiter.take(key);
     const [{ policy }, quota] = isSigned && common.allowed ? [hookLimiter, hookLimiter.take(key)] : [limiter, common];
-    tellQuota(call, quota, policy);
+    setQuotaHeaders(call, quota, policy);
     if (quota.allowed) return;
     const refusal = new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
     // The id to echo is in the body, which is read only for callers with a token.
@@ -269,14 +269,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
       const status = outgoing.headersSent ? outgoing.statusCode : 0;
       deps.meter?.request(call.route ?? 'none', call.family, methodLabel(incoming.method), status, clock.monotonic() - begun);
       guard.end(incoming.socket);
-      // A stream that began before the drain could not announce the end of its connection.
+      // A stream that started before the drain could not announce the end of its connection.
       if (draining) setImmediate(() => server.closeIdleConnections());
       settle();
     });
     void serve(call, address);
   }
 
-  /** The same checks for a WebSocket handshake, answered on the bare socket. */
+  /** Runs the same checks for a WebSocket handshake, answering on the bare socket. */
   function onUpgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (isHandedOver(incoming)) return watchEnd(socket);
     const { path, search } = splitTarget(incoming.url ?? '/');
@@ -287,14 +287,14 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (draining) throw new AppError('unavailable', 'The server is shutting down');
       const address = addressOf(incoming);
       const isResponses = path === routes.responsesSocket.path;
-      // What stands in an address ends up in logs: only /ws takes a token from there, for browsers of old.
+      // Addresses end up in logs: only /ws accepts a token from there, for browsers, which cannot set headers.
       const secret = socketSecret(incoming, isResponses ? '' : search);
       const identity = secret === undefined ? undefined : authenticator.authenticate(secret, address);
       const quota = limiter.take(identity === undefined ? `address:${address.key}` : `token:${identity.tokenId}`);
       if (!quota.allowed) throw new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs });
       if (identity !== undefined) guard.prove(incoming.socket);
       if (isResponses) responseSockets.accept(incoming, socket, head, authorized(identity, incoming, routes.responsesSocket), address.text);
-      else door.accept(incoming, socket, head, identity, address.text);
+      else rpcSockets.accept(incoming, socket, head, identity, address.text);
     } catch (failure) {
       const error = toAppError(failure);
       deps.meter?.failed('websocket', error.code);
@@ -302,7 +302,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     }
   }
 
-  /** The socket of an event stream: what still comes is passed over, and its end is the reader's. */
+  /** Watches the socket of an event stream: ignores further input and treats its end as the reader's. */
   function watchEnd(socket: Duplex): void {
     socket.on('error', () => {});
     socket.on('end', () => socket.destroy());
@@ -312,7 +312,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   function onClientError(error: Error, socket: Duplex): void {
     const failure = protocolFailure(error);
     const [call, ...others] = [...open.members()].filter(({ incoming }) => incoming.socket === socket);
-    // With an answer under way, or owed to a request before, the bytes would be taken for a part of it.
+    // With a response in progress, or still owed to an earlier request, the bytes would be taken for a part of it.
     const unanswered = call === undefined || (others.length === 0 && !call.incoming.complete && !call.outgoing.headersSent);
     if (failure !== undefined && unanswered) writeRaw(socket, failure.status, failure.error, call);
     else socket.destroy();
@@ -320,7 +320,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 
   server.on('request', (incoming, outgoing) => onRequest(incoming, outgoing));
   server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => onRequest(incoming, outgoing, { expectsContinue: true }));
-  // Other expectations may be passed over (RFC 9110 §10.1.1); node's own 417 has no body.
+  // Other expectations may be ignored (RFC 9110 §10.1.1); node's own 417 has no body.
   server.on('checkExpectation', (incoming: IncomingMessage, outgoing: ServerResponse) => onRequest(incoming, outgoing));
   server.on('upgrade', onUpgrade);
   server.on('clientError', onClientError);
@@ -328,7 +328,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   server.on('secureConnection', (socket: Socket) => guard.secured(socket));
 
   tokens.onRevoked((tokenId) => {
-    // A token that is merely rotated goes on with what it has begun.
+    // A merely rotated token lets the work that it started continue.
     const isGone = tokens.current(tokenId) === undefined;
     const ended = new AppError('unauthenticated', 'The token was revoked or has expired');
     for (const call of open.members()) {
@@ -340,7 +340,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     if (isGone) mcp.endToken(tokenId);
   });
 
-  /** Nothing in node ends a connection whose client does not read an answer that is complete. */
+  /** Cuts idle connections: nothing in node closes one whose client does not read a complete response. */
   function sweep(): void {
     const now = clock.monotonic();
     for (const call of open.members()) {
@@ -352,7 +352,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   }
 
   function settle(): void {
-    // Whoever watches sees the end of what still ran.
+    // Readers still see the end of what was running.
     if (draining && openSockets() === 0 && open.size === eventStreams.size) eventStreams.end();
     if (open.size === 0 && openSockets() === 0) onSettled?.();
   }
@@ -363,7 +363,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     server.closeIdleConnections();
     for (const call of open.members()) if (!call.outgoing.headersSent) call.setHeader('connection', 'close');
     mcp.drain();
-    for (const sockets of socketDoors) sockets.drain();
+    for (const sockets of socketEndpoints) sockets.drain();
   }
 
   async function drain(timeoutMs: number): Promise<void> {
@@ -402,7 +402,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       eventStreams.end();
       for (const call of open.members()) call.cut();
       await mcp[Symbol.asyncDispose]();
-      for (const sockets of socketDoors) sockets.terminate();
+      for (const sockets of socketEndpoints) sockets.terminate();
       for (const socket of guard.all()) socket.destroy();
     },
   };

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Route } from '@gatehouse/contract';
-import type { DoorMeter } from '../features/operations/observability/api.ts';
+import type { TransportMeter } from '../features/operations/observability/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
@@ -14,11 +14,11 @@ const windowMs = 60_000;
 const maxFailures = 10;
 const maxAddresses = 10_000;
 
-/** The secret of `Authorization: Bearer <secret>`; the scheme is case-insensitive (RFC 9110 §11.1). */
+/** Returns the secret of `Authorization: Bearer <secret>`; the scheme is case-insensitive (RFC 9110 §11.1). */
 export function bearerOf(incoming: IncomingMessage): string | undefined {
   const header = incoming.headers.authorization;
   if (header === undefined) return undefined;
-  // Node keeps the first of several; a proxy in front may have looked at another one.
+  // Node keeps the first of several; a proxy in front may have used another one.
   if (isRepeated(incoming.rawHeaders, 'authorization')) throw new AppError('unauthenticated', 'Expected one Authorization header, received several');
   return /^bearer +(\S+) *$/i.exec(header)?.[1];
 }
@@ -32,7 +32,7 @@ function isRepeated(rawHeaders: readonly string[], name: string): boolean {
   return count > 1;
 }
 
-/** The secret of a request: the bearer token or, where the route takes it, `x-api-key`. Undefined when both are there and differ. */
+/** Returns the secret of a request: the bearer token or, where the route accepts it, `x-api-key`. Undefined when both are sent and differ. */
 export function secretOf(incoming: IncomingMessage, route: Pick<Route, 'apiKey'> | undefined): string | undefined {
   const key = route?.apiKey === true ? incoming.headers['x-api-key'] : undefined;
   if (typeof key !== 'string') return bearerOf(incoming);
@@ -41,9 +41,9 @@ export function secretOf(incoming: IncomingMessage, route: Pick<Route, 'apiKey'>
 
 export interface Authenticator {
   /**
-   * The identity behind a secret, undefined when there is none. A wrong secret throws `rate_limited` when its address presented
-   * ten wrong ones within the last minute. A valid one is never refused for what others at the same address do; secrets are
-   * too long to be found by guessing at any speed.
+   * Returns the identity behind a secret, undefined when there is none. A wrong secret throws `rate_limited` when its address presented
+   * ten wrong ones within the last minute. A valid one is never refused because of others at the same address; secrets are
+   * too long to be guessed at any speed.
    */
   authenticate(secret: string, address: ClientAddress): Identity | undefined;
 }
@@ -53,7 +53,7 @@ export function createAuthenticator(deps: {
   readonly clock: Clock;
   readonly bus: EventBus;
   readonly log: Log;
-  readonly meter?: Pick<DoorMeter, 'wrongSecret'> | undefined;
+  readonly meter?: Pick<TransportMeter, 'wrongSecret'> | undefined;
 }): Authenticator {
   const { tokens, clock, bus, log } = deps;
   const failures = new Map<string, SlidingWindow>();

@@ -27,7 +27,7 @@ describe('request bodies (B1, B2, B8)', () => {
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  it('takes exactly the limit and refuses one byte more, with a body and a closed connection', async () => {
+  it('accepts exactly the limit and refuses one byte more, with a body and a closed connection', async () => {
     expect((await post(fixture.address + path, testTokens.all, bodyOf(limit))).status).toBe(200);
     const refused = await post(fixture.address + path, testTokens.all, bodyOf(limit + 1));
     expect([refused.status, refused.headers.get('connection'), await refused.json()]).toEqual([
@@ -50,7 +50,7 @@ describe('request bodies (B1, B2, B8)', () => {
     expect(closed).toBe(true);
   });
 
-  it('does not ask for a body that it would refuse, and asks for one that it takes', async () => {
+  it('does not ask for a body that it would refuse, and asks for one that it accepts', async () => {
     expect((await rawExchange(fixture.port, `${head(`content-length: ${limit + 1}`, 'expect: 100-continue')}\r\n\r\n`)).text).toMatch(
       /^HTTP\/1\.1 413 /,
     );
@@ -73,7 +73,7 @@ describe('request bodies (B1, B2, B8)', () => {
     expect(turns).toBe(1);
   });
 
-  it('refuses a client that began well and then takes more than 30 seconds', async () => {
+  it('refuses a client that starts fast and then takes more than 30 seconds', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const socket = net.connect(fixture.port, '127.0.0.1');
@@ -82,7 +82,7 @@ describe('request bodies (B1, B2, B8)', () => {
       socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
       socket.write(`${head('content-length: 200000')}\r\n\r\n`);
       await expect.poll(() => vi.getTimerCount()).toBe(1);
-      // One write of less than the socket's buffers; answered requests after it show that it was read.
+      // A single write that fits into the socket's buffers; answered requests after it show that it was read.
       await new Promise((sent) => socket.write(Buffer.alloc(100_000, 'x'), sent));
       for (let at = 0; at < 3; at += 1) await fetch(`${fixture.address}/health`).then((response) => response.text());
       vi.advanceTimersByTime(29_000);
@@ -102,7 +102,7 @@ describe('request bodies (B1, B2, B8)', () => {
     expect(await response.json()).toMatchObject({ error: { type: 'server_error' } });
   });
 
-  it('asks for application/json, and takes a request that does not say', async () => {
+  it('requires application/json, and accepts a request without a content type', async () => {
     expect((await post(fixture.address + path, testTokens.all, bodyOf(200), { 'content-type': 'text/plain' })).status).toBe(415);
     expect((await post(fixture.address + path, testTokens.all, bodyOf(200), { 'content-type': 'application/jsonx' })).status).toBe(415);
     expect((await post(fixture.address + path, testTokens.all, bodyOf(200), { 'content-type': 'Application/JSON; charset=utf-8' })).status).toBe(200);
@@ -122,7 +122,7 @@ describe('request bodies (B1, B2, B8)', () => {
     expect(Object.prototype).not.toHaveProperty('polluted');
   });
 
-  it('answers 400 to bytes that are no UTF-8', async () => {
+  it('answers 400 to bytes that are not UTF-8', async () => {
     const body = Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0x80]), Buffer.from('"}')]);
     const { text } = await rawExchange(
       fixture.port,
@@ -133,7 +133,7 @@ describe('request bodies (B1, B2, B8)', () => {
   });
 });
 
-describe('bytes that are no acceptable request (B9)', () => {
+describe('bytes that are not an acceptable request (B9)', () => {
   let fixture: Awaited<ReturnType<typeof startGateway>>;
   beforeAll(async () => {
     fixture = await startGateway();

@@ -3,13 +3,13 @@ import { AppError } from '../kernel/app-error.ts';
 import { parseJson } from '../kernel/json.ts';
 import type { HttpCall } from './http-call.ts';
 
-/** A body that is not there by then must have come at `minBytes` at least: who sends a byte now and then holds no connection. */
+/** A body that is incomplete by then must have arrived at `minBytes` at least: a client that sends single bytes must not hold a connection. */
 const paceMs = 8_000;
 const minBytes = 64 * 1024;
 /** The listener waits longer, for uploads. */
 const wholeMs = 30_000;
 
-/** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before the whole of it was accepted. */
+/** Reads a JSON body of at most `limit` bytes (http-gateway.md §8). Nothing is parsed before all of it was accepted. */
 export async function readJsonBody(call: HttpCall, limit: number, parse: (text: string) => unknown = parseJson): Promise<unknown> {
   const { headers } = call.incoming;
   const type = headers['content-type'];
@@ -20,7 +20,7 @@ export async function readJsonBody(call: HttpCall, limit: number, parse: (text: 
   return parse(bytes.toString('utf8'));
 }
 
-/** A refusal for its size names the setting, which whoever runs the gateway can raise. */
+/** Names the setting when a body is refused for its size, so that the operator can raise it. */
 async function readWhole(call: HttpCall, limit: number): Promise<Buffer> {
   try {
     return await readBody(call, limit);
@@ -33,11 +33,11 @@ async function readWhole(call: HttpCall, limit: number): Promise<Buffer> {
 /** How long a body may take. */
 export interface BodyTime {
   readonly wholeMs: number;
-  /** From its beginning on, in place of `minBytes` once. */
+  /** Average required from the start, instead of one check against `minBytes`. */
   readonly bytesPerSec?: number;
 }
 
-/** Reads the raw body; `payload_too_large` as soon as the declared or the counted length passes `limit`, `timeout` when it takes too long. */
+/** Reads the raw body; `payload_too_large` as soon as the declared or counted length exceeds `limit`, `timeout` when it takes too long. */
 export function readBody(call: HttpCall, limit: number, time: BodyTime = { wholeMs }): Promise<Buffer> {
   const { incoming } = call;
   refuseEncoded(call);
@@ -51,27 +51,27 @@ export function readBody(call: HttpCall, limit: number, time: BodyTime = { whole
     let settled = false;
     const refuse = (error: AppError): void => {
       settle();
-      // The listeners go on while the rest is dropped, and what came before it is of no use.
+      // The listeners keep running while the rest is dropped, and the earlier chunks are useless.
       chunks.length = 0;
       reject(error);
     };
     const giveUp = (): void => refuse(lateBody(call));
     let pace: NodeJS.Timeout | undefined;
-    const look = (atMs: number, wantedBytes: number): void => {
+    const checkPace = (atMs: number, wantedBytes: number): void => {
       if (atMs >= time.wholeMs || size < wantedBytes) return giveUp();
-      lookAfter(atMs);
+      schedulePaceCheck(atMs);
     };
-    const lookAfter = (sinceMs: number): void => {
+    const schedulePaceCheck = (sinceMs: number): void => {
       const { bytesPerSec } = time;
       const atMs = bytesPerSec !== undefined ? sinceMs + 1_000 : sinceMs === 0 ? paceMs : time.wholeMs;
-      pace = setTimeout(() => look(atMs, bytesPerSec === undefined ? minBytes : (bytesPerSec * atMs) / 1_000), atMs - sinceMs);
+      pace = setTimeout(() => checkPace(atMs, bytesPerSec === undefined ? minBytes : (bytesPerSec * atMs) / 1_000), atMs - sinceMs);
       pace.unref();
     };
-    // Nearly all have come with their headers, as is known once these have been dealt with: they need no timer.
+    // Nearly all bodies arrive with their headers, which is known once these have been processed: they need no timer.
     process.nextTick(() => {
-      if (!settled && !incoming.complete) lookAfter(0);
+      if (!settled && !incoming.complete) schedulePaceCheck(0);
     });
-    // The listeners go with the request; taking them off would cost more than they do.
+    // The listeners go away with the request; removing them would cost more than keeping them.
     const settle = (): void => {
       settled = true;
       clearTimeout(pace);
@@ -97,14 +97,14 @@ export function readBody(call: HttpCall, limit: number, time: BodyTime = { whole
   });
 }
 
-/** What a compressed body would unpack to is bounded by nothing. */
+/** Refuses compressed bodies: nothing limits what one would unpack to. */
 export function refuseEncoded(call: HttpCall): void {
   const encoding = call.incoming.headers['content-encoding'];
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
     throw refusedBody(call, new AppError('unsupported_media_type', 'The body must not be compressed: content-encoding must be identity'));
 }
 
-/** Where the client was too slow: 408 in place of the status of `timeout`, which is ours. */
+/** Returns the error for a slow client: 408 instead of the catalogue's status for `timeout`, which means a slow server. */
 export function lateBody(call: HttpCall): AppError {
   call.failureStatus = 408;
   return refusedBody(call, new AppError('timeout', 'The body of the request was not complete in time'));
@@ -114,7 +114,7 @@ export function tooLarge(limit: number): AppError {
   return new AppError('payload_too_large', `The body must not be larger than ${limit} bytes`);
 }
 
-/** The connection closes after the refusal: what is left of the body must not be taken for a request. */
+/** Closes the connection after the refusal: the rest of the body must not be taken for a request. */
 export function refusedBody(call: HttpCall, error: AppError): AppError {
   call.setHeader('connection', 'close');
   call.discardsBody = true;

@@ -13,7 +13,7 @@ const Window = (maxRequests: number) =>
 export const GatewayConfig = z.strictObject({
   enabled: z.boolean().default(true).describe('False: no listener; the daemon still runs and the command line talks to its owner-only socket.'),
   host: z.string().min(1).default('127.0.0.1').describe('Address to listen on.'),
-  port: z.int().min(0).max(65535).default(4766).describe('Port to listen on; 0 takes a free one.'),
+  port: z.int().min(0).max(65535).default(4766).describe('Port to listen on; 0 picks a free one.'),
   tokens: z
     .array(
       z.strictObject({
@@ -26,7 +26,7 @@ export const GatewayConfig = z.strictObject({
       }),
     )
     .default([])
-    .describe('Access tokens besides the one made at first start and those made by tokens.create.'),
+    .describe('Access tokens in addition to the one created at first start and those from tokens.create.'),
   web: z
     .strictObject({
       enabled: z.boolean().default(true).describe('Serve the routes under /api and the dashboard.'),
@@ -34,7 +34,7 @@ export const GatewayConfig = z.strictObject({
         .string()
         .min(1)
         .optional()
-        .describe('Folder of another build of the dashboard, relative to the home folder; the one beside the daemon otherwise.'),
+        .describe('Folder of another build of the dashboard, relative to the home folder; by default the one next to the daemon.'),
     })
     .prefault({}),
   tls: z
@@ -42,19 +42,19 @@ export const GatewayConfig = z.strictObject({
       certPath: z.string().min(1).describe('PEM file of the certificate and its chain; relative paths start at the home folder.'),
       keyPath: z.string().min(1).describe('PEM file of its private key, without a passphrase and not readable by all.'),
       caPath: z.string().min(1).optional().describe('PEM file of the authority that signs client certificates.'),
-      requireClientCert: z.boolean().default(false).describe('Only clients with a certificate of caPath come in; they need a token all the same.'),
-      minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).default('TLSv1.2').describe('Oldest version of TLS that is spoken.'),
+      requireClientCert: z.boolean().default(false).describe('Accept only clients with a certificate of caPath; they still need a token.'),
+      minVersion: z.enum(['TLSv1.2', 'TLSv1.3']).default('TLSv1.2').describe('Oldest TLS version that is accepted.'),
     })
     .optional()
-    .describe('HTTPS in place of HTTP; the files are read anew when they change.'),
-  allowedHosts: z.array(z.string().min(1)).default([]).describe('Further Host names that the gateway answers to, for use behind a proxy.'),
+    .describe('HTTPS instead of HTTP; the files are reloaded when they change.'),
+  allowedHosts: z.array(z.string().min(1)).default([]).describe('Additional Host names that the gateway answers to, for use behind a proxy.'),
   corsOrigins: z
     .array(
       z
         .string()
         .regex(
           /^[a-z][a-z\d+.-]*:\/\/[^/\s*]+\/?$/i,
-          'expected an origin such as https://app.example.org; there is no "*", which would let every page in',
+          'expected an origin such as https://app.example.org; "*" is not allowed, because it would admit every page',
         ),
     )
     .default([])
@@ -62,7 +62,7 @@ export const GatewayConfig = z.strictObject({
   trustedProxies: z
     .array(z.string().refine((text) => isAddressRange(text), 'expected an IP address or a range such as 10.0.0.0/8'))
     .default([])
-    .describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed.'),
+    .describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is trusted.'),
   rateLimit: Window(100).prefault({}).describe('Global HTTP limiter; /health and /api/health are exempt.'),
   httpBodyLimitBytes: z.int().min(1024).max(1_073_741_824).default(1_048_576).describe('Largest request body, in bytes.'),
   wsMessageRateLimit: z
@@ -87,7 +87,7 @@ export const GatewayConfig = z.strictObject({
       fields: z
         .enum(['strict', 'extended'])
         .default('strict')
-        .describe('Fields of a chat completion: the strict set, or also those that clients send beside it (tools, images, sampling).'),
+        .describe('Fields of a chat completion: the strict set, or also those that clients commonly send (tools, images, sampling).'),
       tools: z.enum(['agent', 'none']).default('agent').describe('Whether turns of /v1 may use the agent’s tools.'),
       models: z
         .record(z.string().regex(/^[^*]+\*?$/, 'expected the name of a model, or its beginning and "*"'), z.string().min(1))

@@ -22,8 +22,8 @@ const BackupRequest = z.strictObject({ file: z.string().refine(isAbsolute, 'expe
 const maxBodyBytes = 65_536;
 
 /**
- * The owner's door: HTTP on a Unix socket (0600 in the 0700 home). Who can open it owns the installation, so no token is
- * asked for; the command line backs up through it, and reaches a daemon that has no listener.
+ * Listens for the owner: HTTP on a Unix socket (0600 in the 0700 home). A user who can open it owns the installation, so no token is
+ * required; the command line makes backups through it, and reaches a daemon that has no listener.
  */
 export async function createControlSocket(deps: ControlSocketDeps): Promise<AsyncDisposable> {
   const server = createServer((incoming, outgoing) => {
@@ -58,7 +58,7 @@ function answer(outgoing: ServerResponse, status: number, body: object): void {
   outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** `gatehouse-2026-11-21T10-30-00Z.db`, to the second: two in one second are one too many and the second is refused. */
+/** Returns `gatehouse-2026-11-21T10-30-00Z.db`, to the second: a second backup within the same second is refused. */
 export function defaultBackupFile(backupsDir: string, clock: Clock): string {
   const at = Temporal.Instant.fromEpochMilliseconds(clock.now()).toString({ smallestUnit: 'second' });
   return join(backupsDir, `gatehouse-${at.replaceAll(':', '-')}.db`);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Not `fetch`, which may set no Origin. Resolves at the head of the answer. */
+/** Not `fetch`, which cannot set an Origin. Resolves with the response headers. */
 function ask(method: string, path: string, headers: Readonly<Record<string, string>>, { port } = fixture): Promise<http.IncomingMessage> {
   return new Promise((resolve, reject) => {
     http
@@ -57,7 +57,7 @@ describe.each(all)('%s', (_name, route, path) => {
     }
   });
 
-  it('says to caches that the answer depends on the origin, and gives nothing to other pages', async () => {
+  it('marks the response as dependent on the origin for caches, and returns nothing to other pages', async () => {
     const plain = await ask(route.method, path, {});
     expect(plain.headers.vary).toMatch(/^origin(, |$)/);
     expect(plain.headers['access-control-allow-origin']).toBeUndefined();
@@ -67,7 +67,7 @@ describe.each(all)('%s', (_name, route, path) => {
 });
 
 it('streams carry the headers too', async () => {
-  // The wrong tokens of the tests above are held against this address.
+  // The wrong tokens of the tests above count against this address.
   await using own = await startGateway({ config: { corsOrigins: ['https://other.example/'] } });
   const { statusCode, headers } = await ask(
     'GET',

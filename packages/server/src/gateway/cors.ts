@@ -1,6 +1,6 @@
 import type { HttpCall } from './http-call.ts';
 
-/** Beyond those that every page may read. */
+/** Headers in addition to those that every page may read. */
 const exposed = [
   'x-request-id',
   'retry-after',
@@ -20,7 +20,7 @@ const exposed = [
   'mcp-session-id',
 ].join(', ');
 
-/** Lets a page of `origin`, which was checked before, read the answer. */
+/** Lets a page of `origin`, which was already checked, read the response. */
 export function allowOrigin(call: HttpCall, origin: string): void {
   call.setHeader('access-control-allow-origin', origin);
   call.setHeader('access-control-expose-headers', exposed);
@@ -30,7 +30,7 @@ export function isPreflight(call: HttpCall): boolean {
   return call.incoming.method === 'OPTIONS' && call.incoming.headers['access-control-request-method'] !== undefined;
 }
 
-/** Whatever headers the page wants to send are accepted: the origin was allowed, and no cookie is ever read. */
+/** Accepts whatever headers the page wants to send: the origin was allowed, and no cookie is ever read. */
 export function answerPreflight(call: HttpCall, methods: readonly string[]): void {
   const wanted = call.incoming.headers['access-control-request-headers'];
   const named = wanted !== undefined && wanted.length <= 2_048 && /^[\w-]+(\s*,\s*[\w-]+)*$/.test(wanted) ? wanted : 'authorization, content-type';

@@ -4,13 +4,13 @@ import { type AppError, toAppError } from '../kernel/app-error.ts';
 
 export type RpcId = RpcReply['id'];
 
-/** The body of a failure on `/v1` (http-gateway.md §2.8). */
+/** Returns the body of a failure on `/v1` (http-gateway.md §2.8). */
 function v1ErrorBody(error: AppError): z.output<typeof V1Error> {
   return { error: { message: error.message, type: error.entry.v1, param: error.details.param ?? null, code: null } };
 }
 
 /**
- * The one place where a failure becomes a JSON-RPC error object. What is no `AppError` leaves as `Internal error` with
+ * The only place where a failure becomes a JSON-RPC error object. Anything but an `AppError` is sent as `Internal error` with
  * the request id, under which the log has the rest (decisions §5).
  */
 export function toRpcError(failure: unknown, requestId: string): RpcError {
@@ -33,7 +33,7 @@ export function rpcFailure(failure: unknown, requestId: string, id: RpcId = null
   return { jsonrpc: '2.0', error: toRpcError(failure, requestId), id };
 }
 
-/** The body of a failure in the shape of the family that the path belongs to. */
+/** Returns the body of a failure in the format of the path's route family. */
 export function errorBody(family: RouteFamily, error: AppError, requestId: string): object {
   if (family === 'v1') return v1ErrorBody(error);
   if (family === 'messages') return { type: 'error', ...v1ErrorBody(error), request_id: requestId } satisfies MessagesError;
@@ -41,14 +41,14 @@ export function errorBody(family: RouteFamily, error: AppError, requestId: strin
   return { error: error.message, code: error.code, requestId };
 }
 
-/** Whole seconds for `Retry-After`; undefined where the header makes no sense. */
+/** Returns whole seconds for `Retry-After`; undefined when the header makes no sense. */
 export function retryAfterSeconds(error: AppError): number | undefined {
   const { retryAfterMs } = error.details;
   if (retryAfterMs !== undefined) return Math.max(1, Math.ceil(retryAfterMs / 1000));
   return error.entry.http === 429 || error.entry.http === 503 ? 1 : undefined;
 }
 
-/** Which shape errors below a path have, also where no route is. */
+/** Returns which format errors below a path have, even where there is no route. */
 export function familyOf(path: string): RouteFamily {
   if (path === '/v1/messages' || path.startsWith('/v1/messages/')) return 'messages';
   if (path === '/v1' || path.startsWith('/v1/')) return 'v1';

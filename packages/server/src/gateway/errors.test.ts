@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-/** Exactly the shape of the family, and the request id of the answer in it. */
+/** Exactly the format of the family, including the request id of the response. */
 async function expectFailure(response: Response, status: number, code: string): Promise<void> {
   const body: unknown = await response.json();
   expect([response.status, body]).toEqual([status, { error: expect.any(String), code, requestId: response.headers.get('x-request-id') }]);
@@ -23,11 +23,11 @@ describe('failures outside /v1 and /rpc are {error, code, requestId} (decisions 
     .filter(([, { family }]) => family === 'api')
     .map(([name, route]) => [name, route.path.replaceAll(/[:*]\w+/g, 'x.png'), route] as const);
   const open = all.filter(([, , { scope }]) => scope !== 'none');
-  // What webhooks are refused for is in routes/hooks.test.ts: their signature comes first.
+  // Refusals of webhooks are tested in routes/hooks.test.ts: their signature comes first.
   const posted = all.filter(([, , { body, signed }]) => body !== undefined && signed !== true);
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-  it.each(all)('%s: a method that the path does not take', async (_name, path) => {
+  it.each(all)('%s: a method that the path does not accept', async (_name, path) => {
     const response = await fetch(fixture.address + path, { method: 'PATCH', headers: bearer(testTokens.all) });
     await expectFailure(response, 405, 'method_not_allowed');
     expect(response.headers.get('allow')).toMatch(/GET|POST/);
@@ -42,7 +42,7 @@ describe('failures outside /v1 and /rpc are {error, code, requestId} (decisions 
     await expectFailure(await ask(bearer(testTokens.mcp)), 403, 'insufficient_scope');
   });
 
-  it.each(posted)('%s: a body that is no JSON, is no object, is too large, compressed or of another type', async (_name, path) => {
+  it.each(posted)('%s: a body that is not JSON, not an object, too large, compressed or of another type', async (_name, path) => {
     const url = fixture.address + path;
     await expectFailure(await post(url, testTokens.all, '{"message":'), 400, 'parse_error');
     await expectFailure(await post(url, testTokens.all, '[1]'), 400, 'invalid_params');
@@ -66,7 +66,7 @@ describe('a target in absolute form (RFC 9112 §3.2.2)', () => {
     async (target) => expect(await ask(target)).toBe('HTTP/1.1 200 OK'),
   );
 
-  it('stands above the Host header', async () => {
+  it('overrides the Host header', async () => {
     expect(await ask('http://localhost/health', 'evil.example')).toBe('HTTP/1.1 200 OK');
     expect(await ask('http://evil.example/health')).toBe('HTTP/1.1 403 Forbidden');
     expect(await ask('http://localhost@evil.example/health')).toBe('HTTP/1.1 403 Forbidden');

@@ -4,7 +4,7 @@ import type { HttpCall } from './http-call.ts';
 import { logFailure, sendError } from './reply.ts';
 import type { SseWriter } from './sse-writer.ts';
 
-/** Ends a streamed answer with a failure: as a status while nothing is on its way (`produced`: text waits for its write), as the stream's last words from then on. */
+/** Ends a streamed response with a failure: as a status while nothing was sent (`produced`: text waits to be written), then as the final event. */
 export function failStream(
   call: HttpCall,
   writer: SseWriter,

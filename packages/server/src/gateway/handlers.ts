@@ -28,7 +28,7 @@ import { createModelRoutes } from './routes/v1-models.ts';
 import type { GatewayDeps } from './app.ts';
 import type { RateLimiter } from './limits.ts';
 
-/** One handler per declared route; a forgotten one is a compile error. */
+/** One handler per declared route; a missing one is a compile error. */
 export type RouteHandlers = { readonly [R in RouteName]: (call: HttpCall) => void | Promise<void> };
 
 export function createRouteHandlers(

@@ -8,7 +8,7 @@ import { familyOf } from './error-body.ts';
 const acceptableRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 const traceparent = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** Ids of one call: the client's own where they are well formed (`x-request-id`, W3C `traceparent`), random otherwise. */
+/** Returns the ids of one call: the client's own when they are well formed (`x-request-id`, W3C `traceparent`), random otherwise. */
 export function callIds(incoming: IncomingMessage): { readonly requestId: string; readonly traceId: string } {
   const random = randomUUID().replaceAll('-', '');
   const given = incoming.headers['x-request-id'];
@@ -21,7 +21,7 @@ export function callIds(incoming: IncomingMessage): { readonly requestId: string
 
 const absoluteForm = /^https?:\/\/([^/?]*)(.*)$/is;
 
-/** The path as it was sent, undecoded, and the text after the first `?`; of a target in absolute form what follows its host (RFC 9112 §3.2.2). */
+/** Returns the path as sent, undecoded, and the text after the first `?`; of a target in absolute form, what follows its host (RFC 9112 §3.2.2). */
 export function splitTarget(target: string): { readonly path: string; readonly search: string } {
   const local = target.startsWith('/') ? target : (absoluteForm.exec(target)?.[2] ?? target);
   const at = local.indexOf('?');
@@ -29,17 +29,17 @@ export function splitTarget(target: string): { readonly path: string; readonly s
   return { path: path === '' ? '/' : path, search: at === -1 ? '' : local.slice(at + 1) };
 }
 
-/** The host and port that a request means: those of a target in absolute form stand above its `Host` (RFC 9112 §3.2.2). */
+/** Returns the host and port that a request means: a target in absolute form overrides its `Host` (RFC 9112 §3.2.2). */
 export function authorityOf({ url = '', headers }: IncomingMessage): string {
   return (url.startsWith('/') ? undefined : absoluteForm.exec(url)?.[1]) ?? headers.host ?? '';
 }
 
-/** How long a reader may leave the last words of its stream untaken. */
-const lastWordsMs = 1_000;
+/** How long a reader may leave the final event of its stream unread. */
+const finalEventMs = 1_000;
 
 const handedOver = new WeakSet<IncomingMessage>();
 
-/** True of a request whose socket node gives away because the call asked for it (`handOver`). */
+/** True for a request whose socket node releases because the call asked for it (`handOver`). */
 export function isHandedOver(incoming: IncomingMessage): boolean {
   return handedOver.has(incoming);
 }
@@ -62,25 +62,25 @@ export class HttpCall {
   expectsContinue = false;
   /** True when the server that took the request listens for upgrades. */
   mayHandOver = false;
-  /** True from when a handler began to read the body. */
+  /** True once a handler has started to read the body. */
   readsBody = false;
   /** True when the body was refused while the client may still be sending it. */
   discardsBody = false;
-  /** True for answers that are event streams: they end when their token does. */
+  /** True for responses that are event streams: they end when their token does. */
   streams = false;
-  /** True for streams that last no longer than the work they report: a token that is merely rotated doesn't cut them. */
+  /** True for streams that last only as long as the work they report: a merely rotated token doesn't cut them. */
   endsItself = false;
-  /** Set by an event stream: ends it with a failure as its last words. */
+  /** Set by an event stream: ends it with a failure as its final event. */
   endStream: ((error: AppError) => void) | undefined;
   /** Set when the rate limit refuses the call; the route answers with it once it knows the ids to echo. */
   refusal: AppError | undefined;
-  /** Counts a call against the common rate limit that was admitted without; set for routes of webhooks. */
+  /** Counts a call against the common rate limit that it was exempt from; set for webhook routes. */
   charge: (() => void) | undefined;
-  /** In place of the catalogue's status, for failures of the transfer itself. */
+  /** Overrides the catalogue's status, for failures of the transfer itself. */
   failureStatus: number | undefined;
-  /** What a 401 asks for. */
+  /** Challenge of a 401. */
   challenge: 'Bearer' | 'Signature' = 'Bearer';
-  /** Declared path of the route that answers; undefined where there is none. */
+  /** Declared path of the answering route; undefined where there is none. */
   route: string | undefined;
   /** When an answer was first seen complete but not yet taken by the client. */
   endedAtMs: number | undefined;
@@ -100,7 +100,7 @@ export class HttpCall {
     this.family = familyOf(path);
   }
 
-  /** Sets a header of the answer, by its lower-case name. Kept as the flat list that node writes without a second look: its own setter costs a map and two checks each. */
+  /** Sets a response header by its lower-case name. Kept as a flat list that node writes directly: its setter costs a map and two checks each. */
   setHeader(name: string, value: string): void {
     const headers = this.#headers;
     for (let at = 0; at < headers.length; at += 2)
@@ -112,9 +112,9 @@ export class HttpCall {
   }
 
   /**
-   * Says that nothing more will be read of this connection, so that a server with a listener for upgrades hands its
-   * socket over and frees its parser: a third of what a stream that is open for days would hold. `upgrade` is the mark
-   * that node's own server acts on; where it does not, the stream works all the same.
+   * Declares that nothing more will be read from this connection, so that a server with an upgrade listener releases its
+   * socket and frees its parser: a third of the memory of a stream that is open for days. `upgrade` is the flag
+   * that node's own server acts on; where it does not, the stream still works.
    */
   handOver(): void {
     const { headers } = this.incoming;
@@ -123,7 +123,7 @@ export class HttpCall {
     Object.assign(this.incoming, { upgrade: true });
   }
 
-  /** Adds a request header that the answer depends on. */
+  /** Adds a request header that the response depends on. */
   vary(name: string): void {
     const at = this.#headers.indexOf('vary');
     this.setHeader('vary', at === -1 ? name : `${this.#headers[at + 1]}, ${name}`);
@@ -132,11 +132,11 @@ export class HttpCall {
   /** Writes the status line with the headers that were set. */
   writeHead(status: number): void {
     this.outgoing.writeHead(status, this.#headers);
-    // A stream may live for days after it.
+    // A stream may live for days after this.
     this.#headers = [];
   }
 
-  /** Aborted when the client is gone before it was answered in full, or when the server ends the call. */
+  /** Aborted when the client disconnects before it was answered in full, or when the server ends the call. */
   get signal(): AbortSignal {
     if (this.#gone === undefined) {
       const gone = new AbortController();
@@ -148,31 +148,31 @@ export class HttpCall {
     return this.#gone.signal;
   }
 
-  /** Aborts what works for the call, so that it fails with `reason`; the answer is still sent. */
+  /** Aborts the work of the call, so that it fails with `reason`; the response is still sent. */
   abort(reason: AppError): void {
     void this.signal;
     this.#gone?.abort(reason);
   }
 
-  /** Ends the call from the server's side: what works for it is aborted and the socket is cut. */
+  /** Ends the call from the server's side: aborts its work and cuts the socket. */
   cut(): void {
     this.#gone?.abort();
     this.outgoing.destroy();
   }
 
-  /** Ends an event stream from the server's side: its reader is told why, and has a moment to take it before the socket is cut. */
+  /** Ends an event stream from the server's side: its reader gets the reason, and a moment to read it before the socket is cut. */
   cutStream(error: AppError): void {
     const { outgoing } = this;
     if (!outgoing.headersSent || this.endStream === undefined) return this.cut();
     this.endStream(error);
     this.#gone?.abort();
-    const timer = setTimeout(() => outgoing.destroy(), lastWordsMs);
+    const timer = setTimeout(() => outgoing.destroy(), finalEventMs);
     timer.unref();
     outgoing.once('close', () => clearTimeout(timer));
     outgoing.once('finish', () => outgoing.destroy());
   }
 
-  /** What the features see of this call. */
+  /** Returns the features' view of this call. */
   context(): CallContext {
     if (this.identity === undefined) throw new AppError('unauthenticated', 'A bearer token is required');
     return {

@@ -7,9 +7,9 @@ import { WebSocket } from 'ws';
 import { post, rawExchange, startGateway, testTokens } from './testing/gateway-fixture.ts';
 
 /**
- * The table of reliability §3.2. Which test holds which row:
+ * The table of reliability §3.2 and the test for each row:
  *
- * | Row | Held by |
+ * | Row | Tested by |
  * |---|---|
  * | B1 body ceiling | body.test.ts (one byte more, declared, chunked, compressed); here: nothing parsed, what is buffered, lying lengths |
  * | B2 exactly the limit | body.test.ts |
@@ -23,13 +23,13 @@ import { post, rawExchange, startGateway, testTokens } from './testing/gateway-f
  * | B10 locale | routes/api-chat.test.ts |
  * | B11 model id spans segments | routes/v1-models.test.ts |
  * | B12 order of a stream | routes/v1-chat.test.ts |
- * | B13 the client goes, the work goes | routes/v1-chat.test.ts (the turn); here: lanes, timers, sockets and the provider |
+ * | B13 the client disconnects, the work stops | routes/v1-chat.test.ts (the turn); here: lanes, timers, sockets and the provider |
  */
 
 const limit = 1_048_576;
 const mib = 1_048_576;
 
-/** What was read and dropped does not count as held. */
+/** Data that was read and dropped does not count as held. */
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
@@ -61,7 +61,7 @@ describe('bodies beyond the ceiling (B1)', () => {
     }
   });
 
-  it('hold at most the ceiling and one read of memory each while they come, and nothing afterwards', async () => {
+  it('hold at most the limit and one read of memory each while they arrive, and nothing afterwards', async () => {
     const clients = 16;
     const held = (): number => {
       collectGarbage();
@@ -79,7 +79,7 @@ describe('bodies beyond the ceiling (B1)', () => {
           }),
       ),
     );
-    // Memory is given back a little after it was collected.
+    // Memory is released shortly after it was collected.
     let before = held();
     await expect.poll(() => before - (before = held()), { interval: 100 }).toBeLessThan(mib / 16);
     const flushed = sockets.map(({ socket }) => {
@@ -88,22 +88,22 @@ describe('bodies beyond the ceiling (B1)', () => {
       return new Promise((resolve) => socket.write(chunk, resolve));
     });
     await Promise.all(flushed);
-    // All of it is below the ceiling and is waited for.
+    // All of it is below the limit and is waited for.
     await expect.poll(() => held() - before).toBeGreaterThan(clients * 0.9 * mib);
     expect(held() - before).toBeLessThan(clients * (limit + 65_536) + 2 * mib);
-    // Every one of them goes on for sixteen times as much, and is dropped.
+    // Each continues for sixteen times as much, and is dropped.
     for (const { socket } of sockets) for (let at = 0; at < 256 && socket.writable; at += 1) socket.write(chunk);
     await expect.poll(() => sockets.every(({ answer }) => answer().startsWith('HTTP/1.1 413 '))).toBe(true);
     await expect.poll(() => held() - before).toBeLessThan(2 * mib);
     await expect.poll(() => sockets.every(({ socket }) => socket.destroyed)).toBe(true);
   });
 
-  it('do not get past by a length that lies', async () => {
+  it('do not pass with a false length', async () => {
     const ping = '{"jsonrpc":"2.0","id":1,"method":"system.ping"}';
-    // Shorter than what comes: the rest is no request, and no answer is given that could be taken for another's.
+    // Shorter than the body: the rest is not a request, and no response is sent that could be taken for another's.
     const short = await rawExchange(fixture.port, `${head('/rpc', 'content-length: 10')}${ping}`);
     expect([short.text.replace(/^HTTP\/1\.1 400 [^]*$/, ''), short.closed, fixture.calls]).toEqual(['', true, []]);
-    // Longer than what comes before the client hangs up: nothing runs.
+    // Longer than the body when the client disconnects: nothing runs.
     const socket = net.connect(fixture.port, '127.0.0.1', () => socket.end(`${head('/rpc', `content-length: ${ping.length + 1}`)}${ping}`));
     await new Promise((resolve) =>
       socket
@@ -137,7 +137,7 @@ describe('JSON safety on JSON-RPC (B8)', () => {
   const withParams = (params: string): string => `{"jsonrpc":"2.0","id":1,"method":"system.ping","params":${params}}`;
   const nested = (levels: number): string => withParams(`{"_a":${'['.repeat(levels - 2)}${']'.repeat(levels - 2)}}`);
 
-  it('takes 64 levels', async () => {
+  it('accepts 64 levels', async () => {
     for (const answer of await answers(nested(64))) expect(answer).toMatchObject({ id: 1, result: expect.anything() });
   });
 
@@ -169,8 +169,8 @@ describe('JSON safety on JSON-RPC (B8)', () => {
   });
 });
 
-it('leaves nothing behind of 500 streams whose clients went (B13)', async () => {
-  // Text, and then silence: only the client that goes can end it.
+it('leaves nothing behind after 500 streams whose clients disconnected (B13)', async () => {
+  // Text, and then silence: only the client's disconnect can end it.
   await using server = await startTestServer({
     provider: { journal: 0, answer: () => ({ text: ['a', 'b', 'c'], breakAfter: { deltas: 2, by: 'stall' } }) },
   });
@@ -184,7 +184,7 @@ it('leaves nothing behind of 500 streams whose clients went (B13)', async () => 
     ['/v1/responses', { model: 'mock/mock-fast', stream: true, input: 'x' }],
   ];
 
-  /** Opens a stream, waits for text of the model, and goes. */
+  /** Opens a stream, waits for text of the model, and disconnects. */
   function go(n: number): Promise<void> {
     const [path, body] = requests[n % requests.length] ?? ['', {}];
     const text = JSON.stringify('message' in body ? { ...body, sessionKey: { userId: `u${n}`, channelId: 'c' } } : body);

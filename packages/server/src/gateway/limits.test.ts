@@ -60,11 +60,11 @@ describe('the address of a client', () => {
 
   it.each([
     ['nobody trusted', [], '10.0.0.1', '1.1.1.1', '10.0.0.1'],
-    ['the peer is no proxy', ['10.0.0.2'], '10.0.0.1', '1.1.1.1', '10.0.0.1'],
+    ['the peer is not a proxy', ['10.0.0.2'], '10.0.0.1', '1.1.1.1', '10.0.0.1'],
     ['one proxy', ['10.0.0.0/8'], '10.0.0.1', '6.6.6.6, 1.1.1.1', '1.1.1.1'],
     ['a chain of proxies', ['10.0.0.0/8'], '::ffff:10.0.0.1', '6.6.6.6, 1.1.1.1, 10.1.1.1', '1.1.1.1'],
     ['only proxies', ['10.0.0.0/8'], '10.0.0.1', '10.3.3.3', '10.3.3.3'],
-    ['something that is no address', ['10.0.0.0/8'], '10.0.0.1', '1.1.1.1, junk', '10.0.0.1'],
+    ['something that is not an address', ['10.0.0.0/8'], '10.0.0.1', '1.1.1.1, junk', '10.0.0.1'],
     ['a proxy of IPv6', ['fd00::/8'], 'fd00::1', '2001:db8::9', '2001:db8::9'],
   ])('with %s', (_what, trusted, peer, forwarded, text) => {
     expect(createAddressOf(trusted)(incoming(peer, forwarded)).text).toBe(text);

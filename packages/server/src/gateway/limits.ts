@@ -4,14 +4,14 @@ export interface Quota {
   readonly allowed: boolean;
   readonly limit: number;
   readonly remaining: number;
-  /** Until the window ends. */
+  /** Milliseconds until the window ends. */
   readonly resetMs: number;
 }
 
 export interface RateLimiter {
-  /** Takes `cost` from the window of `key`. Costs of calls that are refused are not counted. */
+  /** Takes `cost` from the window of `key`. Refused calls cost nothing. */
   take(key: string, cost?: number): Quota;
-  /** What `take` would answer now, without taking anything. */
+  /** Returns what `take` would return now, without taking anything. */
   peek(key: string): Quota;
   /** Value of the `RateLimit-Policy` header. */
   readonly policy: string;
@@ -24,14 +24,14 @@ interface Window {
 
 /**
  * Fixed windows per key (http-gateway.md §8), at most `maxKeys` of them, the oldest window dropped first. Synchronous and
- * without a timer per key: it stands in front of every request, where a promise and a timer would cost more than the route.
+ * without a timer per key: it runs before every request, where a promise and a timer would cost more than the route.
  */
 export function createRateLimiter(options: {
   readonly windowMs: number;
   readonly maxRequests: number;
   readonly clock: Clock;
   readonly maxKeys?: number;
-  /** Told of each call that is refused. */
+  /** Called for each refused call. */
   readonly onRefused?: (() => void) | undefined;
 }): RateLimiter {
   const { windowMs, maxRequests, clock, maxKeys = 20_000, onRefused } = options;
@@ -42,7 +42,7 @@ export function createRateLimiter(options: {
       const now = clock.monotonic();
       let window = windows.get(key);
       if (window === undefined || window.endsMs <= now) {
-        // Deleted first, so that the order of the map stays the order of the windows' ends.
+        // Deleted first, so that the map stays ordered by the ends of the windows.
         windows.delete(key);
         if (windows.size >= maxKeys)
           for (const oldest of windows.keys()) {
@@ -68,12 +68,12 @@ export function createRateLimiter(options: {
 }
 
 /**
- * Events per key within the last `windowMs`, exactly (a sliding window): at most `max` of them. Used where a burst on
- * both sides of a boundary must not count as two windows.
+ * Counts events per key within the last `windowMs`, exactly (a sliding window): at most `max` of them. Used where a burst
+ * across a boundary must not count as two windows.
  */
 export class SlidingWindow {
   #times: number[] = [];
-  /** Where the window begins in `#times`; what lies before is cut off when it is half of the list. */
+  /** Index of the window's start in `#times`; older entries are dropped once they are half of the list. */
   #head = 0;
   readonly #max: number;
   readonly #windowMs: number;
@@ -83,7 +83,7 @@ export class SlidingWindow {
     this.#windowMs = windowMs;
   }
 
-  /** Milliseconds until one more fits; 0 when it does now. */
+  /** Returns the milliseconds until one more fits; 0 when it does now. */
   waitMs(now: number): number {
     const times = this.#times;
     while (this.#head < times.length && (times[this.#head] ?? 0) + this.#windowMs <= now) this.#head += 1;

@@ -1,6 +1,6 @@
 export type ListenErrorCode = 'port_in_use' | 'address_unavailable' | 'permission_denied' | 'listen_failed';
 
-/** Why the listener could not be opened; `message` tells the operator what to do. */
+/** Why the listener could not be opened; `message` says what the operator should do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
   readonly code: ListenErrorCode;

@@ -13,7 +13,7 @@ function connect(port: number): { readonly socket: net.Socket; readonly closed: 
   return { socket, closed: new Promise((resolve) => socket.once('close', () => resolve(text))) };
 }
 
-it('sets the limits that hold before any of our code runs', () => {
+it('sets the limits that apply before any of our code runs', () => {
   const server = createListener({ maxConnections: 7, isSocketPath: () => false });
   expect(server).toMatchObject({ headersTimeout: 5_000, requestTimeout: 3_600_000, timeout: 0, maxConnections: 7 });
   expect(server.keepAliveTimeout).toBeGreaterThan(60_000);
@@ -44,8 +44,8 @@ describe('slow clients (R18)', () => {
   }, 12_000);
 });
 
-describe('strangers', () => {
-  it('hold a bounded number of idle sockets; who showed a token is not among them', async () => {
+describe('unauthenticated clients', () => {
+  it('hold a bounded number of idle sockets, not counting those that showed a token', async () => {
     let now = 0;
     const guard = createSocketGuard({ clock: { ...systemClock, monotonic: () => now }, tls: false, max: 3 });
     const server = net.createServer((socket) => guard.track(socket));
@@ -74,15 +74,15 @@ describe('strangers', () => {
 
   it.each([
     ['a transfer coding that nobody knows', `transfer-encoding: xchunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
-    ['a chunk whose size is no number', `transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`],
-  ])('are told so in the shape of the route when a body is not framed right: %s (B9)', async (_what, rest) => {
+    ['a chunk whose size is not a number', `transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`],
+  ])('get an error in the format of the route when a body is badly framed: %s (B9)', async (_what, rest) => {
     await using fixture = await startGateway();
     const client = connect(fixture.port);
     client.socket.write(`POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.all}\r\n${rest}`);
     expect(await client.closed).toMatch(/^HTTP\/1\.1 400 [^]*connection: close[^]*"type":"invalid_request_error"/i);
   });
 
-  it('do not get the answer of another when bytes follow that are no request', async () => {
+  it('do not get another’s response when bytes follow that are not a request', async () => {
     const finish = Promise.withResolvers<void>();
     await using fixture = await startGateway({ turn: async () => (await finish.promise, { text: 'x' }) });
     const client = connect(fixture.port);

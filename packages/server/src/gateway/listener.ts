@@ -14,22 +14,22 @@ const handshakeMs = 5_000;
 export interface ListenerOptions {
   readonly maxConnections: number;
   readonly isSocketPath: (path: string) => boolean;
-  /** HTTPS in place of HTTP. */
+  /** HTTPS instead of HTTP. */
   readonly tls?: { readonly files: TlsFiles; readonly requireClientCert: boolean } | undefined;
 }
 
-/** The node server with limits that hold before any of our code runs (reliability: bounds and time limits). */
+/** Creates the node server with limits that apply before any of this code runs (reliability: bounds and time limits). */
 export function createListener(options: ListenerOptions): Server | SecureServer {
   const limits = {
     headersTimeout: 5_000,
-    // Covers the receipt of a request only: an answer may stream for as long as it likes. Long enough for an upload at
-    // the slowest pace that is put up with; other bodies have 30 s (`readBody`).
+    // Covers the receipt of a request only: a response may stream for as long as it likes. Long enough for an upload at
+    // the slowest accepted pace; other bodies have 30 s (`readBody`).
     requestTimeout: 3_600_000,
     connectionsCheckingInterval: 1_000,
     maxHeaderSize: 16 * 1024,
     // Longer than the idle time of common proxies (60 s), so that it is they who close.
     keepAliveTimeout: 75_000,
-    // Asked for by the origin policy, whose answer has a body and a request id.
+    // Checked by the origin policy, whose response has a body and a request id.
     requireHostHeader: false,
     insecureHTTPParser: false,
     keepAlive: true,
@@ -47,7 +47,7 @@ export function createListener(options: ListenerOptions): Server | SecureServer 
 }
 
 function createSecureServer(limits: ServerOptions, { files, requireClientCert }: NonNullable<ListenerOptions['tls']>): SecureServer {
-  // A part of node that most daemons never load.
+  // A module of node that most daemons never load.
   const server = process.getBuiltinModule('node:https').createServer({
     ...limits,
     ...files,
@@ -62,13 +62,13 @@ function createSecureServer(limits: ServerOptions, { files, requireClientCert }:
     timer.unref();
     const stop = (): void => clearTimeout(timer);
     socket.once('close', stop);
-    // Until the handshake owns the socket, nobody else hears of its end.
+    // Until the handshake owns the socket, nothing else handles its errors.
     const onError = (): void => void socket.destroy();
     socket.on('error', onError);
-    const look = (): void => {
+    const sniff = (): void => {
       const first: Buffer | null = socket.read(1);
       if (first === null) {
-        if (!socket.readableEnded) socket.once('readable', look);
+        if (!socket.readableEnded) socket.once('readable', sniff);
         return;
       }
       stop();
@@ -77,7 +77,7 @@ function createSecureServer(limits: ServerOptions, { files, requireClientCert }:
       socket.off('error', onError);
       for (const listener of secure) listener.call(server, socket);
     };
-    look();
+    sniff();
   });
   return server;
 }
@@ -85,14 +85,14 @@ function createSecureServer(limits: ServerOptions, { files, requireClientCert }:
 /** First byte of every TLS connection: the record type of a handshake (RFC 8446 §5.1). */
 const handshakeRecord = 0x16;
 
-/** Who mixed up http and https is told so in words that every client shows. */
+/** Explains the mistake to a client that sent plain HTTP, in a form that every client shows. */
 function refusePlainHttp(socket: Socket): void {
   const text = 'This port speaks HTTPS: use https:// in the address.\n';
   const head = ['HTTP/1.1 400 Bad Request', 'connection: close', 'content-type: text/plain; charset=utf-8', `content-length: ${text.length}`];
   socket.end(`${head.join('\r\n')}\r\n\r\n${text}`, () => socket.destroySoon());
 }
 
-/** What to answer to bytes that are no acceptable HTTP request; undefined when nobody is there to read it. */
+/** Returns the answer to bytes that are not an acceptable HTTP request; undefined when nobody is there to read it. */
 export function protocolFailure(error: Error): { readonly status: number; readonly error: AppError } | undefined {
   switch ('code' in error ? error.code : undefined) {
     case 'ECONNRESET':
@@ -109,7 +109,7 @@ export function protocolFailure(error: Error): { readonly status: number; readon
   }
 }
 
-/** Answers on a bare socket, where there is no response object, and closes it. */
+/** Answers on a bare socket, without a response object, and closes it. */
 export function writeRaw(
   socket: Duplex,
   status: number,

@@ -3,10 +3,10 @@ import { AppError } from '../kernel/app-error.ts';
 import { authorityOf } from './http-call.ts';
 
 export interface OriginPolicy {
-  /** Throws `forbidden_origin` unless the request names a host that this server answers to (stops DNS rebinding). */
+  /** Throws `forbidden_origin` unless the request names a host of this server (stops DNS rebinding). */
   checkHost(incoming: IncomingMessage): void;
   /**
-   * Throws `forbidden_origin` for a request that a page of another site makes. Returns the origin that CORS headers must
+   * Throws `forbidden_origin` for a request made by a page of another site. Returns the origin that CORS headers must
    * name, undefined when none are needed.
    */
   checkOrigin(incoming: IncomingMessage): string | undefined;
@@ -14,7 +14,7 @@ export interface OriginPolicy {
 
 export function createOriginPolicy(config: {
   readonly host: string;
-  /** Present: pages of the same host count as own ones only over https. */
+  /** When set, pages of the same host count as own ones only over https. */
   readonly tls?: object | undefined;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
@@ -34,7 +34,7 @@ export function createOriginPolicy(config: {
   return {
     checkHost(incoming) {
       const host = authorityOf(incoming);
-      // Node takes the first of several; whatever stands in front of us may have taken another.
+      // Node uses the first of several; a proxy in front may have used another.
       const count = hostCount(incoming.rawHeaders);
       if (count > 1 || (count === 0 && incoming.httpVersion === '1.1')) throw new AppError('invalid_envelope', 'A request must name one Host');
       if (accepted.has(host)) return;
@@ -60,12 +60,12 @@ export function createOriginPolicy(config: {
   };
 }
 
-/** What browsers say of a request that a page of this origin, the person, or no browser at all makes. Another port of this machine is `same-site`, and not ours. */
+/** True when browsers would send this for the origin's own page or a person, or without a browser. Another local port is `same-site`: foreign. */
 function isOwnPage(fetchSite: string | string[] | undefined): boolean {
   return fetchSite === undefined || fetchSite === 'same-origin' || fetchSite === 'none';
 }
 
-/** A link on another site that a person follows: the page sees nothing of the answer, and no browser adds a token to it. */
+/** A link on another site that a person follows: the page sees nothing of the response, and no browser adds a token to it. */
 function isFollowedLink({ method, headers }: IncomingMessage): boolean {
   return method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
 }

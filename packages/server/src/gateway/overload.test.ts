@@ -3,7 +3,7 @@ import { post, startGateway, testTokens } from './testing/gateway-fixture.ts';
 
 const reason = 'The server has more work than it can do in time';
 
-it('under load new work is refused with a time to come back; looking, stopping and operating go on', async () => {
+it('under load new work is refused with a retry time; reading, stopping and operating continue', async () => {
   let overload: string | undefined = reason;
   await using fixture = await startGateway({ deps: { overload: () => overload } });
   const chat = () =>

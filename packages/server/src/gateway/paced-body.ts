@@ -3,14 +3,14 @@ import type { Clock } from '../kernel/clock.ts';
 import { lateBody, refuseEncoded, tooLarge } from './body.ts';
 import type { HttpCall } from './http-call.ts';
 
-/** In each such time this much must come, or the client holds a place that others need. */
+/** This much must arrive per period, or the client holds a slot that others need. */
 const paceMs = 8_000;
 const minBytes = 64 * 1024;
 
 /**
- * The raw body in the pieces in which it comes, for handlers that do not need the whole of it. The next piece is only
- * asked for when the one before was dealt with. Fails with `payload_too_large` beyond `limit`, `timeout` when less than
- * 8 KiB a second come, `cancelled` when the client leaves.
+ * Yields the raw body in chunks as they arrive, for handlers that do not need all of it at once. Requests the next chunk only
+ * after the previous one was processed. Fails with `payload_too_large` beyond `limit`, `timeout` when less than
+ * 8 KiB a second arrive, `cancelled` when the client disconnects.
  */
 export async function* pacedBody(call: HttpCall, { limit, clock }: { readonly limit: number; readonly clock: Clock }): AsyncGenerator<Buffer> {
   const { incoming } = call;
@@ -25,7 +25,7 @@ export async function* pacedBody(call: HttpCall, { limit, clock }: { readonly li
   let late = false;
   let cancelPace = clock.after(paceMs, checkPace);
   function checkPace(): void {
-    // While we are the slow ones the client is not to blame.
+    // While the server is the slow side the client is not to blame.
     late = waiting !== undefined && came < minBytes;
     if (late) return wake();
     came = 0;
@@ -35,7 +35,7 @@ export async function* pacedBody(call: HttpCall, { limit, clock }: { readonly li
     waiting?.();
     waiting = undefined;
   }
-  // The stream's own iterator would destroy the request when its reader stops early, and a refusal is still owed.
+  // The stream's own iterator would destroy the request when its reader stops early, and a refusal must still be sent.
   const events = ['readable', 'end', 'error', 'close'] as const;
   for (const event of events) incoming.on(event, wake);
   let size = 0;

@@ -13,7 +13,7 @@ it.each([
   ['/v1/responses', `{"model":"m","input":[${many('1', 300_000)}]}`, 'input.0: '],
   ['/api/chat', `{"message":"m",${unknown}}`, 'k0: unknown field; k1: unknown field; '],
   ['/rpc', `{"jsonrpc":"2.0","id":1,"method":"system.ping","params":{${unknown}}}`, 'k0: unknown field; k1: unknown field; '],
-])('what is wrong with a body of %s is told in a few words, however much it is', async (path, body, words) => {
+])('reports the errors in a body of %s briefly, however many there are', async (path, body, words) => {
   const response = await fetch(server.url + path, {
     method: 'POST',
     headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },

@@ -26,7 +26,7 @@ export function wholeNumber(min: number, max: number) {
     .refine((number) => number >= min && number <= max, expected);
 }
 
-/** Event streams take no credentials from the query, whatever else the request carries (http-gateway.md §5): addresses end up in logs. */
+/** Event streams accept no credentials in the query, whatever else the request carries (http-gateway.md §5): addresses end up in logs. */
 export function refuseQueryToken(call: HttpCall): void {
   if (new URLSearchParams(call.search).has('token'))
     throw new AppError('unauthenticated', 'An event stream takes its token from the Authorization header only, not from the query');

@@ -3,7 +3,7 @@ import type { Log } from '../kernel/log.ts';
 import { errorBody, retryAfterSeconds } from './error-body.ts';
 import type { HttpCall } from './http-call.ts';
 
-/** Answers with JSON text that is complete; headers set before on the node response stay. */
+/** Answers with complete JSON text; headers that were set on the node response stay. */
 export function sendJsonText(call: HttpCall, status: number, text: string): void {
   call.setHeader('content-type', 'application/json; charset=utf-8');
   call.setHeader('content-length', String(Buffer.byteLength(text)));
@@ -17,8 +17,8 @@ export function sendJsonText(call: HttpCall, status: number, text: string): void
 }
 
 /**
- * Closing at once would make the kernel answer what is still under way with a reset, and the client would never see
- * the refusal; so the rest of the body is read and dropped for a moment, bounded in time and bytes.
+ * Reads and drops the rest of the body for a moment, limited in time and bytes. Closing at once would make the kernel answer
+ * further input with a reset, and the client would never see the refusal.
  */
 function discardRest(call: HttpCall): void {
   let left = 16 * 1024 * 1024;
@@ -44,25 +44,25 @@ export function sendEmpty(call: HttpCall, status: number): void {
   call.outgoing.end();
 }
 
-/** Logs what hides behind `Internal error`. */
+/** Logs the cause of an `Internal error`. */
 export function logFailure(call: HttpCall, error: AppError, log: Log): void {
   if (error.code === 'internal' && error.details.cause !== undefined)
     log.error({ requestId: call.requestId, traceId: call.traceId, path: call.path, err: error.details.cause }, 'A request failed');
 }
 
-/** Answers with a failure in the shape of the call's family. What was thrown and is no `AppError` is logged and leaves without its words. */
+/** Answers with a failure in the format of the call's family. Anything thrown that is not an `AppError` is logged, and its message is not sent. */
 export function sendError(call: HttpCall, failure: unknown, log: Log, status?: number): void {
   const error = toAppError(failure);
   logFailure(call, error, log);
   const { outgoing } = call;
   if (outgoing.destroyed || outgoing.writableEnded) return;
   if (outgoing.headersSent) {
-    // Too late for a status: the only honest sign that is left is a broken transfer.
+    // Too late for a status: the only honest signal left is a broken transfer.
     outgoing.destroy();
     return;
   }
   if (call.identity === undefined && !call.readsBody && hasBody(call)) {
-    // A stranger's body is not waited for.
+    // Nobody waits for the body of an unauthenticated client.
     call.setHeader('connection', 'close');
     call.discardsBody = true;
   }

@@ -5,18 +5,18 @@ import { declaredHooksPath } from './routes/hooks.ts';
 export interface RouteMatch {
   readonly name: RouteName;
   readonly route: Route;
-  /** Undecoded: whoever uses a part decodes it once. */
+  /** Undecoded: each user of a part decodes it once. */
   readonly params: Readonly<Record<string, string>>;
 }
 
 export interface Router {
-  /** The route, or the methods that the path would take: none for an unknown path. `HEAD` is answered where `GET` is. */
+  /** Returns the route, or the methods that the path accepts: none for an unknown path. `HEAD` is answered where `GET` is. */
   match(method: string, path: string): RouteMatch | { readonly allow: readonly string[] };
 }
 
 /**
- * Matches the raw path, exactly as it was sent: `//health`, `/health/` or `/%68ealth` are other paths, and no encoding can
- * lead into a route that a check in front of it did not see.
+ * Matches the raw path, exactly as sent: `//health`, `/health/` or `/%68ealth` are other paths, and no encoding can
+ * lead to a route that an earlier check did not see.
  */
 export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly web: boolean; readonly hooksPath?: string }): Router {
   const router = new RegExpRouter<{ readonly name: RouteName; readonly parts: readonly string[] }>();
@@ -24,11 +24,11 @@ export function createRouter({ web, hooksPath = declaredHooksPath }: { readonly 
   /** Routes without a variable part, which are nearly all, by method and path. */
   const exact = new Map<string, RouteMatch>();
   for (const [name, route] of Object.entries(routes) as [RouteName, Route][]) {
-    // Without the web part there is no dashboard and nothing below /api (http-gateway.md §4.6), except what monitors probe.
+    // With the web part disabled there is no dashboard and nothing below /api (http-gateway.md §4.6), except what monitors probe.
     if (!web && name !== 'apiHealth' && (/^\/(api|assets)\//.test(route.path) || route.path === '/')) continue;
     methods.add(route.method);
     const path = route.signed === true ? `${hooksPath}${route.path.slice(declaredHooksPath.length)}` : route.path;
-    // One beside a variable part of the same place would be ambiguous to the router.
+    // A fixed part in the position of a variable one would be ambiguous to the router.
     if (!/[:*]/.test(path)) exact.set(`${route.method} ${path}`, { name, route, params: {} });
     else
       router.add(route.method, path.replace(/\*(\w+)$/, ':$1{.+}'), { name, parts: [...path.matchAll(/[:*](\w+)/g)].map(([, part = '']) => part) });

@@ -10,9 +10,9 @@ interface Tracked {
 export interface SocketGuard {
   readonly size: number;
   track(socket: Socket): void;
-  /** A TLS socket that came out of the handshake on a tracked one, and stands for it from here on. */
+  /** A TLS socket that came out of the handshake on a tracked one, and replaces it from here on. */
   secured(socket: Socket): void;
-  /** The socket showed a valid token: it is not bounded by the cap any more. */
+  /** The socket showed a valid token: the cap no longer applies to it. */
   prove(socket: Socket): void;
   begin(socket: Socket): void;
   end(socket: Socket): void;
@@ -20,8 +20,8 @@ export interface SocketGuard {
 }
 
 /**
- * Bounds what strangers can hold: of sockets that showed no token within a second, at most `max` stay open, the oldest
- * idle ones go first. New ones are never refused for it, so that holding the cap does not lock anybody out.
+ * Limits what unauthenticated clients can hold: of sockets that showed no token within a second, at most `max` stay open; the
+ * oldest idle ones are closed first. New ones are never refused because of it, so holding the cap does not lock anybody out.
  */
 export function createSocketGuard({
   clock,
@@ -45,7 +45,7 @@ export function createSocketGuard({
     strangers.add(socket);
     const peer = tls ? peerOf(socket) : undefined;
     if (peer !== undefined) byPeer.set(peer, socket);
-    // Not `once`, here and at all that may be held for days: its wrapper costs more than the listener, and sockets close once.
+    // Not `once`, here and for everything that may be held for days: its wrapper costs more than the listener, and sockets close once.
     socket.on('close', () => {
       forget(socket);
       if (peer !== undefined && byPeer.get(peer) === socket) byPeer.delete(peer);

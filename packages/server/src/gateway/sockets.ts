@@ -4,7 +4,7 @@ import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 
-/** What a route does with one open socket. */
+/** A route's handler of one open socket. */
 export interface SocketSession {
   readonly tokenId: string;
   receive(data: RawData, isBinary: boolean): Promise<void>;
@@ -12,7 +12,7 @@ export interface SocketSession {
   ping(): void;
   /** The peer sent a ping or a pong. */
   alive(): void;
-  /** Lets what runs end, takes nothing new, then closes; after `withinMs` in any case. */
+  /** Lets running work finish, accepts nothing new, then closes; after `withinMs` in any case. */
   finish(code: number, reason: string, withinMs?: number): void;
   terminate(): void;
   dispose(): void;
@@ -23,14 +23,14 @@ export interface SocketsDeps {
   readonly log: Log;
   /** A longer frame closes its socket with 1009. */
   readonly maxMessageBytes: number;
-  /** Called when a socket closed. */
+  /** Called when a socket has closed. */
   readonly onClose: () => void;
   readonly pingMs?: number;
 }
 
 /** Prefix of the subprotocol that carries a token. */
 export const bearerProtocol = 'bearer.';
-/** Bytes of unread answers above which a ping is left unanswered: pings must not fill the buffer. */
+/** Bytes of unread replies above which a ping is left unanswered: pings must not fill the buffer. */
 const softBytes = 256 * 1024;
 
 /** The open WebSockets of one route, from handshake to close. */
@@ -43,7 +43,7 @@ export function createSockets<Session extends SocketSession>(deps: SocketsDeps) 
     perMessageDeflate: false,
     autoPong: false,
     maxPayload: deps.maxMessageBytes,
-    // A browser drops the connection unless one of the protocols that it offered is chosen.
+    // A browser drops the connection unless one of the protocols that it offered is selected.
     handleProtocols: (offered) => [...offered].find((name) => !name.startsWith(bearerProtocol)) ?? [...offered][0] ?? false,
   });
   let cancelPing: (() => void) | undefined;

@@ -7,21 +7,21 @@ export interface SseOptions {
   readonly clock: Clock;
   /** Silence after which a comment is sent, so that proxies do not cut the stream. */
   readonly keepAliveMs?: number;
-  /** How long a reader may take nothing at all before it counts as gone. */
+  /** How long a reader may read nothing at all before it counts as gone. */
   readonly stallMs?: number;
-  /** What is sent then; a comment otherwise. */
+  /** Text of a keep-alive; a comment by default. */
   readonly keepAliveText?: () => string;
-  /** The last text of a stream that fails; the family's own form otherwise. */
+  /** The last text of a failed stream; the family's own format by default. */
   readonly errorText?: (error: AppError) => string;
 }
 
-/** How a stream of a family ends with a failure: `/v1` has one data line and `[DONE]`, all others an event `error`. */
+/** Returns the end of a failed stream by family: `/v1` has one data line and `[DONE]`, all others an event `error`. */
 export function streamError(call: HttpCall, error: AppError): string {
   const data = `data: ${JSON.stringify(errorBody(call.family, error, call.requestId))}\n\n`;
   return call.family === 'v1' ? `${data}data: [DONE]\n\n` : `event: error\n${data}`;
 }
 
-/** The status and headers of an event stream, which no cache or proxy may hold back. */
+/** Writes the status and headers of an event stream, which no cache or proxy may buffer. */
 export function beginEventStream(call: HttpCall): void {
   call.setHeader('content-type', 'text/event-stream; charset=utf-8');
   call.setHeader('cache-control', 'no-cache, no-transform');
@@ -30,8 +30,8 @@ export function beginEventStream(call: HttpCall): void {
 }
 
 /**
- * Writes one event stream onto the node response. Text is collected by `push` and leaves in one write at `flush`; the
- * status is chosen at the first of these or at the first keep-alive, so that a failure before it can still be a status.
+ * Writes one event stream onto the node response. Text is collected by `push` and sent in one write at `flush`; the
+ * status is sent with the first of these or the first keep-alive, so that a failure before it can still be a status.
  */
 export class SseWriter {
   readonly #call: HttpCall;
@@ -68,7 +68,7 @@ export class SseWriter {
     call.outgoing.once('close', () => this.#cancelTimer());
   }
 
-  /** True once the status line is on its way: from here on a failure can only be an event. */
+  /** True once the status line has been sent: from here on a failure can only be an event. */
   get started(): boolean {
     return this.#call.outgoing.headersSent;
   }
@@ -78,7 +78,7 @@ export class SseWriter {
     this.#pending += text;
   }
 
-  /** Sends what was pushed. False when the reader is slow: wait for `drained` before producing more. */
+  /** Sends the pushed text. Returns false when the reader is slow: wait for `drained` before producing more. */
   flush(): boolean {
     const { outgoing } = this.#call;
     if (this.#pending !== '' && !outgoing.destroyed && !outgoing.writableEnded) {
@@ -90,7 +90,7 @@ export class SseWriter {
     return !outgoing.writableNeedDrain || outgoing.destroyed;
   }
 
-  /** Resolves when the reader took what was sent, or is gone; one that takes nothing for `stallMs` is cut. */
+  /** Resolves when the reader has read what was sent, or is gone; one that reads nothing for `stallMs` is cut. */
   drained(): Promise<void> {
     const { outgoing } = this.#call;
     if (!outgoing.writableNeedDrain || outgoing.destroyed) return Promise.resolve();
@@ -105,7 +105,7 @@ export class SseWriter {
     });
   }
 
-  /** Sends what is left and completes the response. */
+  /** Sends the rest and completes the response. */
   end(): void {
     this.#cancelTimer();
     const { outgoing } = this.#call;
@@ -115,13 +115,13 @@ export class SseWriter {
     this.#pending = '';
   }
 
-  /** Ends the stream with the failure as its last words. */
+  /** Ends the stream with the failure as its final event. */
   fail(error: AppError): void {
     this.push(this.#errorText(error));
     this.end();
   }
 
-  /** Gives the response back unused, to be answered otherwise; only before `started`. */
+  /** Releases the unused response, so that it can be answered differently; only before `started`. */
   cancel(): void {
     this.#cancelTimer();
     this.#pending = '';
@@ -131,13 +131,13 @@ export class SseWriter {
     if (!this.#call.outgoing.headersSent) beginEventStream(this.#call);
   }
 
-  /** One timer per interval, not one per write: it looks when the last write was and sleeps for the rest. */
+  /** One timer per interval, not one per write: it checks when the last write was and sleeps for the rest. */
   #onTimer(): void {
     const { outgoing } = this.#call;
     if (outgoing.destroyed || outgoing.writableEnded) return;
     let silentMs = this.#clock.monotonic() - this.#lastWriteMs;
     if (silentMs >= this.#keepAliveMs) {
-      // A reader that is behind is reminded by what it has not read yet.
+      // A reader that is behind gets no keep-alive: unread data serves as one.
       if (!outgoing.writableNeedDrain) {
         this.push(this.#keepAliveText());
         this.flush();

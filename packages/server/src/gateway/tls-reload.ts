@@ -5,15 +5,15 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
 import { expiryNotice, readTls, type TlsConfig, type TlsFiles, tlsPaths } from './tls.ts';
 
-/** A renewed pair is written file by file: what comes within this time is read as one. */
+/** A renewed pair is written file by file: changes within this time are read as one. */
 const settleMs = 300;
-/** Finds what no notice was given of: links to other folders, network file systems. */
+/** Finds changes without notifications: links to other folders, network file systems. */
 const pollMs = 60_000;
 const dayMs = 86_400_000;
 
 /**
- * Follows the files of `gateway.tls` and hands each new set that passes the checks to `apply`; a broken one is announced
- * and the one before stays in use. Announces a certificate that ends within 14 days, once a day.
+ * Watches the files of `gateway.tls` and passes each new set that is valid to `apply`; a broken one is announced
+ * and the previous one stays in use. Announces a certificate that expires within 14 days, once a day.
  */
 export function followTls(deps: {
   readonly config: TlsConfig;
@@ -27,7 +27,7 @@ export function followTls(deps: {
   const { config, baseDir, clock, bus, log } = deps;
   let current = deps.files;
   let complaint: string | undefined;
-  let toldDay: number | undefined;
+  let announcedDay: number | undefined;
   let cancelSettle: (() => void) | undefined;
   let cancelPoll = clock.after(pollMs, poll);
 
@@ -36,43 +36,43 @@ export function followTls(deps: {
     bus.emit('security:warn', { category: 'tls', message, timestamp: clock.now() });
   }
 
-  function look(): void {
+  function reload(): void {
     try {
       const found = readTls(config, baseDir, clock.now());
       complaint = undefined;
       if (found.cert === current.cert && found.key === current.key && found.ca === current.ca) return;
       deps.apply(found);
       current = found;
-      log.info({ expiresAt: new Date(found.expiresAtMs).toISOString() }, 'The TLS files were read anew');
+      log.info({ expiresAt: new Date(found.expiresAtMs).toISOString() }, 'The TLS files were reloaded');
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      // Said once, not at every look.
+      // Announced once, not at every check.
       if (reason === complaint) return;
       complaint = reason;
-      warn(`The TLS files cannot be used any more, those from before stay in use: ${reason}`);
+      warn(`The TLS files can no longer be used; the previous ones stay in use: ${reason}`);
     }
   }
 
-  function tellExpiry(): void {
+  function announceExpiry(): void {
     const notice = expiryNotice(current, clock.now());
     const day = Math.floor(clock.now() / dayMs);
-    if (notice === undefined || toldDay === day) return;
-    toldDay = day;
+    if (notice === undefined || announcedDay === day) return;
+    announcedDay = day;
     warn(notice);
   }
 
   function poll(): void {
-    look();
-    tellExpiry();
+    reload();
+    announceExpiry();
     cancelPoll = clock.after(pollMs, poll);
   }
 
   function onNotice(): void {
     cancelSettle?.();
-    cancelSettle = clock.after(settleMs, look);
+    cancelSettle = clock.after(settleMs, reload);
   }
 
-  tellExpiry();
+  announceExpiry();
   const folders = new Set(Object.values(tlsPaths(config, baseDir)).map((path) => dirname(path)));
   const watchers = [...folders].flatMap((folder) => watchFolder(folder, onNotice));
   return {
@@ -84,7 +84,7 @@ export function followTls(deps: {
   };
 }
 
-/** None where the system gives no notices: looking every minute does then. */
+/** Returns no watcher where the system has no notifications: polling every minute is enough then. */
 function watchFolder(folder: string, onNotice: () => void): FSWatcher[] {
   try {
     const watcher = watch(folder, { persistent: false }, onNotice);

@@ -41,7 +41,7 @@ interface Seen {
   readonly serial: string;
 }
 
-/** One request on a connection of its own; rejects when the handshake fails, on either side. */
+/** Sends one request on a new connection; rejects when the handshake fails, on either side. */
 function get(port: number, options: https.RequestOptions = {}): Promise<Seen> {
   return new Promise((resolve, reject) => {
     const request = https.get({ host: '127.0.0.1', port, path: '/health', ca: authority.cert, agent: false, ...options }, (incoming) => {
@@ -55,12 +55,12 @@ function get(port: number, options: https.RequestOptions = {}): Promise<Seen> {
 }
 
 describe('HTTPS', () => {
-  it('carries requests, says so in the address, and asks browsers to stay with it', async () => {
+  it('carries requests, shows https in the address, and sends HSTS to browsers', async () => {
     await using gateway = await start({}, { config: { allowedHosts: ['gate.example'] } });
     expect(gateway.address).toBe(`https://127.0.0.1:${gateway.port}`);
     const local = await get(gateway.port);
     expect(local.status).toBe(200);
-    // A rule for the name "localhost" would hold for the plain ports of this machine too.
+    // A rule for the name "localhost" would apply to the plain ports of this machine too.
     expect(local.headers['strict-transport-security']).toBeUndefined();
     const named = await get(gateway.port, { servername: 'localhost', headers: { host: 'gate.example' } });
     expect(named.headers['strict-transport-security']).toBe('max-age=15552000');
@@ -79,7 +79,7 @@ describe('HTTPS', () => {
     socket.terminate();
   });
 
-  it('answers plain HTTP in words, cuts other bytes, and serves on', async () => {
+  it('answers plain HTTP with an explanation, cuts other bytes, and continues to serve', async () => {
     await using gateway = await start();
     const { text, closed } = await rawExchange(gateway.port, 'GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n');
     expect(text).toMatch(
@@ -92,7 +92,7 @@ describe('HTTPS', () => {
     expect((await get(gateway.port)).status).toBe(200);
   });
 
-  it('bounds what strangers hold, before and after the handshake, and leaves who showed a token', async () => {
+  it('limits unauthenticated sockets, before and after the handshake, and keeps those with a token', async () => {
     const clock = createStepClock(Date.now());
     await using gateway = await start({}, { clock });
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
@@ -111,7 +111,7 @@ describe('HTTPS', () => {
     agent.destroy();
   });
 
-  it('speaks no version older than the configured one', async () => {
+  it('accepts no version older than the configured one', async () => {
     await using gateway = await start({ minVersion: 'TLSv1.3' });
     await expect(get(gateway.port, { maxVersion: 'TLSv1.2' })).rejects.toThrow(/alert|EPROTO/);
     expect((await get(gateway.port)).protocol).toBe('TLSv1.3');
@@ -119,7 +119,7 @@ describe('HTTPS', () => {
 });
 
 describe('client certificates (A10)', () => {
-  it('only one of the right authority that is valid now completes the handshake, and it still takes a token', async () => {
+  it('only a currently valid one of the right authority completes the handshake, and a token is still required', async () => {
     await using gateway = await start({ requireClientCert: true, caPath: 'authority.crt' });
     const right = await makeCertificate('client', authority);
     const wrong = await makeCertificate('client', stranger);
@@ -131,7 +131,7 @@ describe('client certificates (A10)', () => {
 });
 
 describe('new files', () => {
-  it('are used for new connections while old ones go on; broken ones are announced and not used', async () => {
+  it('are used for new connections while old ones continue; broken ones are announced and not used', async () => {
     await using gateway = await start();
     const agent = new https.Agent({ keepAlive: true, maxSockets: 1 });
     const before = await get(gateway.port, { agent });
@@ -151,16 +151,16 @@ describe('new files', () => {
     agent.destroy();
   });
 
-  it('a certificate is told of in its last 14 days, once a day', async () => {
+  it('a certificate is announced in its last 14 days, once a day', async () => {
     await writePair(dir, 'short', await makeCertificate('localhost', authority, { toMs: Date.now() + 3 * dayMs }));
-    // Noon: the steps below must not pass midnight.
+    // Noon: the steps below must not cross midnight.
     const clock = createStepClock((Math.floor(Date.now() / dayMs) + 0.5) * dayMs);
     await using gateway = await start({ certPath: 'short.crt', keyPath: 'short.key' }, { clock });
-    const told = () => gateway.events.filter((event) => event.kind === 'security:warn').length;
-    expect(told()).toBe(1);
+    const warnings = () => gateway.events.filter((event) => event.kind === 'security:warn').length;
+    expect(warnings()).toBe(1);
     for (let minute = 0; minute < 5; minute += 1) clock.advance(60_000);
-    expect(told()).toBe(1);
+    expect(warnings()).toBe(1);
     clock.advance(dayMs);
-    expect(told()).toBe(2);
+    expect(warnings()).toBe(2);
   });
 });

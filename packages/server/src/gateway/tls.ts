@@ -6,7 +6,7 @@ import type { GatewayConfig } from './config.ts';
 export type TlsConfig = NonNullable<GatewayConfig['tls']>;
 type FileKey = 'certPath' | 'keyPath' | 'caPath';
 
-/** What is wrong with one of the files that `gateway.tls` names. The message begins with the dotted key, is for the operator and holds nothing of the private key. */
+/** What is wrong with a file in `gateway.tls`. The message starts with the dotted key, is for the operator and never contains the private key. */
 export class TlsError extends Error {
   override readonly name = 'TlsError';
 
@@ -15,13 +15,13 @@ export class TlsError extends Error {
   }
 }
 
-/** The texts of the files, checked: they belong together and are valid now. The shape is that of the options of node:tls. */
+/** The checked texts of the files: they belong together and are valid now. The fields match the options of node:tls. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
   readonly ca?: string;
   readonly minVersion: TlsConfig['minVersion'];
-  /** When the first of the certificates ends, in milliseconds since the epoch. */
+  /** When the first of the certificates expires, in milliseconds since the epoch. */
   readonly expiresAtMs: number;
 }
 
@@ -34,7 +34,7 @@ export interface TlsPaths {
 const expiryNoticeMs = 14 * 86_400_000;
 const pemCertificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-/** Where the files of `gateway.tls` lie; relative paths start at `baseDir`, the home folder. */
+/** Returns the paths of the files in `gateway.tls`; relative ones start at `baseDir`, the home folder. */
 export function tlsPaths({ certPath, keyPath, caPath }: TlsConfig, baseDir: string): TlsPaths {
   return { cert: resolve(baseDir, certPath), key: resolve(baseDir, keyPath), ...(caPath !== undefined && { ca: resolve(baseDir, caPath) }) };
 }
@@ -62,7 +62,7 @@ export function readTls(config: TlsConfig, baseDir: string, nowMs: number): TlsF
   checkDates('caPath', authorities, nowMs);
   const options = { cert, key, ...(ca !== undefined && { ca }), minVersion: config.minVersion };
   try {
-    // Loads a lot, and most daemons speak plain HTTP.
+    // Loads a lot, and most daemons use plain HTTP.
     process.getBuiltinModule('node:tls').createSecureContext(options);
   } catch (error) {
     throw new TlsError('certPath', `cannot be used: ${error instanceof Error ? error.message : String(error)}`, error);
@@ -70,9 +70,9 @@ export function readTls(config: TlsConfig, baseDir: string, nowMs: number): TlsF
   return { ...options, expiresAtMs: Math.min(...[...chain, ...authorities].map((one) => one.validToDate.getTime())) };
 }
 
-/** What to tell the operator within the last 14 days of a certificate; undefined before them. */
+/** Returns the warning within the last 14 days of a certificate; undefined before that. */
 export function expiryNotice({ expiresAtMs }: TlsFiles, nowMs: number): string | undefined {
-  return expiresAtMs - nowMs > expiryNoticeMs ? undefined : `A certificate of gateway.tls ends on ${new Date(expiresAtMs).toISOString()}`;
+  return expiresAtMs - nowMs > expiryNoticeMs ? undefined : `A certificate of gateway.tls expires on ${new Date(expiresAtMs).toISOString()}`;
 }
 
 function readText(key: FileKey, file: string): string {

@@ -16,7 +16,7 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
-/** The only error that may reach a client with its own words; everything else leaves as `internal`. */
+/** The only error whose own message may reach a client; everything else is reported as `internal`. */
 export class AppError extends Error {
   override readonly name = 'AppError';
   readonly code: ErrorCode;
@@ -33,9 +33,9 @@ export class AppError extends Error {
   }
 }
 
-/** The caller's own error, `unavailable` where the machine or the installation is at fault, or an `internal` one that hides what happened behind fixed words. */
+/** Returns the caller's own error, `unavailable` when the machine or installation is at fault, or an `internal` error with a fixed message. */
 export function toAppError(error: unknown): AppError {
-  // A thread that could not be started is otherwise taken for one that its input was too large for.
+  // A thread that failed to start would otherwise be blamed on too large an input.
   if (isMissingPart(error)) return new AppError('unavailable', missingPart, { cause: error });
   if (error instanceof AppError) return error;
   if (isDiskFull(error))

@@ -10,7 +10,7 @@ import { newId } from './ids.ts';
 type AuditPayload = EventPayload<'audit:event'>;
 type Audited = Pick<AuditPayload, 'actionType' | 'classification'> & Partial<Pick<AuditPayload, 'outcome' | 'target' | 'metadata'>>;
 
-/** A row for `appendAudit`, which commits it in the transaction of the change it tells of. */
+/** Returns a row for `appendAudit`, which commits it in the transaction of the change that it records. */
 export function auditRow(call: CallContext, atMs: number, what: Audited): AuditRow {
   return {
     id: newId('au'),
@@ -40,10 +40,10 @@ export function announceAudit(bus: EventBus, row: AuditRow): void {
   });
 }
 
-/** For changes that are not rows themselves (a log level, a restart): the audit row is all there is to write. */
+/** Writes an audit row alone, for changes that are not rows themselves (a log level, a restart). */
 export const writeAudit = operation('audit.write', async (tx, row: AuditRow): Promise<void> => appendAudit(tx, row));
 
-/** Writes and announces a row of its own. */
+/** Writes and announces a row in its own transaction. */
 export async function recordAudit(
   deps: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock },
   call: CallContext,

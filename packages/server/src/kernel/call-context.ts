@@ -1,6 +1,6 @@
 import { allows, type TokenCompat, type TokenScope, type ToolPolicy, type TurnOrigin } from '@gatehouse/contract';
 
-/** Who is calling: drawn from the server's own record at the edge, never from the request. */
+/** The caller: read from the server's own record at the edge, never from the request. */
 export interface Identity {
   /** Stable owner of conversations and rows, `token:<id>`. */
   readonly principalId: string;
@@ -13,41 +13,41 @@ export interface Identity {
   readonly compat?: TokenCompat;
 }
 
-/** The agent whose turn makes a call; the identity beside it is that of whoever it works for. */
+/** The agent whose turn makes a call; `identity` is the user that it works for. */
 export interface AgentCaller {
   readonly agentId: string;
   readonly principalId: string;
   /** The conversation whose turn it is. */
   readonly conversationRef: string;
-  /** Whether the model that makes the call has read text from outside by now; absent only of callers that tests make. */
+  /** Whether the model that makes the call has read untrusted text by now; absent only in tests. */
   readonly tainted?: () => boolean;
-  /** The turn that makes the call; absent only of callers that tests make. */
+  /** The turn that makes the call; absent only in tests. */
   readonly turn?: CallingTurn;
 }
 
-/** Where a turn stands among those that one request set going. */
+/** Position of a turn in the tree of turns that one request started. */
 export interface CallingTurn {
   readonly turnId: string;
-  /** By whose rights the turn acts. */
+  /** The authority under which the turn acts. */
   readonly origin: TurnOrigin;
   /** Printed key of the conversation. */
   readonly sessionKey: string;
-  /** Shared by everything that one request set going. */
+  /** Shared by everything that one request started. */
   readonly rootRunId: string;
-  /** Of the turn of a sub-agent. */
+  /** Set for the turn of a sub-agent. */
   readonly run?: { readonly runId: string; readonly leaseId: string; readonly depth: number };
-  /** What holds for its tools beside the policy of its agent, and for all that it sets going. */
+  /** Limits on its tools in addition to its agent's policy; they also apply to everything that it starts. */
   readonly toolBounds?: ToolBounds;
 }
 
-/** Tools that all of these leave. */
+/** Tools that all of these bounds allow. */
 export interface ToolBounds {
   readonly policies: readonly ToolPolicy[];
-  /** Ids of agents on whose behalf it is done; nothing is left when one is gone. */
+  /** Ids of the agents on whose behalf the turn acts; no tool is allowed once one of them is gone. */
   readonly agents: readonly string[];
 }
 
-/** What travels with a call: fixed at the edge, handed down by value. */
+/** What travels with a call: fixed at the edge, passed down by value. */
 export interface CallContext {
   readonly identity: Identity;
   /** 32 hex digits; shared by everything that the call causes. */
@@ -57,29 +57,29 @@ export interface CallContext {
   readonly signal: AbortSignal;
   readonly transport: 'http' | 'websocket' | 'process';
   readonly remoteAddress?: string;
-  /** Present when a tool of an agent calls: it reaches what is its own, and no administrative method. */
+  /** Present when an agent's tool makes the call: it reaches only the agent's own data and no administrative method. */
   readonly agentCaller?: AgentCaller;
 }
 
-/** Whether a call reaches what belongs to anybody: an administrator's own, not that of an agent which works for one. */
+/** Whether a call may access everybody's data: an administrator's own call, not one of an agent that works for an administrator. */
 export function isAdmin({ agentCaller, identity }: CallContext): boolean {
   return agentCaller === undefined && allows(identity.scopes, 'admin');
 }
 
 /**
- * Whether a message to an identity may hold what is for owners only, such as the sentences of a model provider: an administrator's, and
- * one to a name without a token (a webhook, a heartbeat), which only administrators read.
+ * Whether a message to this identity may contain owner-only text, such as errors of a model provider: true for an administrator, and for
+ * an identity without a token (a webhook, a heartbeat), whose messages only administrators read.
  */
 export function isForOwners(identity: Identity | undefined): boolean {
   return identity !== undefined && (identity.scopes.length === 0 || allows(identity.scopes, 'admin'));
 }
 
-/** Whether the words of a call may be those of somebody outside: of an agent that has read such text. */
+/** Whether the text of a call may come from an untrusted source: its agent has read such text. */
 export function isTaintedCall({ agentCaller }: CallContext): boolean {
   return agentCaller?.tainted?.() === true;
 }
 
-/** Who owns what a call makes, and whose things it means: of an agent's call, whoever the agent works for. */
+/** Returns the principal that owns what a call creates or refers to: for an agent's call, the user that the agent works for. */
 export function ownerOf({ agentCaller, identity }: CallContext): string {
   return agentCaller?.principalId ?? identity.principalId;
 }

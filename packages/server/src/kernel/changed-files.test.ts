@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }));
 
 const tops = ['data', 'output'];
-/** Later than all that happens here: what counts then does so without its time. */
+/** Later than everything in this test, so that what counts does so without its time. */
 const never = Number.MAX_SAFE_INTEGER;
 const move = (from: string, to: string) => renameSync(join(root, from), join(root, to));
 const sorted = ({ files, folders }: { readonly files: readonly string[]; readonly folders: readonly string[] }) => [files.toSorted(), folders];
@@ -40,7 +40,7 @@ test('folders that take each other’s names were both moved, and one that came 
   expect(sorted(await findChangedFiles(root, tops, never, before))).toEqual([all, []]);
 });
 
-test('where the places are unknown, after a crash, the time of a folder counts; one that was moved just before the look counts as moved', async () => {
+test('without known locations, after a crash, the time of a folder counts; one that was moved just before the scan counts as moved', async () => {
   move('data/inbox', 'data/archive');
   const { ctimeMs } = lstatSync(join(root, 'data/archive'));
   expect((await findChangedFiles(root, tops, ctimeMs, undefined)).files).toEqual(expect.arrayContaining(['data/archive/deep/y.txt']));

@@ -1,22 +1,22 @@
 import { lstat, opendir } from 'node:fs/promises';
 import { hidingWhy, openDirectory, plainPath } from './safe-path.ts';
 
-/** What was written in a folder: plain files by their paths, and folders of which no more can be said than that something in them was. */
+/** What was written in a folder: plain files by path, and folders of which only "something in them changed" is known. */
 export interface ChangedFiles {
   readonly files: readonly string[];
   readonly folders: readonly string[];
 }
 
-/** Where folders were, by their inodes: renaming one changes nothing of what lies in it, not even the time of its last change. */
+/** Locations of folders, by inode: renaming a folder changes nothing inside it, not even the time of its last change. */
 export type FolderPlaces = ReadonlyMap<string, number>;
 
 const maxEntries = 300_000;
 const maxDepth = 48;
 
 /**
- * Looks for everything inside `root` whose data or name changed at `sinceMs` or later, by the time of the file system, which
- * no program can set back. All of a folder that was not in this place `before` counts; where that is unknown, all of one whose name or
- * entries changed. What has a name that no tool could ask for counts for the folder around it; so does what is too much or too deep to look at.
+ * Finds everything inside `root` whose data or name changed at `sinceMs` or later, by the file system's clock, which no program can
+ * set back. All files of a folder that was elsewhere `before` count; when that is unknown, all files of a folder whose name or entries
+ * changed. A file whose name no tool could ask for is reported as its folder; so is anything too large or too deep to scan.
  */
 export async function findChangedFiles(
   root: string,
@@ -28,8 +28,8 @@ export async function findChangedFiles(
   const whole = new Set<string>();
   let entries = 0;
 
-  /** `isPlain`: a tool could ask for what lies here by its name. */
-  async function look(names: readonly string[], named: string, isPlain: boolean, fromMs: number): Promise<void> {
+  /** `isPlain`: a tool could ask for the entries of this folder by name. */
+  async function scan(names: readonly string[], named: string, isPlain: boolean, fromMs: number): Promise<void> {
     if (names.length > maxDepth || entries > maxEntries) {
       whole.add(named);
       return;
@@ -52,20 +52,20 @@ export async function findChangedFiles(
     }).catch(() => whole.add(named));
     for (const { name, fromMs: from } of below) {
       const path = isPlain ? pathOf(named, name) : undefined;
-      await look([...names, name], path ?? named, path !== undefined, from);
+      await scan([...names, name], path ?? named, path !== undefined, from);
     }
   }
 
-  for (const folder of folders) await look(folder === '.' ? [] : folder.split('/'), folder, true, sinceMs);
+  for (const folder of folders) await scan(folder === '.' ? [] : folder.split('/'), folder, true, sinceMs);
   return { files, folders: [...whole] };
 }
 
-/** Where the folders in `folders` of the root are, but for those whose name or entries changed at `untilMs` or later. */
+/** Returns where the folders in `folders` of the root are, except those whose name or entries changed at `untilMs` or later. */
 export async function findFolders(root: string, folders: readonly string[], untilMs: number): Promise<FolderPlaces> {
   const found = new Map<string, number>();
   let entries = 0;
 
-  async function look(names: readonly string[]): Promise<void> {
+  async function scan(names: readonly string[]): Promise<void> {
     if (names.length > maxDepth || entries > maxEntries) return;
     const below: string[] = [];
     await hidingWhy(async () => {
@@ -77,22 +77,22 @@ export async function findFolders(root: string, folders: readonly string[], unti
         if (stat.ctimeMs < untilMs) found.set([...names, name].join('/'), stat.ino);
         below.push(name);
       }
-      // What cannot be looked at is nowhere, and counts as moved.
+      // A folder that cannot be read has no location and counts as moved.
     }).catch(() => {});
-    for (const name of below) await look([...names, name]);
+    for (const name of below) await scan([...names, name]);
   }
 
   for (const folder of folders) {
     found.set(folder, 0);
-    await look([folder]);
+    await scan([folder]);
   }
   return found;
 }
 
-/** Whether a folder around the file was elsewhere, or was not there. */
+/** Whether a folder around the file was elsewhere or missing. */
 export async function isInMovedFolder(root: string, path: string, before: FolderPlaces): Promise<boolean> {
   const around = path.split('/').slice(0, -1);
-  // Folders of the root are in their places, and nothing can be moved in those that were not looked at.
+  // The root's own folders have not moved, and nothing can be moved in those that were not scanned.
   if (around[0] === undefined || !before.has(around[0])) return false;
   for (let depth = 2; depth <= around.length; depth += 1) {
     const names = around.slice(0, depth);
@@ -105,7 +105,7 @@ export async function isInMovedFolder(root: string, path: string, before: Folder
   return false;
 }
 
-/** Undefined for a name that nothing opens. */
+/** Returns undefined for a name that cannot be opened. */
 function pathOf(folder: string, name: string): string | undefined {
   try {
     return plainPath(folder === '.' ? name : `${folder}/${name}`);

@@ -6,21 +6,21 @@ import { AppError } from './app-error.ts';
 import { isPublicAddress } from './public-address.ts';
 
 export interface DialRules {
-  /** Ports that may be asked; a request must not reach a mail server or a database. */
+  /** Ports that may be dialled; a request must not reach a mail server or a database. */
   readonly ports?: readonly number[];
   readonly resolve?: (hostname: string) => Promise<readonly string[]>;
   /** `address:port` pairs, as dialled, that are reached although they are not public; for test servers on the loopback. */
   readonly allowAddresses?: readonly string[];
-  /** `name:port` pairs that the operator's configuration names: reached wherever they are. */
+  /** `name:port` pairs from the operator's configuration: dialled wherever they resolve to. */
   readonly allowHosts?: readonly string[];
 }
 
 /**
- * Connects to what a name stands for after each of its addresses was checked, and to the checked address itself, so
- * that a name cannot mean something else in between. Fails with `denied` or `unavailable`.
+ * Connects to a host name after checking each of its addresses, and dials the checked address itself, so that the name
+ * cannot resolve to another one in between. Fails with `denied` or `unavailable`.
  */
 export interface CheckedDial {
-  /** `build` is that of undici, which is loaded by whoever needs it. */
+  /** `build` is undici's function; the caller loads undici when it needs it. */
   connector(build: typeof buildConnector, timeoutMs: number): buildConnector.connector;
 }
 
@@ -40,7 +40,7 @@ export function createCheckedDial(rules: DialRules): CheckedDial {
     for (const address of allowedHosts.has(`${hostname}:${port}`) ? [] : addresses) {
       const dialled = isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
       if (allowed.has(dialled)) continue;
-      if (!ports.has(port)) throw new AppError('denied', `Port ${port} is not reached`);
+      if (!ports.has(port)) throw new AppError('denied', `Port ${port} is not allowed`);
       if (!isPublicAddress(address)) throw new AppError('denied', `The address of ${hostname} is not public`);
     }
     return addresses.slice(0, maxDialledAddresses);

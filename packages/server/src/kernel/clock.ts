@@ -1,13 +1,13 @@
-/** The one source of time; tests hand in their own. */
+/** The one source of time; tests pass their own. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
   /**
-   * The time that ages count by: whatever is deleted, expires or is a repeat by its age is so by this time. Not later than `now`,
-   * and not far ahead because the clock is (`features/age-clock`).
+   * The time by which ages are measured: deletion, expiry and repeat detection by age use it. Not later than `now`,
+   * and never far ahead just because the clock is (`features/age-clock`).
    */
   ageNow(): number;
-  /** Milliseconds of a clock that never steps, for durations. */
+  /** Milliseconds of a clock that never steps; for durations. */
   monotonic(): number;
   /** Calls `run` once after `ms`; the returned function cancels. The timer does not keep the process alive. */
   after(ms: number, run: () => void): () => void;
@@ -16,7 +16,7 @@ export interface Clock {
 const dayMs = 86_400_000;
 let known = { day: Number.NaN, text: '' };
 
-/** The day in UTC as `YYYY-MM-DD`; asked for by every turn, so the last answer is kept. */
+/** Returns the day in UTC as `YYYY-MM-DD`. Every turn asks for it, so the last answer is cached. */
 export function today(clock: Clock): string {
   const day = Math.floor(clock.now() / dayMs);
   if (day !== known.day)
@@ -41,8 +41,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Settles as `work` does, and keeps the process alive until then: timers of `systemClock` do not, so a program that waits for
- * nothing but one of them would end in the middle of its work (Node: "unsettled top-level await", code 13).
+ * Settles as `work` does and keeps the process alive until then. Timers of `systemClock` do not: a program whose only pending work
+ * is one of them would exit before it has run (Node: "unsettled top-level await", code 13).
  */
 export async function keepProcessAlive<T>(work: Promise<T>): Promise<T> {
   const timer = setInterval(() => {}, 2 ** 31 - 1);

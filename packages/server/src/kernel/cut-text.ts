@@ -1,10 +1,10 @@
-/** At most so many UTF-16 units from the beginning of a text, and no half of a character. */
+/** Returns at most `length` UTF-16 units from the start of a text without splitting a character. */
 export function headOf(text: string, length: number): string {
   if (text.length <= length) return text;
   return text.slice(0, isHighSurrogate(text, length - 1) ? length - 1 : length);
 }
 
-/** At most so many UTF-16 units from the end of a text, and no half of a character. */
+/** Returns at most `length` UTF-16 units from the end of a text without splitting a character. */
 export function tailOf(text: string, length: number): string {
   if (text.length <= length) return text;
   const from = text.length - length;

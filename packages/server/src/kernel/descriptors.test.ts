@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { connectionsWithin, descriptorLimit } from './descriptors.ts';
 
-it('keeps connections below the limit of descriptors, with room for a second socket each', () => {
+it('keeps connections below the limit of descriptors, leaving a second socket for each', () => {
   expect(connectionsWithin(10_000, undefined)).toBe(10_000);
   expect(connectionsWithin(10_000, 1_048_576)).toBe(10_000);
   expect(connectionsWithin(10_000, 1024)).toBe(456);

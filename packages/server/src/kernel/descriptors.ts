@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 
-/** For the database, logs, programs, modules loaded on demand, and files in work. */
+/** Descriptors for the database, logs, programs, modules loaded on demand, and temporary files. */
 const reserved = 112;
 const leastConnections = 16;
 
-/** How many files and sockets this process may have open; undefined where the system does not tell or has no limit. */
+/** Returns how many files and sockets this process may open; undefined when the system does not report a limit or has none. */
 export function descriptorLimit(): number | undefined {
   let limits: string;
   try {
@@ -16,7 +16,7 @@ export function descriptorLimit(): number | undefined {
   return Number.isSafeInteger(soft) ? soft : undefined;
 }
 
-/** Connections that leave room for everything else: each may need a second socket, to a provider, and a file. */
+/** Returns a connection limit that leaves descriptors for everything else: each may need a second socket, to a provider, and a file. */
 export function connectionsWithin(wanted: number, limit: number | undefined): number {
   if (limit === undefined) return wanted;
   return Math.min(wanted, Math.max(leastConnections, Math.floor((limit - reserved) / 2)));

@@ -40,14 +40,14 @@ describe('the digest of a folder differs after', () => {
     ['a write through a second name elsewhere', () => linkSync(join(root, 'data/run.sh'), join(root, 'b')), () => write('b', 'echo 2')],
     ['another target of a link', () => link('a', 'data'), () => (rmSync(join(root, 'a')), link('a', '/usr'))],
     ['a file that may be run now', () => {}, () => chmodSync(join(root, 'data/run.sh'), 0o700)],
-    ['a name that is no text', () => {}, () => writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), '')],
+    ['a name that is not text', () => {}, () => writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0xff])]), '')],
     ['a change of what is hidden', () => {}, () => write('.profile', 'echo')],
     [
       'a write into a large file whose time was set back',
       () => (write('big', large(1)), utimesSync(join(root, 'big'), 1, 1)),
       () => {
         const { ctimeMs } = lstatSync(join(root, 'big'));
-        // File systems tell time in steps.
+        // File systems record time in steps.
         while (lstatSync(join(root, 'big')).ctimeMs === ctimeMs) write('big', large(2));
         utimesSync(join(root, 'big'), 1, 1);
       },
@@ -80,12 +80,12 @@ test('the digest of a folder is the same after a write of the same text, a file 
   mkdirSync(join(root, '.gatehouse'));
   write('.gatehouse/x', 'x');
   expect(look()).toEqual(first);
-  // The name is left out at the top alone.
+  // The name is left out at the top level only.
   mkdirSync(join(root, 'data/.gatehouse'));
   expect(look()).not.toEqual(first);
 });
 
-test('what nobody can compare is named, and a missing folder is an empty one', () => {
+test('an entry that cannot be compared is named, and a missing folder is an empty one', () => {
   execFileSync('mkfifo', [join(root, 'data/pipe')]);
   expect(look()).toEqual({ refused: '"data/pipe" is a pipe or a device' });
   rmSync(join(root, 'data'), { recursive: true });

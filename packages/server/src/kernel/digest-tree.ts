@@ -4,25 +4,25 @@ import { holdFolder, isClosed, isGone } from './hold-folder.ts';
 
 export interface TreeRequest {
   readonly root: string;
-  /** Names directly in `root` that do not count. */
+  /** Names directly in `root` that are left out. */
   readonly without: readonly string[];
 }
 
-/** `refused`: what holds something that nobody can compare, and why. */
+/** `refused`: which entry cannot be compared, and why. */
 export type TreeAnswer = { readonly digest: string } | { readonly refused: string };
 
 const maxEntries = 300_000;
-/** Each level holds a descriptor. */
+/** Each level holds an open descriptor. */
 const maxDepth = 100;
-/** Files above, and all once so much is read, count by inode, size and times: programs cannot set the time of a change back. */
+/** Larger files, and all once this much is read, count by inode, size and times: programs cannot set the change time back. */
 const maxFileBytes = 1024 * 1024;
 const maxReadBytes = 64 * 1024 * 1024;
 
 class Refusal extends Error {}
 
 /**
- * A digest of everything that a program could read in a folder: names, modes, targets of links, contents. Equal ones mean that nothing of
- * it was changed; a file that was written anew with the same content counts as unchanged. It blocks: for a thread of its own.
+ * Digests everything that a program could read in a folder: names, modes, targets of links, contents. Equal digests mean that nothing
+ * changed; a file that was rewritten with the same content counts as unchanged. It blocks, so run it in a separate thread.
  */
 export function digestTree({ root, without }: TreeRequest): TreeAnswer {
   const digest = createHash('sha256');
@@ -40,7 +40,7 @@ export function digestTree({ root, without }: TreeRequest): TreeAnswer {
       throw error;
     }
     try {
-      // It may grow meanwhile.
+      // The file may grow meanwhile.
       if (fstatSync(opened).size > maxFileBytes) return known();
       const bytes = readFileSync(opened);
       readBytes += bytes.length;
@@ -50,7 +50,7 @@ export function digestTree({ root, without }: TreeRequest): TreeAnswer {
     }
   }
 
-  /** Names are bytes, one to a character. */
+  /** Names are bytes, one per character. */
   function walk(folder: string, inside: string, depth: number): void {
     for (const name of readdirSync(Buffer.from(folder, 'latin1'), 'latin1').toSorted()) {
       if (inside === '' && without.includes(name)) continue;

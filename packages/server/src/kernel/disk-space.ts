@@ -5,23 +5,23 @@ import { AppError } from './app-error.ts';
 import type { Clock } from './clock.ts';
 import { StartError } from './lifecycle/start-error.ts';
 
-/** What this user may still write on the disk of a folder. */
+/** How much this user may still write on the disk of a folder. */
 export interface FreeSpace {
   readonly bytes: number;
   /** Inodes, one for each new file or folder; absent where their number has no limit. */
   readonly inodes?: number;
 }
 
-/** Free space of the disks that the daemon writes to, looked at now and then. */
+/** Free space of the disks that the daemon writes to, checked periodically. */
 export interface DiskWatch extends Disposable {
-  /** Why no new work that writes is taken; undefined while there is room. */
+  /** Why new work that writes is refused; undefined while there is enough space. */
   shortage(): string | undefined;
-  /** What there is too little of. */
+  /** What is in short supply. */
   lacking(): 'space' | 'inodes' | undefined;
-  /** @throws AppError `unavailable` while there is less room than `storage.minFreeBytes`. */
-  assertRoomToWrite(): void;
-  /** Looks now, for callers that are about to write much. */
-  look(): Promise<void>;
+  /** @throws AppError `unavailable` while less than `storage.minFreeBytes` is free. */
+  assertCanWrite(): void;
+  /** Checks now, for callers that are about to write a lot. */
+  check(): Promise<void>;
 }
 
 interface Shortage {
@@ -34,32 +34,32 @@ export interface DiskWatchDeps {
   readonly folders: readonly string[];
   readonly minFreeBytes: number;
   readonly clock: Clock;
-  /** Called when the state changes; undefined: there is room again. */
+  /** Called when the state changes; undefined when there is enough space again. */
   readonly onChange: (shortage: string | undefined) => void;
   readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
 }
 
-const lookMs = 10_000;
+const checkMs = 10_000;
 /** How long clients are asked to wait before they try again. */
 const retryAfterMs = 30_000;
-/** With less than this, no database can be created. */
-const noRoomBytes = 65_536;
-/** A start makes about a dozen files, and the work that is under way some more. */
+/** Free space below which no database can be created. */
+const minDatabaseBytes = 65_536;
+/** A start creates about a dozen files, and running work a few more. */
 const minFreeInodes = 64;
 
 export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
   const { folders, minFreeBytes, clock, onChange, freeSpace = freeSpaceOf } = deps;
   let shortage: Shortage | undefined;
   let disposed = false;
-  let cancel = clock.after(lookMs, again);
+  let cancel = clock.after(checkMs, again);
 
   function again(): void {
-    void look().then(() => {
-      if (!disposed) cancel = clock.after(lookMs, again);
+    void check().then(() => {
+      if (!disposed) cancel = clock.after(checkMs, again);
     });
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const found = minFreeBytes === 0 ? undefined : await firstShortage();
     if (disposed || found?.message === shortage?.message) return;
     const changed = found?.lacking !== shortage?.lacking;
@@ -69,7 +69,7 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
 
   async function firstShortage(): Promise<Shortage | undefined> {
     for (const folder of folders) {
-      // A disk that does not tell how full it is shows it when it is written to.
+      // A disk that does not report its free space fails when it is written to.
       const free = await freeSpace(folder).catch(() => ({ bytes: Number.POSITIVE_INFINITY }));
       const lacking = lackOf(free, minFreeBytes);
       if (lacking !== undefined) return { lacking, message: messageOf(lacking, folder, free) };
@@ -86,10 +86,10 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
   return {
     shortage: () => shortage?.message,
     lacking: () => shortage?.lacking,
-    assertRoomToWrite() {
+    assertCanWrite() {
       if (shortage !== undefined) throw new AppError('unavailable', shortage.message, { retryAfterMs });
     },
-    look,
+    check,
     [Symbol.dispose]() {
       disposed = true;
       cancel();
@@ -102,12 +102,12 @@ export async function freeSpaceOf(folder: string): Promise<FreeSpace> {
 }
 
 function spaceOf({ bavail, bsize, files, ffree }: StatsFs): FreeSpace {
-  // Some file systems have no fixed number of files, and say zero.
+  // Some file systems have no fixed number of files and report zero.
   return { bytes: bavail * bsize, ...(files > 0 && { inodes: ffree }) };
 }
 
-/** What there is too little of, by the least number of bytes. */
-export function lackOf({ bytes, inodes }: FreeSpace, minBytes = noRoomBytes): 'space' | 'inodes' | undefined {
+/** What is in short supply, by the least number of bytes. */
+export function lackOf({ bytes, inodes }: FreeSpace, minBytes = minDatabaseBytes): 'space' | 'inodes' | undefined {
   if (bytes < minBytes) return 'space';
   return inodes !== undefined && inodes < minFreeInodes ? 'inodes' : undefined;
 }
@@ -116,8 +116,8 @@ function inMegabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0);
 }
 
-/** True when so little is left that nothing can be created. */
-export function hasNoRoom(folder: string): boolean {
+/** True when too little is left to create anything. */
+export function isFolderFull(folder: string): boolean {
   return lackIn(folder) !== undefined;
 }
 

@@ -229,7 +229,7 @@ const resolved: [string, string[]][] = [
 ];
 
 describe('outward requests', () => {
-  it('reach nothing that is not public: not one connection for the whole corpus', async () => {
+  it('reach only public addresses: the whole corpus makes no connection', async () => {
     const { request, answers } = setUp();
     for (const [name, addresses] of resolved) answers.set(name, addresses);
     const urls = hostileUrls(forbidden.port);
@@ -244,19 +244,19 @@ describe('outward requests', () => {
     expect(forbidden.counted.connections).toBe(0);
   });
 
-  it('reach only the ports of the web, whatever the address', async () => {
+  it('reach only web ports, whatever the address', async () => {
     const { request, answers } = setUp({ ports: [80, 443] });
     // The last address is refused, so that nothing is dialled even if the port were let through.
     answers.set('mixed.example', ['8.8.8.8', '10.0.0.1']);
     for (const port of [0, 1, 22, 25, 6379, 8000, 65_535]) {
       await expect(request({ url: `http://mixed.example:${port}/` })).rejects.toMatchObject({
         code: 'denied',
-        message: `Port ${port} is not reached`,
+        message: `Port ${port} is not allowed`,
       });
     }
   });
 
-  it('reach nothing by way of a redirect either', async () => {
+  it('reach nothing else through a redirect either', async () => {
     const { request, answers } = setUp();
     for (const [name, addresses] of resolved) answers.set(name, addresses);
     const statuses = [301, 302, 303, 307, 308];
@@ -327,14 +327,14 @@ describe('outward requests', () => {
     expect(asked).toBe(2);
   });
 
-  it('keep the name of the host, and go on to the next address when one does not answer', async () => {
+  it('keep the host name and try the next address when one does not answer', async () => {
     const { request, answers } = setUp({ allowAddresses: [`127.0.0.1:${site.port}`, `127.0.0.9:${site.port}`] });
     answers.set('site.example', ['127.0.0.9', '127.0.0.1']);
     handler = (incoming, response) => response.end(incoming.headers.host);
     expect((await request()).body.toString()).toBe(`site.example:${site.port}`);
   });
 
-  it('follow three redirects and not a fourth', async () => {
+  it('follow three redirects but not a fourth', async () => {
     const { request } = setUp();
     let hops = 0;
     let length = 3;
@@ -397,11 +397,11 @@ describe('outward requests', () => {
     }
     handler = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip, gzip' }).end(gzipSync(gzipSync('x')));
     await expect(request()).rejects.toMatchObject({ code: 'unavailable' });
-    handler = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('this is no gzip');
+    handler = (_request, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end('this is not gzip');
     await expect(request()).rejects.toMatchObject({ code: 'unavailable' });
   });
 
-  it('cut a body at the limit and say so', async () => {
+  it('truncate a body at the limit and report it', async () => {
     const { request } = setUp();
     handler = (_request, response) => response.end('0123456789');
     expect(await request({ maxBytes: 10 })).toMatchObject({ truncated: false });
@@ -424,7 +424,7 @@ describe('outward requests', () => {
     expect((await request({ maxBytes: 1000 })).body.length).toBe(1000);
   });
 
-  it('end at the deadline, however slowly the bytes drip', async () => {
+  it('stop at the deadline, however slowly the bytes arrive', async () => {
     const { request } = setUp();
     handler = (_request, response) => {
       response.writeHead(200);
@@ -437,7 +437,7 @@ describe('outward requests', () => {
     await expect(setUp({ resolve: () => new Promise(() => {}) }).request({ timeoutMs: 50 })).rejects.toMatchObject({ code: 'timeout' });
   });
 
-  it('end when the caller leaves, and free the socket', async () => {
+  it('stop when the caller aborts, and free the socket', async () => {
     const { request } = setUp();
     const controller = new AbortController();
     const closed = new Promise((resolve) => {
@@ -451,7 +451,7 @@ describe('outward requests', () => {
     await expect(request({ signal: controller.signal })).rejects.toMatchObject({ code: 'cancelled' });
   });
 
-  it('let the caller refuse by the head, before the body is read', async () => {
+  it('let the caller refuse the response by its headers, before the body is read', async () => {
     const { request } = setUp();
     handler = (_request, response) => {
       response.writeHead(200, { 'content-type': 'video/mp4', 'set-cookie': ['a=1', 'b=2'] });

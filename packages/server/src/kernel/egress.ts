@@ -11,19 +11,19 @@ export interface EgressRequest {
   /** Sent to the origin of `url` only: a redirect to another one drops all of them. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Bytes of the body, as sent and as decompressed; what is beyond is cut off. */
+  /** Limit for the body in bytes, as sent and as decompressed; the rest is cut off. */
   readonly maxBytes: number;
-  /** Deadline of the whole, redirects and body included. */
+  /** Deadline for the whole request, redirects and body included. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Asked before a redirect is followed; throws to refuse it. */
+  /** Called before a redirect is followed; throws to refuse it. */
   readonly follow?: (to: URL) => void;
-  /** Asked before the body is read; throws to refuse it. */
+  /** Called before the body is read; throws to refuse it. */
   readonly accept?: (head: EgressHead) => void;
 }
 
 export interface EgressHead {
-  /** Where the redirects led. */
+  /** The URL after all redirects. */
   readonly url: string;
   readonly status: number;
   /** Lower-case names; repeated headers joined by ", ". */
@@ -37,9 +37,9 @@ export interface EgressResponse extends EgressHead {
 }
 
 /**
- * Requests to addresses that somebody else chose. Only http and https, GET and POST, to public addresses: each address
- * that a name has is checked and the checked one is dialled, at every hop. Fails with `denied` (address, port or
- * scheme), `invalid_params` (no URL), `timeout`, `cancelled`, `payload_too_large` (compression bomb), `unavailable`.
+ * Sends requests to addresses that somebody else chose. Only http and https, GET and POST, to public addresses: each address
+ * of a name is checked and the checked one is dialled, at every hop. Fails with `denied` (address, port or
+ * scheme), `invalid_params` (not a URL), `timeout`, `cancelled`, `payload_too_large` (compression bomb), `unavailable`.
  */
 export interface Egress {
   request(request: EgressRequest): Promise<EgressResponse>;
@@ -52,7 +52,7 @@ export interface EgressOptions extends DialRules {
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 const maxRedirects = 3;
-/** Small bodies may compress well; from here on a ratio beyond 100 is a bomb. */
+/** Small bodies may compress well; above this size a ratio over 100 is a bomb. */
 const bombFloorBytes = 1024 * 1024;
 const maxRatio = 100;
 /** Headers that belong to the connection, to this module or to a proxy. */
@@ -64,8 +64,8 @@ export function createEgress(options: EgressOptions): Egress {
   function parseTarget(text: string, base?: string): URL {
     const url = URL.parse(text, base);
     if (url === null) throw new AppError('invalid_params', 'Not a URL: expected http:// or https:// and a host', { param: 'url' });
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(url, 'only http and https are reached');
-    if (url.username !== '' || url.password !== '') throw refused(url, 'a URL with credentials is not followed');
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw refused(url, 'only http and https are allowed');
+    if (url.username !== '' || url.password !== '') throw refused(url, 'a URL with credentials is not allowed');
     return url;
   }
 
@@ -76,7 +76,7 @@ export function createEgress(options: EgressOptions): Egress {
     request: EgressRequest,
     deadline: Deadline,
   ): Promise<EgressResponse | { readonly location: string; readonly status: number }> {
-    // Lazy: undici is loaded with the first request that needs it.
+    // Lazy: the first request that needs undici loads it.
     const { Client, buildConnector } = await import('./undici.ts');
     // A client for each hop: a pooled socket would outlive the check of its address and cost memory per host.
     const client = new Client(url.origin, {
@@ -93,7 +93,7 @@ export function createEgress(options: EgressOptions): Egress {
         body: method === 'POST' ? (request.body ?? null) : null,
         signal: deadline.signal,
       });
-      // A body that nobody reads to its end is torn down with the client and says so as an error.
+      // A body that is not read to its end is destroyed with the client and reports that as an error.
       response.body.on('error', () => {});
       const location = response.headers['location'];
       if (redirectStatuses.has(response.statusCode) && typeof location === 'string') return { location, status: response.statusCode };
@@ -101,7 +101,7 @@ export function createEgress(options: EgressOptions): Egress {
       request.accept?.(head);
       return { ...head, ...(await readBody(response, head, request.maxBytes)) };
     } finally {
-      // A request that was cut off keeps its socket until then; nobody waits for the goodbye.
+      // A request that was cut off keeps its socket until then; nobody waits for it to close.
       void client.destroy().catch(() => {});
     }
   }
@@ -121,7 +121,7 @@ export function createEgress(options: EgressOptions): Egress {
           const next = parseTarget(answer.location, url.href);
           request.follow?.(next);
           if (next.origin !== url.origin) own = [];
-          // 307 and 308 repeat the request; to another origin a body is not handed on.
+          // 307 and 308 repeat the request; a body is not sent to another origin.
           if (method === 'POST' && (answer.status < 307 || next.origin !== url.origin)) method = 'GET';
           if (method === 'GET') own = own.filter(([name]) => !/^content-/i.test(name));
           url = next;
@@ -140,7 +140,7 @@ function refused(url: URL, why: string): AppError {
 interface Deadline extends Disposable {
   readonly signal: AbortSignal;
   leftMs(): number;
-  /** Settles with `work`, or fails when the time is over: a resolver cannot be aborted. */
+  /** Settles with `work`, or fails at the deadline: a resolver cannot be aborted. */
   race<T>(work: Promise<T>): Promise<T>;
   error(): AppError | undefined;
 }
@@ -164,7 +164,7 @@ function startDeadline(clock: Clock, request: EgressRequest): Deadline {
     signal: controller.signal,
     leftMs: () => Math.max(1, request.timeoutMs - (clock.monotonic() - startedAt)),
     race: async (work) => {
-      // The loser of the race is not left unobserved.
+      // The loser of the race must not become an unhandled rejection.
       work.catch(() => {});
       return Promise.race([work, over.promise]);
     },
@@ -184,7 +184,7 @@ function plainHeaders(headers: Readonly<Record<string, string | string[] | undef
   return plain;
 }
 
-/** Reads at most `maxBytes`, on the wire and unpacked. */
+/** Reads at most `maxBytes`, both compressed and decompressed. */
 async function readBody(
   response: Dispatcher.ResponseData,
   head: EgressHead,
@@ -199,12 +199,12 @@ async function readBody(
   try {
     for await (const chunk of source) {
       if (!Buffer.isBuffer(chunk)) throw new TypeError('expected bytes');
-      const room = maxBytes - bytes;
+      const remaining = maxBytes - bytes;
       bytes += chunk.length;
       if (unpack !== undefined && bytes > bombFloorBytes && bytes > wireBytes * maxRatio)
         throw new AppError('payload_too_large', `The compressed body of ${new URL(head.url).host} unpacks to more than ${maxRatio} times its size`);
-      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-      if (chunk.length > room) return { body: Buffer.concat(chunks), truncated: true };
+      chunks.push(chunk.length > remaining ? chunk.subarray(0, remaining) : chunk);
+      if (chunk.length > remaining) return { body: Buffer.concat(chunks), truncated: true };
     }
     return { body: Buffer.concat(chunks), truncated: false };
   } finally {
@@ -214,11 +214,11 @@ async function readBody(
 }
 
 function createUnpacker(encoding: string) {
-  // Sync flush: a body cut off in the middle yields what was there.
+  // Sync flush: a body cut off in the middle still yields what arrived.
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip({ finishFlush: zlib.Z_SYNC_FLUSH, chunkSize: 65_536 });
   if (encoding === 'br') return createBrotliDecompress({ finishFlush: zlib.BROTLI_OPERATION_FLUSH, chunkSize: 65_536 });
   if (encoding === 'identity' || encoding === '') return undefined;
-  // One layer that was asked for; stacked encodings multiply the ratio of a bomb.
+  // Only one requested encoding: stacked encodings multiply the ratio of a bomb.
   throw new AppError('unavailable', 'The answer has a content encoding that was not asked for');
 }
 

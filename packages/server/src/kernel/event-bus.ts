@@ -12,9 +12,9 @@ type Listener = (event: BusEvent) => void;
 /** Announces what happened. Listeners run at once and must not block; one that throws is reported and the rest still run. */
 export interface EventBus {
   emit<K extends EventKind>(kind: K, payload: EventPayload<K>, owner?: string): void;
-  /** True when somebody would hear `kind`: producers of frequent events ask first. */
+  /** True when `kind` has a listener: producers of frequent events ask first. */
   wants(kind: EventKind): boolean;
-  /** Listens to some kinds, or to all; the returned function ends it. */
+  /** Listens to some kinds, or to all; the returned function unsubscribes. */
   listen(kinds: readonly EventKind[] | 'all', listener: Listener): () => void;
 }
 

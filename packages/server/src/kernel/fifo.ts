@@ -1,6 +1,6 @@
 /**
- * A queue from which any waiting item can leave in O(1): `push` returns the function that takes it out again.
- * (A Set would do the same, but its iterator walks over the tombstones of what was deleted at the front.)
+ * A queue from which any waiting item can be removed in O(1): `push` returns the function that removes it.
+ * (A Set would do the same, but its iterator walks over the tombstones of items deleted at the front.)
  */
 export interface Fifo<T> {
   readonly size: number;
@@ -19,7 +19,7 @@ export function createFifo<T>(): Fifo<T> {
   return new LinkedList<T>();
 }
 
-/** A class because every turn makes some: an object literal with a getter is built by the slow path of the engine. */
+/** A class because every turn creates some: the engine builds an object literal with a getter on its slow path. */
 class LinkedList<T> implements Fifo<T> {
   #first: Node<T> | undefined;
   #last: Node<T> | undefined;

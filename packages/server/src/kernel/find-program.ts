@@ -5,7 +5,7 @@ export type FindProgram = (name: string) => string | undefined;
 
 const folders = ['/usr/local/bin', '/usr/bin', '/bin', '/run/current-system/sw/bin'];
 
-/** Looks where systems put programs. The PATH is not asked: a folder on it may belong to somebody else. */
+/** Searches the system folders. Ignores PATH: a folder on it may belong to somebody else. */
 export function findProgram(name: string): string | undefined {
   return folders.map((folder) => `${folder}/${name}`).find(isProgram);
 }

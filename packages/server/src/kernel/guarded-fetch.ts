@@ -4,22 +4,22 @@ import { AppError } from './app-error.ts';
 import { createCheckedDial, type DialRules } from './checked-dial.ts';
 
 export interface GuardedFetchOptions extends DialRules {
-  /** The one origin that is reached, such as `https://mcp.example`. */
+  /** The only origin that may be reached, such as `https://mcp.example`. */
   readonly origin: string;
   /** Longest answer, and longest event of an answer that is a stream of events. */
   readonly maxBytes: number;
-  /** How long the head of an answer, and each next part of one to a POST, may take. A stream that was asked for by GET may be silent for ever. */
+  /** Time limit for the head of an answer, and for each next chunk of one to a POST. A stream requested by GET may stay silent forever. */
   readonly timeoutMs: number;
   readonly maxConnections: number;
-  /** Told of every piece that arrives; throws to cut the answer off. */
+  /** Called with the length of every chunk that arrives; throws to cut the answer off. */
   readonly onBytes?: (length: number) => void;
 }
 
-/** `fetch` for libraries that bring a protocol but no care: what an address means is decided by its owner. */
+/** `fetch` for libraries that implement a protocol but no safeguards: the owner of an address decides where it leads. */
 export interface GuardedFetch extends AsyncDisposable {
   /**
-   * Dials checked addresses only (`CheckedDial`), follows no redirect, takes no compressed answer and bounds what it
-   * reads. Fails with `denied` for another origin or an address that is not reached.
+   * Dials checked addresses only (`CheckedDial`), follows no redirect, accepts no compressed answer and limits what it
+   * reads. Fails with `denied` for another origin or an address that may not be dialled.
    */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 }
@@ -47,7 +47,7 @@ export function createGuardedFetch(options: GuardedFetchOptions): GuardedFetch {
       const target = new URL(url);
       if (target.origin !== options.origin) throw new AppError('denied', `${target.origin} is refused: only ${options.origin} is reached`);
       const method = init.method ?? 'GET';
-      if (method !== 'GET' && method !== 'POST' && method !== 'DELETE') throw new AppError('denied', `Requests of method ${method} are not made`);
+      if (method !== 'GET' && method !== 'POST' && method !== 'DELETE') throw new AppError('denied', `Method ${method} is not allowed`);
       if (init.body != null && typeof init.body !== 'string') throw new TypeError('expected a text as body');
       const headers = Object.fromEntries([...new Headers(init.headers)].filter(([name]) => !ownHeaders.test(name)));
       try {
@@ -106,7 +106,7 @@ function toStream(pieces: AsyncGenerator<Uint8Array<ArrayBuffer>>): ReadableStre
   });
 }
 
-/** Each whole event of a stream gives its room back; of another body nothing does. */
+/** Limits the bytes held at once. In an event stream each complete event frees its bytes; in another body nothing does. */
 async function* bounded(body: Readable, { maxBytes, onBytes }: GuardedFetchOptions, events: boolean): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   let held = 0;
   let tail = '';
@@ -129,7 +129,7 @@ async function* bounded(body: Readable, { maxBytes, onBytes }: GuardedFetchOptio
   }
 }
 
-/** What comes from a socket lies in memory of this process. */
+/** Narrows a chunk from a socket, which is always in memory of this process. */
 function isBytes(chunk: unknown): chunk is Uint8Array<ArrayBuffer> {
   return chunk instanceof Uint8Array;
 }

@@ -10,8 +10,8 @@ export const isGone = (error: unknown): boolean => hasCode(error, gone);
 export const isClosed = (error: unknown): boolean => hasCode(error, closed);
 
 /**
- * Held open, a folder stays the one that was found, whatever takes its name meanwhile. One that is gone, or a link by now, is passed
- * over. `work` gets a path for names in it, in latin1. It blocks: for a thread of its own.
+ * Keeps a folder open, so that it stays the one that was found even if another takes its name. Skips a folder that is gone or has
+ * become a link. `work` gets a path for names in it, in latin1. It blocks, so run it in a separate thread.
  */
 export function holdFolder(path: Buffer, work: (folder: string) => void): void {
   let held: number;

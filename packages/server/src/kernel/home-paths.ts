@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 
-/** Where everything of one installation lives; made by `openHome` (0700, owner checked). */
+/** Paths of everything in one installation; `openHome` creates them (0700, owner checked). */
 export interface HomePaths {
   readonly dir: string;
   readonly configFile: string;
-  /** Secret of the token made at first start, 0600. */
+  /** Secret of the token created at first start, 0600. */
   readonly tokenFile: string;
   /** Root key of the installation (pepper of token digests, key of the fences), 0600. */
   readonly keyFile: string;
@@ -13,11 +13,11 @@ export interface HomePaths {
   readonly backupsDir: string;
   /** Stored media and their sidecars. */
   readonly mediaDir: string;
-  /** Skills that all agents share; made with the first one. */
+  /** Skills that all agents share; created with the first one. */
   readonly skillsDir: string;
   /** Owner-only control socket. */
   readonly socketFile: string;
-  /** Where jailed scripts of agents call tools. */
+  /** Socket through which jailed scripts of agents call tools. */
   readonly capabilitySocketFile: string;
 }
 

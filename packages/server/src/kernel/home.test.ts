@@ -41,7 +41,7 @@ function refusal(run: () => unknown): string {
 }
 
 describe('the first start', () => {
-  test('makes everything, closed to others, and leaves no drafts', () => {
+  test('creates everything, closed to others, and leaves no drafts', () => {
     const home = open();
     home.ensureToken();
     expect(home).toMatchObject({ firstStart: true, warnings: [] });
@@ -67,19 +67,19 @@ describe('the first start', () => {
     expect(second.installKey.derive('pepper')).toEqual(pepper);
   });
 
-  test('makes a token only when asked', () => {
+  test('creates a token only when asked', () => {
     expect(open().readToken()).toBeUndefined();
     expect(open().ensureToken()).toMatch(/^gh_[\w-]{64}$/);
   });
 
-  test('makes another token in another home', () => {
+  test('creates another token in another home', () => {
     const one = open().ensureToken();
     dir = join(above, 'other');
     expect(open().ensureToken()).not.toBe(one);
   });
 });
 
-describe('what others could read is refused, with the command that helps', () => {
+describe('a path that others could read is refused, with the command that fixes it', () => {
   test.each([0o755, 0o750, 0o701])('a home of mode %o', (mode) => {
     mkdirSync(dir, { recursive: true });
     chmodSync(dir, mode);
@@ -98,7 +98,7 @@ describe('what others could read is refused, with the command that helps', () =>
     expect(refusal(open)).toMatch(`chmod 600 ${home.paths.keyFile}`);
   });
 
-  test('a configuration is closed rather than refused, for the folder around it is closed', () => {
+  test('a configuration has its permissions fixed rather than being refused, because its folder is private', () => {
     const home = open();
     chmodSync(home.paths.configFile, 0o644);
     expect(home.readConfig().protect()).toMatch(/holds secrets and had mode 0644; it is 0600 now/);
@@ -116,8 +116,8 @@ describe('what others could read is refused, with the command that helps', () =>
   });
 });
 
-describe('what is no home is refused', () => {
-  test('a file in its place, or above it', () => {
+describe('what is not a home folder is refused', () => {
+  test('a file with its name, or above it', () => {
     mkdirSync(join(above, 'deep'));
     writeFileSync(dir, '');
     expect(refusal(open)).toMatch(/expected a folder, found a file/);
@@ -125,7 +125,7 @@ describe('what is no home is refused', () => {
     expect(refusal(open)).toMatch(/expected a folder, found a file/);
   });
 
-  test('links in the place of secrets', () => {
+  test('links instead of secrets', () => {
     const home = open();
     const outside = join(above, 'outside');
     writeFileSync(outside, 'x'.repeat(64), { mode: 0o600 });
@@ -159,7 +159,7 @@ describe('what is no home is refused', () => {
     expect(refusal(() => home.readToken())).toMatch(expected);
   });
 
-  test('a key file that holds no key, without repeating what it holds', () => {
+  test('a key file without a key, without repeating its content', () => {
     const home = open();
     writeFileSync(home.paths.keyFile, 'not a key at all\n');
     const text = refusal(open);
@@ -168,7 +168,7 @@ describe('what is no home is refused', () => {
   });
 });
 
-test('a key that is lost beside a database is told', () => {
+test('a key that is lost while the database exists is reported', () => {
   const home = open();
   writeFileSync(join(home.paths.dataDir, 'gatehouse.db'), '');
   rmSync(home.paths.keyFile);
@@ -178,14 +178,14 @@ test('a key that is lost beside a database is told', () => {
 describe('the install key', () => {
   const key = new InstallKey(Buffer.alloc(32, 7));
 
-  test('gives each purpose its own bytes, the same each time', () => {
+  test('derives separate bytes for each purpose, the same each time', () => {
     expect(key.derive('pepper')).toHaveLength(32);
     expect(key.derive('pepper')).toEqual(new InstallKey(Buffer.alloc(32, 7)).derive('pepper'));
     expect(key.derive('pepper')).not.toEqual(key.derive('fence'));
     expect(key.derive('pepper')).not.toEqual(new InstallKey(Buffer.alloc(32, 8)).derive('pepper'));
   });
 
-  test('never shows itself', () => {
+  test('is never shown', () => {
     for (const shown of [String(key), JSON.stringify({ key }), inspect(key, { showHidden: true }), `${key}`]) expect(shown).toContain('[REDACTED]');
     expect(inspect({ key }, { depth: 9, showHidden: true })).not.toContain('07 07');
   });

@@ -8,27 +8,27 @@ import { checkPrivate, codeOf, createOwnFile, modeOf, quoted, readOwnFile, Unsaf
 export interface Home {
   readonly paths: HomePaths;
   readonly installKey: InstallKey;
-  /** True when there was no configuration: one was written. */
+  /** True when there was no configuration, so that one was written. */
   readonly firstStart: boolean;
   readonly warnings: readonly string[];
-  /** Reads config.yaml anew. */
+  /** Reads config.yaml again. */
   readConfig(): ConfigFile;
-  /** The secret of the token made at first start, or undefined when there is none. */
+  /** Returns the secret of the token created at first start, or undefined when there is none. */
   readToken(): string | undefined;
-  /** That secret; made, with 384 random bits, when there is none. */
+  /** Returns that secret; creates it, with 384 random bits, when there is none. */
   ensureToken(): string;
 }
 
 export interface ConfigFile {
   readonly text: string;
-  /** Says that the file itself holds secrets: takes the access of others away where they have it, and returns what it did. */
+  /** Called when the file itself holds secrets: revokes the access of other users if they have it, and returns what it did. */
   protect(): string | undefined;
 }
 
 const maxConfigFileBytes = 1_048_576;
 
 /**
- * Opens the home folder, and makes what is missing: the folder and its parts (0700), a configuration file from
+ * Opens the home folder and creates what is missing: the folder and its subfolders (0700), a configuration file from
  * `template`, the install key (0600 each). Fails with an UnsafePathError when the folder or a file with secrets
  * belongs to another user or others have access.
  */
@@ -41,7 +41,7 @@ export function openHome(dir: string, options: { readonly template: () => string
   const { key, created } = openInstallKey(paths.keyFile);
   const warnings =
     created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`)
-      ? [`${paths.keyFile} was missing and has been made anew: tokens made by tokens.create are void, make new ones`]
+      ? [`${paths.keyFile} was missing and has been recreated: tokens made by tokens.create are void, create new ones`]
       : [];
 
   const readToken = (): string | undefined => {
@@ -103,11 +103,11 @@ function openFolder(path: string): void {
     const code = codeOf(error);
     if (code === 'EROFS') throw readOnlyError(path, error);
     if (code === 'EEXIST' || code === 'ENOTDIR') throw new UnsafePathError(path, 'expected a folder, found a file (here or above)', { cause: error });
-    throw new UnsafePathError(path, `cannot be made or opened (${code}); choose another folder with --home or GATEHOUSE_HOME`, { cause: error });
+    throw new UnsafePathError(path, `cannot be created or opened (${code}); choose another folder with --home or GATEHOUSE_HOME`, { cause: error });
   }
   checkPrivate(path, stats, '700');
   checkAccess(path, stats);
-  // A umask can only take rights away, and too many taken would fail later.
+  // A umask can only remove permissions, and too many removed would fail later.
   if (process.platform !== 'win32' && (stats.mode & 0o700) !== 0o700) chmodSync(path, 0o700);
 }
 

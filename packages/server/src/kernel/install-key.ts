@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { redactionMarker } from './config/secrets.ts';
 import { checkPrivate, createOwnFile, readOwnFile, UnsafePathError } from './private-file.ts';
 
-/** What the root key is used for; each purpose has a key of its own, so that one that leaks tells nothing of the others. */
+/** What the root key is used for. Each purpose has a separate key, so that a leaked one reveals nothing about the others. */
 export type KeyPurpose =
   /** Digests of access tokens in the database. */
   | 'pepper'
@@ -11,12 +11,12 @@ export type KeyPurpose =
   | 'fence'
   /** Headers of stored MCP servers in the database. */
   | 'mcp'
-  /** When in their interval the heartbeats of agents lie, and digests of the configuration that one was stopped under. */
+  /** Offsets of agents' heartbeats in their interval, and digests of the configuration that one was stopped under. */
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */
   | 'capability';
 
-/** The root key of an installation. It never shows itself: not in logs, not in JSON, not in the inspector. */
+/** The root key of an installation. It is never shown: not in logs, not in JSON, not in the inspector. */
 export class InstallKey {
   readonly #root: Buffer;
 
@@ -25,7 +25,7 @@ export class InstallKey {
     this.#root = root;
   }
 
-  /** 32 bytes that belong to this installation and purpose (HKDF-SHA-256); always the same. */
+  /** Returns 32 bytes for this installation and purpose (HKDF-SHA-256); always the same. */
   derive(purpose: KeyPurpose): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#root, '', `gatehouse/${purpose}/v1`, 32));
   }
@@ -43,7 +43,7 @@ export class InstallKey {
   }
 }
 
-/** Reads the key of the installation, or makes it (0600) when there is none yet. Fails with an UnsafePathError. */
+/** Reads the key of the installation, or creates it (0600) when there is none. Fails with an UnsafePathError. */
 export function openInstallKey(path: string): { readonly key: InstallKey; readonly created: boolean } {
   const found = read(path);
   if (found !== undefined) return { key: found, created: false };

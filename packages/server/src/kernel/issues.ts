@@ -5,22 +5,22 @@ export interface Issues {
   readonly issues: readonly Issue[];
   /** Paths of fields that the schema does not know, in the order they were sent. */
   readonly unknown: readonly string[];
-  /** There are more than are told. */
+  /** True when there are more than are reported. */
   readonly more: boolean;
 }
 
-/** What can be said of a body may be thirty times as long as it is. */
+/** The report about a body may be thirty times as long as the body. */
 const maxIssues = 100;
 
 /**
- * Turns what zod found into paths and expectations: each unknown field on its own, and of a union only the branch that
- * came furthest, which is the one that the caller meant.
+ * Turns zod's findings into paths and expectations: each unknown field separately, and of a union only the branch that
+ * got furthest, which is the one that the caller meant.
  */
 export function issuesOf(error: z.ZodError): Issues {
   const issues: Issue[] = [];
   const unknown: string[] = [];
   let more = false;
-  const tell = (path: string, message: string): void => {
+  const report = (path: string, message: string): void => {
     if (issues.length === maxIssues) more = true;
     else issues.push({ path, message });
   };
@@ -30,13 +30,13 @@ export function issuesOf(error: z.ZodError): Issues {
     if (issue.code === 'unrecognized_keys') {
       const fields = issue.keys.slice(0, maxIssues + 1).map((key) => [...path, key].join('.'));
       unknown.push(...fields);
-      for (const field of fields) tell(field, 'unknown field');
+      for (const field of fields) report(field, 'unknown field');
     } else if (issue.code === 'invalid_union' && issue.message === 'Invalid input' && issue.errors.length > 0) {
       const wanted = anyOf(issue.errors);
-      if (wanted !== undefined) tell(path.join('.'), wanted);
+      if (wanted !== undefined) report(path.join('.'), wanted);
       else for (const inner of furthest(issue.errors)) add(inner, path);
     } else {
-      tell(path.join('.'), wording(issue));
+      report(path.join('.'), wording(issue));
     }
   };
   for (const issue of error.issues) add(issue, []);
@@ -49,7 +49,7 @@ function furthest(branches: readonly (readonly z.core.$ZodIssue[])[]): readonly 
   return branches.reduce((best, branch) => (depth(branch) > depth(best) ? branch : best));
 }
 
-/** One wording for a value that is of none of the types that a union takes; undefined when one branch took its type. */
+/** Returns one message for a value of none of the types that a union accepts; undefined when one branch accepted its type. */
 function anyOf(branches: readonly (readonly z.core.$ZodIssue[])[]): string | undefined {
   const found = branches.map(([issue, ...others]) =>
     others.length === 0 && issue?.code === 'invalid_type' && issue.path.length === 0 ? mismatch.exec(issue.message) : null,
@@ -61,7 +61,7 @@ function anyOf(branches: readonly (readonly z.core.$ZodIssue[])[]): string | und
 
 const mismatch = /^Invalid input: expected (.+), received (\w+)$/;
 
-/** What was expected, in our words where the schema has none of its own. */
+/** Returns what was expected, in this project's wording when the schema has no message. */
 function wording(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_type' && issue.input === undefined && issue.message.endsWith('received undefined')) return required(issue.message);
   if (issue.code === 'too_small' && issue.message.startsWith('Too small: ')) return `expected ${amount('at least', issue.minimum, issue.origin)}`;
@@ -86,7 +86,7 @@ function required(message: string): string {
     : message.replace(/^Invalid input: /, '');
 }
 
-/** One sentence for all of them. */
+/** Joins all of them into one sentence. */
 export function sentenceOf({ issues, more }: Issues): string {
   const sentences = issues.map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`));
   return [...sentences, ...(more ? ['and more'] : [])].join('; ');

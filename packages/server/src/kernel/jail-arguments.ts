@@ -1,16 +1,16 @@
 import { AppError } from './app-error.ts';
 import type { JailSpec } from './jail.ts';
 
-/** What of the host is seen inside besides /usr. */
+/** Parts of the host that are visible inside in addition to /usr. */
 export interface HostFolders {
-  /** Name and target. */
+  /** Name and target of each link. */
   readonly links: readonly (readonly [string, string])[];
   readonly folders: readonly string[];
-  /** The program of the daemon. */
+  /** The daemon's own program. */
   readonly node: string;
 }
 
-/** What programs need of /etc; nothing of it is the machine's secret. */
+/** Files that programs need from /etc; none of them is a secret of the machine. */
 const etc = [
   '/etc/alternatives',
   '/etc/ca-certificates',
@@ -30,12 +30,12 @@ const etcOfNetwork = ['/etc/hosts', '/etc/nsswitch.conf', '/etc/resolv.conf'];
 const userId = 1000;
 const passwdFd = 8;
 const groupFd = 9;
-/** Where bubblewrap finds its options and its filter of system calls, each on a pipe. */
+/** Pipes from which bubblewrap reads its options and its system call filter. */
 export const pipes = { options: 3, filter: 4 } as const;
 
 /**
- * Options of bubblewrap. What can be written is bounded: the mounts, and folders in memory with a size. /proc is
- * read-only because inside the daemon's root a program has the user id that owns the settings of the kernel, and
+ * Returns the options of bubblewrap. Writable space is limited: the mounts, and sized folders in memory. /proc is
+ * read-only because a program inside a root daemon's jail has the user id that owns the kernel settings, and
  * `core_pattern` would start a program outside.
  */
 export function bubblewrapArguments(spec: JailSpec, host: HostFolders, { nestedNamespaces }: { readonly nestedNamespaces: boolean }): string[] {
@@ -63,13 +63,13 @@ export function bubblewrapArguments(spec: JailSpec, host: HostFolders, { nestedN
   ].flat();
 }
 
-/** As `--args` of bubblewrap reads them. */
+/** Encodes arguments as `--args` of bubblewrap reads them. */
 export function toArgumentBytes(words: readonly string[]): string {
   if (words.some((word) => word.includes('\0'))) throw new AppError('invalid_params', 'A path or variable of a command holds a NUL character');
   return words.map((word) => `${word}\0`).join('');
 }
 
-/** Joins its control groups, if any, gives bubblewrap the two small files and becomes it; the words come as arguments. */
+/** Joins its control groups, if any, passes bubblewrap the two small files and becomes it; the arguments are passed on. */
 export function jailScript(joining: string | undefined): string {
   const user = `agent:x:${userId}:${userId}::/home/agent:/bin/sh`;
   return `${joining ?? ''}

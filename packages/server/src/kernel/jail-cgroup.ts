@@ -2,18 +2,18 @@ import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from 'n
 import type { Clock } from './clock.ts';
 import type { JailBound, JailLimits } from './jail.ts';
 
-/** A group of its own for each jailed program, made by the process itself before it becomes the program, so that nothing it starts can be outside. */
+/** A separate group for each jailed program, created by the process itself before it becomes the program, so that nothing it starts can escape. */
 export interface Cgroups {
-  /** Lines of shell that make the groups, set the limits and join, or end with 125. */
+  /** Returns shell lines that create the groups, set the limits and join, or exit with 125. */
   joining(limits: JailLimits): string;
-  /** Which limit was met by the group of the process. */
+  /** Returns which limit the process's group hit. */
   hit(pid: number): Promise<JailBound | undefined>;
-  /** Ends what is left in the groups of the process and removes them. */
+  /** Kills what is left in the process's groups and removes them. */
   remove(pid: number, bounds: { readonly clock: Clock; readonly withinMs: number }): Promise<void>;
 }
 
 interface Layout {
-  /** Folders below which groups are made, one per controller, or one for both. */
+  /** Folders in which groups are created, one per controller, or one for both. */
   readonly pids: string;
   readonly memory: string;
   readonly version: 1 | 2;
@@ -21,7 +21,7 @@ interface Layout {
 
 const pauseMs = 10;
 
-/** The groups of this machine, or undefined where this process may not make any. */
+/** Opens the groups of this machine; undefined when this process may not create any. */
 export async function openCgroups(): Promise<Cgroups | undefined> {
   const layout = await findLayout();
   if (layout === undefined) return undefined;
@@ -69,7 +69,7 @@ function pause(clock: Clock): Promise<void> {
   return promise;
 }
 
-/** Ends its processes; true when the group is gone. */
+/** Kills its processes; true when the group is gone. */
 async function removeGroup(folder: string): Promise<boolean> {
   const processes = await readFile(`${folder}/cgroup.procs`, 'utf8').catch(() => '');
   for (const pid of processes.split('\n').filter((line) => line !== '')) killQuietly(Number(pid));
@@ -106,7 +106,7 @@ async function findLayout(): Promise<Layout | undefined> {
       .map((line) => line.split(':'))
       .find(([, names]) => (controller === undefined ? names === '' : names?.split(',').includes(controller) === true))?.[2];
     if (mount === undefined || path === undefined) return undefined;
-    // In a container the path may be one of the host that is not seen here.
+    // In a container the path may be one of the host that is not visible here.
     for (const folder of [`${mount}${path === '/' ? '' : path}`, mount]) {
       const usable = await access(folder, constants.W_OK).then(
         () => true,
@@ -123,7 +123,7 @@ async function findLayout(): Promise<Layout | undefined> {
   return (await canMake(unified, 'memory.max')) ? { pids: unified, memory: unified, version: 2 } : undefined;
 }
 
-/** Lets the groups below have both controllers. The kernel refuses while the group itself holds processes, unless it is the root. */
+/** Enables both controllers for the groups below. The kernel refuses while the group itself holds processes, unless it is the root. */
 async function handDown(folder: string): Promise<boolean> {
   const names = (text: string) => text.trim().split(' ');
   const has = async (file: string) => {
@@ -149,7 +149,7 @@ async function canMake(folder: string, setting: string): Promise<boolean> {
   }
 }
 
-/** Groups of daemons that were killed: what was in them died with those. */
+/** Removes groups of daemons that were killed: their processes died with them. */
 async function removeLeftBehind({ pids, memory }: Layout): Promise<void> {
   for (const folder of new Set([pids, memory])) {
     for (const name of await readdir(folder).catch(() => [])) {

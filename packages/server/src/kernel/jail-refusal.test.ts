@@ -52,7 +52,7 @@ describe('why there is no jail', () => {
     expect(adviceFor(said, { ...plain, ...signs })).toMatch(advice);
   });
 
-  it('names all settings that must change, and blames none that is not there', () => {
+  it('names all settings that must change, and none that does not exist', () => {
     const both = adviceFor(noNamespace, { ...plain, settings: { 'user.max_user_namespaces': 0, 'kernel.unprivileged_userns_clone': 0 } });
     expect(both).toMatch(/max_user_namespaces=15000.* Also: .*unprivileged_userns_clone=1/);
     const root = { ...plain, isRoot: true, settings: { 'kernel.unprivileged_userns_clone': 0, 'kernel.apparmor_restrict_unprivileged_userns': 1 } };
@@ -62,10 +62,10 @@ describe('why there is no jail', () => {
   const bubblewrap = findCommand('bwrap');
   const filter = seccompFilter(process.arch);
   it.skipIf(bubblewrap === undefined || filter === undefined)(
-    'is found out behind a filter like that of Docker, and said by the doctor and by the tool',
+    'is detected behind a filter like Docker’s, and reported by the doctor and by the tool',
     () => {
       const folder = mkdtempSync(join(tmpdir(), 'gatehouse-refusal-'));
-      // It refuses what Docker's default profile refuses of bubblewrap: namespaces and mounts.
+      // It refuses what Docker's default profile refuses bubblewrap: namespaces and mounts.
       writeFileSync(join(folder, 'filter'), filter ?? '');
       const fd = openSync(join(folder, 'filter'), 'r');
       const module = (name: string) => JSON.stringify(pathToFileURL(join(import.meta.dirname, name)).href);

@@ -1,11 +1,11 @@
 import { access, readFile } from 'node:fs/promises';
 
-/** What the machine says about who may make namespaces. */
+/** What the system reveals about who may create namespaces. */
 export interface RefusalSigns {
-  /** SECCOMP_MODE_FILTER: somebody has put this process behind a filter of system calls, as container engines do. */
+  /** SECCOMP_MODE_FILTER: this process runs behind a system call filter, as container engines install. */
   readonly isFiltered: boolean;
   readonly isRoot: boolean;
-  /** Of AppArmor; undefined where there is none. */
+  /** AppArmor profile; undefined without AppArmor. */
   readonly profile: string | undefined;
   readonly container: 'docker' | 'podman' | 'kubernetes' | undefined;
   /** Settings of the kernel by name; those that this kernel does not have are missing. */
@@ -14,7 +14,7 @@ export interface RefusalSigns {
 
 const settingNames = ['user.max_user_namespaces', 'kernel.unprivileged_userns_clone', 'kernel.apparmor_restrict_unprivileged_userns'] as const;
 
-/** Says which setting keeps bubblewrap from making a jail, and what allows it; `said` is what bubblewrap wrote. Never fails. */
+/** Says which setting keeps bubblewrap from creating a jail, and what allows it; `said` is bubblewrap's output. Never fails. */
 export async function explainRefusal(said: string): Promise<string> {
   return adviceFor(said, await readSigns());
 }
@@ -39,7 +39,7 @@ function causesOf(said: string, { isFiltered, isRoot, profile, container, settin
   if (isFiltered && refusesNamespaces && causes.length === 0) causes.push(filterAdvice(container));
   if (settings['kernel.apparmor_restrict_unprivileged_userns'] === 1 && !isRoot && !isContained(profile) && causes.length === 0)
     causes.push(
-      'AppArmor takes all rights away in user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1): install a profile for /usr/bin/bwrap with "userns," (Ubuntu: package "apparmor-profiles", profile "bwrap-userns-restrict"), or run "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".',
+      'AppArmor removes all privileges in user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1): install a profile for /usr/bin/bwrap with "userns," (Ubuntu: package "apparmor-profiles", profile "bwrap-userns-restrict"), or run "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".',
     );
   if (causes.length > 0) return causes;
   if (/mount proc/i.test(said)) causes.push(procAdvice(container));
@@ -49,7 +49,7 @@ function causesOf(said: string, { isFiltered, isRoot, profile, container, settin
 
 const isContained = (profile: string | undefined) => profile !== undefined && !profile.startsWith('unconfined');
 
-/** What follows is needed as well as soon as namespaces can be made. */
+/** These options are also needed as soon as namespaces can be created. */
 const dockerOptions = '--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined';
 const kubernetesOptions =
   'securityContext: seccompProfile.type Unconfined, appArmorProfile.type Unconfined and procMount Unmasked (which needs hostUsers: false)';
@@ -59,7 +59,7 @@ function filterAdvice(container: RefusalSigns['container']): string {
   if (container === 'kubernetes') return `${cause}: set in the pod's ${kubernetesOptions}.`;
   if (container === undefined)
     return `${cause}: start the daemon without it (systemd: RestrictNamespaces= and SystemCallFilter=; container engines: --security-opt seccomp=unconfined).`;
-  return `${cause}, as the default profile of ${container} does: start the container with "${dockerOptions}" (compose: security_opt), or with "--cap-add SYS_ADMIN" in place of seccomp=unconfined.`;
+  return `${cause}, as the default profile of ${container} does: start the container with "${dockerOptions}" (compose: security_opt), or with "--cap-add SYS_ADMIN" instead of seccomp=unconfined.`;
 }
 
 function profileAdvice(profile: string, container: RefusalSigns['container']): string {

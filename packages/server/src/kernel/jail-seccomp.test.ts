@@ -35,7 +35,7 @@ describe.each(['x64', 'arm64'] as const)('the filter of system calls for %s', (a
   const number = (x64: number, arm64: number) => (architecture === 'x64' ? x64 : arm64);
   const call = (x64: number, arm64: number, ...args: number[]) => verdict(architecture, number(x64, arm64), args);
 
-  it('opens the families of sockets that programs need, and no other', () => {
+  it('allows the socket families that programs need, and no other', () => {
     for (const family of [1, 2, 10]) expect(call(41, 198, family, 1)).toBe('allowed');
     expect(call(41, 198, 16, 3, 0)).toBe('allowed');
     expect(call(41, 198, 16, 3, 12)).toBe(enoproto);
@@ -67,7 +67,7 @@ describe.each(['x64', 'arm64'] as const)('the filter of system calls for %s', (a
     expect(call(68, 186)).toBe(enosys);
   });
 
-  it('refuses what reaches into the kernel or other processes, in the way that programs know', () => {
+  it('refuses calls that reach into the kernel or other processes, with errors that programs expect', () => {
     for (const [x64, arm64] of [
       [323, 282],
       [248, 217],
@@ -103,14 +103,14 @@ describe.each(['x64', 'arm64'] as const)('the filter of system calls for %s', (a
       expect(call(x64, arm64)).toBe('allowed');
   });
 
-  it('has an answer for calls of other tables and of later kernels', () => {
+  it('handles calls of other tables and of later kernels', () => {
     for (const later of [470, 1000, 0x40000000, 0x40000029, 0xffffffff]) expect(verdict(architecture, later)).toBe(enosys);
     for (const from of [audit.i386, audit.arm, architecture === 'x64' ? audit.arm64 : audit.x64])
       expect(verdict(architecture, 0, [], from)).toBe('ended');
   });
 });
 
-it('there is no filter for machines whose calls were not looked at', () => {
+it('there is no filter for machines whose calls were not reviewed', () => {
   expect(seccompFilter('riscv64')).toBeUndefined();
 });
 
@@ -124,7 +124,7 @@ async function run(jail: Jail, argv: readonly [string, ...string[]]) {
 }
 
 describe.skipIf(findCommand('bwrap') === undefined)('in a jail', () => {
-  it('calls are refused that reach out of it or into the kernel', async () => {
+  it('calls that reach out of it or into the kernel are refused', async () => {
     await using jail = await openJail({ clock: systemClock });
     const on = (x64: number, arm64: number) => (process.arch === 'x64' ? x64 : arm64);
     const calls = {
@@ -158,7 +158,7 @@ describe.skipIf(findCommand('bwrap') === undefined)('in a jail', () => {
     ]);
   });
 
-  it.runIf(process.arch === 'x64')('a call by the table of 32-bit programs ends its process', async () => {
+  it.runIf(process.arch === 'x64')('a call from the 32-bit table kills its process', async () => {
     await using jail = await openJail({ clock: systemClock });
     // mov eax, 20 (getpid); int 0x80; ret
     const program = `import ctypes, mmap
@@ -168,7 +168,7 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(
     expect(await run(jail, ['/usr/bin/python3', '-c', program])).toMatchObject({ signal: 'SIGSYS', text: '' });
   });
 
-  it('programs of every day run', async () => {
+  it('everyday programs run', async () => {
     await using jail = await openJail({ clock: systemClock });
     const script = `set -e
 git init -q -b main repo; cd repo; echo a > a; git add a; git -c user.name=a -c user.email=a@b commit -qm made; git log --format=%s; git gc -q

@@ -17,12 +17,12 @@ const machines: Readonly<Record<string, Machine>> = {
 
 const errno = { EPERM: 1, EINVAL: 22, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const;
 
-/** The highest number that was looked at (Linux 6.17, file_setattr). What comes later, and the x32 calls (from 0x40000000), is "not implemented". */
+/** The highest number that was reviewed (Linux 6.17, file_setattr). Later calls, and the x32 calls (from 0x40000000), are "not implemented". */
 const lastKnown = 469;
 
 /**
- * Numbers on x86_64 and on aarch64; 0 where there is none. Programs that may use these call something else when they
- * are told that the kernel lacks them. Flags of clone3 lie in memory, where a filter cannot look: libraries fall back to clone.
+ * Numbers on x86_64 and on aarch64; 0 means none. Programs that may use these fall back to others when
+ * the kernel reports them as missing. A filter cannot read the flags of clone3, which are in memory: libraries fall back to clone.
  */
 const notImplemented: Readonly<Record<string, readonly [number, number]>> = {
   io_uring_setup: [425, 425],
@@ -92,14 +92,14 @@ const clone = [56, 220] as const;
 const unshare = [272, 97] as const;
 const shmget = [29, 194] as const;
 
-/** UNIX, INET, INET6, and of NETLINK the protocol that tells addresses. A network namespace covers neither AF_VSOCK nor what comes next. */
+/** UNIX, INET, INET6, and of NETLINK the protocol that lists addresses. A network namespace covers neither AF_VSOCK nor future families. */
 const families = [1, 2, 10];
 const netlink = 16;
 /** NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const newNamespaces = 0x7e02_0000;
 /** NEWTIME: among the flags of clone it is a part of a signal's number. */
 const newTime = 0x80;
-/** PostgreSQL asks for some bytes, to know of its twin. 4096 segments are allowed, so that all together have 16 MiB. */
+/** PostgreSQL requests a few bytes to detect another instance. 4096 segments are allowed, so that all together have 16 MiB. */
 const sharedBytes = 4096;
 
 interface Instruction {
@@ -121,7 +121,7 @@ const allow = answer(0x7fff_0000);
 const endProcess = answer(0x8000_0000);
 const fail = (name: keyof typeof errno) => answer(0x0005_0000 | errno[name]);
 
-/** Each rule begins with the number loaded, and leaves it so when it is about another call. */
+/** Each rule starts with the number loaded, and keeps it loaded when it does not match. */
 function programFor({ audit, column }: Machine): Instruction[] {
   const of = (numbers: readonly [number, number]) => numbers[column];
   const refuse = (table: typeof notPermitted, how: Instruction) =>

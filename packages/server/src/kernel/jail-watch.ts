@@ -6,15 +6,15 @@ const everyMs = 100;
 /** bubblewrap outside and inside. */
 const ownProcesses = 2;
 
-/** Looks at a process and all below it several times a second and tells, once, when they are beyond a limit. */
+/** Checks a process and its descendants several times a second; reports, once, that they exceed a limit. */
 export function watchGroup(
   { clock, pid, limits }: { readonly clock: Clock; readonly pid: number; readonly limits: Pick<JailLimits, 'memoryBytes' | 'processes'> },
   beyond: (which: JailBound) => void,
 ): { /** Stops looking, and waits until what was seen is gone. */ end(withinMs: number): Promise<void> } {
   let members: readonly number[] = [pid];
   let ended = false;
-  let cancel = clock.after(everyMs, () => void look());
-  async function look(): Promise<void> {
+  let cancel = clock.after(everyMs, () => void check());
+  async function check(): Promise<void> {
     const found = await membersOf(pid, limits.processes + ownProcesses);
     if (ended) return;
     members = found;
@@ -23,7 +23,7 @@ export function watchGroup(
     for (const member of found) bytes += await residentBytes(member);
     if (ended) return;
     if (bytes > limits.memoryBytes) return beyond('memory');
-    cancel = clock.after(everyMs, () => void look());
+    cancel = clock.after(everyMs, () => void check());
   }
   return {
     async end(withinMs) {
@@ -39,7 +39,7 @@ export function watchGroup(
   };
 }
 
-/** The process and its descendants, breadth first; stops one beyond `most`. */
+/** Returns the process and its descendants, breadth first; stops one beyond `most`. */
 async function membersOf(pid: number, most: number): Promise<number[]> {
   const members = [pid];
   for (let at = 0; at < members.length && members.length <= most; at += 1) {
@@ -54,7 +54,7 @@ async function membersOf(pid: number, most: number): Promise<number[]> {
   return members;
 }
 
-/** Of its own and shared memory; what several processes share counts for each. Pages of files are not counted: the kernel takes them back. */
+/** Resident private and shared memory; what several processes share counts for each. File pages are not counted: the kernel reclaims them. */
 async function residentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   let kibibytes = 0;
@@ -62,7 +62,7 @@ async function residentBytes(pid: number): Promise<number> {
   return kibibytes * 1024;
 }
 
-/** Whether it runs: one that has ended stays in the list until somebody asks how. */
+/** Whether it runs: one that has exited stays listed until its parent reaps it. */
 async function isRunning(pid: number): Promise<boolean> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   return text !== '' && !/\) [ZX] /.test(text);

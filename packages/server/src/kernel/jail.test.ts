@@ -35,7 +35,7 @@ const running = (word: string) =>
   });
 
 describe.skipIf(bubblewrap === undefined)('a jail', () => {
-  it('holds its bounds without control groups by limits of each process and by looking', async () => {
+  it('enforces its limits without control groups by limits per process and by polling', async () => {
     await using jail = await openJail({ clock: systemClock, cgroups: without });
     expect(jail).toMatchObject({ unavailable: undefined, bounds: 'rlimits' });
     expect(await run(jail, ['node', '-p', '1 + 1'])).toMatchObject({ code: 0, text: '2\n' });
@@ -89,7 +89,7 @@ for _ in range(40):
       const { openJail, jailPath } = await import(${module('jail.ts')});
       const { systemClock } = await import(${module('clock.ts')});
       const [word, bounds] = process.argv.slice(1);
-      // Timers of the clock keep no program alive.
+      // The clock's timers keep no program alive.
       setInterval(() => {}, 1000);
       const jail = await openJail({ clock: systemClock, ...(bounds === 'rlimits' && { cgroups: async () => undefined }) });
       const script = '(setsid sh -c "sleep 60; echo $0" "$0" &) ; sleep 61; echo "$0"';
@@ -103,7 +103,7 @@ for _ in range(40):
     30_000,
   );
 
-  it('that is left ends what still runs in it', async () => {
+  it('that is disposed kills what still runs in it', async () => {
     const jail = await openJail({ clock: systemClock });
     const started = jail.run({ argv: ['sleep', '60'], cwd: '/', mounts: [], env: { PATH: jailPath }, network: false, limits });
     await jail[Symbol.asyncDispose]();
@@ -124,7 +124,7 @@ describe('control groups', () => {
     }
   });
 
-  it('that cannot be joined keep the program from being run', () => {
+  it('that cannot be joined keep the program from running', () => {
     const script = createCgroups({ pids: '/nonexistent', memory: '/nonexistent', version: 1 }).joining(limits);
     expect(() => execFileSync('/bin/sh', ['-c', `${script}\necho ran`], { stdio: 'pipe' })).toThrow(/status 125|failed/);
   });

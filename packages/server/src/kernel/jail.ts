@@ -13,7 +13,7 @@ import { seccompFilter } from './jail-seccomp.ts';
 import type { Log } from './log.ts';
 import { watchGroup } from './jail-watch.ts';
 
-/** A file or folder of the host, by real path, and where it is seen inside. Later ones lie over earlier ones. */
+/** A file or folder of the host, by real path, and its path inside. Later mounts hide earlier ones. */
 export interface JailMount {
   readonly from: string;
   readonly to: string;
@@ -21,33 +21,33 @@ export interface JailMount {
 }
 
 export interface JailLimits {
-  /** Of all processes together, what they write below /tmp included. */
+  /** Limit for all processes together, including what they write below /tmp. */
   readonly memoryBytes: number;
   /** Processes and threads together. */
   readonly processes: number;
-  /** Of each process. */
+  /** Limit per process. */
   readonly cpuSeconds: number;
-  /** Of each file, and of /tmp and of the home folder as a whole. */
+  /** Limit per file, and for /tmp and the home folder as a whole. */
   readonly fileBytes: number;
-  /** Of each process. */
+  /** Limit per process. */
   readonly openFiles: number;
 }
 
 export interface JailSpec {
-  /** Program and arguments as they are: no shell reads them. The program is found on the PATH of `env`. */
+  /** Program and arguments, not interpreted by a shell. The program is found on the PATH of `env`. */
   readonly argv: readonly [string, ...string[]];
-  /** Inside. */
+  /** Path inside. */
   readonly cwd: string;
   readonly mounts: readonly JailMount[];
-  /** Folders below a mount that look empty inside. */
+  /** Folders below a mount that appear empty inside. */
   readonly masked?: readonly string[];
-  /** All of it: nothing of the daemon's environment is seen inside. */
+  /** The whole environment: nothing of the daemon's is visible inside. */
   readonly env: Readonly<Record<string, string>>;
   readonly network: boolean;
   readonly limits: JailLimits;
 }
 
-/** Which limit of the whole group ended it, or a process of it; the last two are of what it writes to. */
+/** Which limit of the whole group stopped it or one of its processes; the last two concern where it writes. */
 export type JailBound = 'memory' | 'processes' | 'workspace' | 'disk';
 
 export interface JailEnd {
@@ -61,38 +61,38 @@ export interface JailedProcess {
   readonly stdin: Writable;
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Settles, never with an error, when it and all that it started are gone. */
+  /** Resolves, never rejects, when it and everything it started are gone. */
   readonly ended: Promise<JailEnd>;
-  /** At once, with all that it started. */
+  /** Kills it at once, with everything it started. */
   kill(): void;
 }
 
-/** Programs run in it see their mounts, the programs of the system and nothing else, and end with the daemon. */
+/** Programs that run in it see their mounts, the system's programs and nothing else, and exit with the daemon. */
 export interface Jail extends AsyncDisposable {
-  /** Why nothing can be jailed here, and what helps; undefined when it can. */
+  /** Why no jail is available here, and what helps; undefined when one is. */
   readonly unavailable: string | undefined;
-  /** How `memoryBytes` and `processes` are enforced: by the kernel, or by limits per process and a watcher that looks several times a second. */
+  /** How `memoryBytes` and `processes` are enforced: by the kernel, or by limits per process and a watcher that checks several times a second. */
   readonly bounds: 'cgroup' | 'rlimits';
-  /** Starts a program. Fails with `unavailable` where nothing can be jailed: nothing is ever run outside. */
+  /** Starts a program. Fails with `unavailable` without a jail: nothing is ever run outside. */
   run(spec: JailSpec): JailedProcess;
 }
 
 /** Folders on the PATH inside; `node` is the one that runs the daemon. */
 export const jailPath = '/opt/gatehouse/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin';
-/** An empty folder in memory that can be written to. */
+/** An empty writable folder in memory. */
 export const jailHome = '/home/agent';
 
 const install = 'install bubblewrap (Debian, Ubuntu, Fedora, Arch: package "bubblewrap") and util-linux on Linux';
 const probeLimits: JailLimits = { memoryBytes: 128 * 1024 * 1024, processes: 16, cpuSeconds: 5, fileBytes: 1024 * 1024, openFiles: 64 };
 const probeMs = 15_000;
-/** Address space that runtimes with a compiler set aside and do not use. */
+/** Address space that JIT runtimes reserve without using it. */
 const reservedBytes = 1024 * 1024 * 1024;
 /** Since Linux 5.14 processes are counted per user namespace; before, those of the user outside count too, and nothing could be started. */
 const countsPerNamespace = (([major = 0, minor = 0]) => major > 5 || (major === 5 && minor >= 14))(release().split('.').map(Number.parseFloat));
-/** How long what was killed may take to be gone. */
+/** How long a killed process may take to disappear. */
 const goneMs = 2000;
 
-/** Finds out, by running a program in it, whether there is a jail on this machine. Never fails. */
+/** Determines, by running a program in it, whether a jail works on this machine. Never fails. */
 export async function openJail({ log, ...options }: OpenJail & { readonly log?: Log }): Promise<Jail> {
   const jail = await findJail(options);
   if (jail.unavailable === undefined) log?.info({ bounds: jail.bounds }, 'Commands are jailed');
@@ -102,9 +102,9 @@ export async function openJail({ log, ...options }: OpenJail & { readonly log?: 
 
 interface OpenJail {
   readonly clock: Clock;
-  /** Where programs of the host lie. */
+  /** Finds programs of the host. */
   readonly find?: FindProgram;
-  /** Undefined: there is none that can be used. */
+  /** Undefined when no control groups can be used. */
   readonly cgroups?: () => Promise<Cgroups | undefined>;
 }
 
@@ -117,7 +117,7 @@ async function findJail({ clock, find = findProgram, cgroups = openCgroups }: Op
   const filter = seccompFilter(process.arch);
   if (filter === undefined) return noJail(`there is no filter of system calls for ${process.arch}: run on x86_64 or aarch64`);
   const groups = await cgroups().catch(() => undefined);
-  const host = { bubblewrap, prlimit, filter, folders: await lookAtHost(), cgroups: groups, clock };
+  const host = { bubblewrap, prlimit, filter, folders: await listHostFolders(), cgroups: groups, clock };
   // Versions before 0.8 cannot forbid user namespaces inside.
   let unavailable: string | undefined;
   for (const nestedNamespaces of [false, true]) {
@@ -142,12 +142,12 @@ function noJail(unavailable: string): Jail {
 
 const noneHere = (why: string) => new AppError('unavailable', `Commands run in a jail or not at all, and there is none here: ${why}`);
 
-/** Fails as `run` would, before anything is prepared for it. */
+/** Fails as `run` would, before anything is prepared. */
 export function refuseWithout(jail: Jail): void {
   if (jail.unavailable !== undefined) throw noneHere(jail.unavailable);
 }
 
-/** Why the simplest program cannot be run, or undefined when it can. */
+/** Returns why the simplest program cannot be run, or undefined when it can. */
 async function probe(jail: Jail, clock: Clock): Promise<string | undefined> {
   const started = jail.run({ argv: ['true'], cwd: '/', mounts: [], env: { PATH: jailPath }, network: false, limits: probeLimits });
   const cancel = clock.after(probeMs, () => started.kill());
@@ -162,8 +162,8 @@ async function probe(jail: Jail, clock: Clock): Promise<string | undefined> {
   return code === 0 ? undefined : text.trim().replaceAll('\n', '; ') || `it ended with ${signal ?? code}`;
 }
 
-/** Folders that are links on a merged system are links inside. */
-async function lookAtHost(): Promise<HostFolders> {
+/** Lists the host's folders. Those that are links on a merged system are links inside. */
+async function listHostFolders(): Promise<HostFolders> {
   const links: [string, string][] = [];
   const folders: string[] = [];
   for (const path of ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store']) {
@@ -177,7 +177,7 @@ async function lookAtHost(): Promise<HostFolders> {
 interface Host {
   readonly bubblewrap: string;
   readonly prlimit: string;
-  /** Of system calls. */
+  /** The system call filter. */
   readonly filter: Buffer;
   readonly folders: HostFolders;
   readonly cgroups: Cgroups | undefined;
@@ -228,14 +228,14 @@ function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNam
       '--',
       ...spec.argv,
     ],
-    // Of a session of its own, so that Ctrl-C in the terminal of the daemon does not end it before the daemon has.
+    // In a separate session, so that Ctrl-C in the daemon's terminal does not stop it before the daemon does.
     { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
   );
   const { stdin, stdout, stderr } = child;
   const [optionsPipe, filterPipe] = [child.stdio[pipes.options], child.stdio[pipes.filter]];
   if (stdin === null || stdout === null || stderr === null || !(optionsPipe instanceof Writable) || !(filterPipe instanceof Writable))
     throw new AppError('internal', 'a program was started without its pipes');
-  // Options hold the environment and paths of the host: the list of processes does not show them.
+  // Options contain the environment and paths of the host: they must not appear in the list of processes.
   optionsPipe.on('error', () => {});
   optionsPipe.end(options);
   filterPipe.on('error', () => {});
@@ -270,9 +270,9 @@ function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNam
   return { stdin, stdout, stderr, ended, kill };
 }
 
-/** bubblewrap binds its child to its own life only when the namespaces are made: until then that would live on, and run the program. */
+/** bubblewrap ties its child to its own life only once the namespaces exist: before that the child would survive and run the program. */
 function killWithChildren(pid: number): void {
-  // The child is of the same process group at first, of a session of its own later on.
+  // At first the child is in the same process group, later in a separate session.
   for (const each of [-pid, ...childrenOf(pid)]) {
     try {
       process.kill(each, 'SIGKILL');
@@ -293,7 +293,7 @@ function childrenOf(pid: number): readonly number[] {
   }
 }
 
-/** bubblewrap tells a signal in the way of a shell. */
+/** bubblewrap reports a signal the way a shell does. */
 function toEnd(code: number | null, signal: string | null): JailEnd {
   const name = code !== null && code > 128 ? signalNames.get(code - 128) : undefined;
   return name === undefined ? { code, signal } : { code: null, signal: name };

@@ -7,7 +7,7 @@ describe('parseJson', () => {
     expect(parseJson('{"a":[1,"[[[[",{"b":null}],"\\ud800":"\\u0041"}')).toEqual({ a: [1, '[[[[', { b: null }], '\ud800': 'A' });
   });
 
-  it('takes 64 levels and refuses the 65th', () => {
+  it('accepts 64 levels and refuses the 65th', () => {
     expect(parseJson('['.repeat(64) + ']'.repeat(64))).toBeInstanceOf(Array);
     expect(() => parseJson('['.repeat(65) + ']'.repeat(65))).toThrow(/more than 64 levels/);
     expect(() => parseJson('{"a":'.repeat(500_000))).toThrow(/levels deep/);
@@ -26,7 +26,7 @@ describe('parseJson', () => {
     },
   );
 
-  it('takes the name of the key as a value', () => {
+  it('accepts the name of the key as a value', () => {
     expect(parseJson('{"content":"what is __proto__ \\u0041"}')).toEqual({ content: 'what is __proto__ A' });
   });
 

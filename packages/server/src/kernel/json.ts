@@ -5,12 +5,12 @@ const protoRefused = 'The key "__proto__" is not accepted';
 const tooDeep = (maxDepth: number) => `The JSON text is nested more than ${maxDepth} levels deep`;
 
 export interface ParseJsonOptions {
-  /** Arrays and objects inside one another; 64 otherwise. V8 parses half a million of them, and whoever walks the value recursively then overflows the stack. */
+  /** Nesting limit; 64 by default. V8 parses half a million levels, and code that walks the value recursively then overflows the stack. */
   readonly maxDepth?: number;
 }
 
 /**
- * Parses JSON text that came from outside. Fails with `parse_error`; refuses nesting beyond `maxDepth` before anything
+ * Parses untrusted JSON text. Fails with `parse_error`; refuses nesting beyond `maxDepth` before anything
  * is built, and any key `__proto__`, which would replace the prototype of an object that it is copied into.
  */
 export function parseJson(text: string, options: ParseJsonOptions = {}): unknown {
@@ -21,7 +21,7 @@ export function parseJson(text: string, options: ParseJsonOptions = {}): unknown
   return value;
 }
 
-/** Parses JSON text of any depth and with any keys: no value of it may be used before `checkJson` accepted it. */
+/** Parses JSON text of any depth and with any keys: call `checkJson` before using any of its values. */
 export function parseJsonUnchecked(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -30,7 +30,7 @@ export function parseJsonUnchecked(text: string): unknown {
   }
 }
 
-/** Why a parsed value is refused, as `parseJson` refuses its text; undefined when it is not. */
+/** Returns why a parsed value is refused, by the rules of `parseJson`; undefined when it is not. */
 export function checkJson(value: unknown): string | undefined {
   let level: unknown[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -54,7 +54,7 @@ function mayBeDeeper(text: string, maxDepth: number): boolean {
   return false;
 }
 
-/** Depth of the nesting; stops counting above `limit`. Text that is no JSON gets some number, the parser refuses it anyway. */
+/** Depth of the nesting; stops counting above `limit`. For text that is not valid JSON the number is arbitrary: the parser refuses it anyway. */
 function depthOf(text: string, limit: number): number {
   let depth = 0;
   let deepest = 0;
@@ -74,7 +74,7 @@ function depthOf(text: string, limit: number): number {
   return deepest;
 }
 
-/** The key can also be spelled with escapes, all of which begin so. */
+/** The key can also be spelled with escapes, all of which start like this. */
 function mayNameProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\u00');
 }
@@ -89,7 +89,7 @@ function refuseProto(value: unknown): void {
   for (const item of Object.values(value)) refuseProto(item);
 }
 
-/** Only the position: the parser's own words quote the text, which may hold a secret. */
+/** Returns only the position: the parser's own message quotes the text, which may contain a secret. */
 function positionIn(error: unknown): string {
   const position = error instanceof Error ? /position (\d+)/.exec(error.message)?.[1] : undefined;
   return position === undefined ? '' : ` (at position ${position})`;

@@ -8,7 +8,7 @@ function entry(over: Partial<LaneEntry> = {}): LaneEntry {
   return { key: 'k', group: 'g', groupLimit: 64, principalId: 'p', signal: never, ...over };
 }
 
-/** Collects the order of grants; each holder keeps its lease until told. */
+/** Collects the order of grants; each holder keeps its lease until it is released. */
 function recorder(lanes: Lanes) {
   const order: string[] = [];
   const leases = new Map<string, Lease>();
@@ -98,7 +98,7 @@ describe('lanes', () => {
     holder.release();
     for (const waiting of [...greedy.slice(1), modest]) void waiting.then((lease) => lease.release());
     await Promise.all([...greedy.slice(1), modest]);
-    // What was granted counts no more.
+    // Granted entries no longer count.
     const again = await ask('holder', 'other');
     const three = ['a', 'b', 'c'].map((key) => ask(key, 'greedy'));
     await expect(ask('d', 'greedy')).rejects.toMatchObject({ code: 'rate_limited' });
@@ -106,7 +106,7 @@ describe('lanes', () => {
     for (const waiting of three) (await waiting).release();
   });
 
-  it('keeps a lane for a holder that comes back: it enters before all that wait, and is never refused', async () => {
+  it('reserves a lane for a holder that returns: it enters before all waiting entries and is never refused', async () => {
     const lanes = createLanes({ maxQueuedPerLane: 2 });
     const seen = recorder(lanes);
     await seen.ask('first');
@@ -129,7 +129,7 @@ describe('lanes', () => {
     expect(seen.order).toEqual(['first', 'back', 'second', 'third']);
     seen.leases.get('third')?.release();
     expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
-    // Without anybody who came back, those that wait go on.
+    // Without anybody who returned, the waiting entries continue.
     lanes.keep('k');
     void seen.ask('fifth');
     await settle();
@@ -138,7 +138,7 @@ describe('lanes', () => {
     expect(seen.order.at(-1)).toBe('fifth');
   });
 
-  describe('that know how long holders take', () => {
+  describe('that measure how long holders take', () => {
     const limit = 10;
     /** A full group, in which a holder took `heldMs` before. */
     async function full(heldMs: number, groupLimit = limit) {
@@ -150,7 +150,7 @@ describe('lanes', () => {
       first.release();
       const held = await Promise.all(Array.from({ length: groupLimit }, (_, n) => ask(`held-${n}`)));
       const waiting: Promise<Lease>[] = [];
-      /** Asks until it is refused; gives how many wait and the refusal. */
+      /** Asks until it is refused; returns how many wait, and the refusal. */
       async function fill(principalId = 'p') {
         for (let n = 0; n < 2_000; n += 1) {
           const before = lanes.counts().queued;
@@ -166,7 +166,7 @@ describe('lanes', () => {
     it('let nobody wait longer than half the time of a holder', async () => {
       const { fill } = await full(8_000);
       const { queued, refusal } = await fill();
-      // 50 × 8 s / 10 places are 40 s; what is served within 4 s is 5, but so few are never refused.
+      // 50 × 8 s / 10 slots are 40 s; 5 are served within 4 s, but so few are never refused.
       expect(queued).toBe(16);
       expect(refusal).toMatchObject({ code: 'unavailable', details: { retryAfterMs: (17 * 8_000) / limit } });
       const wide = await full(8_000, 64);
@@ -188,7 +188,7 @@ describe('lanes', () => {
       await expect.poll(() => lanes.counts().running).toBe(limit);
     });
 
-    it('reckon with the age of the first holder before any has ended', async () => {
+    it('use the age of the first holder before any has finished', async () => {
       const clock = createStepClock();
       const lanes = createLanes({ monotonic: clock.monotonic });
       const ask = (key: string) => lanes.acquire(entry({ key, groupLimit: 1 }));
@@ -199,7 +199,7 @@ describe('lanes', () => {
       await expect(ask('late')).rejects.toMatchObject({ code: 'unavailable' });
     });
 
-    it('leave a place to others when one principal has filled the queue', async () => {
+    it('leave capacity to others when one principal has filled the queue', async () => {
       const { fill, ask, lanes } = await full(8_000);
       const { queued } = await fill('greedy');
       void ask('modest-0', 'modest');
@@ -207,7 +207,7 @@ describe('lanes', () => {
       expect(lanes.counts().queued).toBe(queued + 2);
     });
 
-    it('count neither who left nor who waits for a conversation', async () => {
+    it('count neither entries that left nor those queued for a conversation', async () => {
       const { fill, ask, lanes, held, waiting } = await full(8_000);
       const { queued } = await fill();
       for (let n = 0; n < 5; n += 1) void ask('held-0');
@@ -234,7 +234,7 @@ describe('lanes', () => {
     expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
   });
 
-  it('an aborted waiter leaves at once and the others keep their order', async () => {
+  it('removes an aborted waiter at once and keeps the order of the others', async () => {
     const lanes = createLanes();
     const seen = recorder(lanes);
     const leaver = new AbortController();
@@ -251,7 +251,7 @@ describe('lanes', () => {
     await expect(lanes.acquire(entry({ signal: leaver.signal }))).rejects.toMatchObject({ code: 'cancelled' });
   });
 
-  it('when the head of a lane aborts while it waits for its group, the next of the lane takes its place', async () => {
+  it('advances the lane when its head aborts while it waits for its group', async () => {
     const lanes = createLanes();
     const seen = recorder(lanes);
     const leaver = new AbortController();
@@ -269,7 +269,7 @@ describe('lanes', () => {
     expect(lanes.counts()).toEqual({ running: 0, queued: 0 });
   });
 
-  it('tells of one lane who runs and who waits', async () => {
+  it('reports what runs and waits in one lane', async () => {
     const lanes = createLanes();
     expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
     const other = await lanes.acquire(entry({ key: 'other', groupLimit: 1 }));
@@ -281,7 +281,7 @@ describe('lanes', () => {
     expect(lanes.of('k')).toEqual({ running: false, queued: 0 });
   });
 
-  it('a raised limit lets waiting entries in when the next one arrives', async () => {
+  it('admits waiting entries under a raised limit when the next one arrives', async () => {
     const lanes = createLanes();
     const seen = recorder(lanes);
     void seen.ask('a', { key: 'a', groupLimit: 1 });

@@ -2,26 +2,26 @@ import { AppError } from './app-error.ts';
 import { createFifo, type Fifo } from './fifo.ts';
 
 export interface LaneEntry {
-  /** What must not overlap: one conversation. Holders of one key come one after the other, in order of arrival. */
+  /** What must not overlap: one conversation. Holders of one key run one after the other, in order of arrival. */
   readonly key: string;
   /** What shares a limit: one agent. */
   readonly group: string;
-  /** Holders of the group at once; the limit of the latest entry holds. */
+  /** Concurrent holders of the group; the limit of the latest entry applies. */
   readonly groupLimit: number;
-  /** For whom: groups that are full serve principals in turn. */
+  /** Full groups serve principals in turn. */
   readonly principalId: string;
-  /** Ends the wait with `cancelled`; has no effect on a holder. */
+  /** Fails the wait with `cancelled`; has no effect on a holder. */
   readonly signal: AbortSignal;
-  /** Continues what the lane is kept for: enters before those that wait, and is never refused. */
+  /** Continues the work that the lane is reserved for: enters before waiting entries and is never refused. */
   readonly continues?: boolean;
-  /** Does not wait while the lane is kept for somebody: it fails with `LaneKeptError`, also when that begins while it waits. */
+  /** Does not wait while the lane is reserved: it fails with `LaneKeptError`, also when that happens while it waits. */
   readonly yields?: boolean;
 }
 
-/** The lane is kept for somebody who comes back (`LaneEntry.yields`). */
+/** The lane is reserved for a holder that returns (`LaneEntry.yields`). */
 export class LaneKeptError extends Error {}
 
-/** There is no room to wait in the queue of the lane, or for the group. */
+/** The queue of the lane or of the group is full. */
 export class LaneFullError extends AppError {
   readonly full: 'lane' | 'group';
 
@@ -31,7 +31,7 @@ export class LaneFullError extends AppError {
   }
 }
 
-/** The right to run; `release` may be called more than once. */
+/** Permission to run; `release` may be called more than once. */
 export interface Lease extends Disposable {
   release(): void;
 }
@@ -56,19 +56,19 @@ class HeldLease implements Lease {
 
 export interface Lanes {
   /**
-   * Waits for the lane and for room in the group. Fails with a `LaneFullError`: `rate_limited` when the lane's queue is full or the
-   * principal has too many that wait, `unavailable` when too many wait in all or the group would come too late. Fails with `cancelled`
-   * when the signal aborts first.
+   * Waits for the lane and for capacity in the group. Fails with a `LaneFullError`: `rate_limited` when the lane's queue is full or the
+   * principal has too many waiting entries, `unavailable` when too many wait in all or the wait would be too long. Fails with
+   * `cancelled` when the signal aborts first.
    */
   acquire(entry: LaneEntry): Promise<Lease>;
-  /** Keeps a lane for a holder that leaves and comes back (`continues`): others wait in its queue until as many calls of `unkeep`. */
+  /** Reserves a lane for a holder that leaves and returns (`continues`): others queue until `unkeep` was called as often. */
   keep(key: string): void;
   isKept(key: string): boolean;
   unkeep(key: string): void;
   counts(): { readonly running: number; readonly queued: number };
-  /** Whether something runs in one lane, and how many entries wait behind it. */
+  /** Whether an entry runs in one lane, and how many wait behind it. */
   of(key: string): { readonly running: boolean; readonly queued: number };
-  /** Holders of one group, and entries that wait for a place among them. */
+  /** Holders of one group, and entries waiting for one of its slots. */
   ofGroup(group: string): { readonly running: number; readonly queued: number };
 }
 
@@ -77,35 +77,35 @@ export interface LanesOptions {
   readonly maxQueuedPerLane?: number;
   /** Entries that may wait in all; those of one principal are at most half of them. */
   readonly maxQueued?: number;
-  /** What a refused caller is told to wait. */
+  /** How long a refused caller should wait. */
   readonly retryAfterMs?: number;
-  /** Tells how long holders take, in milliseconds, so that nobody waits who would come too late; without it waits are bounded by number only. */
+  /** Used to measure how long holders run, so that entries with too long a wait are refused; without it only their number is limited. */
   readonly monotonic?: () => number;
 }
 
-/** Who would wait longer than this, and longer than half the time of a holder, is refused at once and can go elsewhere. */
+/** An entry that would wait longer than this, and longer than half a holder's time, is refused at once and can go elsewhere. */
 const longestWaitMs = 1_000;
-/** So few before an entry are no overload, however long they take. */
+/** This few entries ahead are not an overload, however long they take. */
 const shortQueue = 16;
-/** Holders that the mean of their times looks back upon. */
+/** Number of holders in the moving average of their times. */
 const holdersInMean = 16;
-/** Groups whose times are remembered while nothing runs in them. */
+/** Idle groups whose times are remembered. */
 const maxIdleGroups = 1_000;
 
 interface Waiter {
   readonly entry: LaneEntry;
   readonly grant: (group: Group) => void;
-  /** Leaves the queue in which the waiter stands now. */
+  /** Leaves the queue that the waiter is in now. */
   leave: () => void;
 }
 
-/** Exists while a key has a head, or is kept for one; the queue is what stands behind it. */
+/** Exists while a key has a head or is reserved for one; `queue` holds the entries behind it. */
 interface Lane {
-  /** Somebody holds the lane, or waits for room in the group with nobody before them. */
+  /** An entry holds the lane, or is next in it and waits for capacity in the group. */
   hasHead: boolean;
   running: boolean;
   kept: number;
-  /** Each turns an entry away that yields. */
+  /** Each rejects an entry that yields. */
   readonly yielding: Set<() => void>;
   readonly queue: Fifo<Waiter>;
 }
@@ -114,10 +114,10 @@ interface Group {
   readonly id: string;
   running: number;
   limit: number;
-  /** Entries that wait for the group, all principals together. */
+  /** Entries waiting for the group, all principals together. */
   waiting: number;
   readonly beganMs: number;
-  /** How long holders took lately; undefined until one has ended. */
+  /** Moving average of holders' times; undefined until one has finished. */
   meanMs: number | undefined;
   /** Principals that have waiting entries, the next one to be served first. */
   readonly ring: Fifo<Principal>;
@@ -130,13 +130,13 @@ interface Principal {
   leaveRing: () => void;
 }
 
-/** Order per conversation, a limit per agent, fairness between principals, and no wait that is in vain. Every operation is O(1), and nothing is kept for idle keys. */
+/** Order per conversation, a limit per agent, fairness between principals, no futile wait. All operations are O(1); idle keys cost nothing. */
 export function createLanes(options: LanesOptions = {}): Lanes {
   const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000, monotonic = () => 0 } = options;
   const lanes = new Map<string, Lane>();
   const groups = new Map<string, Group>();
   const maxQueuedPerPrincipal = Math.ceil(maxQueued / 2);
-  /** By principal, in all groups; whoever waits for nothing is not in it. */
+  /** Number of waiting entries by principal, in all groups; principals without one are absent. */
   const queuedOf = new Map<string, number>();
   let running = 0;
   let queued = 0;
@@ -189,7 +189,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     });
   }
 
-  /** Whoever stood at the head of the lane is gone: the next entry goes on to wait for its group. */
+  /** Called when the head of the lane is gone: the next entry starts to wait for its group. */
   function advanceLane(key: string): void {
     const lane = lanes.get(key);
     if (lane === undefined) return;
@@ -230,7 +230,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     };
   }
 
-  /** Grants what there is room for, one entry of each principal in turn; forgets an idle group when there are many. */
+  /** Admits entries while the group has capacity, one of each principal in turn; forgets an idle group when there are many. */
   function fillGroup(group: Group): void {
     while (group.running < group.limit) {
       const principal = group.ring.shift();
@@ -254,7 +254,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
     }
   }
 
-  /** Entries of one principal wait for each other and for as many of each of the others. */
+  /** Entries of one principal wait for each other and for as many of each other principal. */
   function refuseWhenLate(group: Group, principalId: string): void {
     const own = group.principals.get(principalId);
     const principals = group.principals.size + (own === undefined ? 1 : 0);
@@ -296,7 +296,7 @@ export function createLanes(options: LanesOptions = {}): Lanes {
       const isNext = lane === undefined || (entry.continues === true && !lane.hasHead);
       if (isNext) {
         const group = groupOf(entry);
-        // The limit may have been raised since the entries that wait were turned away.
+        // The limit may have been raised since the waiting entries were refused.
         if (group.ring.size > 0) fillGroup(group);
         if (group.running < group.limit) {
           return startIn(group, lane ?? openLane(entry.key), entry);

@@ -1,9 +1,9 @@
 import { write, writeSync } from 'node:fs';
 
-/** Where finished lines go. */
+/** Destination of finished lines. */
 export interface LogSink {
   write(line: string): void;
-  /** Writes at once what is waiting: before a person is shown something, and in the last moments of the process. */
+  /** Writes waiting lines at once: before a person is shown something, and in the last moments of the process. */
   flush(): void;
 }
 
@@ -11,12 +11,12 @@ export interface LogSink {
 const maxWaiting = 4 * 1024 * 1024;
 const batchLength = 32 * 1024;
 const delayMs = 20;
-/** How long a last flush waits for a reader that does not read. */
+/** How long the last flush waits for a reader that does not read. */
 const maxFlushMs = 1000;
 
 /**
  * Collects lines and writes many with one call, off the event loop: a line for each request must not cost a system call
- * each, and a terminal or pipe that is slow must not stop the daemon. `onDropped` is told how many lines were lost.
+ * each, and a slow terminal or pipe must not block the daemon. `onDropped` gets the number of lost lines.
  */
 export function createFileSink(fd: number, onDropped: (count: number) => void): LogSink {
   let waiting: string[] = [];
@@ -42,12 +42,12 @@ export function createFileSink(fd: number, onDropped: (count: number) => void): 
   function begin(): void {
     if (inFlight !== undefined || waiting.length === 0) return;
     inFlight = take();
-    tellDropped();
+    reportDropped();
     proceed();
   }
 
-  /** There is room again when it is called. */
-  function tellDropped(): void {
+  /** Called when there is space again. */
+  function reportDropped(): void {
     if (dropped === 0) return;
     const count = dropped;
     dropped = 0;
@@ -62,7 +62,7 @@ export function createFileSink(fd: number, onDropped: (count: number) => void): 
         later(proceed);
         return;
       }
-      // Nobody can be told that the log is gone (EPIPE, a full disk); the daemon goes on.
+      // Nobody can be notified that the log is gone (EPIPE, a full disk); the daemon continues.
       inFlight = error === null && written < inFlight.length ? inFlight.subarray(written) : undefined;
       if (inFlight === undefined) begin();
       else proceed();
@@ -82,13 +82,13 @@ export function createFileSink(fd: number, onDropped: (count: number) => void): 
     },
     flush() {
       writeNow(fd, take());
-      tellDropped();
+      reportDropped();
       writeNow(fd, take());
     },
   };
 }
 
-/** Gives up on any error but a full pipe, and on that after a while: a dead reader must not keep the process. */
+/** Gives up on any error but a full pipe, and on that after a while: a dead reader must not keep the process alive. */
 function writeNow(fd: number, batch: Buffer): void {
   let rest = batch;
   const pause = new Int32Array(new SharedArrayBuffer(4));

@@ -8,7 +8,7 @@ export interface Log {
   trace(fields: LogFields, message: string): void;
   /** True when a line of this level would be written: hot paths ask before they build one. */
   enabled(level: 'debug' | 'trace' | 'info'): boolean;
-  /** The log of a part with a name (and level) of its own. */
+  /** Returns the log of a module, which may have its own level. */
   module(name: string): Log;
 }
 

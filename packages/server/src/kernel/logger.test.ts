@@ -17,7 +17,7 @@ describe('lines', () => {
     expect(lines).toEqual([{ level: 'warn', time: expect.any(Number), module: 'gateway', status: 503, msg: 'Draining' }]);
   });
 
-  test('tell an error with its stack and cause', () => {
+  test('include an error’s stack and cause', () => {
     const { logger, lines } = collect();
     logger.log.error({ error: new Error('outer', { cause: new Error('inner') }) }, 'Failed');
     expect(lines[0]).toMatchObject({ error: { type: 'Error', message: expect.stringContaining('outer'), stack: expect.stringContaining('inner') } });
@@ -36,7 +36,7 @@ describe('lines', () => {
 });
 
 describe('levels', () => {
-  test('of a module win over the common one, whichever is set later', () => {
+  test('of a module override the common one, whichever is set later', () => {
     const { logger, lines } = collect({ modules: { turns: 'debug' } });
     const [turns, gateway] = [logger.log.module('turns'), logger.log.module('gateway')];
     turns.debug({}, 'a');
@@ -51,7 +51,7 @@ describe('levels', () => {
     expect([gateway.enabled('trace'), turns.enabled('trace'), turns.enabled('debug')]).toEqual([true, false, true]);
   });
 
-  test('hold for a module that asks for its log again, and know no others', () => {
+  test('apply to a module that asks for its log again, and other names are refused', () => {
     const { logger } = collect();
     logger.log.module('gateway');
     logger.setLevel('debug', 'gateway');
@@ -61,7 +61,7 @@ describe('levels', () => {
   });
 });
 
-test('a reset forgets what was set since the start', () => {
+test('a reset restores the levels of the start', () => {
   const { logger } = collect({ modules: { turns: 'trace' } });
   const [turns, gateway] = [logger.log.module('turns'), logger.log.module('gateway')];
   logger.setLevel('trace', 'gateway');
@@ -102,7 +102,7 @@ describe('standard error', () => {
     expect(numbers).toEqual(Array.from({ length: 5001 }, (_, index) => index));
   });
 
-  test('that nobody reads neither stops nor fills the process', async () => {
+  test('that nobody reads neither blocks the process nor fills its memory', async () => {
     const { code } = await run(
       `for (let i = 0; i < 200000; i++) logger.log.info({ i, pad: 'x'.repeat(100) }, 'line');\nlogger.flush(); if (process.memoryUsage().rss > 400e6) process.exit(9); process.exit(0);`,
       'nothing',
@@ -110,7 +110,7 @@ describe('standard error', () => {
     expect(code).toBe(0);
   });
 
-  test('that is too slow is told how many lines it lost', async () => {
+  test('that is too slow reports how many lines were lost', async () => {
     const { text } = await run(`for (let i = 0; i < 100000; i++) logger.log.info({ i, pad: 'x'.repeat(100) }, 'line');\nlogger.flush();`, 'all');
     const lines = text
       .trimEnd()

@@ -7,15 +7,15 @@ import { createFileSink, type LogSink } from './log-sink.ts';
 type Level = z.output<typeof LogLevel>;
 
 export interface Logger {
-  /** The log of the daemon itself; its parts take theirs by `log.module(name)`. */
+  /** The log of the daemon itself; modules get theirs from `log.module(name)`. */
   readonly log: Log;
-  /** Takes effect at once, until the next start. False when no module has this name. */
+  /** Takes effect at once, until the next start. Returns false when no module has this name. */
   setLevel(level: Level, module?: string): boolean;
-  /** Sets all levels as at a start, whatever was set since. */
+  /** Resets all levels to those of a start. */
   reset(levels: LogLevels): void;
   /** Names of the modules that have asked for their log. */
   modules(): string[];
-  /** Writes at once what is waiting. */
+  /** Writes waiting lines at once. */
   flush(): void;
 }
 
@@ -28,7 +28,7 @@ export interface LogLevels {
 export interface LoggerOptions extends LogLevels {
   /** Every line passes it before it is written. */
   readonly redact: (line: string) => string;
-  /** Where lines go; standard error in batches otherwise. */
+  /** Destination of lines; standard error in batches by default. */
   readonly write?: (line: string) => void;
 }
 
@@ -37,7 +37,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const { write } = options;
   const sink: LogSink =
     write === undefined
-      ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: whoever reads the log is too slow'))
+      ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: the reader of the log is too slow'))
       : { write, flush() {} };
   const root: Pino = pino(
     {
@@ -49,7 +49,7 @@ export function createLogger(options: LoggerOptions): Logger {
     { write: (line: string) => sink.write(options.redact(line)) },
   );
   const modules = new Map<string, Pino>();
-  /** What was said of one module by name outlives changes of the common level. */
+  /** A level set for a named module survives changes of the common level. */
   const ownLevel = new Map<string, Level>(Object.entries(options.modules ?? {}));
   let common = options.level;
 

@@ -4,7 +4,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Objects merge, everything else replaces, `null` stays as a mark (see `withoutNulls`). `__proto__` is dropped: to set it would change the object itself. */
+/** Objects merge, others replace, `null` stays as a mark (see `withoutNulls`). `__proto__` is dropped: setting it would change the object. */
 export function mergePatch(base: Json, patch: Json): Record<string, unknown> {
   const merged: Record<string, unknown> = { ...base };
   for (const [key, value] of Object.entries(patch)) {
@@ -15,7 +15,7 @@ export function mergePatch(base: Json, patch: Json): Record<string, unknown> {
   return merged;
 }
 
-/** Takes out the keys that a patch reset to their default. */
+/** Removes the keys that a patch reset to their default. */
 export function withoutNulls(value: Json): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value)

@@ -25,7 +25,7 @@ it('renders counters, gauges and histograms with escaped labels', async () => {
   expect(samples.get('time_seconds_sum{route="/a"}')).toBeCloseTo(7.65);
 });
 
-it('holds a bounded number of series: what comes beyond is counted together', async () => {
+it('holds a bounded number of series and counts further ones together', async () => {
   const registry = createMetricRegistry();
   const calls = registry.counter('calls_total', 'Calls.', ['name', 'kind']);
   for (let i = 0; i < 3_000; i += 1) calls(`n${i}`, 'k').add();

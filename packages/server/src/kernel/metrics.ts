@@ -11,13 +11,13 @@ export interface Histogram {
 export type Sample = readonly [labels: readonly string[], value: number];
 
 export interface MetricRegistry {
-  /** `of(…labels)` gives the series of these label values; look it up once where it is used often. */
+  /** The returned function maps label values to their series; look a series up once if it is used often. */
   counter(name: string, help: string, labels: readonly string[]): (...values: readonly string[]) => Counter;
   /** `buckets` are upper bounds, ascending. */
   histogram(name: string, help: string, labels: readonly string[], buckets: readonly number[]): (...values: readonly string[]) => Histogram;
   /** Read at each scrape, so that it costs nothing in between. */
   gauge(name: string, help: string, labels: readonly string[], read: () => Iterable<Sample> | Promise<Iterable<Sample>>): void;
-  /** The same for a number that only grows and is counted elsewhere. */
+  /** Like `gauge`, for a number that only grows and is counted elsewhere. */
   total(name: string, help: string, labels: readonly string[], read: () => Iterable<Sample>): void;
   /** The text of a scrape (Prometheus text format 0.0.4). */
   render(): Promise<string>;
@@ -36,7 +36,7 @@ interface Family {
   lines(): Iterable<string> | Promise<Iterable<string>>;
 }
 
-/** Plain numbers that are put into words when somebody asks: counting is an addition. */
+/** Plain numbers, formatted when somebody asks: counting is an addition. */
 export function createMetricRegistry(): MetricRegistry {
   const families: Family[] = [];
 

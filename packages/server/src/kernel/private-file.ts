@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A folder or file of the installation that cannot be used as it is, or that others could read; `message` says what to do. */
+/** A folder or file of the installation that is unusable, or readable for others; `message` says what to do. */
 export class UnsafePathError extends Error {
   override readonly name = 'UnsafePathError';
   readonly path: string;
@@ -28,9 +28,9 @@ export class UnsafePathError extends Error {
 
 const windows = process.platform === 'win32';
 
-/** Refuses what belongs to another user or lets others in; `mode` is what chmod should set. */
+/** Refuses a path that belongs to another user or is accessible to others; `mode` is what chmod should set. */
 export function checkPrivate(path: string, stats: Stats, mode: string): void {
-  // Windows has neither: the folder inherits the rights of the user's profile.
+  // Windows has neither: the folder inherits the permissions of the user's profile.
   if (windows || process.getuid === undefined) return;
   const uid = process.getuid();
   if (stats.uid !== uid)
@@ -49,20 +49,20 @@ export function modeOf(stats: Stats): string {
   return (stats.mode & 0o777).toString(8).padStart(4, '0');
 }
 
-/** A path as a person can paste it into a shell. */
+/** Quotes a path so that a person can paste it into a shell. */
 export function quoted(path: string): string {
   return /^[\w/.@%+=:,-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
 
 export interface ReadOptions {
   readonly maxBytes: number;
-  /** Configuration is often a link to where a deployment tool keeps it; secrets of our own never are. */
+  /** Configuration is often a link to where a deployment tool keeps it; the program's own secrets never are. */
   readonly followLinks?: boolean;
 }
 
 /**
- * The text of a file and what the system says of it, or undefined when there is none. Checked on the open descriptor,
- * so that nothing can be put in its place between the check and the read.
+ * Returns the text of a file and its stats, or undefined when there is none. Checks the open descriptor,
+ * so that the file cannot be replaced between the check and the read.
  */
 export function readOwnFile(
   path: string,
@@ -71,7 +71,7 @@ export function readOwnFile(
   const noFollow = windows || options.followLinks === true ? 0 : constants.O_NOFOLLOW;
   let fd: number;
   try {
-    // Without O_NONBLOCK a named pipe in this place would stop the start for ever.
+    // Without O_NONBLOCK a named pipe at this path would block the start forever.
     fd = openSync(path, constants.O_RDONLY | noFollow | (windows ? 0 : constants.O_NONBLOCK));
   } catch (error) {
     const code = codeOf(error);
@@ -99,7 +99,7 @@ function chmodFile(path: string, mode: number): void {
 }
 
 /**
- * Makes a file (0600) with all of its content or not at all, synced. False when one is there already: two that start
+ * Creates a file (0600) with all of its content or not at all, synced. Returns false when it already exists: two starts
  * at the same time must end up with the same secret.
  */
 export function createOwnFile(path: string, content: string): boolean {
@@ -119,7 +119,7 @@ export function createOwnFile(path: string, content: string): boolean {
       unlinkSync(draft);
       return false;
     }
-    // A file system without hard links; the window in which another start could be overwritten is all that is lost.
+    // A file system without hard links: the only loss is a short window in which another start could be overwritten.
     renameSync(draft, path);
   }
   syncFolder(dirname(path));

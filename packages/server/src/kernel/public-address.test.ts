@@ -89,7 +89,7 @@ describe('public addresses', () => {
     expect(isPublicAddress(address)).toBe(false);
   });
 
-  it('judges an address carried in a mapped or NAT64 form like the plain one', () => {
+  it('treats an address embedded in a mapped or NAT64 form like the plain one', () => {
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
         expect(isPublicAddress(`::ffff:${address}`)).toBe(isPublicAddress(address));

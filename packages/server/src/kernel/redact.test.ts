@@ -18,7 +18,7 @@ function throughStream(redactor: Redactor, text: string, sizes: readonly number[
 describe('live secrets', () => {
   const redactor = createRedactor(['correct horse battery', 'with"quote\\and\nline', 'a/b?c=d&e f!', 'short']);
 
-  test('are replaced wherever they stand, in the forms that JSON and URLs give them', () => {
+  test('are replaced everywhere, also as encoded in JSON and URLs', () => {
     expect(redactor.redact('xcorrect horse batteryx correct%20horse%20battery')).toBe('x[REDACTED]x [REDACTED]');
     expect(redactor.redact(JSON.stringify({ a: 'with"quote\\and\nline' }))).toBe('{"a":"[REDACTED]"}');
     expect(redactor.redact('GET /?q=a%2Fb%3Fc%3Dd%26e%20f!')).toBe('GET /?q=[REDACTED]');
@@ -30,13 +30,13 @@ describe('live secrets', () => {
     expect(createRedactor(['aabaabaab']).redact('xaabaabaabaaby')).toBe('x[REDACTED]y');
   });
 
-  test('alone are hidden where text is worked on: what only looks like a key stays', () => {
+  test('are the only ones hidden in text under work: what only looks like a key stays', () => {
     const text = `correct horse battery, sk-${'a'.repeat(30)} and "token": "of a form"`;
     expect(redactor.hide(text)).toBe(text.replace('correct horse battery', '[REDACTED]'));
     expect(redactor.redact(text)).not.toContain('sk-');
   });
 
-  test('too short to tell from words are left alone', () => {
+  test('too short to distinguish from words are left alone', () => {
     expect(redactor.redact('a short word')).toBe('a short word');
   });
 
@@ -86,7 +86,7 @@ describe('what looks like a secret', () => {
     'tokens: 5, key: value',
     'a monkey ate the cookie',
     '-----BEGIN CERTIFICATE-----',
-  ])('%j is no secret', (text) => {
+  ])('%j is not a secret', (text) => {
     expect(redact(text)).toBe(text);
   });
 
@@ -106,11 +106,11 @@ describe('what looks like a secret', () => {
   );
 });
 
-describe('in pieces', () => {
+describe('in chunks', () => {
   const secret = 'correct horse battery';
   const redactor = createRedactor([secret]);
 
-  test('a secret cut anywhere is covered as in one piece', () => {
+  test('a secret split anywhere is hidden', () => {
     const text = `start ${secret} middle gh_${'x'.repeat(64)} and postgres://u:p4ssw0rd@h ${pem('MIIE'.repeat(2000))} ${'word '.repeat(600)}${secret}`;
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1, maxLength: 8 }), (sizes) => {
@@ -124,14 +124,14 @@ describe('in pieces', () => {
     expect(throughStream(redactor, `a ${secret} b Bearer ${'t'.repeat(40)} c`, [1])).toBe('a [REDACTED] b Bearer [REDACTED] c');
   });
 
-  test('harmless text comes out as it went in, and before the end', () => {
+  test('harmless text passes unchanged, and before the end', () => {
     const stream = redactor.stream();
     const said = stream.push('word '.repeat(2000));
     expect(said.length).toBeGreaterThan(8000);
     expect(said + stream.end()).toBe('word '.repeat(2000));
   });
 
-  test('a secret without end neither fills the memory nor comes out', () => {
+  test('an endless secret neither fills the memory nor appears in the output', () => {
     for (const [begin, unit, finish] of [
       ['Bearer ', 'abcdefgh', ' end'],
       ['-----BEGIN PRIVATE KEY-----\n', 'MIIEabcd', '\n-----END PRIVATE KEY----- end'],

@@ -1,15 +1,15 @@
 import { redactionMarker } from './config/secrets.ts';
 
-/** A live secret shorter than this is not searched for: it would be found in ordinary words. */
+/** A live secret shorter than this is not searched for: it would match ordinary words. */
 const minSecretLength = 8;
 /** A pattern knows whether it applies after this many characters at most, so a stream holds back no more. */
 const window = 1024;
-/** A match that is still open when a stream ends a chunk is held back up to this length, then dropped as it comes. */
+/** A match that is still open at the end of a chunk is held back up to this length, then dropped as it arrives. */
 const maxHeld = 65_536;
 
 /**
- * What a secret looks like when it is none of ours. Group 1, where there is one, is kept. Every pattern is linear:
- * runs are bounded, or begin only where the run before them ended (else a long line could stall the process).
+ * What secrets of others look like. Group 1, if any, is kept. Every pattern is linear:
+ * repetitions are bounded, or start only where the previous one ended (else a long line could stall the process).
  */
 const patterns: readonly RegExp[] = [
   /(\b(?:bearer|basic)[ \t]{1,8})[\w.~+/=-]{16,}/gi,
@@ -22,13 +22,13 @@ const patterns: readonly RegExp[] = [
   /([?&](?:token|access_token|refresh_token|id_token|api_?key|key|secret|client_secret|password|signature|sig)=)[^&\s"'#\\]+/gi,
   /("[\w-]{0,40}(?:authorization|api[_-]?key|private[_-]?key|passw(?:or)?d|passphrase|secret|token|cookie)\\?"[ \t]{0,8}:[ \t]{0,8}\\?")[^"\\]+/gi,
 ];
-/** One cheap scan decides for nearly every line that no pattern can apply. */
+/** One cheap scan rules out every pattern for nearly all lines. */
 const hint =
   /bearer|basic|auth|key|[spr]k[-_]|gh|glpat|gsk|xai|hf_|xox|whsec|npm_|AIza|AKIA|ASIA|eyJ|:\/\/|token|secret|passw|passphrase|cookie|[?&]sig|-----BEGIN/i;
 const pemBegin = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 const pemEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
-/** A stretch of text to hide; `kind` tells how it goes on when the text ends inside it. */
+/** A stretch of text to hide; `kind` says how it continues when the text ends inside it. */
 interface Span {
   readonly from: number;
   readonly to: number;
@@ -36,20 +36,20 @@ interface Span {
 }
 
 export interface Redactor {
-  /** The text with every live secret and everything that looks like one replaced by `[REDACTED]`. Time is linear in its length, which has no limit. */
+  /** Replaces every live secret and everything that looks like one by `[REDACTED]`. Linear in the length of the text, which has no limit. */
   redact(text: string): string;
-  /** Only the live secrets: for text that is worked on and in which something may rightly look like a key. */
+  /** Hides only the live secrets: for text under work, in which something may legitimately look like a key. */
   hide(text: string): string;
-  /** From now on these are live secrets too, also in the forms they take inside JSON and URLs. */
+  /** Adds live secrets, including the forms they take inside JSON and URLs. */
   add(secrets: Iterable<string>): void;
-  /** For text that comes in pieces: a secret that is cut in two is found all the same. */
+  /** Redacts text that arrives in chunks: finds a secret that is split between two. */
   stream(): RedactorStream;
 }
 
 export interface RedactorStream {
-  /** What can be said by now; the rest is held back. */
+  /** Returns what is safe to emit by now; holds the rest back. */
   push(chunk: string): string;
-  /** The rest. */
+  /** Returns the rest. */
   end(): string;
 }
 
@@ -73,7 +73,7 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
   function liveSpans(text: string): Span[] {
     const spans: Span[] = [];
     if (anyLive?.test(text) !== true) return spans;
-    // Each on its own, and from the next character on, so that of two that overlap none keeps its tail.
+    // Each separately, and from the next character on, so that of two that overlap neither keeps its tail.
     for (const form of live)
       for (let at = text.indexOf(form); at !== -1; at = text.indexOf(form, at + 1)) spans.push({ from: at, to: at + form.length, kind: 'exact' });
     return spans;
@@ -99,7 +99,7 @@ export function createRedactor(secrets: Iterable<string> = []): Redactor {
   };
 }
 
-/** Private keys from their first line to their last, or to the end of the text when the last is missing. */
+/** Finds private keys from their first line to their last, or to the end of the text when the last is missing. */
 function pemSpans(text: string): Span[] {
   const spans: Span[] = [];
   pemBegin.lastIndex = 0;
@@ -153,7 +153,7 @@ function createStream(spansOf: (text: string) => Span[], holdBack: () => number)
       held = '';
       return text.slice(pemEnd.lastIndex);
     }
-    // The last line itself may be cut in two.
+    // The last line itself may be split.
     held = text.slice(-128);
     return '';
   }
@@ -173,7 +173,7 @@ function createStream(spansOf: (text: string) => Span[], holdBack: () => number)
         return cover(text, spans);
       }
       if (open !== undefined) cut = Math.min(cut, open.from);
-      // What comes before a secret may be what tells it (`Bearer `), so both stay together.
+      // The text before a secret may be what identifies it (`Bearer `), so both stay together.
       const kept = spans.find((span) => span.from >= cut);
       if (kept !== undefined) cut = Math.min(cut, Math.max(0, kept.from - 128));
       for (const { from, to } of spans) if (from < cut && to > cut) cut = from;

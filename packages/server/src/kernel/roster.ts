@@ -1,40 +1,40 @@
-interface Place<T> {
+interface Slot<T> {
   readonly member: T;
-  /** -1 once it was left. */
+  /** -1 once the member has left. */
   index: number;
 }
 
 /**
- * Who is present, in no order; joining and leaving are O(1). Not a Set where every request joins and leaves: V8 links
+ * The present members, in no order; joining and leaving are O(1). Not a Set, because every request joins and leaves: V8 links
  * each outgrown hash table of a Set to the next one, so one table that reached the old generation keeps all later ones
  * and their members, whole requests, alive until a full collection.
  */
 export class Roster<T> {
-  readonly #places: Place<T>[] = [];
+  readonly #slots: Slot<T>[] = [];
 
   get size(): number {
-    return this.#places.length;
+    return this.#slots.length;
   }
 
-  /** The returned function leaves again; further calls of it do nothing. */
+  /** Adds a member. The returned function removes it; further calls of it do nothing. */
   join(member: T): () => void {
-    const place: Place<T> = { member, index: this.#places.length };
-    this.#places.push(place);
-    return () => this.#leave(place);
+    const slot: Slot<T> = { member, index: this.#slots.length };
+    this.#slots.push(slot);
+    return () => this.#leave(slot);
   }
 
-  /** All that are present now. */
+  /** Returns all present members. */
   members(): readonly T[] {
-    return this.#places.map((place) => place.member);
+    return this.#slots.map((slot) => slot.member);
   }
 
-  #leave(place: Place<T>): void {
-    if (place.index === -1) return;
-    const last = this.#places.pop();
-    if (last !== undefined && last !== place) {
-      last.index = place.index;
-      this.#places[place.index] = last;
+  #leave(slot: Slot<T>): void {
+    if (slot.index === -1) return;
+    const last = this.#slots.pop();
+    if (last !== undefined && last !== slot) {
+      last.index = slot.index;
+      this.#slots[slot.index] = last;
     }
-    place.index = -1;
+    slot.index = -1;
   }
 }

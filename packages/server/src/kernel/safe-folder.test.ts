@@ -17,7 +17,7 @@ const files = (text: string) => [
 ];
 const hidden = async () => (await readdir(join(base, 'skills'))).filter((name) => name.startsWith('.'));
 
-test('a folder is there whole, and can be taken back', async () => {
+test('a folder appears as a whole, and can be rolled back', async () => {
   const first = await publishFolder(place(), 'one', files('1'), { replace: false });
   await first.settle();
   expect((await readTree({ base, within: ['skills', 'one'] }, { maxEntries: 10, maxDepth: 5 })).entries.map(({ path }) => path).toSorted()).toEqual([
@@ -34,7 +34,7 @@ test('a folder is there whole, and can be taken back', async () => {
   expect(await hidden()).toEqual([]);
 });
 
-test('a name that is taken, or is not there, is refused, and nothing is left', async () => {
+test('a name that is taken or missing is refused, and nothing is left behind', async () => {
   await (await publishFolder(place(), 'one', files('1'), { replace: false })).settle();
   await expect(publishFolder(place(), 'one', files('2'), { replace: false })).rejects.toMatchObject({ code: 'conflict' });
   await expect(publishFolder(place(), 'two', files('2'), { replace: true })).rejects.toMatchObject({ code: 'not_found' });
@@ -48,7 +48,7 @@ test('a name that is taken, or is not there, is refused, and nothing is left', a
   expect(await readdir(base)).toEqual(['skills']);
 });
 
-test('links are told of and never followed', async () => {
+test('links are reported and never followed', async () => {
   await mkdir(join(base, 'elsewhere'));
   await writeFile(join(base, 'elsewhere/x'), 'x');
   await mkdir(join(base, 'skills/one'), { recursive: true });
@@ -68,7 +68,7 @@ test('links are told of and never followed', async () => {
   expect(await removeFolder(place(), 'two')).toBe(false);
 });
 
-test('what a crash left is ended', async () => {
+test('leftovers of a crash are cleaned up', async () => {
   const id = '0123456789abcdef01234567';
   for (const name of [`.${id}.new`, `.${id}.old.lost`, `.${id}.old.kept`, 'kept', '.other']) {
     await mkdir(join(base, 'skills', name), { recursive: true });
@@ -80,7 +80,7 @@ test('what a crash left is ended', async () => {
   await tidyFolders({ base, within: ['absent'] });
 });
 
-test('a tree ends at its bounds', async () => {
+test('reading a tree stops at its bounds', async () => {
   await mkdir(join(base, 'skills/a/b/c'), { recursive: true });
   for (const name of ['a/1', 'a/2', 'a/b/3', 'a/b/c/4']) await writeFile(join(base, 'skills', name), '');
   expect((await readTree(place(), { maxEntries: 2, maxDepth: 9 })).more).toBe(true);

@@ -4,14 +4,14 @@ import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { AppError } from './app-error.ts';
 import { type Directory, hidingWhy, openDirectory, parseRelativePath } from './safe-path.ts';
 
-/** A folder below a folder that we trust; the names of `within` may come from outside and are never followed through links. */
+/** A folder below a trusted folder; the names of `within` may be untrusted and are never followed through links. */
 export interface FolderPlace {
   readonly base: string;
   readonly within: readonly string[];
 }
 
 export interface TreeEntry {
-  /** With "/", below the folder. */
+  /** Relative to the folder, with "/". */
   readonly path: string;
   readonly kind: 'file' | 'link' | 'special';
   readonly size: number;
@@ -23,7 +23,7 @@ export interface TreeEntry {
 const noFollow = constants.O_NOFOLLOW ?? 0;
 const unfinished = /^\.[0-9a-f]{24}\.(?:new|old\.(.+))$/;
 
-/** Names of the folders directly in a place, hidden ones left out; none when there is no such place. Links are named apart. */
+/** Lists the folders directly in a place, without hidden ones; empty when the place does not exist. Links are listed separately. */
 export async function listFolders(place: FolderPlace): Promise<readonly { readonly name: string; readonly isLink: boolean }[]> {
   try {
     return await hidingWhy(async () => {
@@ -42,7 +42,7 @@ export async function listFolders(place: FolderPlace): Promise<readonly { readon
   }
 }
 
-/** Everything below a place that is no folder, links not followed; ends early, with `more`, beyond the bounds. Fails with `not_found`. */
+/** Returns everything below a place that is not a folder, links not followed; stops, with `more`, beyond the bounds. Fails with `not_found`. */
 export async function readTree(
   place: FolderPlace,
   bounds: { readonly maxEntries: number; readonly maxDepth: number },
@@ -73,7 +73,7 @@ export async function readTree(
 }
 
 function toEntry(path: string, stat: Stats): TreeEntry {
-  // A second name for a file lies where we do not see it.
+  // A file's second name is in a place that is not visible here.
   const kind = stat.isSymbolicLink() ? 'link' : stat.isFile() && stat.nlink === 1 ? 'file' : 'special';
   return {
     path,
@@ -84,17 +84,17 @@ function toEntry(path: string, stat: Stats): TreeEntry {
   };
 }
 
-/** A folder that has its name already, and can still be taken back. */
+/** A folder that has been published and can still be rolled back. */
 export interface Published {
-  /** Removes what it replaced; after that it stays. */
+  /** Removes what it replaced; after that it is permanent. */
   settle(): Promise<void>;
   undo(): Promise<void>;
 }
 
 /**
- * Writes a whole folder (0700, files 0600): under a hidden name first, synced, then named. Readers see all of it or
+ * Writes a whole folder (0700, files 0600): first under a hidden name, synced, then renamed. Readers see all of it or
  * what was there before. `replace: false` fails with `conflict` when the name is taken, `replace: true` with
- * `not_found` when it is not. A link in place of the folder is refused.
+ * `not_found` when it is not. Refuses a link of that name.
  */
 export async function publishFolder(
   place: FolderPlace,
@@ -161,7 +161,7 @@ async function writeDraft(place: FolderPlace, draft: string, files: readonly { r
   }
 }
 
-/** Removes a folder with all that is in it: it loses its name first. False when there is none; a link is removed itself. */
+/** Removes a folder with all its content: it loses its name first. Returns false when there is none; a link is removed itself. */
 export async function removeFolder(place: FolderPlace, name: string): Promise<boolean> {
   checkName(name);
   try {
@@ -179,7 +179,7 @@ export async function removeFolder(place: FolderPlace, name: string): Promise<bo
   }
 }
 
-/** Ends what a crash left: a folder that lost its name to one that never came gets it back, drafts go. */
+/** Cleans up after a crash: a folder that lost its name to one that never came gets it back, drafts are removed. */
 export async function tidyFolders(place: FolderPlace): Promise<void> {
   try {
     await hidingWhy(async () => {

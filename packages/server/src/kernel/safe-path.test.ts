@@ -137,7 +137,7 @@ describe('safe paths', () => {
     expect(said.size).toBe(1);
   });
 
-  it('writes through none of them, and nothing appears outside', async () => {
+  it('writes through none of them and nothing outside', async () => {
     const writable = new Set(['missing.txt', 'missing/missing.txt']);
     for (const path of corpus.filter((each) => !writable.has(each))) {
       await expect(writeFileInside(root, path, 'x', { maxBytes: 1000 }), JSON.stringify(path)).rejects.toMatchObject({ code: 'not_found' });
@@ -178,7 +178,7 @@ describe('safe paths', () => {
     expect(statSync(join(root, 'new')).mode & 0o777).toBe(0o700);
   });
 
-  it('replaces a file whole and keeps the old one when the new one is too large', async () => {
+  it('replaces a file as a whole and keeps the old one when the new one is too large', async () => {
     await writeFileInside(root, 'notes/a.txt', 'newer', { maxBytes: 5 });
     expect(readFileSync(join(root, 'notes', 'a.txt'), 'utf8')).toBe('newer');
     await expect(writeFileInside(root, 'notes/a.txt', 'newest', { maxBytes: 5 })).rejects.toMatchObject({ code: 'payload_too_large' });
@@ -186,19 +186,19 @@ describe('safe paths', () => {
     expect(readdirSync(join(root, 'notes')).toSorted()).toEqual(['a.txt', 'deep']);
   });
 
-  it('reads up to the limit and not a byte more', async () => {
+  it('reads up to the limit and not a byte beyond', async () => {
     expect((await readFileInside(root, 'notes/a.txt', { maxBytes: 6 })).toString()).toBe('inside');
     await expect(readFileInside(root, 'notes/a.txt', { maxBytes: 5 })).rejects.toMatchObject({ code: 'payload_too_large' });
     writeFileSync(join(root, 'empty'), '');
     expect((await readFileInside(root, 'empty', { maxBytes: 5 })).length).toBe(0);
   });
 
-  it.runIf(process.platform === 'linux')('gives no foreign byte away and writes none outside while a folder is swapped for a link', async () => {
+  it.runIf(process.platform === 'linux')('neither returns foreign bytes nor writes outside while a folder is swapped for a link', async () => {
     writeFileSync(join(root, 'notes', 'secret.txt'), 'inside');
     symlinkSync('../outside', join(root, 'swap'));
     let swapping = true;
     let swaps = 0;
-    /** A writer makes the missing folder anew in the moment between two renames; that one is put away. */
+    /** A writer recreates the missing folder between two renames; that one is moved away. */
     const move = (from: string, to: string) => {
       for (;;) {
         try {
@@ -260,7 +260,7 @@ describe('safe paths', () => {
 });
 
 describe('drafts', () => {
-  it('have their name and all of their bytes when they are kept, and are private', async () => {
+  it('have their name and all of their bytes once kept, and are private', async () => {
     {
       await using draft = await draftInside(root);
       await draft.write(Buffer.from('one '));
@@ -282,7 +282,7 @@ describe('drafts', () => {
     expect(readdirSync(root)).toEqual(before);
   });
 
-  it('take the name of no link or special file and no name that is a path', async () => {
+  it('never replace a link or special file and refuse a name that is a path', async () => {
     const before = readdirSync(root);
     for (const name of ['link.txt', 'hard.txt', 'fifo', 'notes', 'linked', 'notes/new.txt', './new.txt', '../new.txt', '', '.']) {
       await using draft = await draftInside(root);
@@ -294,7 +294,7 @@ describe('drafts', () => {
 });
 
 describe('removal', () => {
-  it('takes a file or a link, never what a link leads to, a folder or something outside', async () => {
+  it('removes a file or a link, never its target, a folder or something outside', async () => {
     for (const path of corpus)
       if (!/^(?:link|inner-link|hard)\.txt$|^(?:linked|fifo)$/.test(path)) expect(await removeInside(root, path), path).toBe(false);
     expect(await removeInside(root, 'link.txt')).toBe(true);
@@ -306,7 +306,7 @@ describe('removal', () => {
   });
 });
 
-it.runIf(process.platform === 'linux')('without a free descriptor everything is unavailable, nothing is missing, and nothing is left open', () => {
+it.runIf(process.platform === 'linux')('without a free descriptor every call fails with unavailable, not not_found, and nothing is left open', () => {
   const code = `
     import { openSync, closeSync, readdirSync } from 'node:fs';
     import * as safe from ${JSON.stringify(new URL('safe-path.ts', import.meta.url).href)};

@@ -9,13 +9,13 @@ const maxPathBytes = 1024;
 const maxNameBytes = 255;
 const maxDepth = 32;
 
-/** C0 and C1 controls, what is invisible, what turns the direction of text, and what Windows does not take in a name. */
+/** C0 and C1 controls, invisible characters, characters that change the direction of text, and those that Windows refuses in a name. */
 const forbiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff<>:"|?*\\]/u;
 const deviceName = /^(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9¹²³])(?:\.|$)/i;
 /** A dot, slash, backslash, NUL or percent sign in percent-encoding: somebody decodes once more than we do. */
 const encoded = /%(?:2e|2f|5c|00|25|u)/i;
 
-/** One error for what is missing, what is forbidden and what lies outside, so that nothing can be learned from which it is. */
+/** Returns one error for missing, forbidden and outside paths alike, so that callers cannot learn which it is. */
 export function notHere(): AppError {
   return new AppError(
     'not_found',
@@ -24,7 +24,7 @@ export function notHere(): AppError {
 }
 
 /**
- * The names of which a relative path from outside consists. Fails with `not_found` on anything that is absolute,
+ * Splits an untrusted relative path into its names. Fails with `not_found` on anything that is absolute,
  * climbs, is encoded, is not in NFC, or could mean something else to another layer or system.
  */
 export function parseRelativePath(text: string): readonly string[] {
@@ -46,14 +46,14 @@ export function parseRelativePath(text: string): readonly string[] {
   return names;
 }
 
-/** The path as its names alone, without a leading "./". Fails with `not_found` on what no function here would open. */
+/** Returns the path as its names alone, without a leading "./". Fails with `not_found` on what no function here would open. */
 export function plainPath(text: string): string {
   return parseRelativePath(text).join('/');
 }
 
-/** A directory held open: names are looked up below the descriptor, so that a path swapped meanwhile changes nothing. */
+/** A directory held open: names are looked up below the descriptor, so that a path swapped meanwhile has no effect. */
 export interface Directory extends AsyncDisposable {
-  /** Path of `name` for the system calls. */
+  /** Returns the path of `name` for system calls. */
   at(name: string): string;
   sync(): Promise<void>;
 }
@@ -100,7 +100,7 @@ function ignoreExisting(error: unknown): void {
   if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
 }
 
-/** What the file system says about a name that is not there, or not what it should be. */
+/** Error codes of the file system for a name that is missing or not what it should be. */
 const meansNotHere = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -118,7 +118,7 @@ const meansNotHere = new Set([
   'ENOTEMPTY',
 ]);
 
-/** Out of descriptors says nothing about the name: that is `unavailable`, never `not_found`. */
+/** Running out of descriptors says nothing about the name: that is `unavailable`, never `not_found`. */
 export async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -129,16 +129,16 @@ export async function hidingWhy<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A second name for a file lies where we do not see it: a link to `/etc/shadow` in a workspace is a plain file but for its count. */
+/** A file's second name may be anywhere: a link to `/etc/shadow` in a workspace is a plain file except for its count. */
 function refuseSpecial(stat: { isFile(): boolean; readonly nlink: number }): void {
   if (!stat.isFile() || stat.nlink > 1) throw notHere();
 }
 
 /**
- * Opens a regular file inside `root` for reading; the caller closes the handle. `relative` may come from anyone: links
- * on the way, a second hard link, devices, pipes and everything outside fail with `not_found`, like what is missing.
- * On Linux no link swapped in meanwhile can lead outside; elsewhere the real path is compared, which a local process
- * that may write into `root` can outrun.
+ * Opens a regular file inside `root` for reading; the caller closes the handle. `relative` may be untrusted: links
+ * on the way, a second hard link, devices, pipes and everything outside fail with `not_found`, like a missing file.
+ * On Linux no link swapped in meanwhile can lead outside; elsewhere the real path is compared, and a local process
+ * that may write into `root` can win that race.
  */
 export async function openInside(root: string, relative: string): Promise<FileHandle> {
   const names = parseRelativePath(relative);
@@ -158,14 +158,14 @@ export async function openInside(root: string, relative: string): Promise<FileHa
 }
 
 /**
- * Opens the regular file that a name leads to by whatever spelling, links and further names of it, as long as that lies inside `root`;
- * `not_found` otherwise. For comparing alone: what is on the way can be exchanged meanwhile, so that what is read must be shown to nobody.
+ * Opens the regular file that a name leads to by any spelling, link or further name of it, as long as it is inside `root`;
+ * `not_found` otherwise. For comparing only: path components can be swapped meanwhile, so never show anybody what was read.
  */
 export async function openBehind(root: string, name: string): Promise<FileHandle> {
   if (name.includes('\0')) throw notHere();
   return hidingWhy(async () => {
     const top = await realpath(root);
-    // Above the root there is nothing, as for who sees it as the root.
+    // Above the root there is nothing, as for a process that sees it as the root.
     const real = await realpath(join(top, join(sep, name)));
     if (!real.startsWith(`${top}${sep}`)) throw notHere();
     const handle = await open(real, constants.O_RDONLY | noFollow | noBlock);
@@ -175,7 +175,7 @@ export async function openBehind(root: string, name: string): Promise<FileHandle
   });
 }
 
-/** Size in bytes and times of the last change, of data and of anything, of a file that `openInside` would open; undefined for everything else. */
+/** Returns size in bytes and change times, of data and of anything, of a file that `openInside` would open; undefined for everything else. */
 export async function statInside(
   root: string,
   relative: string,
@@ -210,9 +210,9 @@ export async function readFileInside(root: string, relative: string, options: { 
 }
 
 /**
- * Writes a whole file inside `root` with mode 0600, making missing folders (0700): readers see the old content or the
+ * Writes a whole file inside `root` with mode 0600, creating missing folders (0700): readers see the old content or the
  * new one, and what was written survives a crash. Fails with `not_found` where `openInside` would, with
- * `payload_too_large` beyond `maxBytes`. A link in place of the file is refused, never written through.
+ * `payload_too_large` beyond `maxBytes`. Refuses a link of that name, never writes through it.
  */
 export async function writeFileInside(
   root: string,
@@ -231,14 +231,14 @@ export async function writeFileInside(
   });
 }
 
-/** A file that is written piece by piece. Disposed of without `keep`, it leaves nothing behind. */
+/** A file that is written in chunks. Disposed of without `keep`, it leaves nothing behind. */
 export interface Draft extends AsyncDisposable {
   write(bytes: Uint8Array): Promise<void>;
-  /** Syncs it and gives it its name, in place of what had that name; a link or special file there is refused. */
+  /** Syncs it and renames it to `name`, replacing a file of that name; refuses a link or special file there. */
   keep(name: string): Promise<void>;
 }
 
-/** Begins a file (0600) directly in `root`, under a temporary name that `isDraft` knows. Fails as `writeFileInside` does. */
+/** Creates a file (0600) directly in `root`, under a temporary name that `isDraft` recognizes. Fails as `writeFileInside` does. */
 export async function draftInside(root: string): Promise<Draft> {
   return hidingWhy(async () => {
     const directory = await openDirectory(root, [], false);
@@ -263,7 +263,7 @@ export async function draftInside(root: string): Promise<Draft> {
   });
 }
 
-/** True for the name of a file that was begun and never kept, or is being written. */
+/** True for the name of a draft: a file that was never kept, or is being written. */
 export function isDraft(name: string): boolean {
   return /^\.[0-9a-f]{24}\.tmp$/.test(name);
 }
@@ -293,7 +293,7 @@ async function beginDraft(directory: Directory): Promise<Draft> {
   };
 }
 
-/** Plain files directly in a folder inside `root`; none when there is no such folder, or none that may be named (see `openInside`). */
+/** Lists plain files directly in a folder inside `root`; empty when the folder does not exist or may not be named (see `openInside`). */
 export async function listInside(
   root: string,
   relative: string,
@@ -318,14 +318,14 @@ export async function listInside(
 export interface FolderEntry {
   readonly name: string;
   readonly kind: 'file' | 'directory';
-  /** Bytes; 0 of a directory. */
+  /** Bytes; 0 for a directory. */
   readonly size: number;
   readonly mtimeMs: number;
 }
 
 /**
- * What can be used directly in a folder inside `root` (`.` is `root` itself), in no order: plain files and directories
- * whose names could be asked for, no links and nothing special. Beyond `limit` entries it stops, and `more` is true.
+ * Lists what can be used directly in a folder inside `root` (`.` is `root` itself), in no order: plain files and directories
+ * whose names could be asked for, without links and special files. Beyond `limit` entries it stops, and `more` is true.
  * Fails with `not_found` where `openInside` would.
  */
 export async function listFolderInside(
@@ -356,7 +356,7 @@ function isPlainName(name: string): boolean {
   }
 }
 
-/** What has this name inside `root`: `other` is a link or something special, also on the way to it; `missing` leaves room for a new file. */
+/** Returns what has this name inside `root`: `other` is a link or special file, also on the way to it; `missing` means that a file can be created. */
 export async function entryInside(root: string, relative: string): Promise<'file' | 'directory' | 'missing' | 'other'> {
   const names = parseRelativePath(relative);
   try {
@@ -373,7 +373,7 @@ export async function entryInside(root: string, relative: string): Promise<'file
   }
 }
 
-/** Makes folders (0700) inside `root`, which is made as well; those that are there stay as they are. Fails with `not_found` where something else has the name. */
+/** Creates folders (0700) inside `root`, and `root` itself; existing ones are kept. Fails with `not_found` where something else has the name. */
 export async function makeFoldersInside(root: string, folders: readonly string[]): Promise<void> {
   await mkdir(root, { recursive: true, mode: 0o700 });
   for (const folder of folders) {
@@ -384,7 +384,7 @@ export async function makeFoldersInside(root: string, folders: readonly string[]
   }
 }
 
-/** Removes a file, or a link, inside `root`. False when there is nothing of this name, or none that may be named (see `openInside`). */
+/** Removes a file, or a link, inside `root`. Returns false when there is none, or none that may be named (see `openInside`). */
 export async function removeInside(root: string, relative: string): Promise<boolean> {
   try {
     const names = parseRelativePath(relative);

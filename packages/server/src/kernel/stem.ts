@@ -1,6 +1,6 @@
 /**
- * The stem of a folded English word by Porter's algorithm, as the tokenizer `porter` of SQLite computes it: what the
- * index found must be found again in the text. Words of other languages mostly stay as they are.
+ * Returns the stem of a folded English word by Porter's algorithm, as SQLite's tokenizer `porter` computes it: what the
+ * index found must be found again in the text. Words of other languages mostly stay unchanged.
  */
 export function stem(word: string): string {
   const bytes = Buffer.byteLength(word);
@@ -38,7 +38,7 @@ interface Suffixes {
   readonly replacement: (suffix: string) => string;
 }
 
-/** The shortest possible beginning leaves the longest suffix, which alone is looked at. */
+/** The shortest possible start leaves the longest suffix, and only that one is examined. */
 const endingIn = (suffixes: Iterable<string>) => new RegExp(`^(.+?)(${[...suffixes].join('|')})$`);
 
 const table = (rows: Readonly<Record<string, string>>): Suffixes => ({
@@ -100,14 +100,14 @@ function replaceSuffix(word: string, { pattern, replacement }: Suffixes, above: 
   return rest !== undefined && suffix !== undefined && measure(rest) > above ? rest + replacement(suffix) : word;
 }
 
-/** After `ed` or `ing` was taken away. */
+/** Repairs a word after `ed` or `ing` was removed. */
 function repair(rest: string): string {
   if (/(?:at|bl|iz)$/.test(rest)) return `${rest}e`;
   if (/([^aeiou])\1$/.test(rest) && !/[lsz]$/.test(rest)) return rest.slice(0, -1);
   return measure(rest) === 1 && endsShort(rest) ? `${rest}e` : rest;
 }
 
-/** `c` for each consonant and `v` for each vowel; `y` is a vowel behind a consonant. */
+/** `c` for each consonant and `v` for each vowel; `y` is a vowel after a consonant. */
 function shapeOf(word: string): string {
   let shape = '';
   for (const letter of word) shape += 'aeiou'.includes(letter) || (letter === 'y' && shape.endsWith('c')) ? 'v' : 'c';

@@ -4,9 +4,9 @@ import type { TreeAnswer, TreeRequest } from './digest-tree.ts';
 
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 };
 
-/** `digestTree` in a thread of its own. Fails with `precondition_failed`, saying why, where the folder cannot be compared. */
+/** Runs `digestTree` in a separate thread. Fails with `precondition_failed`, saying why, when the folder cannot be compared. */
 export async function findTreeDigest(request: TreeRequest): Promise<string> {
-  // No environment: it holds the keys of the installation.
+  // No environment: it contains the keys of the installation.
   const worker = new Worker(workerUrl(), { workerData: request, resourceLimits, env: {}, name: 'tree' });
   const { promise, resolve, reject } = Promise.withResolvers<TreeAnswer>();
   const onEnd = (error?: unknown) => reject(new AppError('internal', 'Internal error', { cause: error }));
@@ -21,7 +21,7 @@ export async function findTreeDigest(request: TreeRequest): Promise<string> {
   }
 }
 
-/** In the bundle the worker lies beside the server. */
+/** Returns the worker's address; in the bundle it is next to the server. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './tree-worker.ts' : './tree-worker.js', import.meta.url);
 }

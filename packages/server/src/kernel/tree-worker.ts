@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { digestTree, type TreeRequest } from './digest-tree.ts';
 
-// Handed over by tree-thread.ts, within one process.
+// Passed by tree-thread.ts, within one process.
 parentPort?.postMessage(digestTree(workerData as TreeRequest));

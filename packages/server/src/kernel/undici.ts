@@ -1,2 +1,2 @@
-// The package is CommonJS, which a bundle imported on demand gives no named exports; through this module it has them in both.
+// undici is CommonJS, and a bundle that imports it on demand gets no named exports from it; this module provides them in both cases.
 export { buildConnector, Client, Pool } from 'undici';

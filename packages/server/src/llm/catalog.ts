@@ -7,7 +7,7 @@ import { vendors } from './vendors.ts';
 const defaultContextWindow = 128_000;
 const defaultMaxTokens = 8192;
 
-/** The models of one provider in order: those of its configuration, else those it listed itself, else the built-in table of its vendor. */
+/** Returns the models of one provider in order: those of its configuration, else those it listed itself, else its vendor's built-in table. */
 export function modelsOf(provider: FoundProvider): readonly ModelInfo[] {
   const { id, config, listed } = provider;
   if (config.models.length > 0) return config.models.map((model) => fromConfig(id, config, model));
@@ -15,7 +15,7 @@ export function modelsOf(provider: FoundProvider): readonly ModelInfo[] {
   return knownModels(config.type).map((known) => ({ ...described(id, config, known.id, known), validated: false }));
 }
 
-/** A model that somebody names though no list does; for vendors whose list is the built-in table, which ages. */
+/** Returns a model that is named but not listed; for vendors whose list is the built-in table, which becomes outdated. */
 export function unlistedModel(provider: FoundProvider, modelId: string): ModelInfo {
   return { ...described(provider.id, provider.config, modelId, knownModel(provider.config.type, modelId)), validated: false };
 }
@@ -37,7 +37,7 @@ function fromConfig(provider: string, config: ProviderConfig, model: ProviderCon
 function fromListing(provider: string, config: ProviderConfig, model: { readonly id: string; readonly contextWindow?: number }): ModelInfo {
   const info = described(provider, config, model.id, undefined);
   const contextWindow = model.contextWindow ?? info.contextWindow;
-  // What runs on the owner's machine is not billed by the token.
+  // Models on the owner's machine are not billed by the token.
   return {
     ...info,
     contextWindow,
@@ -62,13 +62,13 @@ function described(provider: string, config: ProviderConfig, modelId: string, kn
   };
 }
 
-/** A model that sees can read pages too, where its vendor takes files with a message. */
+/** A vision model can read pages too, when its vendor accepts files in a message. */
 function inputOf(known: KnownModel | undefined, config: ProviderConfig): ModelInfo['input'] {
   if (known?.vision !== true) return ['text'];
   return vendors[config.type].pdf === true ? ['text', 'image', 'pdf'] : ['text', 'image'];
 }
 
-/** Without prices of its own the cache costs what plain input costs: never too little. */
+/** Cache prices default to the price of plain input: never too low. */
 function fullPrice(cost: {
   readonly input: number;
   readonly output: number;

@@ -24,7 +24,7 @@ export const providerTypes = [
 ] as const;
 export type ProviderType = (typeof providerTypes)[number];
 
-/** An id of a provider; `agent` is taken by the agents' own ids and `offline` by the built-in model. */
+/** Id of a provider; `agent` is reserved for the agents' own ids and `offline` for the built-in model. */
 export const ProviderId = z
   .string()
   .regex(/^(?!agent$|offline$)[a-z0-9][a-z0-9_-]{0,63}$/, 'expected lower-case letters, digits, "-" or "_" (not "agent" or "offline")');
@@ -48,7 +48,7 @@ export const ProviderConfig = z.strictObject({
         input: z
           .array(z.enum(['text', 'image', 'pdf']))
           .optional()
-          .describe('What the model takes beside text; the built-in table or text alone otherwise.'),
+          .describe('What the model accepts in addition to text; by default from the built-in table, else text only.'),
         reasoning: z.boolean().optional(),
         cost: ModelCost.partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
       }),
@@ -73,7 +73,7 @@ export const EmbeddingConfig = z.strictObject({
 });
 export type EmbeddingConfig = z.output<typeof EmbeddingConfig>;
 
-/** Section `models`: what holds for all providers. */
+/** Section `models`: settings for all providers. */
 export const ModelsConfig = z.strictObject({
   default: ModelName.optional().describe('Model of agents that name none.'),
   discover: z.boolean().default(true).describe('Look for API keys in the environment and for local model servers when no provider is configured.'),
@@ -82,7 +82,7 @@ export const ModelsConfig = z.strictObject({
     .min(1024)
     .default(8_388_608)
     .describe(
-      'The longest answer of a provider that is taken, text and tool arguments together. Below it, 16 bytes for each token that was asked for and at least 1 MiB. A longer one is cut off there: the connection is closed and the turn ends with what there is, as `provider_degraded`.',
+      'The longest provider answer that is accepted, text and tool arguments together. Below it, 16 bytes for each requested token and at least 1 MiB. A longer one is cut off there: the connection is closed and the turn ends with what there is, as `provider_degraded`.',
     ),
   cooldownMs: z.int().min(0).default(60_000).describe('First pause after a provider refused its key or asked to wait; grows fivefold up to an hour.'),
 });

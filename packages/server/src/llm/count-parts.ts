@@ -3,11 +3,11 @@ import type { ModelPart } from './model.ts';
 
 /** Vendors charge by pixels, up to about this much; a smaller image is counted too high, never too low. */
 const imageTokens = 1600;
-/** A page of a PDF is charged as its text and as an image of it, and takes between 10 and 100 kB of the file. */
+/** A PDF page is charged as its text and as an image, and takes between 10 and 100 kB of the file. */
 const fileBytesPerToken = 6;
 const fileTokens = { least: 500, most: 100_000 };
 
-/** Tokens of the parts of a message, without looking into images and files. */
+/** Counts the tokens of a message's parts, without reading images and files. */
 export function countParts(parts: readonly ModelPart[]): number {
   let tokens = 0;
   for (const part of parts) {

@@ -1,10 +1,10 @@
 import type { CountTokens } from './model.ts';
 
 /**
- * Counts tokens without a vocabulary, a little high, so that what is counted to fit does fit (measured against a
+ * Counts tokens without a vocabulary, a little high, so that text counted to fit does fit (measured against a
  * current vocabulary of 200,000 entries: prose, code, JSON and random text between 1.0 and 1.25 times the truth, other
  * scripts up to 1.5). A lower-case word of up to eight letters is one token and four further letters one more; capitals
- * go by two and digits by three; punctuation by one or two, and what is written without spaces by the character. One
+ * count by two and digits by three; punctuation by one or two, and scripts without spaces by the character. One
  * pass, no allocation.
  */
 export const countTokens: CountTokens = (text) => {
@@ -17,9 +17,9 @@ export const countTokens: CountTokens = (text) => {
     while (end < length && kindOf(text.charCodeAt(end)) === first) end += 1;
     const run = end - i;
     tokens += costOf(first, run, before);
-    // A capital and the letters after it are one word; shorter ones abound in random text, which splits finely.
+    // A capital and the letters after it are one word; shorter ones are common in random text, which splits finely.
     if (first === lower && before === upper && run >= 3 && run <= 7) tokens -= 1;
-    // The space before a word belongs to it; before a number it stands alone.
+    // The space before a word belongs to the word; before a number it is a separate token.
     if (first === digit && before === space) tokens += 1;
     before = first;
     i = end;

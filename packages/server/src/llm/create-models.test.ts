@@ -55,7 +55,7 @@ function payloads<K extends EventKind>(kind: K): EventPayload<K>[] {
 const names = (list: readonly ModelInfo[]) => list.map((model) => `${model.provider}/${model.modelId}`);
 
 describe('the catalog', () => {
-  test('configured providers come first and alone, in their order, with prices', async () => {
+  test('configured providers are the only ones, in their order, with prices', async () => {
     const models = await build(
       {
         b: {
@@ -104,7 +104,7 @@ describe('the catalog', () => {
     expect(resolved('nothing')).toBeUndefined();
   });
 
-  test('finds keys in the environment, obeys a moved base URL and says where it found them', async () => {
+  test('finds keys in the environment, follows an overridden base URL and reports where it found them', async () => {
     const models = await build(
       {},
       { env: { ANTHROPIC_API_KEY: 'k1', OPENAI_API_KEY: ' k2 ', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy/', GROQ_API_KEY: '' } },
@@ -124,7 +124,7 @@ describe('the catalog', () => {
   });
 
   test.each(['nonsense', 'localhost:9/v1', 'ftp://127.0.0.1/v1'])(
-    'a moved base URL that is none (%s) sends no key to the vendor instead, and is told',
+    'an invalid overridden base URL (%s) sends no key to the vendor instead, and is reported',
     async (moved) => {
       const warnings: string[] = [];
       const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
@@ -134,7 +134,7 @@ describe('the catalog', () => {
     },
   );
 
-  test('does not look around when told not to', async () => {
+  test('does not search when disabled', async () => {
     const models = await build({}, { env: { OPENAI_API_KEY: 'k' }, config: { discover: false } });
     expect(names(models.list())).toEqual(['offline/offline']);
   });
@@ -178,7 +178,7 @@ describe('the catalog', () => {
     expect(models.resolve('own/other')).toBeUndefined();
   });
 
-  test('knows what models take beside text, as far as their vendor has a door for it', async () => {
+  test('knows what models accept in addition to text, as far as their vendor’s API supports it', async () => {
     const models = await build({
       openai: { type: 'openai', apiKey: 'k' },
       azure: { type: 'azure', baseUrl: 'http://127.0.0.1:1/v1', models: [{ id: 'gpt-4o' }] },
@@ -195,7 +195,7 @@ describe('the catalog', () => {
     expect(inputOf('own/b')).toEqual(['text', 'pdf']);
   });
 
-  test('tells by provider what a call cannot have, for the offline answer too', async () => {
+  test('reports unsupported options by provider, for the offline answer too', async () => {
     const asked = { options: { seed: 1, responseFormat: { type: 'json_object' as const } }, tools: false };
     const models = await build({ openai: { type: 'openai', apiKey: 'k' }, claude: { type: 'anthropic', apiKey: 'k' } });
     const unsupported = (name: string) => models.unsupported(models.resolve(name) ?? models.defaultModel(), asked)?.option;
@@ -205,7 +205,7 @@ describe('the catalog', () => {
     expect(none.unsupported(none.defaultModel(), asked)).toMatchObject({ option: 'responseFormat', message: expect.stringContaining('offline') });
   });
 
-  test('refuses a provider without address and a default that is no model, naming the key', async () => {
+  test('refuses a provider without address and a default that is not a model, naming the key', async () => {
     await expect(build({ x: { type: 'azure', apiKey: 'k' } })).rejects.toThrow('providers.x.baseUrl');
     await expect(build({ x: { type: 'vllm', models: [{ id: 'm' }] } }, { config: { default: 'nope' } })).rejects.toThrow('models.default');
   });
@@ -227,15 +227,15 @@ describe('the offline model', () => {
     expect(result.text).toContain('No language model is connected');
     expect(result.text).toContain('OPENAI_API_KEY');
     expect(result.text).not.toContain('hunter2');
-    expect(sink.pieces.length).toBeGreaterThan(2);
-    expect(sink.pieces.join('')).toBe(result.text);
+    expect(sink.fragments.length).toBeGreaterThan(2);
+    expect(sink.fragments.join('')).toBe(result.text);
     expect(result.usage.output).toBeGreaterThan(50);
     expect((await models.generate(call)).result).toEqual(result);
     expect(attempts).toHaveLength(2);
     expect(models.providers()).toMatchObject([{ id: 'offline', source: 'built_in' }]);
   });
 
-  test('never stands in for a configured model that fails', async () => {
+  test('never replaces a configured model that fails', async () => {
     const provider = await fake();
     const models = await build({ p: { type: 'vllm', baseUrl: provider.url, models: [{ id: 'm' }] } });
     provider.queue({ status: 401 });
@@ -319,7 +319,7 @@ describe('fallback', () => {
     expect(kinds()).toEqual([]);
   });
 
-  test('no other model takes over once text was handed out', async () => {
+  test('no other model takes over once text was sent', async () => {
     const { first, second, models } = await pair();
     first.queue({ text: ['half '], breakAfter: { deltas: 1, by: 'cut' } });
     const attempts: Attempt[] = [];
@@ -342,7 +342,7 @@ describe('fallback', () => {
         agentId: 'default',
         request: requestOf('hi'),
         onAttempt: (attempt: Attempt) => void attempts.push(attempt),
-        mayGoOn: async () => (asked.push(attempts.length), may),
+        mayContinue: async () => (asked.push(attempts.length), may),
       };
       const ended = await models.generate(call, collectingSink()).catch((error: unknown) => error);
       expect(ended).toMatchObject(may ? { model: { provider: 'two' } } : { name: 'ModelError', usage: { estimated: true } });
@@ -351,7 +351,7 @@ describe('fallback', () => {
     }
   });
 
-  test('a fallback is asked for no longer an answer than it can make', async () => {
+  test('a fallback is asked for an answer within its own limit', async () => {
     const first = await fake();
     const second = await fake();
     const models = await build({
@@ -364,7 +364,7 @@ describe('fallback', () => {
     expect([first, second].map((provider) => provider.requests.at(-1)?.body)).toMatchObject([{ max_tokens: 100 }, { max_tokens: 60 }]);
   });
 
-  test('a network error is tried once more with the same model, then with the next', async () => {
+  test('a network error is retried once with the same model, then with the next', async () => {
     const { first, models } = await pair();
     await first.close();
     const attempts: Attempt[] = [];
@@ -376,7 +376,7 @@ describe('fallback', () => {
     ]);
   });
 
-  test('an overloaded provider is asked again after a short pause', async () => {
+  test('an overloaded provider is retried after a short pause', async () => {
     const { first, models } = await pair();
     first.queue({ status: 529 });
     const answer = run(models, ['one/m', 'two/m']);
@@ -388,7 +388,7 @@ describe('fallback', () => {
     expect(kinds()).toEqual([]);
   });
 
-  test('all failing is announced and fails with the last error', async () => {
+  test('failure of all models is announced and fails with the last error', async () => {
     const { first, second, models } = await pair();
     first.queue({ status: 500 });
     second.queue({ status: 401 });
@@ -396,7 +396,7 @@ describe('fallback', () => {
     expect(payloads('model:fallback_exhausted')).toMatchObject([{ agentId: 'default', provider: 'two', model: 'm', totalAttempts: 2 }]);
   });
 
-  test('a model that a provider refused is left alone, longer each time', async () => {
+  test('a model that a provider refused is paused, longer each time', async () => {
     const { first, second, models } = await pair();
     first.queue({ status: 401 }, { status: 401 });
     await run(models, ['one/m', 'two/m']);
@@ -417,7 +417,7 @@ describe('fallback', () => {
     ]);
   });
 
-  test('Retry-After is the pause; meanwhile a call with no other model says when to come back', async () => {
+  test('Retry-After is the pause; meanwhile a call with no other model says when to retry', async () => {
     const { first, models } = await pair();
     first.queue({ status: 429, headers: { 'retry-after': '20' } });
     await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
@@ -466,7 +466,7 @@ describe('fallback', () => {
     expect(state()).toMatchObject({ state: 'refused', untilMs: clock.now() + 50_000, cause: expect.stringContaining('Incorrect API key') });
     await expect(run(models, ['one/m'])).rejects.toMatchObject({ retryAfterMs: 50_000, message: expect.stringContaining('Incorrect API key') });
     expect(first.served()).toBe(1);
-    // An owner who waits for the answer gets a call of their own.
+    // An owner who waits for the answer gets a separate call.
     first.queue({ status: 401 });
     await expect(run(models, ['one/m'], { isExplicit: true })).rejects.toMatchObject({ kind: 'auth' });
     expect(first.served()).toBe(2);
@@ -486,7 +486,7 @@ describe('fallback', () => {
     expect(recovered).toEqual(['one/m', 'one/m']);
   });
 
-  test('a watched model is reported once, with its next answer or when the state of its provider is cleared, and no other success is', async () => {
+  test('a watched model is reported once, with its next answer or when the state of its provider is cleared, unlike any other success', async () => {
     const { models } = await pair();
     const recovered: string[] = [];
     models.onRecovered((model) => recovered.push(model));
@@ -518,7 +518,7 @@ describe('fallback', () => {
     await expect(run(models, ['one/m', 'two/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
   });
 
-  test('three failures in a row degrade a provider, the next answer recovers it', async () => {
+  test('three consecutive failures degrade a provider, the next answer recovers it', async () => {
     const { first, models } = await pair();
     first.queue({ status: 500 }, { status: 500 }, { status: 400 }, { status: 500 });
     for (const agentId of ['a', 'b', 'b', 'a']) await run(models, ['one/m'], { agentId }).catch(() => undefined);
@@ -528,7 +528,7 @@ describe('fallback', () => {
     expect(payloads('provider:recovered')).toMatchObject([{ provider: 'one' }]);
   });
 
-  test('an aborted call tries nothing else', async () => {
+  test('an aborted call is not retried', async () => {
     const { first, second, models } = await pair();
     const controller = new AbortController();
     first.queue({ hang: true });

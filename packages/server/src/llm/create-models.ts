@@ -18,20 +18,20 @@ import { Upstream } from './wire/upstream.ts';
 export interface CreateModelsOptions {
   readonly providers: ProvidersConfig;
   readonly modelsConfig: ModelsConfig;
-  /** Where keys are looked for; the process environment in the daemon, empty in tests. */
+  /** Variables searched for keys; the process environment in the daemon, empty in tests. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Looks at local servers; undefined: they are not looked for. */
+  /** Probes local servers; when undefined, none are searched for. */
   readonly probe: Probe | undefined;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  /** Takes every live secret out of a provider's sentence: it may repeat more than the key that it was sent. */
+  /** Removes every live secret from a provider's message: it may repeat more than the key that it was sent. */
   readonly hideSecrets?: (text: string) => string;
-  /** Models that agents name (`provider/modelId`): added to providers that name no models themselves. */
+  /** Models that agents name (`provider/modelId`): added to providers that list no models themselves. */
   readonly named?: readonly string[];
 }
 
-/** What the start prints: which providers there are and where each was found. */
+/** What startup prints: the providers and where each was found. */
 export interface Discovery {
   readonly providers: readonly {
     readonly id: string;
@@ -44,7 +44,7 @@ export interface Discovery {
   readonly defaultModel: string;
 }
 
-/** Builds the catalog and the wires behind it. Fails with an Error that names the configuration key. */
+/** Builds the catalog and its clients. Fails with an Error that names the configuration key. */
 export async function createModels(options: CreateModelsOptions): Promise<Models & { describeDiscovery(): Discovery }> {
   const { modelsConfig, bus, clock, log } = options;
   const found = await findProviders(options);
@@ -181,7 +181,7 @@ function createClient({ id, config }: FoundProvider, { clock }: CreateModelsOpti
   return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream) : createChatClient(upstream, vendor);
 }
 
-/** Headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */
+/** Returns the headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */
 export function providerHeaders(config: ProvidersConfig[string]): Record<string, string> {
   const vendor = vendors[config.type];
   const key =

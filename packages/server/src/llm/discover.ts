@@ -4,14 +4,14 @@ import type { Log } from '../kernel/log.ts';
 import { type ProviderConfig, type ProviderType, providerTypes } from './config.ts';
 import { vendors } from './vendors.ts';
 
-/** A provider as the catalog takes it, wherever it was found. */
+/** A provider for the catalog, wherever it was found. */
 export interface FoundProvider {
   readonly id: string;
   readonly config: ProviderConfig;
   readonly source: 'config' | 'environment' | 'local_server';
-  /** Where its key or address comes from, for people: `config.yaml`, `OPENAI_API_KEY`, `http://127.0.0.1:11434`. */
+  /** Source of its key or address, for people: `config.yaml`, `OPENAI_API_KEY`, `http://127.0.0.1:11434`. */
   readonly from: string;
-  /** What its key is called in events and logs. */
+  /** Name of its key in events and logs. */
   readonly keyName: string;
   /** Models that the server listed itself. */
   readonly listed?: readonly ListedModel[];
@@ -25,13 +25,13 @@ export interface ListedModel {
 /** Fetches a JSON document from a local address; rejects when nothing answers before the signal. */
 export type Probe = (url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal) => Promise<unknown>;
 
-/** Local servers are given so long in all; start-up waits for it only when nothing is configured. */
+/** Total time for finding local servers; startup waits for it only when nothing is configured. */
 const probeLimitMs = 300;
 const maxListBytes = 1_048_576;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Keys that tools of the vendors use too, in the order in which a default is chosen. */
+/** Finds keys that the vendors' tools use too, in the order in which a default is chosen. */
 export function findKeys(env: Environment, log: Log): readonly FoundProvider[] {
   const order: readonly ProviderType[] = ['openai', 'anthropic', 'google', 'groq', 'mistral', 'openrouter', 'xai', 'deepseek', ...providerTypes];
   return [...new Set(order)].flatMap((type) => {
@@ -53,7 +53,7 @@ export function findKeys(env: Environment, log: Log): readonly FoundProvider[] {
   });
 }
 
-/** A moved base URL is obeyed, and a bad one (null) is not passed over: the key beside it may be meant for a proxy only. */
+/** Returns an overridden base URL. An invalid one (null) is not ignored: the key may be meant for a proxy only. */
 function baseUrlFromEnv(type: ProviderType, env: Environment): string | null | undefined {
   const vendor = vendors[type];
   const value = vendor.baseUrlEnv === undefined ? undefined : env[vendor.baseUrlEnv]?.trim();
@@ -63,7 +63,7 @@ function baseUrlFromEnv(type: ProviderType, env: Environment): string | null | u
   return vendor.wire === 'anthropic-messages' && !base.endsWith('/v1') ? `${base}/v1` : base;
 }
 
-/** Model servers on their standard ports of this machine that answer within 300 ms and have a model. */
+/** Finds model servers on their standard ports of this machine that answer within 300 ms and have a model. */
 export async function findLocalServers(probe: Probe): Promise<readonly FoundProvider[]> {
   const signal = AbortSignal.timeout(probeLimitMs);
   const found = await Promise.all(
@@ -118,12 +118,12 @@ async function listModels(
         return contextWindow === undefined ? { id } : { id, contextWindow };
       });
   } catch {
-    // Nothing there, something else there, or too slow: all mean that no model server was found.
+    // Nothing there, another service, or too slow: all mean that no model server was found.
     return [];
   }
 }
 
-/** The probe of the running server: one small GET, no redirect, 1 MiB at most. */
+/** The probe of the running server: one small GET, no redirect, at most 1 MiB. */
 export const probeHttp: Probe = (url, headers, signal) =>
   new Promise((resolve, reject) => {
     const request = get(url, { headers, signal, agent: false }, (response) => {

@@ -5,7 +5,7 @@ type Concern = NonNullable<ModelError['possibly']>;
 
 interface Refused {
   count: number;
-  /** Monotonic. */
+  /** Monotonic time. */
   pausedUntil: number;
   readonly why: Concern;
   readonly cause: string;
@@ -23,9 +23,9 @@ const pausedAfter = 3;
 const maxCallers = 1000;
 
 /**
- * Refusals that may concern the request as well as the key or the account. The third one in a row of a caller pauses the
- * model for that caller alone, so that an account without money is not called all the time and nobody's input pauses the
- * model for somebody else. Any success of the model ends all of it.
+ * Tracks refusals that may concern the request as well as the key or the account. A caller's third consecutive one pauses the
+ * model for that caller alone, so that an account without credit is not called all the time and nobody's input pauses the
+ * model for somebody else. Any success of the model clears all of it.
  */
 export class Doubts {
   readonly #clock: Clock;
@@ -48,7 +48,7 @@ export class Doubts {
     if (callers.size > maxCallers && oldest !== undefined) callers.delete(oldest);
   }
 
-  /** Returns whether there was something to forget. */
+  /** Returns whether there was anything to forget. */
   forget(model: string): boolean {
     return this.#callers.delete(model);
   }
@@ -57,7 +57,7 @@ export class Doubts {
     return this.#callers.keys();
   }
 
-  /** Undefined when the caller may call the model. */
+  /** Returns undefined when the caller may call the model. */
   pauseOf(model: string, caller: string): CallerPause | undefined {
     const refused = this.#callers.get(model)?.get(caller);
     if (refused === undefined) return undefined;
@@ -65,7 +65,7 @@ export class Doubts {
     return leftMs > 0 ? { leftMs, why: refused.why, cause: refused.cause } : undefined;
   }
 
-  /** The refusal of a model that several callers met, none of them with success since: then the owner should look at the account. */
+  /** Returns the refusal of a model that several callers got, none with a success since: a reason for the owner to check the account. */
   sharedOf(model: string): Pick<Refused, 'cause' | 'sinceMs'> | undefined {
     const callers = this.#callers.get(model);
     return callers === undefined || callers.size < 2 ? undefined : [...callers.values()][0];

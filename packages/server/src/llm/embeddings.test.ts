@@ -37,7 +37,7 @@ describe('embeddings of a provider', () => {
     expect(provider.requests[0]?.body).toMatchObject({ model: 'e', encoding_format: type === 'ollama' ? 'float' : 'base64' });
   });
 
-  test('are put in order by their index', async () => {
+  test('are ordered by their index', async () => {
     await using embedder = embedderOf({});
     provider.queue({
       body: JSON.stringify({
@@ -116,7 +116,7 @@ describe('embeddings of a provider', () => {
     await expect(embedder.embed(['a', 'b'], signal)).rejects.toMatchObject({ kind: 'bad_response' });
   });
 
-  test('fail as models do', async () => {
+  test('fail like models', async () => {
     await using embedder = embedderOf({});
     provider.queue({ status: 429, headers: { 'retry-after': '3' } });
     await expect(embedder.embed(['a'], signal)).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 3000 });
@@ -128,11 +128,11 @@ describe('the configuration', () => {
   const make = (config: object, providers: object = {}) =>
     createEmbedder(EmbeddingConfig.parse(config), { providers: ProvidersConfig.parse(providers), clock: systemClock });
 
-  test('none is none', () => {
+  test('may be absent', () => {
     expect(createEmbedder(undefined, { providers: {}, clock: systemClock })).toBeUndefined();
   });
 
-  test('what cannot work is refused, naming the key', () => {
+  test('an impossible configuration is refused, naming the key', () => {
     expect(() => make({ provider: 'nope' })).toThrow('embedding.provider');
     expect(() => make({ provider: 'a' }, { a: { type: 'anthropic' } })).toThrow('offers no embeddings');
     expect(() => make({ provider: 'a', dimensions: 8 }, { a: { type: 'openai' } })).toThrow('embedding.dimensions');
@@ -140,7 +140,7 @@ describe('the configuration', () => {
 });
 
 describe('hashing', () => {
-  test('is deterministic, normalised and of the length asked for', async () => {
+  test('is deterministic, normalised and of the requested length', async () => {
     const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'hashing' }), { providers: {}, clock: systemClock });
     const { vectors, model } = (await embedder?.embed(['The gateway answers', 'The gateway answers'], signal)) ?? { vectors: [], model: '' };
     expect(model).toBe('hashing-384');
@@ -153,7 +153,7 @@ describe('hashing', () => {
     );
   });
 
-  test('puts texts that share words nearer than others', () => {
+  test('places texts that share words closer than others', () => {
     const [a, b, c] = ['how do I rotate an access token', 'rotating the access token of a client', 'recipe for apple pie with cinnamon'].map((text) =>
       hashingVector(text, 384),
     );

@@ -11,14 +11,14 @@ import { Upstream } from './wire/upstream.ts';
 import { ReportedInput } from './wire/usage.ts';
 
 const defaultDimensions = 384;
-/** Requests of one call that are under way at once. */
+/** Concurrent requests of one call. */
 const parallel = 4;
 
 export interface Embeddings {
-  /** In the order of the texts; all of one length. */
+  /** One per text, in order; all of the same length. */
   readonly vectors: readonly Float32Array[];
   readonly model: string;
-  /** Tokens of all texts as the provider counted them, or counted here. */
+  /** Tokens of all texts as the provider counted them, or as estimated. */
   readonly tokens: number;
 }
 
@@ -26,11 +26,11 @@ export interface Embeddings {
 export interface Embedder extends AsyncDisposable {
   readonly provider: string;
   readonly model: string;
-  /** `dimensions`: the length that the vectors must have; fails with `bad_request` when the model makes others. */
+  /** `dimensions`: the required length of the vectors; fails with `bad_request` when the model makes others. */
   embed(texts: readonly string[], signal: AbortSignal, dimensions?: number): Promise<Embeddings>;
 }
 
-/** The embedder of the configuration; undefined when it has none. Fails with an Error that names the configuration key. */
+/** Creates the configured embedder; undefined when there is none. Fails with an Error that names the configuration key. */
 export function createEmbedder(
   config: EmbeddingConfig | undefined,
   deps: { readonly providers: ProvidersConfig; readonly clock: Clock },
@@ -104,7 +104,7 @@ async function embedInBatches(texts: readonly string[], size: number, ask: (batc
   return { vectors, model: answers[0]?.model ?? '', tokens: tokensOf() };
 }
 
-/** The failure of one batch; what the others used is paid for all the same. */
+/** Builds the failure of one batch; the tokens of the others are paid for anyway. */
 function withTokens(error: unknown, tokens: number): unknown {
   if (!(error instanceof ModelError) || tokens === 0) return error;
   return withUsage(error, inputOf(tokens, error.usage?.estimated ?? false));
@@ -161,11 +161,11 @@ function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Emb
   }
   const whole = vectors.filter((vector) => vector !== undefined);
   if (whole.some((vector) => vector.length === 0 || !vector.every(Number.isFinite)))
-    throw new ModelError('bad_response', 'an embedding is empty or holds something else than numbers');
+    throw new ModelError('bad_response', 'an embedding is empty or contains values other than numbers');
   return { vectors: whole, model: model ?? asked, tokens: usage?.prompt_tokens ?? countAll(texts) };
 }
 
-/** Little-endian 32-bit floats; read one by one, since the bytes need not be aligned nor the machine little-endian. */
+/** Decodes little-endian 32-bit floats; one by one, since the bytes need not be aligned nor the machine little-endian. */
 function fromBase64(text: string): Float32Array {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.length % 4 !== 0) throw new ModelError('bad_response', 'an embedding is not a row of 32-bit floats');

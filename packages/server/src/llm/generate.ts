@@ -14,7 +14,7 @@ import {
 import type { Attempt, Models } from './models.ts';
 import type { ProviderStates } from './provider-states.ts';
 
-/** Whether another model may survive the failure; the others would fail everywhere, or nobody waits any more. */
+/** Whether another model may succeed after the failure; the other failures would occur everywhere, or nobody waits any more. */
 const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
   auth: true,
   billing: true,
@@ -29,7 +29,7 @@ const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
   context_length: false,
   aborted: false,
 };
-/** Refusals of a request that another provider may take: it has the model, or a higher limit. */
+/** Refusals of a request that another provider may accept: it has the model, or a higher limit. */
 const statusesOfOneProvider: ReadonlySet<number | undefined> = new Set([404, 413]);
 
 const concernsOneProvider = ({ kind, status, possibly }: ModelError): boolean =>
@@ -52,7 +52,7 @@ export interface GenerateDeps {
 type Call = Parameters<Models['generate']>[0];
 type Tried = { readonly result: ModelResult } | { readonly error: ModelError };
 
-/** Makes `Models.generate`: cooldowns, one retry where nothing was lost, then the next model of the list. */
+/** Creates `Models.generate`: cooldowns, one retry where nothing was lost, then the next model of the list. */
 export function createGenerate(deps: GenerateDeps): Models['generate'] {
   return async function generate(call, sink) {
     const caller = callerOf(call);
@@ -62,7 +62,7 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
     let last: { readonly model: ModelInfo; readonly error: ModelError } | undefined;
     for (const model of ready) {
       // An attempt is only repeated with the same model when it used nothing.
-      if (last?.error.usage !== undefined && call.mayGoOn !== undefined && !(await call.mayGoOn())) throw last.error;
+      if (last?.error.usage !== undefined && call.mayContinue !== undefined && !(await call.mayContinue())) throw last.error;
       if (last !== undefined) announceFallback(deps, call.agentId, last, model, attempts);
       let tried = await attempt(deps, call, model, sink);
       attempts += 1;
@@ -72,7 +72,7 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
       }
       if ('result' in tried) return { result: tried.result, model };
       last = { model, error: tried.error };
-      // What was only watched is made again; whoever asked has seen nothing of it.
+      // Text that was only watched is generated again; the requester has not seen any of it.
       if ((tried.error.partial !== undefined && sink?.onlyWatched !== true) || !concernsOneProvider(tried.error)) throw tried.error;
     }
     if (last === undefined) throw allPaused(call, deps.states);
@@ -120,13 +120,13 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   return { result };
 }
 
-/** A length that suits the first model of the list may be more than a later one can make. */
+/** Limits the answer length: one that suits the first model of the list may be more than a later one supports. */
 function boundFor(model: ModelInfo, { models, request }: Call): { readonly maxTokens?: number } {
   if (model === models[0] || request.maxTokens === undefined || request.maxTokens <= model.maxTokens) return {};
   return { maxTokens: model.maxTokens };
 }
 
-/** Once more with the same model: at once when the connection failed before a byte came, after a short pause when the provider was overloaded. */
+/** Whether to retry with the same model: at once when the connection failed before the first byte, after a pause when it was overloaded. */
 async function mayRetry(clock: Clock, error: ModelError, signal: AbortSignal): Promise<boolean> {
   if (error.partial !== undefined || error.usage !== undefined || signal.aborted) return false;
   if (error.kind === 'network') return true;
@@ -147,12 +147,12 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** What an agent does on its own behalf has one caller. */
+/** What an agent does on its own behalf counts as one caller. */
 const callerOf = ({ caller, agentId }: Call): string => caller ?? `agent:${agentId}`;
 
 function allPaused(call: Call, states: ProviderStates): ModelError {
   const pauses = call.models.flatMap((model) => states.pauseOf(model, callerOf(call)) ?? []);
-  // Waiting helps only where one of them asked for it; refused credentials stay what they are.
+  // Waiting helps only when a provider asked for it; refused credentials stay refused.
   const paused = pauses.filter(({ why }) => why === 'rate_limit');
   const [first] = (paused.length > 0 ? paused : pauses).toSorted((a, b) => a.leftMs - b.leftMs);
   if (first === undefined) return new ModelError('bad_request', 'No model was named');

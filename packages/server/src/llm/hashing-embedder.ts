@@ -2,8 +2,8 @@ const fnvOffset = 0x811c9dc5;
 const fnvPrime = 0x01000193;
 
 /**
- * A vector of the words and of the character trigrams of a text by feature hashing, L2-normalised; deterministic, the
- * same on every machine. Texts that share words lie near each other; meaning beyond words it does not know.
+ * Computes a vector of a text's words and character trigrams by feature hashing, L2-normalised; deterministic, the
+ * same on every machine. Texts that share words are close to each other; it knows no meaning beyond words.
  */
 export function hashingVector(text: string, dimensions: number): Float32Array {
   const vector = new Float32Array(dimensions);
@@ -16,7 +16,7 @@ export function hashingVector(text: string, dimensions: number): Float32Array {
     for (let i = 0; i + 3 <= framed.length; i += 1) add(vector, `g ${framed.slice(i, i + 3)}`, 0.5);
   }
   const length = Math.hypot(...vector);
-  // A text without letters or digits has a vector all the same: a cosine with zero is no number.
+  // A text without letters or digits still needs a vector: the cosine with a zero vector is undefined.
   if (length === 0) vector[0] = 1;
   else for (let i = 0; i < dimensions; i += 1) vector[i] = (vector[i] ?? 0) / length;
   return vector;

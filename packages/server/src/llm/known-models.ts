@@ -1,7 +1,7 @@
 import type { ProviderType } from './config.ts';
 import type { ModelPrice } from './model.ts';
 
-/** What is known about a vendor's model; for providers that list no models of their own, and to fill in what a listing leaves out. */
+/** Facts about a vendor's model; for providers that do not list models, and to complete listings. */
 export interface KnownModel {
   readonly id: string;
   readonly displayName: string;
@@ -9,7 +9,7 @@ export interface KnownModel {
   readonly maxTokens: number;
   readonly vision: boolean;
   readonly reasoning: boolean;
-  /** Null where it is not certain: a cap on money then refuses the model until the configuration names its price. */
+  /** Null when uncertain: a spending cap then refuses the model until the configuration states its price. */
   readonly price: ModelPrice | null;
 }
 
@@ -28,8 +28,8 @@ const reasons = 'reasoning';
 const plain = '';
 
 /**
- * By vendor, the default first. Prices in US dollars per million tokens. Where a vendor charges more above a length of
- * the prompt, the window ends at that length, so that the price holds.
+ * By vendor, the default first. Prices in US dollars per million tokens. Where a vendor charges more above a prompt
+ * length, the window ends at that length, so that the price is right.
  */
 const rows: Partial<Record<ProviderType, readonly Row[]>> = {
   openai: [
@@ -98,12 +98,12 @@ const rows: Partial<Record<ProviderType, readonly Row[]>> = {
   moonshot: [['kimi-k2-0905-preview', 'Kimi K2', 262_144, 16_384, plain, null]],
 };
 
-/** The models of a vendor, the default first; empty for servers that each have their own. */
+/** Returns the models of a vendor, the default first; empty for servers that each have their own. */
 export function knownModels(type: ProviderType): readonly KnownModel[] {
   return (rows[type] ?? []).map(toKnown);
 }
 
-/** The facts about one model id; dated versions (`gpt-4o-2024-08-06`, `claude-haiku-4-5-20251001`) share those of the plain id. */
+/** Returns the facts about one model id; dated versions (`gpt-4o-2024-08-06`, `claude-haiku-4-5-20251001`) share those of the plain id. */
 export function knownModel(type: ProviderType, id: string): KnownModel | undefined {
   const plainId = id.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2})$/, '');
   const row = rows[type === 'azure' ? 'openai' : type]?.find(([candidate]) => candidate === id || candidate === plainId);

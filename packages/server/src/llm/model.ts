@@ -24,42 +24,42 @@ export interface ModelInfo {
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
-  /** JSON text as the model wrote it; parsed by whoever runs the tool. */
+  /** JSON text as the model wrote it; parsed when the tool runs. */
   readonly arguments: string;
 }
 
-/** A piece of a user's message. `url` of an image is a `data:` or an `https:` URL; a file is always a `data:` URL. */
+/** A part of a user's message. `url` of an image is a `data:` or an `https:` URL; a file is always a `data:` URL. */
 export type ModelPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly url: string; readonly detail?: 'low' | 'high' | 'auto' }
   | { readonly type: 'file'; readonly url: string; readonly name: string };
 
-/** Reasoning of a model, signed by the provider that made it: no other provider can read it back. */
+/** Reasoning of a model, signed by its provider: no other provider can read it back. */
 export type ThinkingBlock =
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string };
 
-/** `content` is the text of a message; where `parts` are there, they are what the model is sent in its place. */
+/** `content` is the text of a message; when there are `parts`, the model gets them instead. */
 export type ModelMessage = (
   | {
       readonly role: 'user';
       readonly content: string;
       readonly parts?: readonly ModelPart[];
-      /** Images and files of the tool results before it: few wires have room for them in the results. */
+      /** Images and files of the preceding tool results: few wires support them in the results. */
       readonly ofResults?: true;
     }
   | {
       readonly role: 'assistant';
       readonly content: string;
       readonly toolCalls?: readonly ToolCall[];
-      /** What the model thought before it answered; sent to providers that want it back. */
+      /** The model's reasoning before its answer; sent to providers that require it. */
       readonly reasoning?: string;
-      /** The same where it is signed. */
+      /** The same for signed reasoning. */
       readonly thinking?: readonly ThinkingBlock[];
     }
   | { readonly role: 'tool'; readonly content: string; readonly toolCallId: string; readonly toolName: string; readonly isError?: boolean }
 ) & {
-  /** Ends a prefix that the caller repeats with its next call; for providers whose cache is steered by such marks. */
+  /** Ends a prefix that the caller repeats with its next call; for providers whose cache is controlled by such marks. */
   readonly cacheMark?: true;
 };
 
@@ -68,11 +68,11 @@ export interface ToolSpec {
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
-  /** Asks a vendor that can to hold the model to the schema. */
+  /** Asks a vendor that supports it to enforce the schema. */
   readonly strict?: boolean;
 }
 
-/** What a caller asks of the model beyond the conversation. What a vendor cannot honour is refused before the call, never dropped. */
+/** Options of a call beyond the conversation. Unsupported ones are refused before the call, never dropped. */
 export interface ModelOptions {
   readonly topP?: number;
   readonly topK?: number;
@@ -86,13 +86,13 @@ export interface ModelOptions {
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string };
   readonly parallelToolCalls?: boolean;
   readonly reasoningEffort?: string;
-  /** Opaque id of the person behind the call, for the vendor's abuse checks. */
+  /** Opaque id of the end user, for the vendor's abuse checks. */
   readonly endUser?: string;
   /** Permission to reason before the answer. Models that don't return their reasoning answer without it. */
   readonly thinking?: { readonly type: 'enabled'; readonly budgetTokens: number } | { readonly type: 'adaptive' | 'disabled' };
-  /** A hint at how much effort the answer is worth, for providers that take one. */
+  /** A hint at how much effort the answer is worth, for providers that accept one. */
   readonly effort?: string;
-  /** As `cacheMark` of a message, at the end of the system prompt. */
+  /** Same as `cacheMark` of a message, at the end of the system prompt. */
   readonly systemCacheMark?: true;
 }
 
@@ -106,14 +106,14 @@ export interface ModelRequest {
   readonly maxTokens?: number;
   readonly options?: ModelOptions;
   readonly cacheRetention: 'none' | 'short' | 'long';
-  /** The longest answer that is taken from any provider, in bytes (`models.maxAnswerBytes`). */
+  /** The longest answer that is accepted from any provider, in bytes (`models.maxAnswerBytes`). */
   readonly maxAnswerBytes: number;
-  /** Deadline of the whole call. First byte and idle gap have deadlines of their own (60 s each). */
+  /** Deadline of the whole call. First byte and idle gap have separate deadlines (60 s each). */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
 }
 
-/** Tokens of one call as the provider reported them; `estimated` when it did not and they were counted here. `input` includes what came from the cache. */
+/** Tokens of one call as the provider reported them; `estimated` when it did not and they were counted here. `input` includes cached input. */
 export interface ModelUsage {
   readonly input: number;
   readonly output: number;
@@ -135,8 +135,8 @@ export interface ModelResult {
 }
 
 /**
- * Receives a streamed answer. `text` gets a piece as the inside of a JSON string literal (escaped, without quotes), so
- * that it can be passed on unparsed; each piece is valid on its own. `flush` follows the last piece of one read of the
+ * Receives a streamed answer. `text` gets a fragment as the inside of a JSON string literal (escaped, without quotes), so
+ * that it can be passed on unparsed; each fragment is valid on its own. `flush` follows the last fragment of one read of the
  * upstream socket; when it returns false the client stops reading the upstream until `drained` resolves.
  */
 export interface ModelSink {
@@ -145,7 +145,7 @@ export interface ModelSink {
   text(jsonFragment: string): void;
   flush(): boolean;
   drained(): Promise<void>;
-  /** Nobody who asked reads along: what was streamed may be made again by another model. */
+  /** The requester does not see the stream: another model may generate the answer again. */
   readonly onlyWatched?: boolean;
 }
 
@@ -160,21 +160,21 @@ export type ModelErrorKind =
   | 'bad_request'
   | 'context_length'
   | 'bad_response'
-  /** Longer than what was asked for allows. */
+  /** Longer than the request allows. */
   | 'oversized'
   | 'aborted';
 
-/** Why a model call failed; what may be done about it is decided from `kind`, never from the message. */
+/** Why a model call failed; `kind` decides what may be done about it, never the message. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   readonly kind: ModelErrorKind;
   readonly status?: number;
   readonly retryAfterMs?: number;
-  /** Of a `bad_request` that may concern the key or the account instead: its provider does not say which. */
+  /** Set for a `bad_request` that may concern the key or the account instead: its provider does not say which. */
   readonly possibly?: 'auth' | 'billing';
-  /** Set when text was already handed to the sink: the call must not be repeated elsewhere. */
+  /** Set when text was already passed to the sink: the call must not be repeated elsewhere. */
   readonly partial?: ModelResult;
-  /** What the failed call is estimated to have used, when the provider had begun to answer, or had the request and was left. */
+  /** Estimated usage of the failed call, when the provider had started to answer, or had the request when the call was aborted. */
   readonly usage?: ModelUsage;
 
   constructor(
@@ -199,10 +199,10 @@ export class ModelError extends Error {
   }
 }
 
-/** One wire to one provider. With a sink the answer is streamed; the result is whole either way. Fails with `ModelError` only. */
+/** A client for one provider. With a sink the answer is streamed; the result is complete either way. Fails with `ModelError` only. */
 export interface ModelClient extends AsyncDisposable {
   generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult>;
 }
 
-/** Counts tokens without a network: an upper estimate, good to 20 %. */
+/** Counts tokens without a network: an upper estimate, accurate to 20 %. */
 export type CountTokens = (text: string) => number;

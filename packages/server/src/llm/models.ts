@@ -10,54 +10,54 @@ export interface ProviderInfo {
   readonly apiKeyConfigured: boolean;
 }
 
-/** What calls to a provider have shown: it answers, refused its key, asked to wait, or does not answer as it should. */
+/** What calls to a provider have shown: it answers, refused its key, asked to wait, or does not answer correctly. */
 export interface ProviderState {
   readonly provider: string;
   readonly state: 'ok' | 'refused' | 'cooling' | 'unreachable';
   readonly sinceMs: number;
-  /** Until then it is not called, except on an owner's explicit attempt. */
+  /** Until then it is called only by an owner's explicit attempt. */
   readonly untilMs?: number;
-  /** The provider's own sentence, secrets redacted: for owners only. */
+  /** The provider's own message, secrets redacted: for owners only. */
   readonly cause?: string;
 }
 
-/** One attempt at a model, whether it worked or not; each is booked. */
+/** One attempt at a model, successful or not; each is charged. */
 export interface Attempt {
   readonly model: ModelInfo;
   readonly usage: ModelUsage;
   readonly latencyMs: number;
   readonly startedAtMs: number;
   readonly outcome: 'ok' | 'error';
-  /** Of a failed one. */
+  /** Set for a failed one. */
   readonly error?: ModelError;
   readonly responseId?: string;
 }
 
-/** The catalog and the wires behind it. */
+/** The catalog and its clients. */
 export interface Models extends AsyncDisposable {
   providers(): readonly ProviderInfo[];
-  /** Configured models in catalog order; `offline` only when nothing else is there. */
+  /** Configured models in catalog order; `offline` only when there are no others. */
   list(): readonly ModelInfo[];
   /** `provider/modelId`, or a bare id: first in `preferredProvider`, then in catalog order. */
   resolve(name: string, preferredProvider?: string): ModelInfo | undefined;
   /** The model of agents that name none. */
   defaultModel(): ModelInfo;
-  /** What of a request the vendor of this model would refuse or pass over without a word; undefined when all of it is honoured. */
+  /** Returns which part of a request the model's vendor would refuse or silently ignore; undefined when all of it is supported. */
   unsupported(model: ModelInfo, asked: Asked): Unsupported | undefined;
   /**
    * Calls the first of `models` that is not cooling down, then the next ones while the error allows it and no text
-   * was handed out. Each attempt goes to `onAttempt`. Fails with the last ModelError.
+   * was sent. Each attempt is reported to `onAttempt`. Fails with the last ModelError.
    */
   generate(
     call: {
       readonly models: readonly ModelInfo[];
       readonly agentId: string;
-      /** Id of the token, or of what acts without one; the agent itself when absent. */
+      /** Id of the token, or of an actor without one; the agent itself when absent. */
       readonly caller?: string;
       readonly request: Omit<ModelRequest, 'model' | 'maxAnswerBytes'>;
       readonly onAttempt: (attempt: Attempt) => void;
-      /** Asked after an attempt that failed and cost something; without leave the call fails with what it has. */
-      readonly mayGoOn?: () => boolean | Promise<boolean>;
+      /** Asked after a failed attempt that cost something; when false, the call fails with what it has. */
+      readonly mayContinue?: () => boolean | Promise<boolean>;
       /** An owner asked for it and waits for the answer: refused credentials are tried once more. */
       readonly isExplicit?: boolean;
     },
@@ -65,10 +65,10 @@ export interface Models extends AsyncDisposable {
   ): Promise<{ readonly result: ModelResult; readonly model: ModelInfo }>;
   /** One entry per provider, in catalog order. */
   states(): readonly ProviderState[];
-  /** Forgets what failed calls said about a provider ("try now"). */
+  /** Clears what failed calls revealed about a provider ("try now"). */
   clearState(provider: string): void;
-  /** Has the next answer of a model (`provider/modelId`) reported to `onRecovered`, also when this process never saw it fail. */
+  /** Reports the next answer of a model (`provider/modelId`) to `onRecovered`, even when this process never saw it fail. */
   watch(model: string): void;
-  /** Called with `provider/modelId` when a model that had failed or is watched answers, or its provider's state is cleared; returns what ends it. */
+  /** Called with `provider/modelId` when a failed or watched model answers, or its provider's state is cleared; returns a function to unsubscribe. */
   onRecovered(listener: (model: string) => void): () => void;
 }

@@ -22,7 +22,7 @@ describe('the cost of a call', () => {
 
 describe('counting tokens', () => {
   test.for([
-    ['The gateway stands between clients and services, and it forwards what they say to each other.', 18],
+    ['The gateway sits between clients and services, and it forwards what they say to each other.', 18],
     ['{"name":"read_file","arguments":{"path":"notes/2026-11-21.md","limit":50}}', 24],
     ['Grüße aus München, wir möchten die Öffnungszeiten ändern.', 13],
     ['网关位于客户端和服务之间，转发它们彼此之间的消息。', 19],
@@ -32,7 +32,7 @@ describe('counting tokens', () => {
     expect(countTokens(text)).toBeLessThanOrEqual(real * 1.5);
   });
 
-  test('never passes two tokens a character', () => {
+  test('never exceeds two tokens a character', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(countTokens(text)).toBeGreaterThanOrEqual(0);

@@ -8,7 +8,7 @@ export interface Cost {
   readonly cacheWrite: number;
 }
 
-/** Null when the price is not known. `usage.input` includes what came from and went to the cache; each token is paid for once. */
+/** Returns null when the price is not known. `usage.input` includes cache reads and writes; each token is paid for once. */
 export function costOf(usage: ModelUsage, price: ModelPrice | null): Cost | null {
   if (price === null) return null;
   const fresh = Math.max(0, usage.input - usage.cacheRead - usage.cacheWrite);
@@ -24,7 +24,7 @@ export function totalCost(cost: Cost): number {
   return cost.input + cost.output + cost.cacheRead + cost.cacheWrite;
 }
 
-/** What the cache saved, in 1e-9 US dollars: all input at the plain price, less what was paid for it; negative when writing cost more than reading saved. */
+/** Returns what the cache saved, in 1e-9 US dollars: all input at the plain price, less what was paid; negative when writing cost more. */
 export function cacheSaving(usage: ModelUsage, price: ModelPrice | null): number | null {
   const cost = costOf(usage, price);
   if (cost === null || price === null) return null;

@@ -13,11 +13,11 @@ type About = Pick<ModelInfo, 'provider' | 'modelId'>;
 
 export interface Pause {
   readonly ms: number;
-  /** Refusals in a row, this one included. */
+  /** Consecutive refusals, including this one. */
   readonly failures: number;
 }
 
-/** What a failed call says about its provider: nothing, that it refused or asked to wait, or that it does not answer as it should. */
+/** What a failed call reveals about its provider: nothing, that it refused or asked to wait, or that it does not answer correctly. */
 const meaning: Readonly<Record<ModelErrorKind, 'nothing' | 'refused' | 'cooling' | 'sick'>> = {
   auth: 'refused',
   billing: 'refused',
@@ -34,7 +34,7 @@ const meaning: Readonly<Record<ModelErrorKind, 'nothing' | 'refused' | 'cooling'
 };
 
 interface Paused {
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly until: number;
   readonly failures: number;
   readonly why: Refusal;
@@ -51,18 +51,18 @@ interface Failing {
   cause: string;
 }
 
-/** Who calls a model. */
+/** Identifies the caller of a model. */
 export interface Calling {
   readonly agentId: string;
-  /** Id of the token, or of what acts without one. */
+  /** Id of the token, or of an actor without one. */
   readonly caller: string;
 }
 
 /**
- * What is known of each provider from the calls made to it. Pauses are kept per model, because one model may be out of
- * quota or not allowed while the others answer. A pause is the provider's own `Retry-After` where it names one,
+ * What is known of each provider from calls to it. Pauses are kept per model, because one model may be out of
+ * quota or not allowed while the others answer. A pause is the provider's own `Retry-After` if it sends one,
  * otherwise `firstMs`, five times longer after each further refusal, an hour at most. A refusal that may concern the
- * request alone pauses the model for nobody but its caller (`Doubts`).
+ * request alone pauses the model only for its caller (`Doubts`).
  */
 export class ProviderStates {
   readonly #bus: EventBus;
@@ -73,7 +73,7 @@ export class ProviderStates {
   readonly #doubts: Doubts;
   readonly #failing = new Map<string, Failing>();
   readonly #recoveredAtMs = new Map<string, number>();
-  /** Models whose next answer is reported though nothing is known against them. */
+  /** Models whose next answer is reported although they have not failed. */
   readonly #watched = new Set<string>();
   readonly #listeners = new Set<(model: string) => void>();
 
@@ -85,7 +85,7 @@ export class ProviderStates {
     this.#doubts = new Doubts(clock, firstMs);
   }
 
-  /** Why and how long a model is left alone; undefined when it may be called. An explicit call ignores refused credentials. */
+  /** Returns why and how long a model is not called; undefined when it may be. An explicit call ignores refused credentials. */
   pauseOf(
     model: About,
     caller: string,
@@ -98,7 +98,7 @@ export class ProviderStates {
     return isExplicit ? undefined : this.#doubts.pauseOf(nameOf(model), caller);
   }
 
-  /** Returns the pause that the failure starts, if it starts one. */
+  /** Returns the pause that the failure starts, if any. */
   failed({ provider, modelId }: About, { agentId, caller }: Calling, error: ModelError): Pause | undefined {
     if (error.possibly !== undefined) this.#doubts.add(`${provider}/${modelId}`, caller, error.possibly, error.message);
     if (meaning[error.kind] === 'nothing') return undefined;
@@ -134,7 +134,7 @@ export class ProviderStates {
     this.#notify(provider, [modelId]);
   }
 
-  /** Forgets what failed calls said, so that the next call goes through. */
+  /** Clears what failed calls revealed, so that the next call goes through. */
   clear(provider: string): void {
     const doubted = modelsIn(this.#doubts.models(), provider);
     const watched = modelsIn(this.#watched, provider);
@@ -148,7 +148,7 @@ export class ProviderStates {
     this.#notify(provider, models);
   }
 
-  /** The worst that is known of the provider's models. */
+  /** Returns the worst known state of the provider's models. */
   stateOf(provider: string): ProviderState {
     const pauses = [...(this.#pauses.get(provider)?.values() ?? [])];
     const refused = pauses.find(({ why }) => meaning[why] === 'refused');
@@ -208,7 +208,7 @@ export class ProviderStates {
   }
 }
 
-/** Ids of those of these models (`provider/modelId`) that are the provider's. */
+/** Returns the ids of those models (`provider/modelId`) that belong to the provider. */
 function modelsIn(names: Iterable<string>, provider: string): string[] {
   const prefix = `${provider}/`;
   return [...names].flatMap((name) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []));

@@ -1,6 +1,6 @@
 import type { ModelInfo, ModelRequest, ModelSink } from './model.ts';
 
-/** Fixtures of the tests of this folder and its neighbours. */
+/** Fixtures for the tests of this folder and its neighbours. */
 export const testModel: ModelInfo = {
   provider: 'mock',
   modelId: 'mock-fast',
@@ -28,22 +28,22 @@ export function testRequest(changes: Partial<ModelRequest> = {}): ModelRequest {
 }
 
 export interface Collected extends ModelSink {
-  /** Every piece, unescaped on its own. */
-  readonly pieces: string[];
+  /** Every fragment, unescaped separately. */
+  readonly fragments: string[];
   flushes: number;
-  /** The next `flush` answers false, and `drained` waits for `release`. */
+  /** Makes the next `flush` return false; `drained` waits for `release`. */
   block(): void;
   release(): void;
 }
 
 export function collectingSink(): Collected {
-  const pieces: string[] = [];
+  const fragments: string[] = [];
   let blocked = false;
   let wake: (() => void) | undefined;
   return {
-    pieces,
+    fragments,
     flushes: 0,
-    text: (piece) => void pieces.push(String(JSON.parse(`"${piece}"`))),
+    text: (fragment) => void fragments.push(String(JSON.parse(`"${fragment}"`))),
     flush() {
       this.flushes += 1;
       return !blocked;

@@ -20,8 +20,8 @@ const everything: ModelOptions = {
 };
 const optionOf = (type: ProviderType, options: ModelOptions, tools = false) => findUnsupported(testModel, vendors[type], { options, tools })?.option;
 
-describe('what a vendor does not honour', () => {
-  test('is nothing where its table names no limits', () => {
+describe('what a vendor does not support', () => {
+  test('is nothing when its table has no limits', () => {
     for (const type of ['openai', 'openai-compatible', 'vllm', 'azure'] as const) expect(optionOf(type, everything, true)).toBeUndefined();
   });
 
@@ -37,20 +37,20 @@ describe('what a vendor does not honour', () => {
     expect(optionOf(type, options, true)).toBe(option);
   });
 
-  test('leaves out what changes nothing', () => {
+  test('ignores values that change nothing', () => {
     expect(optionOf('groq', { presencePenalty: 0, frequencyPenalty: 0, topP: 1 })).toBeUndefined();
     expect(optionOf('ollama', { toolChoice: 'auto', parallelToolCalls: true }, true)).toBeUndefined();
     expect(optionOf('ollama', { toolChoice: 'none', parallelToolCalls: false })).toBeUndefined();
     expect(optionOf('anthropic', { responseFormat: { type: 'json_schema', name: 'a', schema: {} }, stop: [] })).toBeUndefined();
   });
 
-  test('is told in words that name vendor and model', () => {
+  test('is reported with vendor and model', () => {
     expect(findUnsupported(testModel, vendors.anthropic, { options: { seed: 1 }, tools: false })?.message).toBe(
       'Anthropic, which serves the model mock/mock-fast, does not offer a seed',
     );
   });
 
-  test('the offline answer takes tools and numbers, but promises no form', () => {
+  test('the offline answer accepts tools and numbers, but promises no format', () => {
     expect(findUnsupported(testModel, offlineLimits, { options: { topP: 0.1, seed: 1 }, tools: true })).toBeUndefined();
     expect(findUnsupported(testModel, offlineLimits, { options: { responseFormat: { type: 'json_object' } }, tools: false })?.option).toBe(
       'responseFormat',

@@ -2,7 +2,7 @@ import type { ProviderType } from './config.ts';
 import type { ModelOptions } from './model.ts';
 import type { ToolCallIdRule } from './wire/tool-call-id.ts';
 
-/** What a vendor may lack: an option of a call, one of its forms, or tools altogether. */
+/** What a vendor may not support: an option of a call, one of its forms, or tools altogether. */
 export type ModelLimit =
   | Exclude<keyof ModelOptions, 'responseFormat' | 'endUser' | 'thinking' | 'effort' | 'systemCacheMark'>
   | 'tools'
@@ -13,43 +13,43 @@ export type ModelLimit =
 export interface Vendor {
   readonly name: string;
   readonly wire: 'openai-chat' | 'anthropic-messages';
-  /** Undefined: every installation has its own. */
+  /** Undefined when every installation has its own. */
   readonly baseUrl: string | undefined;
-  /** Environment variables that hold a key, first found wins; in vendors' own spelling. */
+  /** Environment variables that hold a key, first found wins; in the vendor's own spelling. */
   readonly keyEnv: readonly string[];
-  /** Environment variable of the vendor's own tools that moves the base URL. */
+  /** Environment variable of the vendor's own tools that overrides the base URL. */
   readonly baseUrlEnv?: string;
   /** A local server, needs no key. */
   readonly local?: { readonly port: number };
   readonly keyHeader: 'authorization' | 'api-key' | 'x-api-key';
-  /** `stream_options.include_usage` is known; others send usage unasked or not at all. */
+  /** `stream_options.include_usage` is supported; others send usage unasked or not at all. */
   readonly streamOptions: boolean;
-  /** `stream_options.include_obfuscation: false` is known: padding that makes each frame different stays away. */
+  /** `stream_options.include_obfuscation: false` is supported: it omits padding that makes each frame different. */
   readonly obfuscation?: true;
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens';
   readonly toolCallId: ToolCallIdRule;
-  /** What it would pass over without a word, or refuse for every model; a caller that asks for it is told so before the call. */
+  /** What it would silently ignore, or refuse for every model; a caller that asks for it is refused before the call. */
   readonly limits?: readonly ModelLimit[];
-  /** `top_k` is known. */
+  /** `top_k` is supported. */
   readonly topK?: true;
-  /** Spellings of its own. */
+  /** The vendor's own field names. */
   readonly seedField?: 'random_seed';
   readonly requiredToolChoice?: 'any';
-  /** `user` is known; the id of the person changes no answer, so it stays here otherwise. */
+  /** `user` is supported; the end user's id changes no answer, so otherwise it is not sent. */
   readonly endUser: boolean;
-  /** Takes `cache_control` on parts of messages. */
+  /** Accepts `cache_control` on parts of messages. */
   readonly cacheControl?: true;
-  /** Field of assistant messages in which a model’s reasoning goes back to it. */
+  /** Field of assistant messages in which a model’s reasoning is sent back to it. */
   readonly reasoningField?: 'reasoning_content' | 'reasoning';
-  /** Models that see also read PDF files sent with a message. */
+  /** Vision models also read PDF files in a message. */
   readonly pdf?: true;
-  /** The router behind it picks only providers that honour what is asked for, when told to. */
+  /** A router that can be restricted to providers that support the requested parameters. */
   readonly requireParameters?: true;
-  /** Models that accept only the default temperature; sending it is left out, any other is the vendor's to refuse. */
+  /** Models that accept only the default temperature: it is omitted, any other is refused by the vendor. */
   readonly fixedTemperature?: RegExp;
-  /** Embeddings are offered; base64 is asked for where it is known. */
+  /** Embeddings are offered; base64 is requested where it is supported. */
   readonly embeddings: 'base64' | 'float' | 'none';
-  /** For models that nobody described. */
+  /** Defaults for models without known facts. */
   readonly defaults?: { readonly contextWindow: number; readonly maxTokens: number };
 }
 
@@ -187,7 +187,7 @@ export const vendors: Readonly<Record<ProviderType, Vendor>> = {
     fixedTemperature: reasoningModels,
     embeddings: 'base64',
   },
-  // Its context is 4096 tokens unless the server was told otherwise, and it cuts longer prompts silently.
+  // Its context is 4096 tokens unless the server is configured otherwise, and it cuts longer prompts silently.
   ollama: {
     ...openAiStyle,
     name: 'Ollama',

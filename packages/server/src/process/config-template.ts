@@ -5,12 +5,12 @@ const header = [
   'Configuration of Gatehouse.',
   '',
   'Everything below is commented out and shows the default (or an example, where there is none).',
-  'Lines that begin with "##" explain; to change a setting, take "# " away from its line and from',
+  'Lines that begin with "##" explain; to change a setting, remove "# " from its line and from',
   'the lines above it that it belongs to. An unknown key or a bad value stops the start with its line.',
   'A value may hold ${NAME}: it is replaced by the environment variable NAME. $${NAME} stays as ${NAME}.',
 ];
 
-/** The config.yaml of a first start (decisions §9). */
+/** Returns the config.yaml of a first start (decisions §9). */
 export function configTemplate(): string {
   return renderTemplate(RootConfig, header, {
     names: { providers: 'local', agents: 'default' },

@@ -13,19 +13,19 @@ import { ServerLife } from './server-life.ts';
 import { parseArguments, type StartArguments, usage } from './start-arguments.ts';
 import { version } from '../version.ts';
 
-/** npm passes on a signal that its child has had from the terminal already; both come within this time. */
+/** npm passes on a signal that its child already got from the terminal; both arrive within this time. */
 const echoMs = 150;
 
 /**
- * The daemon of this process: starts it, prints what a person needs, and from then on obeys signals. Resolves when it is
- * started; a failed start ends the process with a code of `exitCodes`.
+ * The daemon of this process: starts it, prints what a person needs, and then handles signals. Resolves when it is
+ * started; a failed start exits with a code of `exitCodes`.
  */
 export async function runDaemon(process: NodeJS.Process): Promise<void> {
   const { env } = process;
   const args = parseArguments(process.argv.slice(2), env, process.cwd());
-  // Nothing that the daemon writes, nor what its libraries write for it (SQLite makes its files readable for all), is for others to read.
+  // Nothing that the daemon or its libraries write (SQLite makes its files readable for all) is for others to read.
   process.umask(0o077);
-  // Who reads the first lines only (`| head`) is no reason to stop.
+  // Do not stop because a reader stops after the first lines (`| head`).
   process.stdout.on('error', () => {});
   if (args.kind !== 'start') return keepProcessAlive(runMode(args, process));
 
@@ -40,15 +40,15 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   const life = new ServerLife({ args, env, logger, redactor, watchdog, onDeath: () => end(exitCodes.internal.code) });
 
   process.on('uncaughtException', (error, origin) => {
-    // What was asked for fails for now; whoever waits for it is told, and the rest goes on.
+    // Only the requested operation fails; its caller gets the error, and everything else continues.
     if (origin === 'unhandledRejection' && isOutOfDescriptors(error)) return log.error({ err: error }, 'Too many files and sockets are open');
-    log.fatal({ err: error, origin }, 'Uncaught error: the daemon ends');
+    log.fatal({ err: error, origin }, 'Uncaught error: stopping the daemon');
     life.announceFault(origin);
     end(exitCodes.internal.code);
   });
 
   const notify = (state: 'READY=1' | 'STOPPING=1'): void =>
-    notifySupervisor(state, env, (error) => log.warn({ err: error }, 'The service manager could not be told'));
+    notifySupervisor(state, env, (error) => log.warn({ err: error }, 'Failed to notify the service manager'));
 
   let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -59,7 +59,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     }
     first = { signal, atMs: systemClock.monotonic() };
     notify('STOPPING=1');
-    log.info({ signal }, 'Stopping: running turns are waited for, a second signal ends at once');
+    log.info({ signal }, 'Stopping: waiting for running turns; a second signal stops immediately');
     life.stop().then(
       () => {
         log.info({}, 'Stopped');
@@ -83,14 +83,14 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   } catch (error) {
     const code = exitCodeOf(error);
     logger.flush();
-    const told = code === exitCodes.disk.code ? diskFullError(args.home, error) : error;
-    const text = told instanceof Error ? (code === exitCodes.internal.code ? (told.stack ?? told.message) : told.message) : String(told);
+    const fault = code === exitCodes.disk.code ? diskFullError(args.home, error) : error;
+    const text = fault instanceof Error ? (code === exitCodes.internal.code ? (fault.stack ?? fault.message) : fault.message) : String(fault);
     process.stderr.write(`${redactor.redact(text).replaceAll(/^/gm, 'gatehouse: ')}\n`);
     end(code);
   }
 }
 
-/** What the command asks of this file besides the daemon itself; each prints its answer and ends (packages/cli/README.md). */
+/** Runs the command's other requests to this file; each prints its result and exits (packages/cli/README.md). */
 async function runMode(args: Exclude<StartArguments, { kind: 'start' }>, { stdout, stderr, env }: NodeJS.Process): Promise<void> {
   const print = (value: object) => void stdout.write(`${JSON.stringify(value)}\n`);
   switch (args.kind) {

@@ -18,7 +18,7 @@ export const warn = (detail: string, hint?: string): Finding => ({ status: 'warn
 /** Files are not stamped exactly, and clocks are corrected by fractions of a second. */
 const clockSlackMs = 60_000;
 
-/** A clock that was wrong shows itself by files that were written later than now. */
+/** Detects a clock that was wrong by files that were written later than now. */
 export function checkClock(files: readonly string[], clock: Clock): Finding {
   const now = clock.now();
   const at = (ms: number) => Temporal.Instant.fromEpochMilliseconds(Math.round(ms)).toString({ smallestUnit: 'second' });
@@ -30,7 +30,7 @@ export function checkClock(files: readonly string[], clock: Clock): Finding {
   );
 }
 
-/** Free space where the home folder is or will be. */
+/** Checks the free space where the home folder is or will be. */
 export async function checkDisk(home: string, minFreeBytes: number): Promise<Finding> {
   let folder = home;
   while (!existsSync(folder)) folder = dirname(folder);
@@ -49,7 +49,7 @@ export async function checkDisk(home: string, minFreeBytes: number): Promise<Fin
   return {
     status: 'fail',
     detail: `${detail}, and storage.minFreeBytes asks for ${megabytes(minFreeBytes)}`,
-    hint: 'Free some space: until then the daemon takes no new work.',
+    hint: 'Free some space: until then the daemon accepts no new work.',
   };
 }
 
@@ -60,15 +60,15 @@ export async function checkPort({ gateway }: RootConfig, holder: string | undefi
   const fault = await new Promise<Error | undefined>((done) => {
     const probe = createServer();
     probe.once('error', done);
-    // Shared with checks that run at the same time; a listener of any other program still refuses it.
+    // Shared with concurrent checks; a listener of any other program still refuses it.
     probe.listen({ port: gateway.port, host: gateway.host, reusePort: process.platform === 'linux' }, () => probe.close(() => done(undefined)));
   });
   if (fault === undefined) return ok(`${where} is free`);
-  return { status: 'fail', detail: `${where} cannot be listened on: ${fault.message}`, hint: 'Stop what uses it, or set gateway.port.' };
+  return { status: 'fail', detail: `${where} cannot be used for listening: ${fault.message}`, hint: 'Stop what uses it, or set gateway.port.' };
 }
 
 export async function checkJail(clock: Clock): Promise<Finding> {
   await using jail = await openJail({ clock });
   if (jail.unavailable !== undefined) return warn('no jail for commands and MCP programs: they are refused', jail.unavailable);
-  return ok(`bubblewrap; bounds held by ${jail.bounds === 'cgroup' ? 'control groups' : 'limits of each process and a watcher'}`);
+  return ok(`bubblewrap; limits enforced by ${jail.bounds === 'cgroup' ? 'control groups' : 'limits of each process and a watcher'}`);
 }

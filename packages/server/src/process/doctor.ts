@@ -20,15 +20,15 @@ export interface Check extends Finding {
   readonly name: 'node' | 'clock' | 'home' | 'permissions' | 'config' | 'disk' | 'lock' | 'port' | 'database' | 'models' | 'jail';
 }
 
-/** Looks at an installation without changing anything in it; the database of a running daemon is left alone. */
+/** Checks an installation without changing anything in it; the database of a running daemon is not opened. */
 export async function examine(home: string, env: Environment): Promise<Check[]> {
   const paths = homePaths(home);
   let holder: string | undefined;
   let config: RootConfig | undefined;
   const checks: Check[] = [];
-  const check = async (name: Check['name'], look: () => Finding | Promise<Finding>) => {
+  const check = async (name: Check['name'], run: () => Finding | Promise<Finding>) => {
     try {
-      checks.push({ name, ...(await look()) });
+      checks.push({ name, ...(await run()) });
     } catch (error) {
       checks.push({ name, status: 'fail', detail: error instanceof Error ? error.message : String(error) });
     }
@@ -39,8 +39,8 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     return ok(`Node ${process.version}, Gatehouse ${version}`);
   });
   await check('clock', () => checkClock([paths.configFile, databaseFile(paths.dataDir)], systemClock));
-  await check('home', () => lookAtHome(paths));
-  await check('permissions', () => lookAtPermissions(paths));
+  await check('home', () => examineHome(paths));
+  await check('permissions', () => examinePermissions(paths));
   await check('config', () => {
     const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
     if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
@@ -53,8 +53,8 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     return ok(holder === undefined ? 'no daemon uses this home folder' : `held by the daemon with ${holder}`);
   });
   await check('port', () => (config === undefined ? warn('not checked without a configuration') : checkPort(config, holder)));
-  await check('database', () => lookAtDatabase(paths, holder));
-  await check('models', () => (config === undefined ? warn('not checked without a configuration') : lookAtModels(config, env)));
+  await check('database', () => examineDatabase(paths, holder));
+  await check('models', () => (config === undefined ? warn('not checked without a configuration') : examineModels(config, env)));
   await check('jail', () => checkJail(systemClock));
   return checks;
 }
@@ -71,15 +71,15 @@ function describeHolder(holder: Partial<LockHolder> | undefined): string | undef
     .join(' ');
 }
 
-function lookAtHome({ dir }: HomePaths): Finding {
-  if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start makes it.');
+function examineHome({ dir }: HomePaths): Finding {
+  if (!existsSync(dir)) return warn(`${dir} does not exist`, 'The first start creates it.');
   const stats = statSync(dir);
   if (!stats.isDirectory()) return { status: 'fail', detail: `${dir} is not a folder` };
   checkAccess(dir, stats);
   return ok(dir);
 }
 
-function lookAtPermissions(paths: HomePaths): Finding {
+function examinePermissions(paths: HomePaths): Finding {
   if (!existsSync(paths.dir)) return ok('nothing there yet');
   for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir])
     if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
@@ -87,7 +87,7 @@ function lookAtPermissions(paths: HomePaths): Finding {
   return ok('only the owner has access');
 }
 
-async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {
+async function examineDatabase({ dataDir }: HomePaths, holder: string | undefined): Promise<Finding> {
   const file = databaseFile(dataDir);
   if (!existsSync(file)) return ok('none yet');
   if (holder !== undefined) return ok(`in use by the running daemon (${holder})`);
@@ -105,7 +105,7 @@ async function lookAtDatabase({ dataDir }: HomePaths, holder: string | undefined
   return ok(`${file} is sound`);
 }
 
-async function lookAtModels(config: RootConfig, env: Environment): Promise<Finding> {
+async function examineModels(config: RootConfig, env: Environment): Promise<Finding> {
   const bus = createEventBus(() => {});
   await using models = await createModels({
     providers: config.providers,

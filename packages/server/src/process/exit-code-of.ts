@@ -5,7 +5,7 @@ import { isDiskFull } from '../kernel/disk-full.ts';
 import { StartError } from '../kernel/lifecycle/start-error.ts';
 import { UnsafePathError } from '../kernel/private-file.ts';
 
-/** What a failed start ends with. */
+/** Returns the exit code of a failed start. */
 export function exitCodeOf(error: unknown): number {
   if (isDiskFull(error)) return exitCodes.disk.code;
   if (error instanceof ConfigError) return exitCodes.config.code;

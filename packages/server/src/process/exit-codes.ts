@@ -1,15 +1,15 @@
-/** With what the daemon ends; the numbers of sysexits.h where one fits. */
+/** Exit codes of the daemon; numbers of sysexits.h where one fits. */
 export const exitCodes = {
-  ok: { code: 0, text: 'Stopped in order, after SIGTERM, SIGINT or SIGHUP.' },
+  ok: { code: 0, text: 'Stopped cleanly, after SIGTERM, SIGINT or SIGHUP.' },
   usage: { code: 64, text: 'An option of the command line is unknown or has a bad value.' },
   home: { code: 66, text: 'The home folder or a file in it cannot be read or written, belongs to another user, or others have access.' },
-  unavailable: { code: 69, text: 'The port is taken, or the address cannot be listened on.' },
-  internal: { code: 70, text: 'A fault of Gatehouse itself; the log has it.' },
+  unavailable: { code: 69, text: 'The port is in use, or the address cannot be used for listening.' },
+  internal: { code: 70, text: 'An internal error of Gatehouse; see the log.' },
   disk: { code: 73, text: 'The disk of the home folder is full, or has no inodes left: free some space or delete files, then start again.' },
   storage: { code: 74, text: 'The database is damaged, foreign, made by a newer version, or cannot be opened.' },
   running: { code: 75, text: 'Another daemon uses the same home folder, perhaps in another container.' },
   config: { code: 78, text: 'The configuration cannot be used; each problem is named with file, line and key.' },
   node: { code: 79, text: 'Node is too old.' },
-  interrupted: { code: 130, text: 'A second SIGINT ended it at once.' },
-  terminated: { code: 143, text: 'A second SIGTERM ended it at once.' },
+  interrupted: { code: 130, text: 'A second SIGINT stopped it immediately.' },
+  terminated: { code: 143, text: 'A second SIGTERM stopped it immediately.' },
 } as const;

@@ -4,7 +4,7 @@ export interface Greeting {
   readonly version: string;
   readonly home: string;
   readonly firstStart: boolean;
-  /** Where the providers come from, as `Models.describeDiscovery` tells. */
+  /** Sources of the providers, as reported by `Models.describeDiscovery`. */
   readonly discovery: {
     readonly providers: readonly {
       readonly id: string;
@@ -27,8 +27,8 @@ export interface Greeting {
 }
 
 /**
- * What the start prints. The last line is the address. The link to the dashboard holds the token, in its fragment, only
- * where a person reads it: on a terminal, and at the first start unless a service manager keeps it in its log.
+ * Returns the lines that the start prints. The last one is the address. The link to the dashboard contains the token, in its fragment,
+ * only where a person reads it: on a terminal, and at the first start unless a service manager keeps it in its log.
  */
 export function greetingLines(
   greeting: Greeting,
@@ -43,7 +43,7 @@ export function greetingLines(
   const row = (label: string, text: string) => `  ${label.padEnd(8)}${text}`;
   return [
     style.bold(`Gatehouse ${greeting.version}`),
-    row('home', `${greeting.home}${greeting.firstStart ? '  (made now; settings in config.yaml)' : ''}`),
+    row('home', `${greeting.home}${greeting.firstStart ? '  (created now; settings in config.yaml)' : ''}`),
     row('model', modelText(greeting.discovery)),
     ...(address === null
       ? []
@@ -67,7 +67,7 @@ function modelText({ providers, defaultModel }: Greeting['discovery']): string {
 function dashboardLink(address: string, { dashboard }: Greeting, showToken: boolean): string[] {
   if (dashboard === undefined) return [];
   const { token } = dashboard;
-  // A fragment is never sent, so the token comes into no log of a server or proxy.
+  // A fragment is never sent, so the token appears in no log of a server or proxy.
   return [`${reachable(address)}/${showToken && token !== undefined ? `#token=${encodeURIComponent(token)}` : ''}`];
 }
 
@@ -76,12 +76,12 @@ function curlLine(address: string, { agentId, tokenExpression }: Greeting): stri
   return `curl ${reachable(address)}/v1/chat/completions -H "authorization: Bearer ${tokenExpression ?? '$TOKEN'}" -H 'content-type: application/json' -d '${body}'`;
 }
 
-/** An address that means all of the machine's own cannot be dialled everywhere. */
+/** Returns a dialable address for one that means all addresses of the machine. */
 function reachable(address: string): string {
   return address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
 }
 
-/** `$(cat FILE)`, so that the secret itself is not on the screen. */
+/** Returns `$(cat FILE)`, so that the secret itself is not on the screen. */
 export function tokenFromFile(path: string): string {
   return `$(cat ${quoted(path)})`;
 }

@@ -11,18 +11,18 @@ import { type LoadedConfig, loadConfig, type Override } from '../kernel/config/l
 import type { Environment } from '../kernel/config/references.ts';
 import { vendors } from '../llm/vendors.ts';
 
-/** What the command line said; undefined where it said nothing. */
+/** Values from the command line; undefined where it has none. */
 export interface StartFlags {
   readonly port?: number | undefined;
   readonly host?: string | undefined;
 }
 
-/** Id of the token that GATEHOUSE_TOKEN brings. */
+/** Id of the token from GATEHOUSE_TOKEN. */
 const environmentTokenId = 'env';
 
 /**
- * config.yaml, then GATEHOUSE_PORT and GATEHOUSE_TOKEN, then the flags: later wins (decisions §9). Fails with a
- * ConfigError, also for what only several sections together show: a restart must find all of it before it stops anything.
+ * Loads config.yaml, then GATEHOUSE_PORT and GATEHOUSE_TOKEN, then the flags: later wins (decisions §9). Fails with a
+ * ConfigError, also for conflicts between sections: a restart must find all of it before it stops anything.
  */
 export function loadRootConfig(
   file: { readonly path: string; readonly text: string },
@@ -38,8 +38,8 @@ export function loadRootConfig(
 }
 
 /**
- * The error of a part that was built from the configuration and found it wanting (a model that no provider has); such
- * errors begin with the dotted key. Undefined for all others.
+ * Converts the error of a module that rejected its configuration (a model that no provider has); such
+ * errors start with the dotted key. Undefined for all others.
  */
 export function asConfigError(error: unknown, loaded: LoadedConfig<RootConfig>): ConfigError | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -59,7 +59,7 @@ function overridesFrom(env: Environment, flags: StartFlags): Override[] {
   return overrides;
 }
 
-/** Two entries of one id or secret would make it a matter of luck which scopes a caller has. */
+/** Refuses two entries with the same id or secret: it would be a matter of luck which scopes a caller has. */
 function checkTokens({ config, errorAt }: LoadedConfig<RootConfig>): void {
   const { tokens } = config.gateway;
   for (const [index, token] of tokens.entries()) {
@@ -89,7 +89,7 @@ function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
     );
 }
 
-/** An agent that anybody who reaches the port can set to work is what nobody should get by leaving out a line. */
+/** Refuses an agent that anybody who reaches the port can start: nobody should get that by omitting a line. */
 function checkWebhooks({ config: { gateway, webhooks }, errorAt }: LoadedConfig<RootConfig>): void {
   if (!gateway.enabled || webhooks.token !== undefined || !isEnabled(webhooks) || isLoopback(gateway.host)) return;
   const danger = `others can reach ${gateway.host}`;
@@ -97,13 +97,13 @@ function checkWebhooks({ config: { gateway, webhooks }, errorAt }: LoadedConfig<
   if (open !== -1)
     throw errorAt(
       ['webhooks', 'mappings', open],
-      `takes requests of anybody: ${danger}, and neither its secret nor webhooks.token is set; set one, or allowUnauthenticated: true`,
+      `accepts requests from anybody: ${danger}, and neither its secret nor webhooks.token is set; set one, or allowUnauthenticated: true`,
     );
   const preset = webhooks.presets.findIndex((name) => presetNames.some((known) => known === name));
-  if (preset !== -1) throw errorAt(['webhooks', 'presets', preset], `takes requests of anybody: ${danger}, and webhooks.token is not set; set it`);
+  if (preset !== -1) throw errorAt(['webhooks', 'presets', preset], `accepts requests from anybody: ${danger}; set webhooks.token`);
 }
 
-/** Whoever reaches the port may guess at any speed that the machine allows. */
+/** A caller that reaches the port may guess at any speed that the machine allows. */
 function weaknessOf(secret: string, { enabled, host }: RootConfig['gateway']): string | undefined {
   if (!enabled || isLoopback(host) || guessingBits(secret) >= leastBits) return undefined;
   return `is too easy to guess for a gateway that others can reach (${host}): choose a random one of 128 bits, such as "openssl rand -base64 32" prints`;
@@ -113,7 +113,7 @@ const leastBits = 128;
 
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);
 
-/** A certificate that cannot be used is told before anything is stopped or started. */
+/** Reports an unusable certificate before anything is stopped or started. */
 function checkTls(loaded: LoadedConfig<RootConfig>, homeDir: string): void {
   const { tls, enabled } = loaded.config.gateway;
   if (tls === undefined || !enabled) return;
@@ -125,8 +125,8 @@ function checkTls(loaded: LoadedConfig<RootConfig>, homeDir: string): void {
 }
 
 /**
- * GATEHOUSE_TOKEN is the first token, with scope `*`. Where config.yaml gives the same secret an id and scopes of its
- * own, that entry stands and nothing is added: the file may narrow what the variable opens.
+ * Adds GATEHOUSE_TOKEN as the first token, with scope `*`. If config.yaml has an entry with the same secret,
+ * nothing is added: the file may narrow what the variable grants.
  */
 function withEnvironmentToken(loaded: LoadedConfig<RootConfig>, env: Environment): LoadedConfig<RootConfig> {
   const secret = env['GATEHOUSE_TOKEN'];

@@ -14,7 +14,7 @@ afterAll(() => rm(dir, { recursive: true, force: true }));
 
 const load = (yaml: string) => () => loadRootConfig({ path: join(dir, 'config.yaml'), text: `gateway:\n  tls: ${yaml}\n` }, {}, {});
 
-it('a start is refused, naming the key, for files that are missing, foreign, open to all, expired or of no use', async () => {
+it('a start is refused, naming the key, for files that are missing, foreign, readable by all, expired or unusable', async () => {
   const authority = await makeAuthority('Test Authority');
   const good = await makeCertificate('localhost', authority);
   await writePair(dir, 'authority', authority);

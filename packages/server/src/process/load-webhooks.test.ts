@@ -6,28 +6,28 @@ const token = 'a-shared-secret-of-more-than-32-characters';
 const load = (host: string, webhooks: object) =>
   loadRootConfig({ path: 'config.yaml', text: JSON.stringify({ gateway: { host }, webhooks }) }, {}, {});
 
-it('a start is refused where anybody could set an agent to work', () => {
+it('a start is refused where anybody could start an agent', () => {
   const open = { mappings: [{ id: 'fine', secret: token }, { id: 'open' }] };
-  expect(() => load('0.0.0.0', open)).toThrow(/webhooks\.mappings\[?\.?1\]?: takes requests of anybody: others can reach 0\.0\.0\.0/);
-  expect(() => load('gate.example', { presets: ['none', 'gmail'] })).toThrow(/webhooks\.presets\[?\.?1\]?: takes requests of anybody/);
+  expect(() => load('0.0.0.0', open)).toThrow(/webhooks\.mappings\[?\.?1\]?: accepts requests from anybody: others can reach 0\.0\.0\.0/);
+  expect(() => load('gate.example', { presets: ['none', 'gmail'] })).toThrow(/webhooks\.presets\[?\.?1\]?: accepts requests from anybody/);
   for (const host of ['127.0.0.1', '::1', 'localhost']) expect(load(host, open).config.webhooks.mappings).toHaveLength(2);
   expect(load('0.0.0.0', { ...open, token }).config.webhooks.token).toBe(token);
   expect(load('0.0.0.0', { ...open, enabled: false }).config.webhooks.enabled).toBe(false);
   expect(load('0.0.0.0', { mappings: [{ id: 'open', allowUnauthenticated: true }] }).config.webhooks.mappings).toHaveLength(1);
 });
 
-it('an unknown key names itself and the nearest one', () => {
+it('an unknown key is reported with the nearest known one', () => {
   expect(() => load('127.0.0.1', { mappings: [{ id: 'a', sesionKey: 'x' }] })).toThrow(/sesionKey.*sessionKey/s);
 });
 
-it('the secrets are known as such, and a preset that does not exist is told', () => {
+it('the secrets are known as such, and a preset that does not exist is reported', () => {
   const loaded = load('127.0.0.1', { token, presets: ['github', 'gitlab'], mappings: [{ id: 'a', secret: `${token}-2` }] });
   expect(loaded.secrets).toEqual(expect.arrayContaining([token, `${token}-2`]));
   const warnings = startWarnings(loaded.config, { offline: false, configFile: 'config.yaml', logModules: [] });
   expect(warnings).toEqual([expect.stringContaining('no preset "gitlab"')]);
 });
 
-it('headerName beside a signatureHeader that says something else is refused', () => {
+it('headerName together with a conflicting signatureHeader is refused', () => {
   const twice = { headerName: 'x-one', signatureHeader: 'X-Two' };
   expect(() => load('127.0.0.1', { token, ...twice })).toThrow(/webhooks\.headerName: is an alias of signatureHeader/);
   expect(() => load('127.0.0.1', { mappings: [{ id: 'a', ...twice }] })).toThrow(/mappings\[?\.?0\]?\.headerName: is an alias/);

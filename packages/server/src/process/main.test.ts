@@ -101,7 +101,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('the first start', { timeout: 30_000 }, () => {
-  test('makes a home, prints a line that works when pasted, ends with the address, and stops in order', async () => {
+  test('creates a home, prints a line that works when pasted, ends with the address, and stops cleanly', async () => {
     rmSync(home, { recursive: true });
     const daemon = launch();
     const address = await daemon.address;
@@ -131,7 +131,7 @@ describe('the first start', { timeout: 30_000 }, () => {
     expect(daemon.output()).not.toContain(secret);
   });
 
-  test('with GATEHOUSE_TOKEN makes no other token and shows none', async () => {
+  test('with GATEHOUSE_TOKEN creates no other token and shows none', async () => {
     const daemon = launch({ env: { GATEHOUSE_TOKEN: token, GATEHOUSE_HOME: home, GATEHOUSE_PORT: '0' }, args: [] });
     const address = await daemon.address;
     expect((await rpc(address, 'tokens.list')).result).toMatchObject({ tokens: [{ id: 'env', scopes: ['*'] }], total: 1 });
@@ -140,7 +140,7 @@ describe('the first start', { timeout: 30_000 }, () => {
     expect(daemon.output()).not.toContain(token);
   });
 
-  test('closes a configuration with secrets that others could read, and says so', async () => {
+  test('fixes the permissions of a configuration with secrets that others could read, and reports it', async () => {
     configure(`gateway: {tokens: [{id: ops, secret: ${token}, scopes: []}], host: 127.0.0.1}\nlogging: {modules: {gatway: debug}}\n`, 0o644);
     const daemon = launch();
     await daemon.address;
@@ -152,7 +152,7 @@ describe('the first start', { timeout: 30_000 }, () => {
   });
 });
 
-describe('a start that cannot be ends with a code and a sentence', { timeout: 30_000 }, () => {
+describe('a start that fails exits with a code and a message', { timeout: 30_000 }, () => {
   test.each([
     [['--prot', '1'], /gatehouse: Unknown option '--prot'/],
     [['--port', '70000'], /gatehouse: --port: expected an integer from 0 to 65535/],
@@ -162,7 +162,7 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
     expect(await failure({ args })).toEqual({ code: exitCodes.usage.code, output: expect.stringMatching(expected) });
   });
 
-  test('--help and --version are no failure', async () => {
+  test('--help and --version are not failures', async () => {
     expect(await failure({ args: ['--help'] })).toEqual({ code: 0, output: expect.stringContaining('--home DIR') });
     expect(await failure({ args: ['--version'] })).toEqual({ code: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
   });
@@ -183,7 +183,7 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
     });
   });
 
-  test('the port is taken', async () => {
+  test('the port is in use', async () => {
     const other = createServer();
     await new Promise<void>((done) => void other.listen(0, '127.0.0.1', done));
     const address = other.address();
@@ -197,7 +197,7 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
 
   test('the database is damaged', async () => {
     mkdirSync(join(home, 'data'), { mode: 0o700 });
-    writeFileSync(join(home, 'data', 'gatehouse.db'), 'this is no database, '.repeat(1000));
+    writeFileSync(join(home, 'data', 'gatehouse.db'), 'this is not a database, '.repeat(1000));
     expect(await failure()).toMatchObject({ code: exitCodes.storage.code, output: expect.stringMatching(/gatehouse: .*gatehouse\.db/) });
   });
 
@@ -248,7 +248,7 @@ describe('a start that cannot be ends with a code and a sentence', { timeout: 30
 });
 
 describe('a running daemon', { timeout: 30_000 }, () => {
-  /** Takes every request and answers none. */
+  /** Accepts every request and answers none. */
   let silent: Server;
   let asked = 0;
   beforeAll(async () => {
@@ -287,7 +287,7 @@ describe('a running daemon', { timeout: 30_000 }, () => {
     expect(await daemon.exit).toBe(code);
   });
 
-  test('takes the echo that npm makes of a signal for the same one', async () => {
+  test('treats the signal that npm repeats as the same one', async () => {
     const daemon = launch({ env: { npm_lifecycle_event: 'start' } });
     await daemon.address;
     daemon.child.kill('SIGINT');
@@ -295,16 +295,16 @@ describe('a running daemon', { timeout: 30_000 }, () => {
     expect(await daemon.exit).toBe(exitCodes.ok.code);
   });
 
-  test('ends with a fault of its own in the log', async () => {
+  test('stops after an internal error, which is logged', async () => {
     const fault = 'data:text/javascript,process.on("SIGUSR2", () => { throw new Error("planted, Bearer abcdefghijklmnopqrstuvwxyz") })';
     const daemon = launch({ nodeArgs: ['--import', fault] });
     await daemon.address;
     daemon.child.kill('SIGUSR2');
     expect(await daemon.exit).toBe(exitCodes.internal.code);
-    expect(daemon.output()).toMatch(/"level":"fatal".*planted, Bearer \[REDACTED\].*Uncaught error: the daemon ends/);
+    expect(daemon.output()).toMatch(/"level":"fatal".*planted, Bearer \[REDACTED\].*Uncaught error: stopping the daemon/);
   });
 
-  test('restarts in its place with the configuration as it is then', async () => {
+  test('restarts in the same process with the current configuration', async () => {
     const daemon = launch({ env: { GATEHOUSE_TOKEN: token }, args: ['--home', home, '--port', '0'] });
     const before = await daemon.address;
     configure('agents: {default: {maxSteps: many}}\n');

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(homeDir, { recursive: true, force: true }));
 
 describe('backup and restore of a stopped daemon', () => {
-  test('bring back what was there, keep what they replace, and overwrite nothing', async () => {
+  test('restore the data, keep what they replace, and overwrite nothing', async () => {
     const first = await startTestServer({ homeDir });
     await first.client.call('agents.create', { agentId: 'early' });
     await first[Symbol.asyncDispose]();
@@ -43,7 +43,7 @@ describe('backup and restore of a stopped daemon', () => {
 });
 
 describe('the doctor', () => {
-  test('looks at an empty place without making anything', async () => {
+  test('checks an empty folder without creating anything', async () => {
     const nowhere = join(homeDir, 'none');
     const checks = await examine(nowhere, {});
     expect(Object.fromEntries(checks.map(({ name, status }) => [name, status]))).toEqual({
@@ -57,13 +57,13 @@ describe('the doctor', () => {
       port: 'warn',
       database: 'ok',
       models: 'warn',
-      // As the machine has a jail or none.
+      // Depends on whether the machine has a jail.
       jail: expect.stringMatching(/^(?:ok|warn)$/),
     });
     expect((await examine(nowhere, {})).find((check) => check.name === 'home')?.detail).toContain('does not exist');
   });
 
-  test('leaves the database of a running daemon alone and checks that of a stopped one', async () => {
+  test('skips the database of a running daemon and checks that of a stopped one', async () => {
     const server = await startTestServer({ homeDir });
     const find = async (wanted: string) => (await examine(homeDir, {})).find(({ name }) => name === wanted);
     expect((await find('database'))?.detail).toContain(`pid ${process.pid}`);
@@ -73,7 +73,7 @@ describe('the doctor', () => {
     expect((await find('lock'))?.detail).toContain('no daemon');
   });
 
-  test('reports a full disk, a lock that cannot be used and a clock that is behind what was written', async () => {
+  test('reports a full disk, an unusable lock and a clock that is behind written files', async () => {
     const config = join(homeDir, 'config.yaml');
     writeFileSync(config, 'storage: { minFreeBytes: 9007199254740991 }\n', { mode: 0o600 });
     utimesSync(config, new Date(), new Date('2100-01-01T00:00:00Z'));

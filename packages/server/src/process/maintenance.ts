@@ -8,10 +8,10 @@ import { silentLog } from '../kernel/log.ts';
 import { migrations } from '../transactions/registry.ts';
 import { version } from '../version.ts';
 
-/** Prints one line of JSON; a job is any number of `progress` and then `result` or `error` (packages/cli/README.md). */
+/** Prints one line of JSON; a job prints any number of `progress` and then `result` or `error` (packages/cli/README.md). */
 export type PrintLine = (value: object) => void;
 
-/** Copies the data of a stopped daemon; a running one is asked over its control socket instead. */
+/** Copies the data of a stopped daemon; for a running one the control socket is used instead. */
 export function runBackup(home: string, file: string | undefined, print: PrintLine): Promise<void> {
   return job(print, async () => {
     const { dataDir, backupsDir } = homePaths(home);
@@ -27,7 +27,7 @@ export function runBackup(home: string, file: string | undefined, print: PrintLi
   });
 }
 
-/** Puts a backup in the place of the data of a stopped daemon; what was there stays beside it. */
+/** Replaces the data of a stopped daemon by a backup; the old data is kept next to it. */
 export function runRestore(home: string, file: string, print: PrintLine): Promise<void> {
   return job(print, async () => {
     // It opens SQLite in this thread, which a daemon never does.

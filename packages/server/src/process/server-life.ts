@@ -18,7 +18,7 @@ import { version } from '../version.ts';
 
 type Loaded = LoadedConfig<RootConfig>;
 
-/** Id of the token that is made at first start. */
+/** Id of the token that is created at first start. */
 const generatedTokenId = 'owner';
 
 export interface ServerLifeOptions {
@@ -26,13 +26,13 @@ export interface ServerLifeOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly redactor: Redactor;
-  /** False where a debugger may hold the event loop. */
+  /** False where a debugger may block the event loop. */
   readonly watchdog: boolean;
-  /** Told when no server is left and none can be started. */
+  /** Called when no server is left and none can be started. */
   readonly onDeath: () => void;
 }
 
-/** The server of this process through its restarts: one at a time, each from the configuration as it then is on disk. */
+/** The server of this process through its restarts: one at a time, each with the configuration on disk at that time. */
 export class ServerLife {
   readonly #options: ServerLifeOptions;
   /** Start, restarts and stop, one after the other. */
@@ -44,14 +44,14 @@ export class ServerLife {
     this.#options = options;
   }
 
-  /** Fails with what `exitCodeOf` knows: a home, configuration, storage or address that cannot be used. */
+  /** Fails with an error that `exitCodeOf` knows: an unusable home, configuration, storage or address. */
   start(): Promise<Greeting> {
     const starting = this.#start();
     this.#work = starting.catch(() => undefined);
     return starting;
   }
 
-  /** Waits for running turns up to the drain time, then ends everything in order. */
+  /** Waits for running turns up to the drain time, then stops everything in order. */
   stop(): Promise<void> {
     this.#stopping = true;
     const stopping = this.#work.then(() => this.#close());
@@ -60,7 +60,7 @@ export class ServerLife {
   }
 
   announceFault(source: string): void {
-    this.#running?.server.bus.emit('system:error', { source, message: 'Uncaught error: the daemon ends', timestamp: systemClock.now() });
+    this.#running?.server.bus.emit('system:error', { source, message: 'Uncaught error: stopping the daemon', timestamp: systemClock.now() });
   }
 
   async #start(): Promise<Greeting> {
@@ -106,7 +106,7 @@ export class ServerLife {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
     logger.reset(config.logging);
-    // Without any other token nobody could come in.
+    // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
     if (secret !== undefined) redactor.add([secret]);
     try {
@@ -154,12 +154,12 @@ export class ServerLife {
     });
   }
 
-  /** A configuration that passed every check may still fail at a port or a model: then what ran before is better than nothing. */
+  /** A configuration that passed every check may still fail at a port or a model: then the previous one is better than nothing. */
   async #bootOr(home: Home, loaded: Loaded, before: Loaded): Promise<ServerHandle> {
     try {
       return await this.#boot(home, loaded);
     } catch (error) {
-      this.#options.logger.log.error({ err: error }, 'The new configuration cannot be started: going on with the one before');
+      this.#options.logger.log.error({ err: error }, 'Failed to start with the new configuration; continuing with the previous one');
       return this.#boot(home, before);
     }
   }
@@ -172,7 +172,7 @@ export class ServerLife {
   }
 }
 
-/** None when the configuration gives the same secret a name and scopes; under another id when it has taken the usual one. */
+/** Returns no token when the configuration has the same secret; uses another id when the configuration has taken the usual one. */
 function generatedToken({ gateway: { tokens } }: RootConfig, secret: string): { readonly id: string; readonly secret: string } | undefined {
   if (tokens.some((token) => token.secret === secret)) return undefined;
   return { id: tokens.some((token) => token.id === generatedTokenId) ? 'token-file' : generatedTokenId, secret };

@@ -20,7 +20,7 @@ export const usage = `Usage: gatehouse start [--home DIR] [--port N] [--host ADD
   --help          print this
 `;
 
-/** The command line, with the home folder that it and the environment name. */
+/** Parses the command line, with the home folder that it and the environment name. */
 export function parseArguments(argv: readonly string[], env: Environment, workingDir: string): StartArguments {
   let values: {
     home?: string;
@@ -59,7 +59,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   for (const name of ['home', 'host', 'restore'] as const) if (values[name] === '') return { kind: 'wrong', message: `--${name}: expected a value` };
   const port = values.port === undefined ? undefined : portOf(values.port);
   if (port === 'wrong') return { kind: 'wrong', message: '--port: expected an integer from 0 to 65535' };
-  // npm runs scripts in the folder of the package; a relative path means the folder of the person.
+  // npm runs scripts in the folder of the package; a relative path means the user's folder.
   const base = (env['npm_lifecycle_event'] === undefined ? undefined : env['INIT_CWD']) ?? workingDir;
   const home = resolve(base, values.home ?? (env['GATEHOUSE_HOME'] || join(userHome(), '.gatehouse')));
   const [first, ...others] = positionals;
@@ -75,7 +75,7 @@ function portOf(text: string): number | 'wrong' {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65535 ? Number(text) : 'wrong';
 }
 
-/** With an empty HOME the account knows where its home is. */
+/** Returns the user's home folder; the account knows it when HOME is empty. */
 function userHome(): string {
   return homedir() || userInfo().homedir;
 }

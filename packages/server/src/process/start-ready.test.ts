@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { startTestServer } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 
-/** A port that is free now. */
+/** Returns a port that is free now. */
 async function freePort(): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   const server = createServer().listen(0, '127.0.0.1', () => {
@@ -12,7 +12,7 @@ async function freePort(): Promise<number> {
   return promise;
 }
 
-it('is ready once the start is over, and not before', async () => {
+it('is ready once startup is over, and not before', async () => {
   const port = await freePort();
   let isOver = false;
   const starting = startTestServer({ config: { gateway: { port } } }).finally(() => (isOver = true));

@@ -26,11 +26,11 @@ describe('the configuration file of a first start', () => {
     .map((line) => line.replace(/^# /, ''))
     .join('\n');
 
-  test('changes nothing as it is', () => {
+  test('changes nothing when unedited', () => {
     expect(load(template).config).toEqual(RootConfig.parse({}));
   });
 
-  test('is valid with every setting taken in, and each setting is the default', () => {
+  test('is valid with every setting uncommented, and each setting is the default', () => {
     const { config } = load(uncommented, { OPS_TOKEN: secret, LOCAL_KEY: 'key-of-a-local-server' });
     const defaults = RootConfig.parse({});
     expect(config.providers['local']).toMatchObject({ type: 'openai-compatible', apiKey: 'key-of-a-local-server' });
@@ -59,7 +59,7 @@ describe('the configuration file of a first start', () => {
   });
 });
 
-describe('what wins over the file', () => {
+describe('what overrides the file', () => {
   test('flags over environment over file', () => {
     expect(load('gateway: {port: 1}', {}, {}).config.gateway.port).toBe(1);
     expect(load('gateway: {port: 1}', { GATEHOUSE_PORT: '2' }, {}).config.gateway.port).toBe(2);
@@ -87,32 +87,32 @@ describe('what wins over the file', () => {
 describe('the command line', () => {
   const parse = (argv: string[], env: Record<string, string> = {}) => parseArguments(argv, env, '/srv');
 
-  test('knows where home is', () => {
+  test('knows the home folder', () => {
     expect(parse([], { GATEHOUSE_HOME: '/h' })).toMatchObject({ home: '/h' });
     expect(parse(['--home', '/flag'], { GATEHOUSE_HOME: '/h' })).toMatchObject({ home: '/flag' });
     expect(parse(['start', '--home=here'])).toMatchObject({ kind: 'start', home: '/srv/here' });
     expect(parse([])).toMatchObject({ home: expect.stringMatching(/\/\.gatehouse$/) });
   });
 
-  test('means the folder of the person, not that of the package, under npm', () => {
+  test('uses the folder of the user, not that of the package, under npm', () => {
     expect(parse(['--home', 'x'], { npm_lifecycle_event: 'start', INIT_CWD: '/person' })).toMatchObject({ home: '/person/x' });
     expect(parse(['--home', 'x'], { INIT_CWD: '/person' })).toMatchObject({ home: '/srv/x' });
   });
 
   test.each([['--home='], ['--host='], ['--port=-1'], ['--port=65536'], ['--port=1e3'], ['--port='], ['--what'], ['a', 'b'], ['start', 'start']])(
-    '%j is wrong',
+    '%j is refused',
     (...argv) => {
       expect(parse(argv)).toMatchObject({ kind: 'wrong', message: expect.stringMatching(/expected/) });
     },
   );
 });
 
-test('a network file system under the data folder is warned of', () => {
+test('a network file system under the data folder causes a warning', () => {
   expect(fileSystemWarnings('/srv/data', () => 0x6969)).toEqual(process.platform === 'linux' ? [expect.stringContaining('NFS')] : []);
   expect(fileSystemWarnings('/srv/data', () => 0xef53)).toEqual([]);
 });
 
-test('a start on a full disk has a code of its own, whatever it stumbles over', () => {
+test('a start on a full disk has a separate code, whatever fails first', () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
   for (const error of [full, new UnsafePathError('/home', 'cannot be made', { cause: full }), diskFullError('/home', full)])
     expect(exitCodeOf(error)).toBe(73);
@@ -123,7 +123,7 @@ test('exit codes differ', () => {
   expect(new Set(codes).size).toBe(codes.length);
 });
 
-test('the version is that of the package', () => {
+test('the version equals that of the package', () => {
   const { version: packaged } = z
     .object({ version: z.string() })
     .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8')));

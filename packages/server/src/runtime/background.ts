@@ -5,7 +5,7 @@ import type { TurnInput } from './turn.ts';
 
 export type TaskOutcome = 'ok' | 'error' | 'timeout' | 'cancelled';
 
-/** A call that goes on while its turn does not wait for it. */
+/** A call that continues while its turn does not wait for it. */
 export interface NewTask {
   readonly input: TurnInput;
   readonly call: ToolCall;
@@ -13,34 +13,34 @@ export interface NewTask {
   /** One line for people. */
   readonly description: string;
   readonly startedAtMs: number;
-  /** Asked once, by whoever takes the task; never rejects. `content` is ready to be stored and shown to a model: bounded, and fenced where it is from outside. */
+  /** Called once by the owner of the task; never rejects. `content` is ready to be stored and shown to a model: bounded, and fenced if untrusted. */
   readonly end: () => Promise<{ readonly outcome: TaskOutcome; readonly content: string }>;
   /** Ends the call as cancelled. */
   readonly stop: (why: string) => void;
 }
 
 /** Results of tasks as one message of the conversation. */
-export interface TaskNews {
+export interface TaskAnnouncement {
   readonly taskIds: readonly string[];
   readonly text: string;
 }
 
-/** What the loop asks of whoever keeps tasks; all but `stored` is answered at once. */
+/** The loop's interface to background tasks; all but `stored` is synchronous. */
 export interface BackgroundTasks {
-  /** Undefined when no place is free: the call stays in its turn. `stored` rejects when the task could not be recorded. */
+  /** Returns undefined when no slot is free: the call stays in its turn. `stored` rejects when the task could not be recorded. */
   begin(task: NewTask): { readonly taskId: string; readonly stored: Promise<void> } | undefined;
-  /** Results of the conversation that nobody was told; whoever takes them tells them. Undefined when there are none. */
-  take(conversationRef: string): TaskNews | undefined;
-  /** Whether a task that the turn began is still to be told. */
+  /** Takes the conversation's results that were not reported yet; the caller reports them. Undefined when there are none. */
+  take(conversationRef: string): TaskAnnouncement | undefined;
+  /** Whether a task that the turn started has not been reported yet. */
   isPending(turn: Pick<TurnInput, 'turnId' | 'conversationRef'>): boolean;
 }
 
-/** Of a turn whose calls may go on in the background: its messages are kept, so that a result has somewhere to come back to. */
-export interface BackgroundRights {
-  /** How many background turns, one begun by the task of the other, came before this one. */
+/** Set for a turn whose calls may continue in the background: its messages are stored, so that a result has a conversation to return to. */
+export interface BackgroundAuthority {
+  /** How many background turns, each started by the previous one's task, led to this turn. */
   readonly chain: number;
-  /** Of a background turn: the origin of the turn that began its task, by whose rights it acts. */
+  /** The origin of the turn that started the task of a background turn, under whose authority it acts. */
   readonly begunBy?: TurnOrigin;
-  /** Of a background turn: the root of that turn, which is its own too. */
+  /** The root of that turn, which is also the background turn's own. */
   readonly rootRunId?: string;
 }

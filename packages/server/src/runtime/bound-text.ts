@@ -1,6 +1,6 @@
 import { headOf, tailOf } from '../kernel/cut-text.ts';
 
-/** The two ends of a text, and what says in between how many characters are missing. */
+/** Returns both ends of a text, and a note for the gap that says how many characters are missing. */
 export function splitMiddle(text: string, kept: number): { readonly head: string; readonly note: string; readonly end: string } {
   const tail = Math.floor(kept / 4);
   const head = headOf(text, kept - tail);
@@ -8,7 +8,7 @@ export function splitMiddle(text: string, kept: number): { readonly head: string
   return { head, note: `\n[… ${text.length - head.length - end.length} characters left out …]\n`, end };
 }
 
-/** Keeps `kept` characters, three quarters of them from the beginning, and says in between how many are missing. */
+/** Keeps `kept` characters, three quarters of them from the start, and notes in the gap how many are missing. */
 export function cutMiddle(text: string, kept: number): string {
   if (text.length <= kept) return text;
   const { head, note, end } = splitMiddle(text, kept);

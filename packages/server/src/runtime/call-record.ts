@@ -2,7 +2,7 @@ import type { Attempt } from '../llm/models.ts';
 import { cacheSaving, costOf } from '../llm/price.ts';
 import type { CallRecord } from './turn.ts';
 
-/** An attempt with its cost, as it is booked. */
+/** Returns an attempt with its cost, as it is charged. */
 export function toCallRecord(attempt: Attempt, operation: CallRecord['operation']): CallRecord {
   const { model, usage } = attempt;
   return {

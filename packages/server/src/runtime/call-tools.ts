@@ -21,35 +21,35 @@ import type { TurnInput } from './turn.ts';
 export interface CallToolsDeps extends RunToolDeps {
   readonly fence: Fence;
   readonly log: Log;
-  /** Looks at what the outside world answered; see `InjectionMonitor`. */
+  /** Inspects answers from outside; see `InjectionMonitor`. */
   readonly inspect?: (text: string, about: InspectedText) => unknown;
-  /** Takes the live secrets of the installation out: a tool that comes upon one hands it on to no model and no stored message. */
+  /** Removes the installation's live secrets: a tool that comes across one passes it on to no model and no stored message. */
   readonly hideSecrets?: (text: string) => string;
-  /** Stands before each call that policy allows; see `createToolGate`. */
+  /** Runs before each call that policy allows; see `createToolGate`. */
   readonly gate?: ToolGate;
-  /** Told where the text in a file came from that a result was off-loaded to. */
+  /** Records the source of the text in a file that a result was off-loaded to. */
   readonly keptFile?: (input: TurnInput, path: string, tainted: boolean, content: string) => Promise<void>;
-  /** Told of each call as it begins; undefined, and nothing more to tell, while nobody looks on. */
+  /** Reports each call as it starts; undefined when nobody listens. */
   readonly activity?: ToolActivity;
 }
 
 export interface ToolRun {
   readonly input: TurnInput;
-  /** Of the turn: aborted when it is stopped. */
+  /** The turn's signal: aborted when it is stopped. */
   readonly signal: AbortSignal;
   /** Called before each tool of class `once`. */
   readonly beforeOnce: () => Promise<void>;
-  /** What the turn has added before this step. */
+  /** Messages that the turn added before this step. */
   readonly added?: readonly ModelMessage[];
-  /** Tools that the model is told of from its next step on. */
+  /** Tools that the model can call from its next step on. */
   readonly loaded?: Set<Tool>;
   /** What the turn has used. */
   readonly used?: ToolContext['used'];
-  /** Of a turn that another process can go on with. */
+  /** Set for a turn that another process can continue. */
   readonly ledger?: StepLedger;
   /** Called for each call that needed an approval and is not run. */
   readonly onUnapproved?: () => void;
-  /** The calls are those of a running tool. */
+  /** A running tool made the calls. */
   readonly nested?: true;
 }
 
@@ -57,8 +57,8 @@ const maxCallsPerStep = 64;
 const maxParallel = 8;
 
 /**
- * Runs the tool calls of one step and gives one result message for each, in their order: neighbouring `pure` ones side
- * by side, the others one after the other. Whatever goes wrong becomes a result that the model can read. Once a call waits for a person
+ * Runs the tool calls of one step and returns one result message for each, in order: neighbouring `pure` ones concurrently,
+ * the others one after the other. Every failure becomes a result that the model can read. Once a call waits for a person
  * (`StepLedger.waitsFor`), no further one is made.
  */
 export async function callTools(deps: CallToolsDeps, run: ToolRun, calls: readonly ToolCall[]): Promise<ModelMessage[]> {
@@ -79,7 +79,7 @@ function findTool(run: ToolRun, name: string): Tool | undefined {
   const tools = toolsByName(run.input.tools);
   const tool = tools.get(name);
   if (tool !== undefined) return tool;
-  // One that the model knows from before, or guessed: it has the right to it, so it is not sent to look for it.
+  // The model knows this tool from before or guessed it: it is allowed, so the model need not search for it first.
   const found = deferredBy(tools.get(discoverToolName)).get(name);
   if (found !== undefined) run.loaded?.add(found);
   return found;
@@ -99,12 +99,12 @@ async function callTool(deps: CallToolsDeps, run: ToolRun, call: ToolCall, befor
   const result = await resultOf(deps, run, call, before);
   for (const tool of result.loads ?? []) run.loaded?.add(tool);
   const message = toMessage(call, { ...result, content: await toText(deps, run, call, result) });
-  // Of a call that the stop of its turn cut off nobody knows what it did.
+  // Nobody knows what a call did that was interrupted by the stop of its turn.
   if (run.ledger !== undefined && !(run.signal.aborted && result.isError === true)) await run.ledger.end(call, message);
   return message;
 }
 
-/** A result as the model reads it and as it is stored: without secrets, bounded, and fenced where it is from outside. */
+/** Returns a result as the model reads it and as it is stored: without secrets, bounded, and fenced if untrusted. */
 async function toText(deps: CallToolsDeps, run: ToolRun, call: ToolCall, result: ToolResult): Promise<string> {
   const content = result.content.toWellFormed();
   const { shown, pointer } = await boundResult(deps, run, call, { content: deps.hideSecrets?.(content) ?? content, outside: result.outside });
@@ -112,11 +112,11 @@ async function toText(deps: CallToolsDeps, run: ToolRun, call: ToolCall, result:
   if (result.outside === undefined) return behind(shown);
   const { agentId, traceId } = run.input;
   deps.inspect?.(shown, { source: 'tool_output', principalId: `tool:${call.name}`, agentId, traceId });
-  // The marker is stored with the message, so that the text is the same whenever the conversation is sent again.
+  // The marker is stored with the message, so that the text stays the same whenever the conversation is sent again.
   return behind(deps.fence.wrap(shown, result.outside, deps.fence.newMarker()));
 }
 
-/** A long result goes to a file that the model can read on in, when it has the tool for that; without it the middle is lost. */
+/** Moves a long result to a file that the model can read, when it has the tool for that; otherwise the middle is lost. */
 async function boundResult(
   deps: CallToolsDeps,
   run: ToolRun,
@@ -124,14 +124,14 @@ async function boundResult(
   { content, outside }: { readonly content: string; readonly outside: ToolResult['outside'] },
 ): Promise<{ shown: string; pointer?: string }> {
   const { input } = run;
-  // What was read from a file has its rest there already.
+  // A result read from a file already has its rest there.
   if (call.name !== fileReader && content.length > offLoadFrom(input.models) && findTool(run, fileReader) !== undefined) {
     try {
       const { path, kept, ...bounded } = await offLoad(input, content);
       await deps.keptFile?.(input, path, outside !== undefined && outside.clean !== true, kept);
       return bounded;
     } catch (error) {
-      deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: call.name, error }, 'a large result could not be off-loaded');
+      deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: call.name, error }, 'Failed to off-load a large result');
     }
   }
   return { shown: cutMiddle(content, maxResultCharacters) };
@@ -147,11 +147,11 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
     return failure(
       `There is no tool ${JSON.stringify(call.name.slice(0, 100))}. Tools: ${[...input.tools, ...(input.clientTools ?? [])].map((each) => each.name).join(', ') || 'none'}`,
     );
-  // Checked again where it counts: what the model was shown is no authority.
+  // Checked again here: what the model was shown grants nothing.
   const refusal = refuseTool(tool, input.agent, authorityOf(input));
   if (refusal !== undefined) {
     deps.activity?.(input, call, tool.name)?.('denied');
-    deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'tool call refused by policy');
+    deps.log.warn({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, origin: input.origin, refusal }, 'Tool call refused by policy');
     return failure(`The tool "${tool.name}" is not allowed here`);
   }
   const args = parseArguments(tool, call.arguments);
@@ -180,7 +180,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
       await run.beforeOnce();
       if (run.ledger !== undefined) await run.ledger.begin(call);
     }
-    // Since it was looked at first, an approval and the row were waited for.
+    // The approval and the row were waited for since the first check.
     if (signal.aborted) return failure(stoppedBefore);
     const result = await runTool(deps, {
       input,
@@ -204,7 +204,7 @@ async function resultOf(deps: CallToolsDeps, run: ToolRun, call: ToolCall, resul
   }
 }
 
-/** For calls that a running tool makes: the way of all calls, without ledger and background. */
+/** Runs calls that a running tool makes like all calls, but without ledger and background. */
 function nestedFor(deps: CallToolsDeps, run: ToolRun, outer: ToolCall, results: readonly ModelMessage[]): NestedCall {
   const { background: _background, ...input } = run.input;
   const { ledger: _ledger, ...rest } = run;
@@ -223,7 +223,7 @@ function nestedFor(deps: CallToolsDeps, run: ToolRun, outer: ToolCall, results: 
 }
 
 function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unknown): ToolResult {
-  // Only an AppError has words that are meant for others.
+  // Only the message of an AppError is meant for others.
   if (error instanceof AppError && error.code !== 'internal') return failure(error.message);
   deps.log.error({ agentId: input.agentId, turnId: input.turnId, tool: tool.name, error }, 'tool failed');
   return failure(`The tool "${tool.name}" failed`);
@@ -231,15 +231,15 @@ function failureOf(deps: CallToolsDeps, input: TurnInput, tool: Tool, error: unk
 
 const descriptionCharacters = 200;
 
-/** One line for people. What a tool says of a call holds words of the model, so it is bounded and cleaned here, of secrets before it is cut. */
+/** One line for people. A tool's description of a call contains the model's text: it is bounded and cleaned, of secrets before it is cut. */
 function describe({ hideSecrets }: CallToolsDeps, tool: Tool, args: unknown): string {
   const said = tool.describe?.(args) ?? tool.name;
-  const words = hideSecrets?.(said) ?? said;
-  return words.length <= descriptionCharacters && !/[\p{C}\p{Zl}\p{Zp}]/u.test(words) ? words : oneLine(words);
+  const text = hideSecrets?.(said) ?? said;
+  return text.length <= descriptionCharacters && !/[\p{C}\p{Zl}\p{Zp}]/u.test(text) ? text : oneLine(text);
 }
 
-const oneLine = (words: string) =>
-  words
+const oneLine = (text: string) =>
+  text
     .slice(0, descriptionCharacters)
     .toWellFormed()
     .replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')

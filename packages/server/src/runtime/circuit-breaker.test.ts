@@ -38,7 +38,7 @@ function setUp() {
 }
 
 describe('circuit breaker', () => {
-  it('opens at the given number of failures in a row, for that agent and model only, and says so once', () => {
+  it('opens at the configured number of consecutive failures, for that agent and model only, and reports it once', () => {
     const { run, refused, begin, opened } = setUp();
     run('server');
     run('server');
@@ -69,7 +69,7 @@ describe('circuit breaker', () => {
     expect(opened).toEqual([]);
   });
 
-  it('is opened by a model that hangs until the time of the turn is over', () => {
+  it('is opened by a model that hangs until the turn times out', () => {
     const { begin, refused } = setUp();
     for (let index = 0; index < 3; index += 1) begin().end(true);
     expect(refused()).toMatchObject({ retryAfterMs: 1000 });
@@ -102,7 +102,7 @@ describe('circuit breaker', () => {
     begin();
   });
 
-  it('is not held open by calls that began before it opened', () => {
+  it('is not held open by calls that started before it opened', () => {
     const { refused, clock, begin } = setUp();
     const early = Array.from({ length: 6 }, () => begin());
     for (const admission of early.slice(0, 3)) admission.settle('server');

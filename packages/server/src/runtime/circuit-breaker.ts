@@ -3,10 +3,10 @@ import type { Clock } from '../kernel/clock.ts';
 import type { ModelError, ModelErrorKind, ModelInfo } from '../llm/model.ts';
 import type { Attempt } from '../llm/models.ts';
 
-/** Who calls which models for which agent. */
+/** Which caller calls which models for which agent. */
 export interface Admitting {
   readonly agentId: string;
-  /** Id of the token, or of what acts without one. */
+  /** Id of the token, or of an actor without one. */
   readonly caller: string;
   readonly models: readonly ModelInfo[];
   readonly config: AgentConfig['circuitBreaker'];
@@ -14,26 +14,26 @@ export interface Admitting {
 
 /** Permit for one model call. */
 export interface Admission {
-  /** Those whose breaker is not open; never empty. */
+  /** Models whose breaker is not open; never empty. */
   readonly models: readonly ModelInfo[];
-  /** Called for each attempt; the last one at a model counts. */
+  /** Called for each attempt; the last one of each model counts. */
   observe(attempt: Attempt): void;
-  /** Called once, when the call is over; `hung`: nothing came until the turn's wall clock ran out. */
+  /** Called once, when the call is over; `hung`: nothing arrived until the turn's time ran out. */
   end(hung: boolean): void;
 }
 
 /**
- * One breaker per agent and model: after so many failed calls in a row it opens, and the model is passed over; after
+ * One breaker per agent and model: after a number of consecutive failed calls it opens, and the model is skipped; after
  * `resetMs` one call may try, and closes or reopens it. While it is open, a caller whose own calls did not fail may try
  * as well, so that nobody can make another caller's healthy model refuse.
  */
 export interface CircuitBreakers {
   admit(call: Admitting): Admission | { readonly retryAfterMs: number; readonly cause?: string };
-  /** Closes the breakers of a model (`provider/model`) that is known to answer, or is to be tried at once. */
+  /** Closes the breakers of a model (`provider/model`) that is known to answer, or should be retried now. */
   close(model: string): void;
 }
 
-/** What a failed call says about its model. Refusals of one request, budgets, keys and rate limits say nothing. */
+/** Whether a failed call counts against its model. Refusals of one request, budgets, keys and rate limits do not. */
 const isSick: Readonly<Record<ModelErrorKind, boolean>> = {
   server: true,
   overloaded: true,
@@ -60,7 +60,7 @@ interface Breaker {
 }
 
 const maxFailedCallers = 1000;
-/** While another call tries. */
+/** Retry time while another call tries. */
 const probingRetryMs = 1000;
 
 type Outcome = 'success' | 'failure' | 'neutral';
@@ -74,10 +74,10 @@ export interface Opened {
 }
 
 export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => void = () => {}): CircuitBreakers {
-  /** Only models that failed lately: a success forgets them. */
+  /** Only models that failed recently: a success removes them. */
   const breakers = new Map<string, Breaker>();
 
-  /** 0: it may be called. */
+  /** Returns 0 when it may be called. */
   function waitMs(breaker: Breaker | undefined, { caller, config }: Admitting): number {
     if (breaker?.openedAtMs === undefined) return 0;
     if (!breaker.failedCallers.has(caller) && breaker.failedCallers.size < maxFailedCallers) return 0;
@@ -116,7 +116,7 @@ export function createCircuitBreakers(clock: Clock, onOpen: (opened: Opened) => 
     if (breaker.failedCallers.size < maxFailedCallers) breaker.failedCallers.add(caller);
     breaker.cause = error?.message ?? breaker.cause;
     const opens = breaker.openedAtMs === undefined && breaker.failures >= config.failures;
-    // Calls that began before it opened and fail later do not keep it open longer.
+    // Calls that started before it opened and fail later do not keep it open longer.
     if (isProbe || opens) breaker.openedAtMs = clock.monotonic();
     if (isProbe) breaker.probing = false;
     if (opens)
@@ -158,7 +158,7 @@ function outcomeOf(attempt: Attempt | undefined): Outcome {
   if (attempt.outcome === 'ok') return 'success';
   const { error } = attempt;
   if (error === undefined || !isSick[error.kind]) return 'neutral';
-  // A model that was writing when the time was over is well: the answer was too long for the time it had.
+  // A model that was still writing at the deadline is healthy: the answer was too long for its time.
   return error.kind === 'timeout' && error.partial !== undefined ? 'neutral' : 'failure';
 }
 

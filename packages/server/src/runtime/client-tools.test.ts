@@ -30,7 +30,7 @@ function setUp(...script: readonly ScriptedAnswer[]) {
 }
 
 describe("a turn with the caller's tools", () => {
-  it('ends with the calls that are the caller’s to make', async () => {
+  it('ends with the calls that the caller has to run', async () => {
     const { run, ran } = setUp({
       text: 'Opening.',
       calls: [
@@ -49,7 +49,7 @@ describe("a turn with the caller's tools", () => {
     expect(ran()).toBe(0);
   });
 
-  it('runs the own calls of such an answer first, and their results stand behind it', async () => {
+  it('runs its own calls of such an answer first, and adds their results after it', async () => {
     const { run, tools, ran } = setUp({
       calls: [
         ['look', {}],
@@ -67,7 +67,7 @@ describe("a turn with the caller's tools", () => {
     ]);
   });
 
-  it('goes on by itself while only own tools are called', async () => {
+  it('continues automatically while only its own tools are called', async () => {
     const { run, tools, asked } = setUp({ calls: [['look', {}]] }, { text: 'done' });
     const result = await run(turnInput({ tools, clientTools: [open] }));
     expect(result).toMatchObject({ text: 'done', steps: 2 });
@@ -75,7 +75,7 @@ describe("a turn with the caller's tools", () => {
     expect(asked[1]?.request.tools.map((tool) => tool.name)).toEqual(['read', 'look', 'open']);
   });
 
-  it('lets a tool of the caller stand before an own one of the same name', async () => {
+  it('prefers the caller’s tool to an own one of the same name', async () => {
     const { run, tools, ran, offered } = setUp({ calls: [['read', {}]] });
     const result = await run(turnInput({ tools, clientTools: [theirRead] }));
     expect(offered()?.map((tool) => [tool.name, tool.description])).toEqual([
@@ -100,7 +100,7 @@ describe("a turn with the caller's tools", () => {
     expect(result.clientCalls?.map((call) => call.name)).toEqual(['open']);
   });
 
-  it('takes no call when calls are forbidden, whatever the model does', async () => {
+  it('accepts no call when calls are forbidden, whatever the model does', async () => {
     const { run, tools, ran } = setUp({
       text: 'I would look.',
       calls: [
@@ -114,7 +114,7 @@ describe("a turn with the caller's tools", () => {
     expect(ran()).toBe(0);
   });
 
-  it('gives a call an id that the conversation does not have yet', async () => {
+  it('assigns a call an id that is new in the conversation', async () => {
     const { run } = setUp({ calls: [['open', {}]] });
     const messages: ModelMessage[] = [
       { role: 'user', content: 'go' },
@@ -127,7 +127,7 @@ describe("a turn with the caller's tools", () => {
     expect(result.messages).toMatchObject([{ toolCalls: [{ id }] }]);
   });
 
-  it('hands over no call of an answer that was cut off', async () => {
+  it('passes on no call of a truncated answer', async () => {
     const { run } = setUp({ text: 'Open', calls: [['open', {}]], finish: 'length' });
     const result = await run(turnInput({ clientTools: [open] }));
     expect(result.finishReason).toBe('max_steps');

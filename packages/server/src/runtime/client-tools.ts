@@ -3,23 +3,23 @@ import type { Tool } from './tool.ts';
 
 type Choice = ModelOptions['toolChoice'];
 
-/** A caller that insists on a call means one of its own tools: the agent's would answer it where the caller does not see it. */
+/** A caller that forces a call means its own tools: the agent's would answer it where the caller does not see it. */
 function isForced(choice: Choice): boolean {
   return choice === 'required' || typeof choice === 'object';
 }
 
 /**
- * The agent's tools that are offered beside those of the caller: a tool of the caller stands before one of the same
- * name, and a forced choice leaves the caller's alone. The list that was given when nothing stands aside.
+ * Returns the agent's tools that are offered together with the caller's: the caller's tool hides one of the same
+ * name, and a forced choice leaves only the caller's. Returns the given list when nothing is hidden.
  */
-export function toolsBeside(tools: readonly Tool[], clientTools: readonly ToolSpec[] | undefined, choice: Choice): readonly Tool[] {
+export function offeredTools(tools: readonly Tool[], clientTools: readonly ToolSpec[] | undefined, choice: Choice): readonly Tool[] {
   if (clientTools === undefined || clientTools.length === 0) return tools;
   if (isForced(choice)) return [];
   const names = new Set(clientTools.map((tool) => tool.name));
   return tools.some((tool) => names.has(tool.name)) ? tools.filter((tool) => !names.has(tool.name)) : tools;
 }
 
-/** Ids that a new call may not have, because a message of the conversation has it already. */
+/** Returns ids that a new call must not use, because a message of the conversation already has them. */
 export function callIdsOf(messages: readonly ModelMessage[]): ReadonlySet<string> {
   return new Set(
     messages.flatMap((message) => {
@@ -29,7 +29,7 @@ export function callIdsOf(messages: readonly ModelMessage[]): ReadonlySet<string
   );
 }
 
-/** The calls of one answer, by who runs them. */
+/** Divides the calls of one answer by who runs them. */
 export function divideCalls(
   calls: readonly ToolCall[],
   clientNames: ReadonlySet<string>,

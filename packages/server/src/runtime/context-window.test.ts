@@ -40,14 +40,14 @@ function expectValidPairs(messages: readonly ModelMessage[]): void {
 }
 
 describe('context window', () => {
-  it('hands the same list back when it fits', () => {
+  it('returns the same list when it fits', () => {
     const messages = [user('a'), assistant('b'), user('c')];
     const fitted = fit({ messages, fixedTokens: 10, limit: 100 });
     expect(fitted?.messages).toBe(messages);
     expect(fitted?.tokens).toBe(10 + 3 * 5);
   });
 
-  it('keeps the fence of a result that it cuts and the way to the rest of it, and marks what was left out once', () => {
+  it('keeps the fence of a result that it cuts and the pointer to its rest, and marks omissions once', () => {
     const fence = createFence({ key: new Uint8Array(32) });
     const pointer =
       '[60000 characters in all, in 60 lines of the file .gatehouse/offload/tn_1.txt: open what you need of it with "read", offset and limit]';
@@ -65,7 +65,7 @@ describe('context window', () => {
     }
   });
 
-  it('takes what was found for a question out before the question itself', () => {
+  it('removes the context found for a question before the question itself', () => {
     const fence = createFence({ key: new Uint8Array(32) });
     const question = `${fence.wrap(words(300), { source: 'memory' })}\n\nBEGIN ${words(40)} END`;
     const [asked] = fit({ messages: [user(question)], fixedTokens: 0, limit: 120 })?.messages ?? [];
@@ -73,7 +73,7 @@ describe('context window', () => {
     expect(asked?.content).not.toContain('<<<');
   });
 
-  it('leaves out old tool results first, and spares the recent ones', () => {
+  it('omits old tool results first, and spares the recent ones', () => {
     const messages = [
       user('start'),
       ...step(2000),
@@ -83,7 +83,7 @@ describe('context window', () => {
       ...step(2000),
       ...step(2000),
       assistant('done'),
-      user('go on'),
+      user('continue'),
     ];
     const fitted = fit({ messages, fixedTokens: 0, limit: 2300 });
     expect(fitted?.messages).toHaveLength(messages.length);
@@ -91,7 +91,7 @@ describe('context window', () => {
     expect(results).toEqual([true, true, false, false, false, false]);
   });
 
-  it('then drops whole exchanges from the oldest on and says so', () => {
+  it('then drops whole exchanges from the oldest on and notes it', () => {
     const messages = [
       user('one'),
       assistant(words(400)),
@@ -109,14 +109,14 @@ describe('context window', () => {
     expect(again?.messages.map((message) => message.content)).toEqual([omissionNote, 'four', words(300), 'five']);
   });
 
-  it('never cuts the words of the question, and says how much there is when they do not fit', () => {
+  it('never cuts the question’s own text, and reports the sizes when it does not fit', () => {
     const question = `BEGIN ${words(5000)} END`;
     const fitted = createFitContext(countTokens)({ messages: [user('old'), assistant('older'), user(question)], fixedTokens: 50, limit: 1000 });
     expect(fitted).toEqual({ needed: expect.any(Number) });
     expect('needed' in fitted && fitted.needed).toBeGreaterThan(countTokens(question) + 50);
   });
 
-  it('cuts what was put to the question from outside', () => {
+  it('cuts untrusted attachments of the question', () => {
     const fence = createFence({ key: new Uint8Array(32) });
     const question = `BEGIN ${words(100)} END\n\n${fence.wrap(words(5000), { source: 'attachment' })}`;
     const fitted = fit({ messages: [user(question)], fixedTokens: 50, limit: 1000 });
@@ -134,7 +134,7 @@ describe('context window', () => {
     expect(fitted?.messages.at(-1)?.content).toContain('characters left out');
   });
 
-  it('gives up when the fixed part leaves no room for the question', () => {
+  it('gives up when the fixed part leaves no space for the question', () => {
     expect(fit({ messages: [user('x')], fixedTokens: 1000, limit: 1000 })).toBeUndefined();
     expect(fit({ messages: [user(words(500))], fixedTokens: 980, limit: 1000 })).toBeUndefined();
   });
@@ -190,7 +190,7 @@ describe('context window', () => {
             return;
           }
           expect(fitted.tokens).toBeLessThanOrEqual(limit);
-          // Counted anew, without what the counter remembers.
+          // Counted again, without the cache of the counter.
           const recount = fit({ messages: structuredClone(fitted.messages), fixedTokens, limit });
           expect(recount?.tokens).toBe(fitted.tokens);
           expectValidPairs(fitted.messages);
@@ -213,7 +213,7 @@ describe('context window', () => {
       parts: [{ type: 'text', text }, ...parts],
     });
 
-    it('counts what is sent, not the content that stands for it', () => {
+    it('counts what is sent, not the content that represents it', () => {
       const pdf = (bytes: number) => ({ type: 'file' as const, name: 'a.pdf', url: `data:application/pdf;base64,${'A'.repeat((bytes * 4) / 3)}` });
       const tokensOf = (...parts: readonly ModelPart[]) =>
         fit({ messages: [withParts('hi', ...parts)], fixedTokens: 0, limit: 1_000_000 })?.tokens ?? 0;
@@ -245,7 +245,7 @@ describe('context window', () => {
     });
   });
 
-  it('leaves notes on what came before in place while older exchanges go, and gives them up only when they do not fit', () => {
+  it('keeps notes on the earlier part while older exchanges are dropped, and drops them only when they do not fit', () => {
     const notes = user(`${notesHead}, messages 1 to 90.]\n${words(50)}`);
     const messages = [notes, user(words(300)), assistant(words(300)), user(words(300)), assistant(words(300)), user('the question')];
     const fitted = fit({ messages, fixedTokens: 0, limit: 800 });
@@ -254,11 +254,11 @@ describe('context window', () => {
     expect(fitted?.messages.at(-1)?.content).toBe('the question');
     const tight = fit({ messages: [notes, user(words(100))], fixedTokens: 0, limit: 130 });
     expect(tight?.messages.map((message) => message.content)).toEqual([omissionNote, words(100)]);
-    // Who writes like that as the first message is no note.
+    // A first message that starts the same way is not treated as a note.
     expect(fit({ messages: [user(`${notesHead} ${words(300)}`)], fixedTokens: 0, limit: 100 })?.messages[0]?.content).toContain(notesHead);
   });
 
-  it('leaves the way to an off-loaded result in its place', () => {
+  it('leaves the pointer to an off-loaded result in place', () => {
     const pointer =
       '[90000 characters in all, in 900 lines of the file .gatehouse/offload/a.txt: open what you need of it with "read", offset and limit]';
     const [call, result] = step(2000);

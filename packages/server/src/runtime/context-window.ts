@@ -12,37 +12,37 @@ export interface ContextInput {
 }
 
 export interface FittedContext {
-  /** The list that was given when it fits. */
+  /** The given list when it fits. */
   readonly messages: readonly ModelMessage[];
-  /** Of everything together; never above the limit. */
+  /** Tokens of everything together; never above the limit. */
   readonly tokens: number;
-  /** Of the given messages, those that went or lost a part. */
+  /** Number of given messages that were dropped or shortened. */
   readonly leftOut: number;
 }
 
-/** What is left when everything that may go is gone, and still does not fit. */
+/** What remains after all permitted cuts, and still does not fit. */
 export interface ContextOverflow {
   readonly needed: number;
 }
 
 /**
- * Keeps a conversation inside the window by leaving out as little as it can, always the same for the same input: first
- * the content of old tool results, then whole exchanges from the oldest on, at last the middle of what is left over.
- * The last user message stays in the user's own words with its images and files, and each tool result stays with its call.
+ * Keeps a conversation inside the window by omitting as little as possible, always the same for the same input: first
+ * the content of old tool results, then whole exchanges from the oldest on, finally the middle of what remains.
+ * The last user message keeps the user's own text with its images and files, and each tool result stays with its call.
  */
 export type FitContext = (input: ContextInput) => FittedContext | ContextOverflow;
 
-/** How the message begins that holds notes on what came before; it is left out last. */
+/** Prefix of the message that holds notes on the earlier part; it is dropped last. */
 export const notesHead = '[Notes on the earlier part of this conversation';
 
-/** Stands first, or behind the notes, when earlier messages were left out. */
+/** Comes first, or after the notes, when earlier messages were omitted. */
 export const omissionNote = '[Earlier messages of this conversation were left out, because it no longer fits into the context.]';
 
-/** Tool results that are spared while older ones can go. */
+/** Tool results that are spared while older ones can be removed. */
 export const recentResults = 4;
-/** Room gained beyond need, so that the prefix, and with it the provider's cache, is not changed at every step. */
+/** Share of the limit to cut down to, so that the prefix, and with it the provider's cache, does not change at every step. */
 const target = 0.8;
-/** Below this a piece of a text says less than a note does. */
+/** A text cut below this is less useful than a note. */
 const leastPieceTokens = 200;
 
 export function createFitContext(countTokens: CountTokens): FitContext {
@@ -66,7 +66,7 @@ export function createFitContext(countTokens: CountTokens): FitContext {
 
     maskOldResults(list, () => tokens <= comfortable, replace);
     if (tokens > comfortable) dropOldExchanges(list, () => tokens <= comfortable, remove);
-    // What an answer needs of what came before goes only when it must.
+    // Notes that an answer may need are dropped only when necessary.
     if (tokens > limit && beginOf(list) === 1 && list[1]?.role === 'user') remove(0, 1);
     const begin = beginOf(list);
     if (list.length < messages.length && list[begin]?.content !== omissionNote) {
@@ -89,7 +89,7 @@ function maskOldResults(list: readonly ModelMessage[], done: () => boolean, repl
   }
 }
 
-/** It stays as it is from step to step, and keeps the number that it had first. */
+/** It stays the same from step to step, and keeps its first number. */
 const masked = /^\[\d+ characters left out to save room\](?:\n\[[^\n]+\])?$/;
 
 function mask(list: readonly ModelMessage[], index: number, replace: (index: number, message: ModelMessage) => void): void {
@@ -100,10 +100,10 @@ function mask(list: readonly ModelMessage[], index: number, replace: (index: num
   if (content.length < message.content.length) replace(index, { ...message, content });
 }
 
-/** Behind the notes on what came before, if there are any. */
+/** Index after the notes on the earlier part, if there are any. */
 const beginOf = (list: readonly ModelMessage[]) => (list[0]?.content.startsWith(notesHead) === true ? 1 : 0);
 
-/** An exchange begins with a user message and ends before the next one; the last one stays. */
+/** An exchange starts with a user message and ends before the next one; the last one stays. */
 function dropOldExchanges(list: readonly ModelMessage[], done: () => boolean, remove: (from: number, count: number) => void): void {
   const begin = beginOf(list);
   while (!done()) {
@@ -114,14 +114,17 @@ function dropOldExchanges(list: readonly ModelMessage[], done: () => boolean, re
 }
 
 interface Shrinking {
-  /** Tokens that still have to go. */
+  /** Tokens that still have to be removed. */
   readonly over: () => number;
   readonly replace: (index: number, message: ModelMessage) => void;
   readonly remove: (from: number, count: number) => void;
   readonly countTokens: CountTokens;
 }
 
-/** One exchange alone is too long: the largest texts lose their middles, then the older steps their contents, then those steps go, then all but the question's own words. */
+/**
+ * Shortens a single exchange that is too long: first the middles of the largest texts, then the contents of older steps, then those steps,
+ * then everything but the question's own text.
+ */
 function shrinkLastExchange(list: readonly ModelMessage[], shrinking: Shrinking): void {
   const { over, replace, remove } = shrinking;
   const sizes = list.map((message) => longestText(message).length);
@@ -151,17 +154,20 @@ function empty(list: readonly ModelMessage[], index: number, replace: Shrinking[
   mask(list, index, replace);
 }
 
-/** Takes the middle out of a message, as much as is over, but leaves `least` tokens of it. Of a user's message only what was put to it from outside goes: half a question is another question. */
+/**
+ * Removes the middle of a message, as much as needed, but leaves `least` tokens. Of a user's message only untrusted attachments are cut: half
+ * a question is another question.
+ */
 function cutTo(list: readonly ModelMessage[], index: number, least: number, { over, replace, countTokens }: Shrinking): void {
   const message = list[index];
   if (message === undefined || message.content === omissionNote || over() <= 0) return;
   const whole = longestText(message);
   const tokens = countTokens(whole);
-  const room = Math.max(least, tokens - over());
-  if (tokens <= room) return;
+  const allowed = Math.max(least, tokens - over());
+  if (tokens <= allowed) return;
   const isOwn = message.role === 'user' && !message.content.startsWith(notesHead);
   const cut = isOwn ? cutInsideFences : cutFenced;
-  let kept = Math.floor(whole.length * Math.min(1, room / tokens));
+  let kept = Math.floor(whole.length * Math.min(1, allowed / tokens));
   // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
   while (kept >= 0) {
     const shorter = cut(whole, kept);
@@ -169,7 +175,7 @@ function cutTo(list: readonly ModelMessage[], index: number, least: number, { ov
       replace(index, withLongestText(message, shorter));
       return;
     }
-    if (countTokens(shorter) <= room) {
+    if (countTokens(shorter) <= allowed) {
       replace(index, withLongestText(message, shorter));
       return;
     }
@@ -186,7 +192,7 @@ function longestTextPart(parts: readonly ModelPart[]): number {
   );
 }
 
-/** What of a message may be cut: its content, or the longest of its parts that is a text. */
+/** Returns what may be cut from a message: its content, or the longest of its text parts. */
 function longestText(message: ModelMessage): string {
   if (message.role !== 'user' || message.parts === undefined) return message.content;
   const part = message.parts[longestTextPart(message.parts)];

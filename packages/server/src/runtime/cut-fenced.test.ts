@@ -7,7 +7,7 @@ const own = (count: number) => 'mine '.repeat(count);
 const foreign = (count: number) => fence.wrap('evil '.repeat(count), { source: 'web' });
 const whole = /<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n[^<]*<<<END-UNTRUSTED-TEXT \1>>>/g;
 
-test('wherever the gap is, what is from outside stays between its lines and what is not stays out of them', () => {
+test('wherever the gap is, untrusted text stays between its lines and other text stays outside them', () => {
   for (const text of [
     `${own(20)}\n${foreign(20)}\n${own(20)}\n${foreign(30)}\n${own(20)}`,
     `${foreign(60)}\n\n${own(20)}`,
@@ -23,7 +23,7 @@ test('wherever the gap is, what is from outside stays between its lines and what
     }
 });
 
-test('the way to the rest of a result that is in a file stays whole', () => {
+test('the pointer to the rest of a result in a file stays whole', () => {
   const pointer =
     '\n[60000 characters in all, in 60 lines of the file .gatehouse/offload/tn_1.txt: open what you need of it with "read", offset and limit]';
   const cut = cutFenced(`${foreign(200)}${pointer}`, 400);

@@ -1,15 +1,15 @@
 import { cutMiddle, splitMiddle } from './bound-text.ts';
 import { pointerOf } from './off-load.ts';
 
-/** Of a text from outside fewer characters say nothing. */
+/** Fewer characters of an untrusted text are useless. */
 const leastBody = 40;
 
-/** A fence with its text; `g`. */
+/** Matches a fence with its text; `g`. */
 export const wholeFence = /(<<<UNTRUSTED-TEXT ([0-9a-f]{32})[^\n]*>>>\n)([\s\S]*?)(\n<<<END-UNTRUSTED-TEXT \2>>>)/g;
 
 /**
- * As `cutMiddle`, for texts with fences in them: what is from outside stays between its two lines and what is not stays
- * out of them, and the pointer to the rest of an off-loaded result stays whole. May be two lines longer than `kept`.
+ * Like `cutMiddle`, for texts that contain fences: untrusted text stays between its two lines, other text stays
+ * outside them, and the pointer to the rest of an off-loaded result stays whole. May be two lines longer than `kept`.
  */
 export function cutFenced(text: string, kept: number): string {
   if (text.length <= kept) return text;
@@ -30,7 +30,7 @@ export function cutFenced(text: string, kept: number): string {
     if (opens && headTo <= bodyFrom) headTo = match.index;
     else if (opens) headTo = Math.min(headTo, bodyTo);
     const keepsOpen = opens && headTo > match.index;
-    // The gap is inside of the fence when both ends are.
+    // The gap is inside the fence when both ends are.
     if (keepsOpen && closes && endFrom <= bodyTo) continue;
     if (keepsOpen) close = closing;
     if (closes) endFrom = to;
@@ -40,7 +40,7 @@ export function cutFenced(text: string, kept: number): string {
 
 const leftOut = '[text from outside left out]';
 
-/** Shortens the text to about `kept` characters at the cost of what is from outside alone; the rest stays whole, and may be longer than that. */
+/** Shortens the text to about `kept` characters by cutting only untrusted text; the rest stays whole, and may be longer than that. */
 export function cutInsideFences(text: string, kept: number): string {
   if (text.length <= kept) return text;
   const own = text.replaceAll(wholeFence, '');
@@ -52,5 +52,5 @@ export function cutInsideFences(text: string, kept: number): string {
   });
 }
 
-/** The text with what is from outside, but without the lines around it. */
+/** Returns the text without the fence lines around untrusted parts. */
 export const unfenced = (text: string) => (text.includes('<<<UNTRUSTED-TEXT ') ? text.replaceAll(wholeFence, '$3') : text);

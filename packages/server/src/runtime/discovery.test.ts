@@ -23,14 +23,14 @@ function tool(name: string, over: Partial<Tool> = {}): Tool {
 }
 const served = (server: string, name: string, description: string) => tool(`mcp__${server}--${name}`, { description, source: `mcp:${server}` });
 
-/** 200 tools of four servers; three of them are about something. */
+/** 200 tools of four servers; three of them have a meaning. */
 const many: readonly Tool[] = [
   tool('read'),
   ...Array.from({ length: 197 }, (_, index) =>
     served(['files', 'mail', 'maps', 'shop'][index % 4] ?? '', `thing_${index}`, `Handles item number ${index}.`),
   ),
   served('mail', 'sendMessage', 'Sends an e-mail to a recipient.'),
-  served('maps', 'find_route', 'Plans a way between two places, by train or on foot.'),
+  served('maps', 'find_route', 'Plans a way between two cities, by train or on foot.'),
   served('shop', 'refund', 'Pays an order back.'),
 ];
 
@@ -40,16 +40,16 @@ function begin(config: AgentConfigInput, ...script: ScriptedAnswer[]) {
   const run = createRunTurn({ models, clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
   const agent = AgentConfig.parse(config);
   const tools = selectTools(many, agent, 'rpc');
-  const told = () => asked.map(({ request }) => request.tools.map(({ name }) => name));
-  return { turn: run({ ...turnInput({ tools }), agent }), told, tools };
+  const offered = () => asked.map(({ request }) => request.tools.map(({ name }) => name));
+  return { turn: run({ ...turnInput({ tools }), agent }), offered, tools };
 }
 const full = { tools: { profile: 'full' } } as const;
 const results = (messages: readonly { readonly role: string; readonly content: string }[]) =>
   messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
 
 describe('with 200 tools', () => {
-  it('the model is told the groups, finds tools by words and calls them in the same turn', async () => {
-    const { turn, told, tools } = begin(
+  it('the model sees the groups, finds tools by keywords and calls them in the same turn', async () => {
+    const { turn, offered, tools } = begin(
       full,
       { calls: [['discover_tools', { query: 'plan a route by train', limit: 1 }]] },
       { calls: [['mcp__maps--find_route', {}]] },
@@ -59,28 +59,28 @@ describe('with 200 tools', () => {
     const { messages, finishReason } = await turn;
     expect(finishReason).toBe('stop');
     expect(results(messages)).toEqual([expect.stringContaining('Loaded: mcp__maps--find_route.'), 'mcp__maps--find_route ran']);
-    expect(told()).toEqual([
+    expect(offered()).toEqual([
       ['read', 'discover_tools'],
       ['read', 'discover_tools', 'mcp__maps--find_route'],
       ['read', 'discover_tools', 'mcp__maps--find_route'],
     ]);
   });
 
-  it('what was found stays for the turn alone', async () => {
+  it('found tools stay for that turn only', async () => {
     const { turn } = begin(full, { calls: [['discover_tools', { query: 'refund' }]] }, { text: 'ok' });
     await turn;
     const next = begin(full, { text: 'ok' });
     await next.turn;
-    expect(next.told()).toEqual([['read', 'discover_tools']]);
+    expect(next.offered()).toEqual([['read', 'discover_tools']]);
   });
 
-  it('a tool that is called without being looked for runs, and stands in the list from then on', async () => {
-    const { turn, told } = begin(full, { calls: [['mcp__shop--refund', {}]] }, { text: 'done' });
+  it('a tool that is called without a search runs, and is listed from then on', async () => {
+    const { turn, offered } = begin(full, { calls: [['mcp__shop--refund', {}]] }, { text: 'done' });
     expect(results((await turn).messages)).toEqual(['mcp__shop--refund ran']);
-    expect(told()[1]).toEqual(['read', 'discover_tools', 'mcp__shop--refund']);
+    expect(offered()[1]).toEqual(['read', 'discover_tools', 'mcp__shop--refund']);
   });
 
-  it('a tool that the policy takes away is neither found nor run', async () => {
+  it('a tool that the policy removes is neither found nor run', async () => {
     const config: AgentConfigInput = { tools: { profile: 'full', deny: ['mcp__mail--*'] } };
     const { turn, tools } = begin(
       config,
@@ -104,15 +104,15 @@ describe('with 200 tools', () => {
     [{ mode: 'auto', above: 500 }, 201],
     [{ mode: 'auto' }, 2],
     [{ mode: 'always' }, 2],
-  ] as const)('%j tells of %i tools', (discovery, count) => {
+  ] as const)('%j offers %i tools', (discovery, count) => {
     expect(selectTools(many, AgentConfig.parse({ tools: { profile: 'full', discovery } }), 'rpc')).toHaveLength(count);
   });
 
-  it('whoever denies discover_tools has them all told', () => {
+  it('denying discover_tools offers all tools', () => {
     expect(selectTools(many, AgentConfig.parse({ tools: { profile: 'full', deny: ['discover_tools'] } }), 'rpc')).toHaveLength(201);
   });
 
-  it('a list without tools of servers is never cut', () => {
+  it('a list without server tools is never shortened', () => {
     const own = Array.from({ length: 60 }, (_, index) => tool(`own_${index}`));
     const agent = AgentConfig.parse({ tools: { profile: 'full', discovery: { mode: 'always' } } });
     expect(selectTools(own, agent, 'rpc')).toHaveLength(60);
@@ -124,7 +124,7 @@ describe('ranking', () => {
     'list_files Lists the files of a folder',
     'readFile Reads one file',
     'send_mail Sends a mail',
-    'weather Tells the weather',
+    'weather Shows the weather',
   ]);
   it.each([
     ['file', [1, 0]],

@@ -11,15 +11,15 @@ const Query = z.strictObject({
   limit: z.int().min(1).max(20).default(5).describe('Most tools to load.'),
 });
 
-/** Tools that a model is not told of until it looks for them, by the tool that finds them. */
+/** Tools that the model does not see until it searches for them, by the tool that finds them. */
 const deferred = new WeakMap<Tool, ReadonlyMap<string, Tool>>();
 const nothing: ReadonlyMap<string, Tool> = new Map();
 
-/** What `tool` finds, by name; empty for every other tool. */
+/** Returns what `tool` finds, by name; empty for every other tool. */
 export const deferredBy = (tool: Tool | undefined): ReadonlyMap<string, Tool> => (tool === undefined ? nothing : (deferred.get(tool) ?? nothing));
 
 /**
- * Takes the tools of MCP servers out of a list that is long, and puts a tool at its end that finds them: the schemas of
+ * Removes the tools of MCP servers from a long list, and appends a tool that finds them: the schemas of
  * hundreds of tools would cost more of each call than the conversation does.
  */
 export function deferTools(tools: readonly Tool[], { mode, above }: ToolPolicy['discovery']): readonly Tool[] {
@@ -40,15 +40,15 @@ function createDiscoverTool(hidden: readonly Tool[]): Tool {
     readsPrivate: false,
     effect: 'pure',
     timeoutMs: 5000,
-    describe: ({ query }) => `look for tools: ${query}`,
+    describe: ({ query }) => `search for tools: ${query}`,
     run: async ({ query, limit }) => {
       const exact = byName.get(query.trim());
-      // Words of a name count twice: it is what the tool is about.
+      // Terms in a name count twice: it is what the tool is about.
       rank ??= createTextRank(hidden.map(({ name, description }) => `${name} ${name} ${description.slice(0, 300)}`));
       const loads = exact === undefined ? rank(query, limit).flatMap((index) => hidden[index] ?? []) : [exact];
-      if (loads.length === 0) return { content: `No tool fits these words. There are: ${groupsOf(hidden)}.` };
-      // The descriptions are words of others: they stand where those of all tools do, not in a message.
-      return { content: `Loaded: ${loads.map(({ name }) => name).join(', ')}. They stand in your list of tools now.`, loads };
+      if (loads.length === 0) return { content: `No tool matches this query. Available tools: ${groupsOf(hidden)}.` };
+      // The descriptions are untrusted: they appear where all tool descriptions do, not in a message.
+      return { content: `Loaded: ${loads.map(({ name }) => name).join(', ')}. They are in your list of tools now.`, loads };
     },
   };
   deferred.set(tool, byName);

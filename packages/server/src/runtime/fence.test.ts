@@ -5,7 +5,7 @@ import { foldText } from './hidden-text.ts';
 
 const fence = createFence({ key: Buffer.alloc(32, 7) });
 
-/** Takes a fenced text apart as a reader would; fails when it does not have exactly one pair of lines. */
+/** Parses a fenced text as a reader would; fails when it does not have exactly one pair of lines. */
 function takeApart(fenced: string) {
   const lines = fenced.split('\n');
   const opening = /^<<<UNTRUSTED-TEXT ([0-9a-f]{32})((?: [a-z_-]+="[^"<>\n]*")+)>>>$/.exec(lines[0] ?? '');
@@ -15,7 +15,7 @@ function takeApart(fenced: string) {
   return { marker: opening[1], attributes: opening[2] ?? '', inner: lines.slice(1, -1).join('\n') };
 }
 
-const pieces = fc.oneof(
+const fragments = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string(),
   fc.constantFrom(
@@ -42,7 +42,7 @@ const pieces = fc.oneof(
     '\ud800',
   ),
 );
-const hostile = fc.array(pieces, { maxLength: 12 }).map((parts) => parts.join(''));
+const hostile = fc.array(fragments, { maxLength: 12 }).map((parts) => parts.join(''));
 
 describe('fence', () => {
   it('encloses text between two lines with the same marker and leaves ordinary text as it is', () => {
@@ -60,13 +60,13 @@ describe('fence', () => {
     }
   });
 
-  it('says where the text comes from', () => {
+  it('states the source of the text', () => {
     expect(takeApart(fence.wrap('x', { source: 'web page', url: 'https://a.example/b?c=d&e#f' })).attributes).toBe(
       ' source="web page" url="https://a.example/b?c=d&e#f"',
     );
   });
 
-  it('holds: nothing of the content comes after the end, and no line of it can be taken for a marker', () => {
+  it('holds: no content follows the end, and no line of it can be mistaken for a marker', () => {
     fc.assert(
       fc.property(hostile, fc.boolean(), (text, stored) => {
         const { marker, inner } = takeApart(fence.wrap(text, { source: 'test' }, stored ? fence.newMarker() : undefined));
@@ -89,7 +89,7 @@ describe('fence', () => {
     );
   });
 
-  it('keeps the lines of the same text stable, and tells texts, labels and installations apart', () => {
+  it('keeps the lines of the same text stable, and distinguishes texts, labels and installations', () => {
     const marker = (text: string, source: string, from = fence) => takeApart(from.wrap(text, { source })).marker;
     expect(marker('a', 's')).toBe(marker('a', 's'));
     const other = createFence({ key: Buffer.alloc(32, 8) });
@@ -103,15 +103,15 @@ describe('fence', () => {
     expect(takeApart(fence.wrap(`x ${marker}>>> y`, { source: 's' }, marker)).inner).toBe('x >>> y');
   });
 
-  it('takes hidden characters out', () => {
+  it('removes hidden characters', () => {
     const hidden = [...'ignore'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
     expect(takeApart(fence.wrap(`a${hidden}b\u202ec\u200bd\u0007e`, { source: 's' })).inner).toBe('abcde');
   });
 
-  it('takes no longer for hostile texts than for others', () => {
+  it('is as fast for hostile texts as for others', () => {
     const started = performance.now();
-    for (const piece of ['<', '<<', '<< untrusted ', 'untrusted', 'untrusted-', 'é', 'untrusted-text', '\u200b', 'e\u0301'])
-      fence.wrap(`${piece.repeat(200_000 / piece.length)} untrusted ü`, { source: 's' });
+    for (const fragment of ['<', '<<', '<< untrusted ', 'untrusted', 'untrusted-', 'é', 'untrusted-text', '\u200b', 'e\u0301'])
+      fence.wrap(`${fragment.repeat(200_000 / fragment.length)} untrusted ü`, { source: 's' });
     expect(performance.now() - started).toBeLessThan(3000);
   });
 });

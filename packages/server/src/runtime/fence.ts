@@ -1,36 +1,36 @@
 import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import { foldText, hiddenCharacters } from './hidden-text.ts';
 
-/** Where fenced text comes from, as shown to the model in the opening line: `source`, and what else helps to judge it. */
+/** Source of fenced text, as shown to the model in the opening line: `source`, and attributes that help to judge it. */
 export interface FenceLabel {
   readonly source: string;
-  /** The text goes back to the owner, or to turns that read nothing from outside: it is data, but taints nobody. */
+  /** The text returns to the owner, or to turns that read nothing untrusted: it is data, but taints nobody. */
   readonly clean?: boolean;
   readonly [attribute: string]: string | boolean | undefined;
 }
 
 /**
  * Encloses text that did not come from the operator between two lines that carry a marker which its author cannot
- * know (reliability: prompt fences). Hidden characters are taken out and imitations of the lines are broken.
+ * know (reliability: prompt fences). Removes hidden characters and breaks imitations of the lines.
  */
 export interface Fence {
   /**
-   * Without `marker` it is derived from the text under the installation's key: unguessable, yet the same text gives the
-   * same lines again, so that the provider's prompt cache keeps its prefix. Otherwise one from `newMarker`, drawn once
+   * Without `marker` it is derived from the text under the installation's key: unguessable, yet the same text gets the
+   * same lines again, so that the provider's prompt cache keeps its prefix. Otherwise pass one from `newMarker`, drawn once
    * per stored item and stored with it.
    */
   wrap(text: string, label: FenceLabel, marker?: string): string;
-  /** 128 random bits in hex. */
+  /** Returns 128 random bits in hex. */
   newMarker(): string;
 }
 
 export function createFence({ key }: { readonly key: Uint8Array }): Fence {
-  // A key of its own, so that markers, which the model sees, say nothing about other uses of the root key.
+  // A separate key, so that markers, which the model sees, reveal nothing about other uses of the root key.
   const markerKey = createSecretKey(createHmac('sha256', key).update('fence marker').digest());
   const markerOf = (text: string) => createHmac('sha256', markerKey).update(text).digest('hex').slice(0, 32);
   return {
     wrap(text, label, marker) {
-      // What is put around text from outside never makes it clean.
+      // Nothing around untrusted text makes it clean.
       const attributes = `${label.clean === true && !holdsTaint(text) ? cleanMark : ''}${printLabel(label)}`;
       const id = marker ?? markerOf(`${attributes}\0${text}`);
       const body = neutralize(text);
@@ -42,12 +42,12 @@ export function createFence({ key }: { readonly key: Uint8Array }): Fence {
 }
 
 const word = 'UNTRUSTED-TEXT';
-/** Directly behind the marker, where no label can put anything and no enclosed text can write. */
+/** Directly after the marker, where no label can put anything and no enclosed text can write. */
 const cleanMark = ' provenance="clean"';
-/** The opening line of a fence up to its source, which is group 2; group 1 when its text is clean. */
+/** Matches the opening line of a fence up to its source, which is group 2; group 1 is set when its text is clean. */
 export const fenceOpening = new RegExp(`<<<${word} [0-9a-f]{32}(${cleanMark})?(?: source="([^"\\n]*)")?`, 'g');
 
-/** Whether text from outside is fenced in here; `counts` may leave sources out. */
+/** Whether untrusted text is fenced in here; `counts` may exclude sources. */
 export function holdsTaint(text: string, counts: (source: string) => boolean = () => true): boolean {
   if (!text.includes(word)) return false;
   for (const [, clean, source = ''] of text.matchAll(fenceOpening)) if (clean === undefined && counts(source)) return true;
@@ -60,7 +60,7 @@ export function holdsSource(text: string, isMeant: (source: string) => boolean):
   for (const [, , source = ''] of text.matchAll(fenceOpening)) if (isMeant(source)) return true;
   return false;
 }
-// The note put in place of an imitation begins with a bracket, so that nothing can reach across it.
+// The note that replaces an imitation starts with a bracket, so that nothing can match across it.
 const imitation = /<<[^\n<>[]{0,40}?untrusted|untrusted[\p{Pd}_]{1,4}text/iu;
 /** Nearly all text is plain ASCII without the word and passes here. */
 const mayNeedWork = /untrusted|[^\t\n\r\u0020-\u007e]/i;
@@ -71,7 +71,7 @@ function neutralize(text: string): string {
   return imitation.test(foldText(visible)) ? breakImitations(visible) : visible;
 }
 
-/** Rare and slow: folds character by character, to know which stretch of the original an imitation covers. */
+/** Rare and slow: folds character by character, to know which part of the original an imitation covers. */
 function breakImitations(text: string): string {
   let folded = '';
   const startOf: number[] = [];
@@ -104,7 +104,7 @@ function printLabel(label: FenceLabel): string {
   return printed;
 }
 
-/** One line, without quotes and brackets, so that no value can end the opening line or add to it. */
+/** One line, without quotes and brackets, so that no value can close the opening line or add to it. */
 function cleanValue(value: string): string {
   const short = value.length > 200 ? `${value.slice(0, 200).toWellFormed()}…` : value;
   if (plainValue.test(short)) return imitation.test(short) ? '' : short;

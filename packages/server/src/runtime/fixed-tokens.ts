@@ -1,12 +1,15 @@
 import type { CountTokens, ToolSpec } from '../llm/model.ts';
 
 const rememberedTexts = 64;
-/** Shorter ones are counted as fast as found, longer ones are not worth their memory. */
+/** Shorter texts are counted as fast as looked up, longer ones are not worth their memory. */
 const rememberedLengths = { from: 100, to: 20_000 };
 
 export type CountFixed = (system: readonly string[], tools: readonly ToolSpec[]) => number;
 
-/** Counts what goes with every call and is never cut. System prompts and tools are few and long, and the same at each step of each turn, so that counts are remembered. */
+/**
+ * Counts what is sent with every call and never cut. System prompts and tools are few, long and the same at each step of each turn, so counts
+ * are cached.
+ */
 export function createCountFixed(countTokens: CountTokens): CountFixed {
   const remembered = new Map<string, number>();
   const toolTokens = new WeakMap<ToolSpec, number>();

@@ -1,5 +1,5 @@
 /**
- * Characters that a reader does not see but a model does, or that show text in another order than it has: controls
+ * Characters that a reader does not see but a model does, or that show text in a different order: controls
  * except tab and line ends, bidi embeddings and isolates, zero-width characters without a use in any script, and the
  * tag block, in which whole hidden sentences fit. Joiners and direction marks stay: scripts and emoji need them.
  */
@@ -8,7 +8,7 @@ export const hiddenCharacters =
 
 const marks = /[\p{M}\p{Cf}]/gu;
 
-/** For matching only: compatibility forms (full-width, circled, mathematical letters) become plain, and accents, joiners and invisible characters vanish. */
+/** Folds text, for matching only: compatibility forms (full-width, circled) become plain; accents, joiners and invisible characters vanish. */
 export function foldText(text: string): string {
   return text.normalize('NFKD').replace(marks, '');
 }

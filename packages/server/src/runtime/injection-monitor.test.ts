@@ -55,7 +55,7 @@ describe('injection monitor', () => {
     expect(kinds().filter((kind) => kind === 'security:injection_rate_exceeded')).toHaveLength(2);
   });
 
-  it('counts principals apart and only within the window', () => {
+  it('counts principals separately and only within the window', () => {
     const { attack, step, kinds } = setUp();
     attack('token:a');
     attack('token:b');

@@ -7,7 +7,7 @@ type Detected = EventPayload<'security:injection_detected'>;
 
 export interface InspectedText {
   readonly source: Detected['source'];
-  /** Whose suspicious texts are counted together: a token, or a tool for what the outside world says. */
+  /** Key under which suspicious texts are counted together: a token, or a tool for external text. */
   readonly principalId: string;
   readonly agentId?: string;
   readonly conversationRef?: string;
@@ -15,7 +15,7 @@ export interface InspectedText {
 }
 
 export interface InjectionMonitor {
-  /** Looks at a text and announces what it finds; never changes or refuses it. */
+  /** Inspects a text and announces findings; never changes or refuses it. */
   inspect(text: string, about: InspectedText): InjectionFinding | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface InjectionMonitorOptions {
   /** Suspicious texts of one principal within `windowMs` that are announced as a rate. */
   readonly threshold?: number;
   readonly windowMs?: number;
-  /** Principals that are remembered; the ones longest without a finding are forgotten first. */
+  /** Maximum number of remembered principals; the ones longest without a finding are forgotten first. */
   readonly maxPrincipals?: number;
 }
 

@@ -76,17 +76,17 @@ const patterns: readonly Pattern[] = [
   { name: 'encoded_payload', risk: 1, matches: /\b(?:decode|base64|rot13|hex)\b[^.\n]{0,40}\b(?:and )?(?:follow|execute|run|obey)\b/i },
 ];
 
-/** One word of each pattern: nearly all text has none and costs one pass. */
+/** One keyword of each pattern: nearly all text has none and costs one pass. */
 const firstPass =
   /ignor|disregard|forget|overrid|bypass|instruction|directive|orders?\s?(?:for|:)|you are n|now on|starting now|pretend|act as|mode\b|im_(?:start|end)|system|assistant|developer|endoftext|eot_id|header_id|\[\/?inst|prompt|api.?key|passw|credential|secret|token|bearer|private.?key|ssh|variable|\.env|!\[|append|encode|embed|tool|function|shell|command|exec|curl|untrusted|\b(?:end|close) of|do not|don't|never|decode|base64|rot13/i;
 
-/** A single one slips into honest text; a run, or any tag character, is put there to hide something. */
+/** A single one occurs in honest text; a run, or any tag character, is there to hide something. */
 const hiddenRun = /[\u034f\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]{4}|[\u{e0020}-\u{e007f}]/u;
 const plainAscii = /^[\t\n\r\u0020-\u007e]*$/;
-/** Enough of a long text: what wants to be obeyed stands where it is read. */
+/** Enough of a long text: text that wants to be obeyed is where it will be read. */
 const scannedCharacters = 65_536;
 
-/** Marks text that tries to instruct the model; undefined for the rest. A hint for operators, never a gate: authority does not depend on it. */
+/** Detects text that tries to instruct the model; undefined for other text. A hint for operators, never a gate: authority does not depend on it. */
 export function detectInjection(text: string): InjectionFinding | undefined {
   const scanned = text.length <= scannedCharacters ? text : `${text.slice(0, scannedCharacters / 2)}\n${text.slice(-scannedCharacters / 2)}`;
   const ascii = plainAscii.test(scanned);

@@ -14,11 +14,11 @@ function watch(steps: readonly (readonly [text: string, args: string, result: st
 const repeat = (round: readonly (readonly [string, string, string])[], times: number) => Array.from({ length: times }, () => round).flat();
 
 describe('loop detection', () => {
-  it('warns at the third and ends at the fifth time of the same call with the same result', () => {
+  it('warns at the third and stops at the fifth repetition of a call with the same result', () => {
     expect(watch(repeat([['', 'a', 'r']], 5))).toEqual(['progress', 'progress', 'warn', 'warn', 'loop']);
   });
 
-  it('sees rounds of two and three steps', () => {
+  it('detects rounds of two and three steps', () => {
     expect(
       watch(
         repeat(
@@ -44,7 +44,7 @@ describe('loop detection', () => {
     expect(three.slice(0, 8)).not.toContain('loop');
   });
 
-  it('takes other arguments, other results and a change in between as progress', () => {
+  it('treats other arguments, other results and a change in between as progress', () => {
     expect(new Set(watch(Array.from({ length: 30 }, (_, index) => ['', `a${index}`, 'r'] as const)))).toEqual(new Set(['progress']));
     expect(new Set(watch(Array.from({ length: 30 }, (_, index) => ['', 'a', `r${index}`] as const)))).toEqual(new Set(['progress']));
     expect(
@@ -64,7 +64,7 @@ describe('loop detection', () => {
     ).toEqual(new Set(['progress']));
   });
 
-  it('ends when the same words come again and again, whatever is called', () => {
+  it('stops when the same text repeats, whatever is called', () => {
     const verdicts = watch(Array.from({ length: 8 }, (_, index) => ['Let me try again.', `a${index}`, `r${index}`] as const));
     expect(verdicts).toEqual([...Array.from({ length: 7 }, () => 'progress'), 'loop']);
   });

@@ -1,21 +1,21 @@
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
 
-/** `warn`: the model should be told; `loop`: it was told and goes on. */
+/** `warn`: the model should be warned; `loop`: it was warned and continues. */
 export type LoopVerdict = 'progress' | 'warn' | 'loop';
 
-/** Watches the steps of one turn; asked after each step that called tools. */
+/** Watches the steps of one turn; called after each step that called tools. */
 export interface LoopDetector {
   observe(step: { readonly text: string; readonly calls: readonly ToolCall[]; readonly results: readonly ModelMessage[] }): LoopVerdict;
 }
 
-/** Rounds of the same after which the model is told, and after which the turn ends. A round is one to three steps long. */
+/** Repeated rounds after which the model is warned, and after which the turn ends. A round is one to three steps long. */
 const warnAfter = 3;
 const endAfter = 5;
 const longestRound = 3;
-/** The same words before calls that differ are a habit of some models; so often in a row they are a loop. */
+/** Some models habitually repeat their text before different calls; this many consecutive repeats are a loop. */
 const sameTextAfter = 8;
 
-/** Sees the same calls with the same arguments and results coming back, also in turns of two or three, and the same words over and over. */
+/** Detects repeated calls with the same arguments and results, also in rounds of two or three, and endlessly repeated text. */
 export function createLoopDetector(): LoopDetector {
   /** Newest last; only as many as the longest pattern needs. */
   const steps: string[] = [];

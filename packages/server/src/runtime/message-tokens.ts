@@ -4,10 +4,10 @@ import type { CountTokens, ModelMessage } from '../llm/model.ts';
 const perMessageTokens = 4;
 const perCallTokens = 8;
 
-/** Counts are remembered for as long as the messages themselves, which never change. */
+/** Counts are cached for as long as the messages themselves, which never change. */
 const counted = new WeakMap<ModelMessage, number>();
 
-/** Tokens of one message with its calls and parts, and what a provider's framing of it costs. */
+/** Counts the tokens of one message with its calls and parts, including the cost of a provider's framing. */
 export function countMessage(message: ModelMessage, countTokens: CountTokens): number {
   const known = counted.get(message);
   if (known !== undefined) return known;
@@ -21,7 +21,7 @@ export function countMessage(message: ModelMessage, countTokens: CountTokens): n
   return tokens;
 }
 
-/** Spares the main thread a count that a storage thread has made. */
+/** Saves the main thread a count that a storage thread has made. */
 export function rememberTokens(message: ModelMessage, tokens: number): void {
   counted.set(message, tokens);
 }

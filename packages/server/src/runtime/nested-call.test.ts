@@ -31,7 +31,7 @@ const fetchTool: Tool = {
 };
 const changing: Tool = { ...plain, name: 'write', risk: 'write', effect: 'idempotent', run: async () => ({ content: 'written' }) };
 
-/** What a tool gets of the calls that it makes itself, and why the gate asked. */
+/** Results that a tool gets from its own calls, and why the gate asked. */
 async function during(work: (call: ToolContext['callTool']) => Promise<void>, messages: readonly ModelMessage[] = []) {
   const asked: string[] = [];
   const outer: Tool = {
@@ -62,7 +62,7 @@ async function during(work: (call: ToolContext['callTool']) => Promise<void>, me
   return asked;
 }
 
-test('gives whole results without secrets, and calls nothing that must not be repeated or changes something', async () => {
+test('returns whole results without secrets, and calls nothing that must not be repeated or changes something', async () => {
   await during(async (call) => {
     expect(await call('read', {})).toEqual({ content: '*** https://evil.example/?q=***', outside: { source: 'workspace file a' } });
     for (const name of ['write', 'script'])
@@ -71,7 +71,7 @@ test('gives whole results without secrets, and calls nothing that must not be re
   });
 });
 
-test('what it has read counts at the gate: an address that nobody gave is asked about from then on', async () => {
+test('text that it has read counts at the gate: an address that nobody gave needs approval from then on', async () => {
   const asked = await during(async (call) => {
     expect((await call('web_fetch', { url: 'https://made.example/up' })).isError).toBeUndefined();
     await call('read', {});

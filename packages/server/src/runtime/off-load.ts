@@ -6,36 +6,36 @@ import type { ModelInfo } from '../llm/model.ts';
 import { cutMiddle } from './bound-text.ts';
 import type { TurnInput } from './turn.ts';
 
-/** Characters of one result that the model is shown at most. */
+/** Maximum characters of one result that the model is shown. */
 export const maxResultCharacters = 50_000;
-/** The tool with which an off-loaded result is read. */
+/** The tool that reads an off-loaded result. */
 export const fileReader = 'read';
 
 const folder = '.gatehouse/offload';
-/** What the model is shown of a result that went to a file, at most. */
+/** Maximum characters that the model is shown of a result in a file. */
 const shownCharacters = 6000;
 const leastCharacters = 4000;
 const maxFileCharacters = 1_000_000;
 const maxFiles = 100;
 const maxTotalBytes = 64 * 1024 * 1024;
 
-/** Characters from which a result is worth a file: about an eighth of the smallest window that may be used. */
+/** Returns the length from which a result is worth a file: about an eighth of the smallest usable window. */
 export function offLoadFrom(models: readonly Pick<ModelInfo, 'contextWindow'>[]): number {
   const window = Math.min(...models.map((model) => model.contextWindow));
   return Math.min(maxResultCharacters, Math.max(leastCharacters, Math.floor(window / 2)));
 }
 
 export interface OffLoaded {
-  /** Its two ends. */
+  /** Both ends of the result. */
   readonly shown: string;
   readonly path: string;
-  /** What the file holds. */
+  /** Content of the file. */
   readonly kept: string;
-  /** Where the rest is; stands behind the fence, because it is ours. */
+  /** Location of the rest; placed after the fence, because it is trusted text. */
   readonly pointer: string;
 }
 
-/** Writes a result to a file of the agent's workspace; the oldest such files make room for new ones. */
+/** Writes a result to a file in the agent's workspace; deletes the oldest such files if needed. */
 export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' | 'models' | keyof ResultOwner>, content: string): Promise<OffLoaded> {
   // Lines that the reading tool can show one by one, whatever the result looks like.
   const kept = breakLines(cutMiddle(content, maxFileCharacters));
@@ -54,7 +54,7 @@ export async function offLoad(input: Pick<TurnInput, 'turnId' | 'workspaceDir' |
   };
 }
 
-/** Whose result is read: it belongs to a conversation, and to the principal whose conversation that is. */
+/** Owner of the result that is read: a conversation, and the principal of that conversation. */
 type ResultOwner = Pick<TurnInput, 'conversationRef' | 'principalId'>;
 
 const markOf = (id: string) => createHash('sha256').update(id).digest('hex').slice(0, 16);
@@ -65,7 +65,7 @@ export function isOwnResult(path: string, { conversationRef, principalId }: Resu
   return conversation === markOf(conversationRef) || principal === markOf(principalId);
 }
 
-/** The way to the rest of an off-loaded result, which outlives the result in the window. */
+/** Returns the pointer to the rest of an off-loaded result, which outlives the result in the window. */
 export const pointerOf = (content: string) => /\n(\[\d+ characters in all, in \d+ lines of the file [^\n]+\])$/.exec(content)?.[1];
 
 const longestLine = 1000;
@@ -73,22 +73,22 @@ const longestLine = 1000;
 function breakLines(text: string): string {
   return text
     .split('\n')
-    .map((line) => (line.length <= longestLine ? line : piecesOf(line).join('\n')))
+    .map((line) => (line.length <= longestLine ? line : splitLine(line).join('\n')))
     .join('\n');
 }
 
-function piecesOf(line: string): readonly string[] {
-  const pieces: string[] = [];
+function splitLine(line: string): readonly string[] {
+  const segments: string[] = [];
   for (let from = 0; from < line.length;) {
-    // No character is split in two.
+    // Never splits a character.
     const to = (line.codePointAt(from + longestLine - 1) ?? 0) > 0xffff ? from + longestLine - 1 : from + longestLine;
-    pieces.push(line.slice(from, to));
+    segments.push(line.slice(from, to));
     from = to;
   }
-  return pieces;
+  return segments;
 }
 
-/** Writes a text to a folder of the workspace that is for results; the oldest files there make room for new ones. Gives its path. */
+/** Writes a text to a results folder of the workspace, deletes the oldest files there if needed, and returns its path. */
 export async function keepResult(workspaceDir: string, inFolder: string, name: string, text: string): Promise<string> {
   const path = `${inFolder}/${name}.txt`;
   await mkdir(workspaceDir, { recursive: true, mode: 0o700 });

@@ -1,5 +1,5 @@
 import type { CountTokens, ModelInfo, ModelMessage, ToolSpec } from '../llm/model.ts';
-import { answerReserve, usableWindow } from './context-room.ts';
+import { answerReserve, usableWindow } from './context-capacity.ts';
 import type { ContextOverflow, FitContext, FittedContext } from './context-window.ts';
 import { createCountFixed } from './fixed-tokens.ts';
 import { countMessage } from './message-tokens.ts';
@@ -10,7 +10,7 @@ export interface CallPlanInput {
   readonly system: readonly string[];
   readonly tools: readonly ToolSpec[];
   readonly messages: readonly ModelMessage[];
-  /** Output tokens that were asked for. */
+  /** Requested output tokens. */
   readonly maxTokens: number | undefined;
   /** The turn's own cap: its configuration key, its limit, and what the turn has used of it. */
   readonly turnTokens: { readonly cap: string; readonly limit: number; readonly used: number };
@@ -26,24 +26,24 @@ export type CallPlan =
   | {
       readonly messages: readonly ModelMessage[];
       readonly leftOut: number;
-      /** Those of the list into whose window the call fits; the primary always does. */
+      /** Models of the list into whose window the call fits; the primary always does. */
       readonly models: readonly ModelInfo[];
       /** Absent when the model may decide. */
       readonly maxTokens: number | undefined;
-      /** The budget that makes the longest answer shorter than what was asked for. */
+      /** The budget that makes the longest answer shorter than requested. */
       readonly cappedBy: Refused | undefined;
-      /** To be settled when the call has ended. */
+      /** Settle it when the call has ended. */
       readonly reservation: Reservation | undefined;
     }
   | { readonly overflow: { readonly limit: number; readonly input: number; readonly answer: number } }
   | BudgetRefusal;
 
-/** Less than this is no answer. */
+/** Fewer tokens are not a useful answer. */
 const leastOutputTokens = 16;
-/** Room for an answer that a conversation must leave which cannot be shortened. */
+/** Tokens that a conversation that cannot be shortened must leave for the answer. */
 const leastAnswerTokens = 256;
 
-/** Decides before a model call whether it fits into window and budgets: input is counted and output reserved, the rest is the caller's. */
+/** Decides before a model call whether it fits into window and budgets: counts input and reserves output; the rest is up to the caller. */
 export function createPlanCall(fitContext: FitContext, countTokens: CountTokens): (input: CallPlanInput) => CallPlan {
   const countFixed = createCountFixed(countTokens);
 
@@ -56,20 +56,20 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
     const reserve = answerReserve(whole === undefined ? wanted : Math.min(wanted, leastAnswerTokens), usable);
     const fitted = fit({ messages, fixedTokens, limit: usable - reserve }, whole);
     if ('needed' in fitted) return { overflow: { limit: usable, input: fitted.needed, answer: reserve } };
-    const room = usable - fitted.tokens;
+    const available = usable - fitted.tokens;
     const { cap, limit, used } = turnTokens;
     const affordable = limit - used - fitted.tokens;
     const least = Math.min(leastOutputTokens, wanted);
     if (affordable < least) return { refused: refusal({ cap, limit, used, unit: 'tokens' }) };
-    const allowed = Math.min(wanted, room, affordable);
-    const cappedBy = affordable < Math.min(wanted, room) ? refusal({ cap, limit, used, unit: 'tokens' }) : undefined;
+    const allowed = Math.min(wanted, available, affordable);
+    const cappedBy = affordable < Math.min(wanted, available) ? refusal({ cap, limit, used, unit: 'tokens' }) : undefined;
     const sent = maxTokens === undefined && allowed === wanted ? undefined : allowed;
     const models = candidates.filter((model) => model === primary || fitted.tokens + (sent ?? model.maxTokens) <= usableWindow(model));
     const reservation = budget?.reserve({ models, inputTokens: fitted.tokens, maxOutputTokens: allowed });
     const { leftOut } = fitted;
     if (reservation === undefined) return { messages: fitted.messages, leftOut, models, maxTokens: sent, cappedBy, reservation };
     if ('refused' in reservation) return reservation;
-    // What was reserved is all that may come: the provider is told of it even where it would have decided itself.
+    // Only the reserved output may be generated: the limit is sent even where the provider would have decided itself.
     return {
       messages: fitted.messages,
       leftOut,
@@ -80,7 +80,7 @@ export function createPlanCall(fitContext: FitContext, countTokens: CountTokens)
     };
   };
 
-  /** What the caller sends whole counts as fixed: without what was put in front of it where that alone makes it too long. */
+  /** Counts what the caller sends whole as fixed: in the caller's own version if only the text added in front makes it too long. */
   function fit(input: Parameters<FitContext>[0], whole: readonly ModelMessage[] | undefined): FittedContext | ContextOverflow {
     if (whole === undefined) return fitContext(input);
     const { messages, fixedTokens, limit } = input;

@@ -4,22 +4,22 @@ import type { Tool } from './tool.ts';
 export interface PromptInput {
   readonly agent: Pick<AgentConfig, 'name' | 'instructions'>;
   readonly tools: readonly Pick<Tool, 'name' | 'risk'>[];
-  /** What the files of the workspace say, ready to be read; the same text for as long as they are the same. */
+  /** Content of the workspace files, ready to be read; the same text while they are unchanged. */
   readonly files?: string | undefined;
-  /** The list of skills: the same text for as long as they are the same. Left out without the tool that gets them. */
+  /** The list of skills: the same text while they are unchanged. Omitted without the tool that loads them. */
   readonly skills?: string | undefined;
   /** Day of the turn, `YYYY-MM-DD`: no finer, or each turn would miss the provider's prompt cache. */
   readonly today: string;
-  /** BCP-47 tag of the person who writes. */
+  /** BCP-47 tag of the user. */
   readonly locale?: string | undefined;
   /** True when somebody reads the answer and can be asked; false for webhooks, schedules and the like. */
   readonly attended: boolean;
 }
 
-/** Configurations and lists of tools are replaced, never changed, so that a text is put together once for both, and again when the files change. */
+/** Configurations and tool lists are replaced, never changed, so a text is built once for both, and again when the files change. */
 const stableParts = new WeakMap<PromptInput['agent'], WeakMap<PromptInput['tools'], { readonly files: string; readonly text: string }>>();
 
-/** The system prompt of an agent: the first part is the same for all its turns with the same tools, what varies comes last. */
+/** Builds an agent's system prompt: the first part is the same for all its turns with the same tools, variable parts come last. */
 export function buildSystemPrompt({ agent, tools, files = '', skills, today, attended, locale }: PromptInput): readonly string[] {
   let ofAgent = stableParts.get(agent);
   if (ofAgent === undefined) {
@@ -37,7 +37,7 @@ export function buildSystemPrompt({ agent, tools, files = '', skills, today, att
   return [stable.text, ...listed, attended ? day : `${day} Nobody is there to answer questions: finish the task with what you have.`];
 }
 
-/** Language, script and region alone: the rest of a tag has room for words of its author. */
+/** Language, script and region only: the rest of a tag could carry text of its author. */
 function plainLocale(tag: string): string | undefined {
   try {
     const { language, script, region } = new Intl.Locale(tag);

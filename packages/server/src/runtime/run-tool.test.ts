@@ -12,7 +12,7 @@ const ticks = async () => {
   for (let n = 0; n < 5; n += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** One promotable call of a tool that ends when it is told to. */
+/** One promotable call of a tool that ends on request. */
 function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: boolean; kept?: boolean; tool?: Partial<Tool> } = {}) {
   const clock = createSteppedClock();
   const work = Promise.withResolvers<ToolResult>();
@@ -61,14 +61,14 @@ function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: 
 }
 
 describe('a long call', () => {
-  it('goes on as a task; its result is fenced, and the end of the turn does not touch it', async () => {
+  it('continues as a task; its result is fenced, and the end of the turn does not affect it', async () => {
     const { clock, begun, results, work, turn, aborted } = begin();
     await ticks();
     clock.step(29_999);
     expect(begun).toEqual([]);
     clock.step(1);
     const [message] = await results;
-    expect(message?.content).toMatch(/^"slow" takes longer than 30000 ms and goes on in the background as task bt_1\./);
+    expect(message?.content).toMatch(/^"slow" takes longer than 30000 ms and continues in the background as task bt_1\./);
     expect(message).not.toHaveProperty('isError');
     expect(begun[0]?.description).toBe('npm test');
     turn.abort();
@@ -90,7 +90,7 @@ describe('a long call', () => {
   });
 
   it.each([
-    ['no place is free', { full: true }],
+    ['no slot is free', { full: true }],
     ['its messages are not kept', { kept: false }],
     ['the agent does not want it', { agent: { background: { afterMs: 0 } } }],
     ['the tool does not say so', { tool: { promotable: false } }],
@@ -102,7 +102,7 @@ describe('a long call', () => {
     expect([begun.length, aborted(), clock.pending()]).toEqual([0, true, 0]);
   });
 
-  it('is taken once when no place was free: nothing of it is inspected, or put into a file, for a task that is none', async () => {
+  it('is handled once when no slot was free: it is neither inspected nor put into a file as if it were a task', async () => {
     const { clock, results, work, inspected } = begin({ full: true });
     await ticks();
     clock.step(30_000);
@@ -112,7 +112,7 @@ describe('a long call', () => {
     expect(inspected).toEqual(['from the net']);
   });
 
-  it('is stopped at the deadline of tasks, counted from its beginning', async () => {
+  it('is stopped at the deadline of tasks, counted from its start', async () => {
     const { clock, begun, results, aborted } = begin({ agent: { background: { afterMs: 10_000, maxMs: 60_000 } } });
     await ticks();
     clock.step(10_000);
@@ -124,7 +124,7 @@ describe('a long call', () => {
     expect(aborted()).toBe(true);
   });
 
-  it('can be cancelled, and tells of a failure in our words', async () => {
+  it('can be cancelled, and reports a failure with our message', async () => {
     const first = begin();
     await ticks();
     first.clock.step(30_000);
@@ -144,7 +144,7 @@ describe('a long call', () => {
     expect(await second.begun[0]?.end()).toMatchObject({ outcome: 'error', content: expect.stringContaining('The tool "slow" failed') });
   });
 
-  it('that ends at the very moment of its promotion is told once', async () => {
+  it('that ends at the very moment of its promotion is reported once', async () => {
     const { clock, begun, results, work } = begin();
     await ticks();
     work.resolve({ content: 'just now' });

@@ -17,18 +17,18 @@ export interface ToolInvocation {
   readonly input: TurnInput;
   readonly tool: Tool;
   readonly call: ToolCall;
-  /** As the tool's schema left them. */
+  /** Parsed by the tool's schema. */
   readonly args: unknown;
   readonly description: string;
-  /** Of the turn. */
+  /** The turn's signal. */
   readonly signal: AbortSignal;
-  /** What a tool that threw is answered with. */
+  /** Returns the answer for a tool that threw. */
   readonly failed: (error: unknown) => ToolResult;
-  /** What becomes of the result of a task: bounded, and fenced where it is from outside. */
+  /** Prepares the result of a task: bounded, and fenced if untrusted. */
   readonly toText: (result: ToolResult) => Promise<string>;
-  /** For calls that the tool makes itself. */
+  /** Runs calls that the tool makes itself. */
   readonly nested: NestedCall;
-  /** Whether the model has read text from outside. */
+  /** Whether the model has read untrusted text. */
   readonly tainted: () => boolean;
   readonly used?: ToolContext['used'];
 }
@@ -38,13 +38,13 @@ interface ToolEnd {
   readonly result: ToolResult;
 }
 
-/** Runs one call until it ends, its deadline or its turn does, or it goes on in the background; does not wait for a tool that ignores its signal. */
+/** Runs one call until it ends, its deadline or turn does, or it continues in the background; does not wait for a tool that ignores its signal. */
 export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Promise<ToolResult & { readonly isPromoted?: true }> {
   const { clock } = deps;
   const { input, tool, call, args, signal } = invocation;
   const controller = new AbortController();
   const over = Promise.withResolvers<ToolEnd>();
-  const uncertain = tool.effect === 'pure' ? '' : '; it may have had its effect all the same';
+  const uncertain = tool.effect === 'pure' ? '' : '; it may still have had its effect';
   const stop = (outcome: TaskOutcome, why: string) => {
     over.resolve({ outcome, result: { content: `"${tool.name}" was stopped: ${why}${uncertain}`, isError: true } });
     controller.abort();
@@ -105,7 +105,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
   });
   const first = await Promise.race([decided.promise, end]);
   cancelPromotion();
-  // From here on the result belongs to the task, also when it came at the same moment.
+  // From here on the result belongs to the task, even if it arrived at the same moment.
   const { task } = promotion;
   if (task === undefined) {
     leaveTurn();
@@ -117,7 +117,7 @@ export async function runTool(deps: RunToolDeps, invocation: ToolInvocation): Pr
     stop('cancelled', 'it could not be recorded as a task');
     return { content: `"${tool.name}" took long and was stopped, because it could not be recorded as a task${uncertain}`, isError: true };
   }
-  return { content: goesOn(invocation, task.taskId, afterMs), isPromoted: true };
+  return { content: promotionNotice(invocation, task.taskId, afterMs), isPromoted: true };
 }
 
 function callOf(call: CallContext, signal: AbortSignal, tainted: () => boolean): CallContext {
@@ -134,7 +134,7 @@ async function settle(tool: Tool, args: unknown, context: ToolContext, failed: (
   }
 }
 
-function goesOn({ input, tool }: ToolInvocation, taskId: string, afterMs: number): string {
+function promotionNotice({ input, tool }: ToolInvocation, taskId: string, afterMs: number): string {
   const manage = input.tools.some(({ name }) => name === backgroundToolName) ? ` "${backgroundToolName}" shows or cancels it.` : '';
-  return `"${tool.name}" takes longer than ${afterMs} ms and goes on in the background as task ${taskId}. Its result comes into this conversation by itself when it ends: do not wait for it and do not start it again. Go on with what does not need it, or end your turn and say that it is still running.${manage}`;
+  return `"${tool.name}" takes longer than ${afterMs} ms and continues in the background as task ${taskId}. Its result is added to this conversation automatically when it ends: do not wait for it and do not start it again. Continue with what does not need it, or end your turn and say that it is still running.${manage}`;
 }

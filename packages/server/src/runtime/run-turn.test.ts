@@ -21,7 +21,7 @@ function setUp(...script: readonly ScriptedAnswer[]) {
   return { clock, asked, run };
 }
 
-/** Joins the pieces as a client does. */
+/** Joins the fragments as a client does. */
 function collectingSink() {
   let fragments = '';
   const sink: TurnSink = { text: (fragment) => (fragments += fragment), flush: () => true, drained: async () => {} };
@@ -42,7 +42,7 @@ function tool(over: Partial<Tool> & { readonly run?: (args: unknown, context: To
 }
 
 describe('a turn', () => {
-  it('answers, streams the same text, and books its one call', async () => {
+  it('answers, streams the same text, and charges its one call', async () => {
     const { run, asked, clock } = setUp({ text: 'Hello "you"\n and you', usage: { input: 1000, output: 20, cacheRead: 400 } });
     const { sink, text } = collectingSink();
     const result = await run(turnInput({ agent: { temperature: 0.5, cacheRetention: 'long' }, maxTokens: 77 }), sink);
@@ -80,7 +80,7 @@ describe('a turn', () => {
     expect(clock.pending()).toBe(0);
   });
 
-  it('calls tools until the model answers, and shows it their results', async () => {
+  it('calls tools until the model answers, and sends it their results', async () => {
     const { run, asked } = setUp({ text: 'Let me look.', calls: [['look', { at: 'x' }]] }, { text: 'It is there.' });
     const { sink, text } = collectingSink();
     const result = await run(turnInput({ agent: full, tools: [tool({ run: async (args) => ({ content: JSON.stringify(args) }) })] }), sink);
@@ -102,7 +102,7 @@ describe('a turn', () => {
     expect(result.calls).toHaveLength(2);
   });
 
-  it('gives repeated and empty call ids of a provider new ones', async () => {
+  it('replaces repeated and empty call ids of a provider', async () => {
     const { run } = setUp(
       {
         calls: [
@@ -154,7 +154,7 @@ describe('a turn ends', () => {
     expect(result.messages).toHaveLength(6);
   });
 
-  it('as max_steps without a failure when the provider cuts the answer at its length', async () => {
+  it('as max_steps without a failure when the provider truncates the answer at its limit', async () => {
     const { run } = setUp({ text: 'Once upon', finish: 'length', calls: [['look', '{"at": "cut o']] });
     const result = await run(turnInput({ agent: full, tools: [tool()] }));
     expect(result).toMatchObject({ finishReason: 'max_steps', text: 'Once upon', messages: [{ role: 'assistant', content: 'Once upon' }] });
@@ -177,22 +177,22 @@ describe('a turn ends', () => {
     });
   });
 
-  it('as budget_exceeded when the budget is what cut the answer', async () => {
+  it('as budget_exceeded when the budget truncated the answer', async () => {
     const { run } = setUp({ text: 'part', finish: 'length' });
     expect(await run(turnInput({ agent: { budgets: { perTurnTokens: 100 } } }))).toMatchObject({ finishReason: 'budget_exceeded', text: 'part' });
   });
 
-  it('names cap, limit and use when a budget has no room', async () => {
+  it('names cap, limit and use when a budget is used up', async () => {
     const { run } = setUp({ calls: [['look', {}]], usage: { input: 500, output: 450 } });
     const result = await run(turnInput({ agent: { ...full, budgets: { perTurnTokens: 1000 } }, tools: [tool()] }));
     expect(result.failure?.message).toBe(
-      'The budget agents.default.budgets.perTurnTokens of 1000 tokens has no room for this call: 950 tokens are used; this call needs more than is left',
+      'The budget agents.default.budgets.perTurnTokens of 1000 tokens does not allow this call: 950 tokens are used; this call needs more than is left',
     );
-    const refused = { cap: 'budgets.perDayUsd', limit: 1, used: 1, retryAfterMs: 5000, message: 'no room' };
+    const refused = { cap: 'budgets.perDayUsd', limit: 1, used: 1, retryAfterMs: 5000, message: 'used up' };
     const other = setUp({ text: 'x' });
     expect(await other.run(turnInput({ budget: { reserve: () => ({ refused }), spend: () => undefined } }))).toMatchObject({
       finishReason: 'budget_exceeded',
-      failure: { kind: 'budget_exceeded', message: 'no room', retryAfterMs: 5000 },
+      failure: { kind: 'budget_exceeded', message: 'used up', retryAfterMs: 5000 },
       calls: [],
     });
     expect(other.asked).toEqual([]);
@@ -215,7 +215,7 @@ describe('a turn ends', () => {
     expect(asked.map(({ request }) => request.maxTokens)).toEqual(finishReason === 'error' ? [] : [33]);
   });
 
-  it('books what a call used that ended after its turn', async () => {
+  it('charges a call that ended after its turn', async () => {
     const { clock } = setUp();
     const late: number[] = [];
     let end: ((attempt: Attempt) => void) | undefined;
@@ -240,7 +240,7 @@ describe('a turn ends', () => {
     expect(late).toEqual([0, 77]);
   });
 
-  it('when the model goes round in circles, after it was told', async () => {
+  it('when the model goes round in circles, after a warning', async () => {
     const { run, asked } = setUp({ calls: [['look', { at: 'same' }]] });
     const result = await run(turnInput({ agent: full, tools: [tool()] }));
     expect(result).toMatchObject({ finishReason: 'context_loop', failure: { kind: 'context_loop' } });
@@ -248,7 +248,7 @@ describe('a turn ends', () => {
     expect(asked.at(-1)?.request.messages.at(-1)?.content).toContain('You made this call before');
   });
 
-  it('goes on when the same call gives new results', async () => {
+  it('continues when the same call returns new results', async () => {
     let count = 0;
     const { run } = setUp(...Array.from({ length: 20 }, () => ({ calls: [['look', {}]] as const })), { text: 'done' });
     expect(await run(turnInput({ agent: full, tools: [tool({ run: async () => ({ content: `${(count += 1)} %` }) })] }))).toMatchObject({
@@ -257,7 +257,7 @@ describe('a turn ends', () => {
     });
   });
 
-  it('asks once more after an empty answer, and then says that there is none', async () => {
+  it('asks once more after an empty answer, and then reports that there is none', async () => {
     const second = setUp({ text: '' }, { text: 'Here.' });
     const answered = await second.run(turnInput());
     expect(answered).toMatchObject({ finishReason: 'stop', text: 'Here.', messages: [{ role: 'assistant', content: 'Here.' }] });
@@ -311,12 +311,12 @@ describe('a turn ends', () => {
     expect(result).toMatchObject({ finishReason: 'timeout', steps: 1 });
     expect(result.messages.map((message) => message.content)).toEqual([
       '',
-      expect.stringContaining('may have had its effect'),
+      expect.stringContaining('may still have had its effect'),
       'Not run: the turn was stopped',
     ]);
   });
 
-  it('when its caller leaves, also before it began', async () => {
+  it('when its caller disconnects, also before it started', async () => {
     const controller = new AbortController();
     const { run, clock } = setUp({ text: 'Half', hang: 'until aborted' });
     const running = run(turnInput({ signal: controller.signal }));
@@ -349,15 +349,15 @@ describe('a turn ends', () => {
     ['timeout', 'timeout'],
     ['aborted', 'aborted'],
   ] as const)('with the reason of a failed model call: %s is %s', async (kind, finishReason) => {
-    const { run } = setUp({ error: new ModelError(kind, 'sk-secret in the words of the provider', { retryAfterMs: 1234 }) });
+    const { run } = setUp({ error: new ModelError(kind, 'sk-secret from the provider', { retryAfterMs: 1234 }) });
     const result = await run(turnInput());
     expect(result).toMatchObject({ finishReason, text: '', messages: [], steps: 1, failure: { kind, retryAfterMs: 1234 } });
     expect(result.calls).toMatchObject([{ outcome: 'error' }]);
-    if (kind === 'bad_request') expect(result.failure?.message).toContain('in the words of the provider');
+    if (kind === 'bad_request') expect(result.failure?.message).toContain('from the provider');
     else expect(result.failure?.message).not.toContain('secret');
   });
 
-  it('keeps the text that came before the stream broke', async () => {
+  it('keeps the text from before the stream broke', async () => {
     const partial = {
       text: 'So far',
       toolCalls: [],
@@ -372,7 +372,7 @@ describe('a turn ends', () => {
     });
   });
 
-  it('as an error when a content filter withheld everything, as an answer when it did not', async () => {
+  it('as an error when a content filter withheld everything, otherwise as an answer', async () => {
     expect(await setUp({ finish: 'content_filter' }).run(turnInput())).toMatchObject({ finishReason: 'error', failure: { kind: 'content_filter' } });
     expect(await setUp({ finish: 'content_filter', text: 'Some' }).run(turnInput())).toMatchObject({ finishReason: 'stop', text: 'Some' });
   });
@@ -408,15 +408,15 @@ describe('the context of a turn', () => {
     expect(asked).toHaveLength(13);
     for (const call of asked) {
       const characters = JSON.stringify(call.request.messages).length;
-      // Five characters of this text are a token.
+      // Five characters of this text are one token.
       expect(characters / 5 + (call.request.maxTokens ?? small.maxTokens)).toBeLessThan(2000);
       expect(call.request.messages.some((message) => message.content === 'And now?')).toBe(true);
     }
-    // What is kept is what happened, not what was shown.
+    // Messages are stored as they happened, not as they were sent.
     expect(result.messages.filter((message) => message.role === 'tool' && message.content.length > 3000)).toHaveLength(12);
   });
 
-  it('leaves out fallback models that it does not fit into', async () => {
+  it('skips fallback models that it does not fit into', async () => {
     const { run, asked } = setUp({ text: 'x' });
     const tiny = { ...testModel, modelId: 'tiny', contextWindow: 1000, maxTokens: 500 };
     const other = { ...testModel, modelId: 'other' };
@@ -428,7 +428,7 @@ describe('the context of a turn', () => {
     ]);
   });
 
-  it('is cut further when the provider counts more than we do', async () => {
+  it('is cut further when the provider counts more than estimated', async () => {
     const tooLong = { error: new ModelError('context_length', 'too long') };
     const { run, asked } = setUp(tooLong, tooLong, { text: 'now' });
     const found: ModelMessage[] = [
@@ -447,7 +447,7 @@ describe('the context of a turn', () => {
     });
   });
 
-  it('of a caller that keeps it goes whole or not at all, whatever the provider says of it', async () => {
+  it('of a caller that keeps it is sent whole or not at all, whatever the provider says of it', async () => {
     const tooLong = { error: new ModelError('context_length', 'too long') };
     const messages: ModelMessage[] = [
       { role: 'user', content: 'word '.repeat(700) },
@@ -464,7 +464,7 @@ describe('the context of a turn', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('of a caller that keeps it is sent without what was put in front of it where only that is too much', async () => {
+  it('of a caller that keeps it is sent without added text if only that is too long', async () => {
     const { run, asked } = setUp({ text: 'x' });
     const bare: ModelMessage[] = [{ role: 'user', content: 'word '.repeat(700) }];
     const messages: ModelMessage[] = [{ role: 'user', content: `${'found '.repeat(1500)}${bare[0]?.content}` }];
@@ -486,7 +486,7 @@ describe('the context of a turn', () => {
 describe('the circuit breaker of an agent', () => {
   const failing: ScriptedAnswer = { error: new ModelError('server', 'down') };
 
-  it('opens after failed turns in a row, ends turns without a call, and lets one try later', async () => {
+  it('opens after consecutive failed turns, ends turns without a call, and lets one try later', async () => {
     const { run, clock, asked } = setUp(failing, failing, failing, { text: 'back' });
     const agent = { circuitBreaker: { failures: 2, resetMs: 10_000 } };
     await run(turnInput({ agent }));
@@ -506,7 +506,7 @@ describe('the circuit breaker of an agent', () => {
     expect(await run(turnInput({ agent }))).toMatchObject({ finishReason: 'stop' });
   });
 
-  it('is not opened by what callers do', async () => {
+  it('is not opened by callers’ actions', async () => {
     const { run } = setUp({ error: new ModelError('bad_request', 'no') });
     for (let index = 0; index < 10; index += 1) expect((await run(turnInput())).finishReason).toBe('error');
     const gone = AbortSignal.abort();

@@ -7,7 +7,7 @@ import { toCallRecord } from './call-record.ts';
 import type { BackgroundTasks } from './background.ts';
 import { callTools, type CallToolsDeps } from './call-tools.ts';
 import { createCircuitBreakers } from './circuit-breaker.ts';
-import { callIdsOf, divideCalls, toolsBeside } from './client-tools.ts';
+import { callIdsOf, divideCalls, offeredTools } from './client-tools.ts';
 import { createFitContext } from './context-window.ts';
 import { createLoopDetector } from './loop-detection.ts';
 import { createPlanCall } from './plan-call.ts';
@@ -26,14 +26,14 @@ export interface RunTurnDeps extends CallToolsDeps {
   readonly background?: BackgroundTasks;
 }
 
-/** Added to the system prompt after an answer without text and without tool calls; not kept. */
+/** Added to the system prompt after an answer without text and without tool calls; not stored. */
 const emptyAnswerNote = 'Your last answer was empty. Write the answer for the user now.';
 const loopNote =
   '[You made this call before, with the same result. Repeating it will not change anything: take another way, or answer with what you have.]';
-/** How often the context is cut further after a provider counted more tokens than we did. */
+/** How often the context is cut further after a provider counted more tokens than estimated. */
 const maxOverflows = 2;
 
-/** What a turn has gathered so far; belongs to one run. */
+/** State of a turn so far; belongs to one run. */
 interface Progress {
   readonly added: ModelMessage[];
   readonly texts: string[];
@@ -45,16 +45,16 @@ interface Progress {
   clientCalls?: readonly ToolCall[];
   readonly thinking: ThinkingBlock[];
   ending?: AnswerEnding;
-  /** Tasks whose results came into the turn. */
-  told?: string[];
-  /** Calls that were not run for want of an approval, those of earlier runs included. */
+  /** Tasks whose results the turn received. */
+  reported?: string[];
+  /** Calls that were not run for lack of an approval, including those of earlier runs. */
   refused: number;
   waiting?: ApprovalWait;
 }
 
 /**
  * The agent loop: calls the model and the tools it asks for until it answers, and checks at each step whether the turn
- * may go on (decisions: the turn). The circuit breakers live as long as the function.
+ * may continue (decisions: the turn). The circuit breakers live as long as the function.
  */
 export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const breakers = createCircuitBreakers(deps.clock, (opened) =>
@@ -65,11 +65,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
 
   async function runSteps(input: TurnInput, progress: Progress, stop: TurnStop, sink: TurnSink | undefined): Promise<TurnEnd> {
     const { agent, clientTools = [], options } = input;
-    let ownTools = toolsBeside(input.tools, clientTools, options?.toolChoice);
+    let ownTools = offeredTools(input.tools, clientTools, options?.toolChoice);
     let tools = [...ownTools.map(toolSpec), ...clientTools];
     const clientNames = new Set(clientTools.map((tool) => tool.name));
     const loops = createLoopDetector();
-    const beforeOnce = async () => input.beforeOnce?.(progress.told ?? []);
+    const beforeOnce = async () => input.beforeOnce?.(progress.reported ?? []);
     const onUnapproved = () => {
       progress.refused += 1;
     };
@@ -82,10 +82,10 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     let messages = input.messages;
     let system = input.system;
     let overflows = 0;
-    /** What came since the last finished step. */
+    /** Steering messages since the last finished step. */
     let steers: { readonly ids: readonly string[]; readonly messages: readonly ModelMessage[] } | undefined;
     const { ledger } = input;
-    /** Whether anything came from the provider, or a tool ran, since the turn began or was resumed: its time-out begins there. */
+    /** Whether anything arrived from the provider, or a tool ran, since the turn started or was resumed; decides what a time-out means. */
     let hasActed = ledger?.past?.begun !== undefined;
     if (ledger?.past !== undefined) {
       if (ledger.past.begun !== undefined && (await finishBegun(ledger, ledger.past.begun)) === 'waits') return turnEnds.stop;
@@ -94,11 +94,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     for (;;) {
       if (stop.cause !== undefined) return turnEnds[stop.cause];
       if (progress.steps >= agent.maxSteps) return turnEnds.maxSteps;
-      const news = input.background === undefined ? undefined : deps.background?.take(input.conversationRef);
-      if (news !== undefined) {
-        const message: ModelMessage = { role: 'user', content: news.text };
+      const announcement = input.background === undefined ? undefined : deps.background?.take(input.conversationRef);
+      if (announcement !== undefined) {
+        const message: ModelMessage = { role: 'user', content: announcement.text };
         progress.added.push(message);
-        (progress.told ??= []).push(...news.taskIds);
+        (progress.reported ??= []).push(...announcement.taskIds);
         messages = [...messages, message];
       }
       takeSteers([]);
@@ -145,7 +145,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           const record = toCallRecord(attempt, input.operation ?? 'interactive');
           progress.calls.push(record);
           progress.usedTokens += attempt.usage.input + attempt.usage.output;
-          // After the settlement comes what a call used that ended too late for its turn.
+          // Usage of a call that ended too late for its turn arrives after the settlement.
           if (reservation === undefined || isSettled) input.budget?.spend(record);
         };
         const call = {
@@ -155,7 +155,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
           request,
           onAttempt,
           isExplicit: isExplicit(input),
-          ...(reservation !== undefined && { mayGoOn: () => reservation.covers(progress.calls.slice(callsBefore)) }),
+          ...(reservation !== undefined && { mayContinue: () => reservation.covers(progress.calls.slice(callsBefore)) }),
         };
         if (reservation?.stored !== undefined) await reservation.stored;
         const { result, model } = await stop.bounded(deps.models.generate(call, separated(sink, progress.texts)));
@@ -181,12 +181,12 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       if (answer.thinking !== undefined) progress.thinking.push(...answer.thinking);
       const isAnswer = answer.toolCalls.length === 0 || options?.toolChoice === 'none';
       if (isAnswer || answer.finish === 'length' || answer.finish === 'content_filter') {
-        // Calls of an answer that was cut off may be cut off themselves.
+        // Calls of a truncated answer may be truncated themselves.
         addText(progress, answer.text);
         const ending = endingOf(answer);
         if (ending !== undefined) progress.ending = ending;
         if (answer.finish === 'length') return plan.cappedBy === undefined ? turnEnds.lengthCut : budgetExceeded(plan.cappedBy);
-        // A message that came during the last call is not passed over.
+        // A message that arrived during the last call is not ignored.
         if (answer.text.trim() !== '' && takeSteers([{ role: 'assistant', content: answer.text }])) continue;
         if (answer.text.trim() !== '') return turnEnds.stop;
         if (answer.finish === 'content_filter') return turnEnds.filtered;
@@ -195,7 +195,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         continue;
       }
       system = input.system;
-      // A caller tells its results apart by their ids over the whole conversation that it keeps.
+      // A caller identifies its results by their ids over the whole conversation that it keeps.
       const calls = withUniqueIds(answer.toolCalls, callIdsOf(clientNames.size === 0 ? progress.added : [...input.messages, ...progress.added]));
       const { own, client } = divideCalls(calls, clientNames);
       if (answer.text !== '') progress.texts.push(answer.text);
@@ -214,7 +214,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
         ...(stepOf !== undefined && { ledger: stepOf }),
       };
       const results = await callTools(deps, run, own);
-      if (ledger !== undefined && ledgerStep !== undefined && stepOf !== undefined && (await isLeft(ledger, ledgerStep, stepOf, results)))
+      if (ledger !== undefined && ledgerStep !== undefined && stepOf !== undefined && (await pauseForApproval(ledger, ledgerStep, stepOf, results)))
         return turnEnds.stop;
       const added = loaded.size === 0 ? [] : [...loaded].filter((tool) => !ownTools.includes(tool) && !clientNames.has(tool.name));
       if (added.length > 0) {
@@ -241,24 +241,29 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       messages = [...messages, ...step];
     }
 
-    /** What a caller sends whole cannot be sent shorter. */
+    /** What a caller sends whole cannot be shortened. */
     function mayShorten(sent: readonly ModelMessage[]): boolean {
       return input.whole === undefined || sent.length > input.whole.length;
     }
 
-    /** Puts into the turn what came for it, after an answer that would have ended it. */
+    /** Adds steering messages to the turn, after an answer that would have ended it. */
     function takeSteers(answered: readonly ModelMessage[]): boolean {
-      const news = input.steering?.take();
-      if (news === undefined) return false;
-      const message: ModelMessage = { role: 'user', content: news.text };
+      const steered = input.steering?.take();
+      if (steered === undefined) return false;
+      const message: ModelMessage = { role: 'user', content: steered.text };
       progress.added.push(message);
-      steers = { ids: [...(steers?.ids ?? []), ...news.ids], messages: [...(steers?.messages ?? []), ...answered, message] };
+      steers = { ids: [...(steers?.ids ?? []), ...steered.ids], messages: [...(steers?.messages ?? []), ...answered, message] };
       messages = [...messages, ...answered, message];
       return true;
     }
 
-    /** Keeps a step of which a call waits for a person; false when none does. A turn that was stopped is not continued. */
-    async function isLeft(kept: TurnLedger, step: LedgerStep, { waitsFor, unmade }: StepLedger, results: readonly ModelMessage[]): Promise<boolean> {
+    /** Stores a step with a call that needs a person's decision; returns false when there is none. A turn that was stopped is not continued. */
+    async function pauseForApproval(
+      kept: TurnLedger,
+      step: LedgerStep,
+      { waitsFor, unmade }: StepLedger,
+      results: readonly ModelMessage[],
+    ): Promise<boolean> {
       if (waitsFor === undefined || stop.cause !== undefined) return false;
       const made = results.filter((message) => message.role !== 'tool' || !unmade.has(message.toolCallId));
       await kept.pause({ ...step, refused: progress.refused }, made);
@@ -266,13 +271,13 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
       return true;
     }
 
-    /** The calls of a step that was interrupted: those that ran are known, the others run now. */
+    /** Runs the calls of an interrupted step: results of those that ran are known, the others run now. */
     async function finishBegun(kept: TurnLedger, { text, calls, results: known }: NonNullable<TurnPast['begun']>): Promise<'waits' | 'done'> {
       const step = { number: progress.steps, text, calls, records: progress.calls, refused: progress.refused };
       if (text !== '') progress.texts.push(text);
       const run = { input, signal: stop.signal, beforeOnce, added: progress.added, used, onUnapproved, ledger: stepLedger(kept, step, known) };
       const results = await callTools(deps, run, calls);
-      if (await isLeft(kept, step, run.ledger, results)) return 'waits';
+      if (await pauseForApproval(kept, step, run.ledger, results)) return 'waits';
       const messagesOfStep: ModelMessage[] = [{ role: 'assistant', content: text, toolCalls: calls }, ...results];
       progress.added.push(...messagesOfStep);
       if (stop.cause === undefined) await kept.finish({ ...step, refused: progress.refused }, messagesOfStep);
@@ -282,9 +287,9 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
 
   function logFailure(input: TurnInput, error: unknown): void {
     const fields = { agentId: input.agentId, turnId: input.turnId, traceId: input.traceId };
-    if (!(error instanceof ModelError)) deps.log.error({ ...fields, error }, 'model call failed unexpectedly');
+    if (!(error instanceof ModelError)) deps.log.error({ ...fields, error }, 'Model call failed unexpectedly');
     else if (error.kind !== 'aborted')
-      deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'model call failed');
+      deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'Model call failed');
   }
 
   return async (input, sink) => {
@@ -296,11 +301,11 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
     try {
       end = await runSteps(input, progress, stop, sink);
     } catch (error) {
-      deps.log.error({ agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, error }, 'turn failed unexpectedly');
+      deps.log.error({ agentId: input.agentId, turnId: input.turnId, traceId: input.traceId, error }, 'Turn failed unexpectedly');
     } finally {
       stop[Symbol.dispose]();
     }
-    // What it began and nobody was told comes back into the conversation by itself.
+    // Unreported tasks that the turn started return to the conversation automatically.
     if (end === turnEnds.stop && input.background !== undefined && deps.background?.isPending(input) === true) end = turnEnds.backgroundPending;
     return toResult(input, progress, end);
   };
@@ -313,19 +318,19 @@ const admitting = ({ agentId, agent, call, models }: TurnInput) => ({
   config: agent.circuitBreaker,
 });
 
-/** Some say it by the status alone. */
+/** Some providers report it by the status alone. */
 function isTooLong(error: unknown): boolean {
   return error instanceof ModelError && error.partial === undefined && (error.kind === 'context_length' || error.status === 413);
 }
 
-/** Whether a part of an answer came: text, or reasoning and tool calls, which show as output only. */
+/** Whether a part of an answer arrived: text, or reasoning and tool calls, which appear as output only. */
 const hasReceived = ({ partial, usage }: ModelError): boolean => partial !== undefined || (usage?.output ?? 0) > 0;
 
-/** An owner waits for the answer: what was refused lately is tried again for them. */
+/** An owner waits for the answer: a model that was refused recently is tried again. */
 const isExplicit = ({ origin, ledger, call }: TurnInput): boolean =>
   ledger === undefined && origin !== 'background' && (call.identity.scopes.includes('*') || call.identity.scopes.includes('admin'));
 
-/** An answer with its calls. Its reasoning goes back to the provider with them. */
+/** Builds the message of an answer with its calls. Its reasoning is sent back to the provider with them. */
 function called({ text, thinking }: ModelResult, toolCalls: readonly ToolCall[]): ModelMessage {
   return { role: 'assistant', content: text, toolCalls, ...(thinking !== undefined && { thinking }) };
 }
@@ -354,7 +359,7 @@ function toResult(input: TurnInput, progress: Progress, end: TurnEnd): TurnResul
     tainted: isTainted(input.messages, input) || isTainted(progress.added, input),
     ...(progress.waiting !== undefined && { waiting: progress.waiting }),
     ...(progress.refused > 0 && { effectsRefused: progress.refused }),
-    ...(progress.told !== undefined && { told: progress.told }),
+    ...(progress.reported !== undefined && { reported: progress.reported }),
     ...(progress.clientCalls !== undefined && { clientCalls: progress.clientCalls }),
     ...(progress.thinking.length > 0 && { thinking: progress.thinking }),
     ...(progress.ending !== undefined && { ending: progress.ending }),
@@ -368,10 +373,10 @@ function addText(progress: Progress, text: string): void {
   progress.added.push({ role: 'assistant', content: text });
 }
 
-/** What a model says before a tool call and after it are two paragraphs. */
+/** Text before and after a tool call forms two paragraphs. */
 const betweenTexts = '\n\n';
 
-/** Sets off the text of this step from that of the steps before it, in the stream as in the result. */
+/** Separates the text of this step from that of earlier steps, in the stream as in the result. */
 function separated(sink: TurnSink | undefined, before: readonly string[]): ModelSink | undefined {
   if (sink === undefined || before.length === 0) return sink;
   let begun = false;
@@ -390,7 +395,7 @@ function separated(sink: TurnSink | undefined, before: readonly string[]): Model
   };
 }
 
-/** Some providers repeat ids or leave them empty; a result must be told from another by its id. */
+/** Makes ids unique: some providers repeat them or leave them empty, and results are identified by them. */
 function withUniqueIds(calls: readonly ToolCall[], before: ReadonlySet<string>): readonly ToolCall[] {
   const taken = new Set(before);
   return calls.map((call) => {

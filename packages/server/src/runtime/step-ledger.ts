@@ -3,14 +3,14 @@ import type { ApprovalWait, LedgerStep, TurnLedger } from './turn.ts';
 
 /** The ledger of a turn as the calls of one step see it. */
 export interface StepLedger {
-  /** Of a call that ran before a crash. */
+  /** Returns the result of a call that ran before a crash. */
   resultOf(call: ToolCall): ModelMessage | undefined;
   begin(call: ToolCall): Promise<void>;
-  /** Of the first call that waits for a person; nothing that follows it is called. */
+  /** The first call waiting for a person; nothing after it is called. */
   waitsFor: ApprovalWait | undefined;
   /** Calls that were not made because of that. */
   readonly unmade: Set<string>;
-  /** Without effect for a call that did not begin. */
+  /** Has no effect for a call that did not start. */
   end(call: ToolCall, result: ModelMessage): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import type { MessageAttachment } from '@gatehouse/contract';
 import type { ModelMessage, ToolCall } from '../llm/model.ts';
 
-/** What the column `tool_json` of a stored message holds. */
+/** Content of the column `tool_json` of a stored message. */
 export interface ToolColumn {
   readonly toolCalls?: readonly ToolCall[];
   readonly toolCallId?: string;
@@ -9,7 +9,7 @@ export interface ToolColumn {
   readonly isError?: true;
 }
 
-/** The part of a message that concerns tools; null for plain text. */
+/** Encodes the tool-related part of a message; null for plain text. */
 export function encodeToolColumn(message: ModelMessage): string | null {
   if (message.role === 'user' || (message.role === 'assistant' && message.toolCalls === undefined)) return null;
   const column: ToolColumn =
@@ -24,7 +24,7 @@ export function decodeToolColumn(text: string | null): ToolColumn {
   return text === null ? {} : (JSON.parse(text) as ToolColumn);
 }
 
-/** What the column `attachments_json` of a stored message holds; null when nothing is attached. */
+/** Encodes the column `attachments_json` of a stored message; null when nothing is attached. */
 export function encodeAttachments(attachments: readonly MessageAttachment[] | undefined): string | null {
   return attachments === undefined || attachments.length === 0 ? null : JSON.stringify(attachments);
 }
@@ -34,7 +34,7 @@ export function decodeAttachments(text: string): readonly MessageAttachment[] {
   return JSON.parse(text) as MessageAttachment[];
 }
 
-/** A stored row as the model sees it, without what is attached to it. */
+/** Returns a stored row as the model sees it, without its attachments. */
 export function toModelMessage(row: {
   readonly role: ModelMessage['role'];
   readonly content: string;

@@ -5,17 +5,17 @@ import { fenceOpening, holdsSource, holdsTaint } from './fence.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
 
-/** Sources of fences that hold what is in the workspace: an operator may say that nobody else writes there. */
+/** Sources of fences with workspace content: an operator may declare that nobody else writes there. */
 const workspaceSource = /^(?:workspace file\b|command output$)/;
-/** Sources of fences that hold what the owner told or was told before: words of the model among them. */
+/** Sources of fences with what the owner said or was shown before, including text of the model. */
 const recalledSource = /^(?:memory|conversations|earlier messages of this conversation|notes on this conversation)$/;
 
-/** What taints a turn beside its messages. */
+/** What taints a turn in addition to its messages. */
 export interface TaintView extends Pick<TurnInput, 'system' | 'taintedBefore'> {
   readonly agent: { readonly approvals: { readonly trustWorkspace: boolean } };
 }
 
-/** Whether the model has read text from outside: text that is neither the operator's, nor of the person it works for, nor made of such text alone. */
+/** Whether the model has read untrusted text: neither the operator's, nor its user's, nor derived from such text alone. */
 export function isTainted(messages: readonly ModelMessage[], { system, agent, taintedBefore }: TaintView): boolean {
   if (taintedBefore === true) return true;
   const counts = (source: string) => !(agent.approvals.trustWorkspace && workspaceSource.test(source));
@@ -25,7 +25,7 @@ export function isTainted(messages: readonly ModelMessage[], { system, agent, ta
   );
 }
 
-/** Whether the turn can come upon what is private: by what it was given, or by a tool that it may call. */
+/** Whether the turn can access private data: in its input, or with a tool that it may call. */
 export function reachesPrivate({ tools, messages, system }: Pick<TurnInput, 'tools' | 'messages' | 'system'>): boolean {
   return (
     messages.length > 1 ||
@@ -36,8 +36,8 @@ export function reachesPrivate({ tools, messages, system }: Pick<TurnInput, 'too
 }
 
 /**
- * Whether a call can change something or carry something out. A tool that only looks carries nothing out to a place of the
- * configuration, nor to an address that it was given: only one that the model makes up can hold what it has read.
+ * Whether a call can change something or leak something. A read-only tool leaks nothing to a destination from the
+ * configuration, nor to an address that it was given: only an address made up by the model can carry what it has read.
  */
 export function hasEffect(tool: Tool, args: unknown, before: readonly ModelMessage[]): boolean {
   if (tool.risk !== 'outward') return tool.risk === 'write';
@@ -51,7 +51,7 @@ function textsOf(message: ModelMessage): readonly string[] {
   return [message.content, ...message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))];
 }
 
-/** An image or a PDF file says something too, and no line of a fence can stand around it. */
+/** An image or a PDF file also carries content, and no fence can enclose it. */
 function holdsFile(message: ModelMessage): boolean {
   return message.role === 'user' && message.parts?.some((part) => part.type !== 'text') === true;
 }
@@ -59,15 +59,15 @@ function holdsFile(message: ModelMessage): boolean {
 const isRecalled = (text: string) => holdsSource(text, (source) => recalledSource.test(source));
 
 /**
- * Whether the address stands word for word in what somebody else said before the model did: in a message of a user, or
- * within the fence of a result. What a tool says in its own words may repeat the model's, and so may what is recalled:
- * an address that the model once wrote into an answer would come back from there as one that was given.
+ * Whether the address appears word for word in what somebody else said before the model did: in a message of a user, or
+ * within the fence of a result. A tool's own text may repeat the model's, and so may recalled text:
+ * an address that the model once wrote into an answer would return from there as one that was given.
  */
 function wasGiven(address: string, before: readonly ModelMessage[]): boolean {
   for (const message of before) {
     if (message.role === 'assistant') {
       if (message.content.includes(address) || (message.toolCalls ?? []).some((call) => argumentsHold(call.arguments, address))) return false;
-    } else if (textsOf(message).some((text) => standsIn(withoutRecalled(message.role === 'tool' ? fencedPart(text) : text), address))) return true;
+    } else if (textsOf(message).some((text) => occursIn(withoutRecalled(message.role === 'tool' ? fencedPart(text) : text), address))) return true;
   }
   return false;
 }
@@ -81,13 +81,13 @@ function withoutRecalled(text: string): string {
   return text.replaceAll(wholeFence, (fence) => (isRecalled(fence) ? '' : fence));
 }
 
-/** The text of the call writes some characters in several ways; its strings do not. */
+/** The text of the call can spell some characters in several ways; its strings cannot. */
 function argumentsHold(text: string, address: string): boolean {
   if (text.includes(address)) return true;
   try {
     return valueHolds(parseJson(text), address);
   } catch {
-    // No call was made of it.
+    // No call was made from it.
     return false;
   }
 }
@@ -98,8 +98,8 @@ function valueHolds(value: unknown, address: string): boolean {
   return Object.entries(value).some(([key, item]) => key.includes(address) || valueHolds(item, address));
 }
 
-/** As a whole: the beginning of a longer address is another address. */
-function standsIn(text: string, address: string): boolean {
+/** Whether the text contains the whole address: the start of a longer address is another address. */
+function occursIn(text: string, address: string): boolean {
   for (let at = text.indexOf(address); at !== -1; at = text.indexOf(address, at + 1)) {
     const behind = text.slice(at + address.length, at + address.length + 2);
     if (!/[\w./:%+-]/.test(text.charAt(at - 1)) && /^(?:$|[\s"'<>)\]}|\\`*,;]|[.!?:](?:$|\s))/.test(behind)) return true;

@@ -5,10 +5,10 @@ import { ModelError, type ModelInfo, type ModelResult, type ModelUsage } from '.
 import type { Models } from '../llm/models.ts';
 import type { TurnInput } from './turn.ts';
 
-/** A clock that moves when it is told to; for tests. */
+/** A clock that only moves when advanced; for tests. */
 export interface SteppedClock extends Clock {
   step(ms: number): void;
-  /** Timers that are set. */
+  /** Number of pending timers. */
   pending(): number;
 }
 
@@ -63,7 +63,7 @@ export interface ScriptedAnswer {
 
 type Call = Parameters<Models['generate']>[0];
 
-/** A provider played from a script; streams its text word by word and remembers what it was asked. The last answer repeats. */
+/** Creates a scripted provider; it streams its text word by word and records its requests. The last answer repeats. */
 export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
   const asked: Call[] = [];
   let ids = 0;

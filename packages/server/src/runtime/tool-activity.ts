@@ -6,10 +6,10 @@ import type { TurnInput } from './turn.ts';
 
 export type ActivityOutcome = EventPayload<'tool:finished'>['outcome'];
 
-/** Announces a call; what it gives back announces its end. Undefined while nobody listens. */
+/** Announces a call; the returned function announces its end. Undefined while nobody listens. */
 export type ToolActivity = (input: TurnInput, call: ToolCall, description: string) => ((outcome: ActivityOutcome) => void) | undefined;
 
-/** The events `tool:started` and `tool:finished`, made only while somebody listens. */
+/** Emits the events `tool:started` and `tool:finished`, only while somebody listens. */
 export function createToolActivity({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }): ToolActivity {
   return (input, call, description) => {
     if (!bus.wants('tool:started') && !bus.wants('tool:finished')) return undefined;

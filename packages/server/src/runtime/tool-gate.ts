@@ -9,24 +9,24 @@ export interface GatedCall {
   readonly tool: Tool;
   readonly args: unknown;
   readonly turn: TurnInput;
-  /** What the model had read and said when it made the call. */
+  /** Returns what the model had read and said when it made the call. */
   readonly before: () => readonly ModelMessage[];
-  /** Results of the same step that are there already. */
+  /** Results of the same step that already exist. */
   readonly results: readonly ModelMessage[];
   readonly signal: AbortSignal;
-  /** A running tool made the call: its turn cannot be left in the middle of it. */
+  /** A running tool made the call: its turn cannot be paused in the middle of it. */
   readonly nested?: true;
 }
 
 /**
- * `message` is for the model. `unapproved`: the call needed an approval and did not get it. `waits`: the turn is left until a person has
- * decided, and makes the call again then.
+ * `message` is for the model. `unapproved`: the call needed an approval and did not get it. `waits`: the turn is paused until a person
+ * has decided, and makes the call again then.
  */
 export type GateAnswer =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly message: string; readonly unapproved?: true; readonly waits?: ApprovalWait };
 
-/** Undefined: the call is free, and nothing is waited for. */
+/** Returns undefined, without waiting, when the call is free. */
 export type ToolGate = (call: GatedCall) => undefined | Promise<GateAnswer>;
 
 export type ApprovalAction = 'auto' | 'ask' | 'deny';
@@ -34,33 +34,33 @@ export type ApprovalAction = 'auto' | 'ask' | 'deny';
 /** What the operator's rules say about a call. */
 export interface GateRule {
   readonly action: ApprovalAction;
-  /** With `auto`: also when the model has read text from outside. */
+  /** Whether `auto` also applies when the model has read untrusted text. */
   readonly tainted: boolean;
-  /** For people, such as `approvals.rules[0]`. */
+  /** Name for people, such as `approvals.rules[0]`. */
   readonly name: string;
 }
 
 export interface ToolGateDeps {
   readonly findRule: (call: Pick<GatedCall, 'tool' | 'args' | 'turn'>) => GateRule | undefined;
-  /** For calls of risk `write` and `outward` that no rule names. */
+  /** Mode for calls of risk `write` and `outward` that no rule names. */
   readonly mode: ApprovalAction;
   /** Asks a person about exactly this call, and waits for the decision or has the turn wait for it. */
   readonly ask: (call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }) => Promise<GateAnswer>;
-  /** For agents that ask nobody; undefined: a person is asked. */
+  /** Decides for agents that ask nobody; undefined: a person is asked. */
   readonly insteadOfAsking?: (call: GatedCall, reason: string) => Promise<GateAnswer> | undefined;
 }
 
-/** Whether the turn may set such a thing going at all, asked before everything else; undefined: it may. */
+/** Whether the turn may start such work at all, checked before everything else; undefined: it may. */
 export type CapabilityCheck = (call: GatedCall) => GateAnswer | undefined;
 
 const withoutPerson: ReadonlySet<TurnOrigin> = new Set(['webhook', 'cron', 'heartbeat', 'background', 'subagent', 'graph']);
 
-/** Whether nobody waits for the answer of the turn: whoever could approve a call of it may come hours later. */
+/** Whether nobody waits for the turn's answer, so that an approver may come hours later. */
 export const isUnattended = ({ origin, ledger }: Pick<TurnInput, 'origin' | 'ledger'>): boolean => withoutPerson.has(origin) || ledger !== undefined;
 
 /**
- * The one point before a call where it is held against rules, mode, and the gate on text from outside that meets private
- * data and an effect (reliability §4.9). What a call that none of them names costs is one look at its risk.
+ * The single check before a call against rules, mode, and the gate for untrusted text that meets private
+ * data and an effect (reliability §4.9). A call that none of them names costs one check of its risk.
  */
 export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGateDeps, check?: CapabilityCheck): ToolGate {
   return (call) => {

@@ -31,7 +31,7 @@ describe('tool policy', () => {
     expect(names({ tools: { profile } }, 'rpc')).toEqual(expected);
   });
 
-  it('adds what is allowed, by name or group, and takes away what is denied, whatever else says', () => {
+  it('adds allowed tools, by name or group, and removes denied ones, whatever else allows them', () => {
     expect(names({ tools: { profile: 'none', allow: ['read', 'group:web', 'group:memory'] } }, 'rpc')).toEqual([
       'read',
       'web_fetch',
@@ -47,7 +47,7 @@ describe('tool policy', () => {
   });
 
   it.each(['v1', 'webhook', 'mcp', 'background'] as const)(
-    '%s gets nothing that writes or reaches out unless it is named for that origin',
+    '%s gets no tool that writes or reaches out unless it is named for that origin',
     (origin) => {
       expect(names({ tools: { profile: 'full' } }, origin)).toEqual(['read', 'memory_search']);
       expect(names({ tools: { profile: 'full' }, originTools: { [origin]: ['write', 'group:web'] } }, origin)).toEqual([
@@ -60,7 +60,7 @@ describe('tool policy', () => {
         'read',
         'memory_search',
       ]);
-      // The origin bounds the agent's policy, it does not widen it.
+      // The origin limits the agent's policy, it does not widen it.
       expect(names({ tools: { profile: 'none' }, originTools: { [origin]: ['write'] } }, origin)).toEqual([]);
       expect(names({ tools: { profile: 'full', deny: ['write'] }, originTools: { [origin]: ['write'] } }, origin)).toEqual(['read', 'memory_search']);
     },
@@ -96,7 +96,7 @@ describe('tool policy', () => {
     );
   });
 
-  it('gives a background turn the rights of the turn that began its task, and the word alone none', () => {
+  it('grants a background turn the authority of the turn that started its task, and the origin alone none', () => {
     expect(authorityOf({ origin: 'background', background: { chain: 1, begunBy: 'mcp' } })).toBe('mcp');
     expect(authorityOf({ origin: 'background', background: { chain: 1, begunBy: 'rpc' } })).toBe('rpc');
     expect(authorityOf({ origin: 'api', background: { chain: 0 } })).toBe('api');
@@ -104,20 +104,20 @@ describe('tool policy', () => {
     expect(refuseTool(tool('exec', 'write'), agent({ tools: { profile: 'full' } }), 'background')).toBe('origin');
   });
 
-  it('offers the list of background tasks to those alone who can have some', () => {
+  it('offers the list of background tasks only to turns that can have some', () => {
     const list = [tool('background_tasks', 'read'), { ...tool('exec', 'write'), promotable: true }];
     const offered = (config: AgentConfigInput) => selectTools(list, agent(config), 'rpc').map((each) => each.name);
     expect(offered({ tools: { profile: 'coding' } })).toEqual(['background_tasks', 'exec']);
     expect(offered({ tools: { profile: 'minimal' } })).toEqual([]);
     expect(offered({ tools: { profile: 'coding', deny: ['background_tasks'] } })).toEqual(['exec']);
     expect(offered({ tools: { profile: 'coding' }, background: { afterMs: 0 } })).toEqual(['exec']);
-    // Completions of /v1 keep no messages, so that nothing could come back to them.
+    // Completions of /v1 store no messages, so there would be nothing to return to.
     const named = agent({ tools: { profile: 'coding' }, originTools: { v1: ['exec'], mcp: ['exec'] } });
     expect(selectTools(list, named, 'v1').map(({ name }) => name)).toEqual(['exec']);
     expect(selectTools(list, named, 'mcp').map(({ name }) => name)).toEqual(['background_tasks', 'exec']);
   });
 
-  it('says why', () => {
+  it('reports the reason', () => {
     const config = agent({ tools: { profile: 'minimal', deny: ['read'] } });
     expect(all.map((each) => refuseTool(each, config, 'v1'))).toEqual([
       'explicit_deny',

@@ -54,22 +54,22 @@ const groups: Readonly<Record<string, readonly string[]>> = {
   supervisor,
 };
 
-/** The loop's own: they reach nothing that the other tools of a turn do not, so that only `deny` takes them away. */
+/** The loop's own tools: they reach nothing that the other tools of a turn do not, so only `deny` removes them. */
 export const backgroundToolName = 'background_tasks';
-/** Of the runs of a graph's nodes alone: reads what the nodes before them said. */
+/** Only for runs of graph nodes: reads the results of the nodes before them. */
 export const nodeResultToolName = 'node_result';
 const loopTools: ReadonlySet<string> = new Set([backgroundToolName, discoverToolName, nodeResultToolName]);
 
 /**
- * Origins whose callers are not the operator's own: there a tool that writes or reaches out must be named for the origin.
- * A `background` turn has the authority of the one that began its task; by itself the word gives none.
+ * Origins whose callers are not the operator's own: a tool that writes or reaches out must be named for the origin.
+ * A `background` turn has the authority of the one that started its task; the origin alone grants none.
  */
 const untrustedOrigins: ReadonlySet<TurnOrigin> = new Set(['v1', 'webhook', 'mcp', 'background']);
 
-/** Whether turns of this origin speak for somebody who is not the operator's own caller. */
+/** Whether turns of this origin act for somebody other than the operator's own caller. */
 export const isUntrustedOrigin = (origin: TurnOrigin): boolean => untrustedOrigins.has(origin);
 
-/** By whose rights a turn acts: a background turn by those of the turn that began its task, delegated work by those of an untrusted origin. */
+/** Returns the authority of a turn: a background turn's is that of the turn that started its task, delegated work's that of an untrusted origin. */
 export function authorityOf(turn: Pick<TurnInput, 'origin' | 'background' | 'authority'>): TurnOrigin {
   return turn.background?.begunBy ?? turn.authority ?? turn.origin;
 }
@@ -77,14 +77,14 @@ export function authorityOf(turn: Pick<TurnInput, 'origin' | 'background' | 'aut
 export type PolicyRefusal = 'explicit_deny' | 'not_in_profile' | 'origin';
 type PolicyView = Pick<AgentConfig, 'tools' | 'originTools' | 'background'>;
 
-/** What tool patterns mean: names, names that end in `*`, and `group:<name>`. */
+/** Tool patterns: names, names that end in `*`, and `group:<name>`. */
 export type ToolMatch = (name: string) => boolean;
 
 interface Compiled {
   readonly isAllowed: ToolMatch;
   readonly isDenied: ToolMatch;
   readonly byOrigin: Map<TurnOrigin, ToolMatch>;
-  /** What was selected last for each origin: the same list again for the same tools. */
+  /** The last selection for each origin: the same list again for the same tools. */
   readonly selected: Map<TurnOrigin, Selected>;
 }
 
@@ -93,10 +93,10 @@ interface Selected {
   readonly tools: readonly Tool[];
 }
 
-/** Configurations are replaced, never changed, so that each is taken apart once. */
+/** Configurations are replaced, never changed, so each is compiled once. */
 const compiled = new WeakMap<PolicyView, Compiled>();
 
-/** Patterns taken apart once, for many names. */
+/** Compiles patterns once, for many names. */
 export function compilePatterns(patterns: readonly string[]): ToolMatch {
   const names = new Set<string>();
   const beginnings: string[] = [];
@@ -129,9 +129,9 @@ function policyOf(agent: PolicyView): Compiled {
 }
 
 /**
- * Why a tool may not be used, or undefined when it may: (profile ∪ allow) − deny, and for callers who are not the
+ * Returns why a tool may not be used, or undefined when it may: (profile ∪ allow) − deny, and for callers who are not the
  * operator's own nothing that writes or reaches out unless the agent's `originTools` names it (decisions: origin
- * policy). Deny wins always.
+ * policy). Deny always wins.
  */
 export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView, authority: TurnOrigin): PolicyRefusal | undefined {
   const policy = policyOf(agent);
@@ -141,7 +141,7 @@ export function refuseTool(tool: Pick<Tool, 'name' | 'risk'>, agent: PolicyView,
   return undefined;
 }
 
-/** Those of the tools that a further policy allows too; what discovery does is the agent's own business. */
+/** Returns the tools that a further policy also allows; discovery remains the agent's own setting. */
 export function restrictTools(tools: readonly Tool[], { profile, allow, deny }: AgentConfig['tools']): readonly Tool[] {
   const named = profiles[profile];
   const isAllowed = named === 'all' ? () => true : compilePatterns([...named, ...allow]);
@@ -149,7 +149,7 @@ export function restrictTools(tools: readonly Tool[], { profile, allow, deny }: 
   return tools.filter(({ name }) => !isDenied(name) && (isAllowed(name) || loopTools.has(name)));
 }
 
-/** Those of the tools that every one of these policies allows, and that each of these agents has under the authority. */
+/** Returns the tools that each of these policies allows, and that each of these agents has under the authority. */
 export function boundTools(
   tools: readonly Tool[],
   policies: readonly AgentConfig['tools'][],
@@ -164,12 +164,12 @@ export function boundTools(
   );
 }
 
-/** Names that `group:<name>` may have. */
+/** Valid names in `group:<name>`. */
 export const toolGroupNames: readonly string[] = Object.keys(groups);
 
 /**
- * The tools that a turn of this agent and authority is told of, in their own order; one list for all turns of the same.
- * Those that are only found by `discover_tools` are in `deferredBy` of that tool, which is then the last of the list.
+ * Returns the tools offered to a turn of this agent and authority, in their own order; one list for all such turns.
+ * Those that only `discover_tools` finds are in `deferredBy` of that tool, which is then the last of the list.
  */
 export function selectTools(tools: readonly Tool[], agent: PolicyView, authority: TurnOrigin): readonly Tool[] {
   const { selected } = policyOf(agent);
@@ -183,7 +183,7 @@ export function selectTools(tools: readonly Tool[], agent: PolicyView, authority
 
 function select(tools: readonly Tool[], agent: PolicyView, authority: TurnOrigin): readonly Tool[] {
   const allowed = tools.filter((tool) => refuseTool(tool, agent, authority) === undefined);
-  // Turns of /v1 are not kept: nothing could come back to them.
+  // Turns of /v1 are not stored: there would be nothing to return to.
   const canPromote = authority !== 'v1' && agent.background.afterMs > 0 && allowed.some((tool) => tool.promotable === true);
   const useful = canPromote ? allowed : allowed.filter((tool) => tool.name !== backgroundToolName);
   if (policyOf(agent).isDenied(discoverToolName)) return useful;

@@ -13,7 +13,7 @@ const tool = (name: string, description = name): Tool => ({
   run: async () => ({ content: '' }),
 });
 
-it('is the same list until a source changed, and keeps what stayed', () => {
+it('is the same list until a source changes, and keeps unchanged tools', () => {
   let served: readonly Tool[] = [tool('b')];
   const watched: string[] = [];
   const set = createToolSet([tool('a')], [() => served], (one) => {
@@ -31,7 +31,7 @@ it('is the same list until a source changed, and keeps what stayed', () => {
   expect(watched).toEqual(['a', 'b', 'c']);
 });
 
-it('a server cannot put a tool of its own in the place of another', () => {
+it('a server cannot replace another tool by its own', () => {
   const set = createToolSet([tool('read', 'ours')], [() => [tool('read', 'theirs'), tool('x', 'first')], () => [tool('x', 'second')]]);
   expect(set.current().map(({ description }) => description)).toEqual(['ours', 'first']);
 });

@@ -1,21 +1,21 @@
 import type { Tool } from './tool.ts';
 
-/** All tools of the installation, those of MCP servers included. */
+/** All tools of the installation, including those of MCP servers. */
 export interface ToolSet {
-  /** The same array until something changed, so that what is derived from it is kept by identity. */
+  /** Returns the same array until something changes, so that derived values can be cached by identity. */
   current(): readonly Tool[];
 }
 
 /**
- * `changing` sources give the same array until they changed; `watch` puts meters around each tool. A tool whose name an
- * earlier one has is left out: it would never be called.
+ * `changing` sources return the same array until they change; `watch` wraps each tool in meters. A tool with the name of an
+ * earlier one is omitted: it would never be called.
  */
 export function createToolSet(
   fixed: readonly Tool[],
   changing: readonly (() => readonly Tool[])[],
   watch: (tool: Tool) => Tool = (tool) => tool,
 ): ToolSet {
-  /** A tool that is still there after a change stays the same object, with what is derived from it. */
+  /** A tool that still exists after a change stays the same object, with its derived values. */
   const watched = new WeakMap<Tool, Tool>();
   let seen: readonly (readonly Tool[])[] = [];
   let tools = unique(fixed).map(watchOnce);

@@ -2,38 +2,38 @@ import type { Capability, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
 import type { CallContext } from '../kernel/call-context.ts';
 
-/** `read`: looks at the agent's own things. `outward`: reaches out of the machine. `write`: changes state. */
+/** `read`: reads the agent's own data. `outward`: reaches out of the machine. `write`: changes state. */
 export type ToolRisk = 'read' | 'outward' | 'write';
 
-/** Steps, tokens and money of a turn that runs. */
+/** Steps, tokens and money of a running turn. */
 export interface TurnUse {
   readonly steps: number;
   readonly tokens: number;
-  /** In 1e-9 US dollars. */
+  /** Cost in units of 1e-9 US dollars. */
   readonly costNano: number;
 }
 
-/** What a running tool knows; authority was decided before it is called. */
+/** Context of a running tool; authority was decided before it is called. */
 export interface ToolContext {
   readonly agentId: string;
   readonly turnId: string;
   readonly traceId: string;
-  /** By whose rights the turn acts: of a background turn, the origin of the turn that began its task. */
+  /** The authority under which the turn acts: for a background turn, the origin of the turn that started its task. */
   readonly origin: TurnOrigin;
   readonly workspaceDir: string;
   readonly conversationRef: string;
   readonly sessionKey: string;
   /** Owner of the conversation. */
   readonly principalId: string;
-  /** Of this call, unique in the conversation. */
+  /** Id of this call, unique in the conversation. */
   readonly callId: string;
-  /** Runs a further tool of the turn as the model's own calls are run; the result is whole and not fenced. See `createNestedCall`. */
+  /** Runs a further tool of the turn like the model's own calls; the result is whole and not fenced. See `createNestedCall`. */
   readonly callTool: (name: string, args: unknown) => Promise<ToolResult>;
-  /** Whether the model has read text from outside by now: what it asks others to do counts as such text then. Features find it in `call`. */
+  /** Whether the model has read untrusted text by now: its requests to others then count as such text. Features find it in `call`. */
   readonly tainted: () => boolean;
   /** What the turn has used by now; absent where it is not counted. */
   readonly used?: () => TurnUse;
-  /** For functions of features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
+  /** Call context for features: the identity that the turn works for, marked as the agent's by `agentCaller`. */
   readonly call: CallContext;
   readonly signal: AbortSignal;
 }
@@ -42,13 +42,13 @@ export interface ToolResult {
   /** What the model reads; with `outside`, the loop fences it. */
   readonly content: string;
   readonly isError?: boolean;
-  /** `clean`: data, but neither from outside nor made of such text. */
+  /** `clean`: data, but neither untrusted nor derived from untrusted text. */
   readonly outside?: { readonly source: string; readonly clean?: boolean };
   /** Tools that the model may call from its next step on. */
   readonly loads?: readonly Tool[];
 }
 
-/** Where a call of risk `outward` goes: a place that the operator's configuration names, or an address. */
+/** Destination of a call of risk `outward`: a place that the operator's configuration names, or an address. */
 export type ToolDestination = { readonly kind: 'configured' } | { readonly kind: 'address'; readonly url: string };
 
 /** A plain object; the loop parses the arguments, checks policy, sets the deadline and bounds the output. */
@@ -57,30 +57,30 @@ export interface Tool<Args extends z.ZodType = z.ZodType> {
   readonly description: string;
   readonly args: Args;
   readonly risk: ToolRisk;
-  /** `once` must not be repeated after a crash; `pure` may run beside others. */
+  /** `once` must not be repeated after a crash; `pure` may run concurrently with others. */
   readonly effect: 'pure' | 'idempotent' | 'once';
   readonly timeoutMs: number;
-  /** JSON schema told to the model in place of that of `args`: tools that others declare. */
+  /** JSON schema for the model instead of that of `args`: for tools declared by others. */
   readonly parameters?: Readonly<Record<string, unknown>>;
-  /** Where it comes from: `builtin` when absent, `mcp:<server>`, `test`. */
+  /** Source of the tool: `builtin` when absent, `mcp:<server>`, `test`. */
   readonly source?: string;
-  /** Changes when what the tool is changes (description, schema, server); approvals are bound to it. */
+  /** Changes when the tool's definition changes (description, schema, server); approvals are bound to it. */
   readonly fingerprint?: string;
-  /** Whether results may hold what is the owner's private: files, memories, conversations. True for risk `read` when absent. */
+  /** Whether results may contain the owner's private data: files, memories, conversations. True for risk `read` when absent. */
   readonly readsPrivate?: boolean;
-  /** Of a tool of risk `outward` that only looks: where the call goes. A configured place, or an address that the model did not make up, carries nothing out. */
+  /** Destination of a call of a read-only tool of risk `outward`. A configured place, or an address that the model did not make up, leaks nothing. */
   readonly destination?: (args: z.output<Args>) => ToolDestination;
-  /** Why this very call must be approved whatever the rules say. */
+  /** Returns why this particular call must be approved whatever the rules say. */
   readonly mustAsk?: (args: z.output<Args>) => string | undefined;
-  /** Whether this very call of a tool that can change something only looks. */
+  /** Whether this particular call of a tool that can change something only reads. */
   readonly onlyReads?: (args: z.output<Args>) => boolean;
-  /** Whether this very call has a program read the workspace: an approval of it is for the whole workspace as it is. */
+  /** Whether this particular call has a program read the workspace: an approval of it covers the whole workspace as it is. */
   readonly runsPrograms?: (args: z.output<Args>) => boolean;
-  /** What the agent must be allowed to set going; asked for at the gate of every call. */
+  /** What the agent must be allowed to start; checked at the gate of every call. */
   readonly capability?: Capability;
-  /** May go on in the background when it takes longer than `agents.<id>.background.afterMs`. */
+  /** May continue in the background when it takes longer than `agents.<id>.background.afterMs`. */
   readonly promotable?: boolean;
-  /** What this call does, for people; the name of the tool when absent. Whoever shows it takes secrets out and cuts it, in this order. */
+  /** Describes this call for people; the tool's name when absent. Before showing it, remove secrets, then cut it. */
   readonly describe?: (args: z.output<Args>) => string;
   run(args: z.output<Args>, context: ToolContext): Promise<ToolResult>;
 }

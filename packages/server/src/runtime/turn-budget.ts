@@ -1,31 +1,31 @@
 import type { ModelInfo } from '../llm/model.ts';
 import type { CallRecord } from './turn.ts';
 
-/** Hard caps beyond the turn's own tokens, asked before each model call of one turn. */
+/** Hard caps beyond the turn's own tokens, checked before each model call of one turn. */
 export interface TurnBudget {
   /**
-   * Takes what the call may use at most off every cap before anything is sent; `inputTokens` are counted, `maxOutputTokens`
-   * is the longest answer. Undefined while nothing is capped: then `spend` books each attempt.
+   * Reserves what the call may use at most under every cap before anything is sent; `inputTokens` are counted, `maxOutputTokens`
+   * is the longest answer. Undefined while there are no caps: then `spend` charges each attempt.
    */
   reserve(call: {
     readonly models: readonly ModelInfo[];
     readonly inputTokens: number;
     readonly maxOutputTokens: number;
   }): Reservation | BudgetRefusal | undefined;
-  /** Books an attempt that no reservation waits for. */
+  /** Charges an attempt without a reservation. */
   spend(call: CallRecord): void;
 }
 
 export interface Reservation {
-  /** May be lower than asked: what the caps still allow. */
+  /** May be lower than requested: what the caps still allow. */
   readonly maxOutputTokens: number;
   /** The cap that made it lower. */
   readonly cappedBy?: Refused;
   /** Under a cap in money the reserve is stored first, so that a crash cannot lose it; no call is made before this resolves. */
   readonly stored?: Promise<void>;
-  /** After attempts that failed: whether one more is covered on top of what they used. */
+  /** After failed attempts: whether one more is covered on top of what they used. */
   covers(attempts: readonly CallRecord[]): boolean | Promise<boolean>;
-  /** Replaces the reserve by what the attempts really used. To be called exactly once, also when nothing was sent. */
+  /** Replaces the reserve by what the attempts really used. Call it exactly once, also when nothing was sent. */
   settle(attempts: readonly CallRecord[]): void;
 }
 
@@ -33,33 +33,33 @@ export interface BudgetRefusal {
   readonly refused: Refused;
 }
 
-/** Which cap stands against a call. */
+/** The cap that refuses a call. */
 export interface Refused {
   /** The configuration key, such as `agents.default.budgets.perDayUsd`. */
   readonly cap: string;
-  /** In tokens or US dollars, as the key says. */
+  /** Tokens or US dollars, depending on the key. */
   readonly limit: number;
   readonly used: number;
   readonly retryAfterMs?: number;
-  /** It is no cap: the run was stopped. */
+  /** Not a cap: the run was stopped. */
   readonly isRevoked?: true;
   /** The sentence for the caller. */
   readonly message: string;
 }
 
-/** What a cap leaves no room for; `unit` is that of the numbers. */
+/** Builds the refusal of a call that exceeds a cap; `unit` is that of the numbers. */
 export function refusal(about: {
   readonly cap: string;
   readonly limit: number;
   readonly used: number;
-  /** Held by calls that are under way. */
+  /** Held by running calls. */
   readonly reserved?: number;
   readonly unit: 'tokens' | 'USD';
   readonly retryAfterMs?: number;
 }): Refused {
   const { cap, limit, used, reserved = 0, unit, retryAfterMs } = about;
-  const held = reserved === 0 ? '' : ` and ${reserved} ${unit} held by calls under way`;
-  const again = retryAfterMs === undefined ? 'this call needs more than is left' : `there is room again in ${Math.ceil(retryAfterMs / 1000)} s`;
-  const message = `The budget ${cap} of ${limit} ${unit} has no room for this call: ${used} ${unit} are used${held}; ${again}`;
+  const held = reserved === 0 ? '' : ` and ${reserved} ${unit} held by running calls`;
+  const again = retryAfterMs === undefined ? 'this call needs more than is left' : `try again in ${Math.ceil(retryAfterMs / 1000)} s`;
+  const message = `The budget ${cap} of ${limit} ${unit} does not allow this call: ${used} ${unit} are used${held}; ${again}`;
   return { cap, limit, used, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }

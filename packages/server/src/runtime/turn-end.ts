@@ -11,31 +11,31 @@ export interface TurnEnd {
   readonly failure?: TurnFailure;
 }
 
-/** Ends that the loop decides on itself. */
+/** Ends that the loop itself decides. */
 export const turnEnds = {
   stop: { finishReason: 'stop' },
-  /** It answered, and calls that it began go on without it. */
+  /** It answered, and calls that it started continue without it. */
   backgroundPending: { finishReason: 'background_pending' },
-  /** The provider cut the answer off at its length: what there is counts as an answer. */
+  /** The provider cut the answer off at its length: the partial text counts as an answer. */
   lengthCut: { finishReason: 'max_steps' },
-  maxSteps: failed('max_steps', 'The turn used all the steps that it may take'),
+  maxSteps: failed('max_steps', 'The turn used all its permitted steps'),
   contextExhausted: failed('context_exhausted', 'The conversation does not fit into the context of the model'),
   contextLoop: failed('context_loop', 'The model repeated the same tool calls without getting further'),
   outputStarved: failed('output_starved', 'The model ended its turn without an answer'),
   aborted: failed('aborted', 'The turn was aborted'),
   timeout: failed('timeout', 'The turn did not end within its wall clock'),
-  denied: failed('error', 'The turn was ended because its calls were denied again and again', 'denial_breaker'),
+  denied: failed('error', 'The turn was stopped because its calls were denied repeatedly', 'denial_breaker'),
   filtered: failed('error', "The provider's content filter withheld the answer", 'content_filter'),
   internal: failed('error', 'Internal error'),
 } as const satisfies Record<string, TurnEnd>;
 
-/** Says how much there is and how much there may be, in the words that clients look for. */
+/** Reports the actual and the permitted size, in the wording that clients search for. */
 export function contextExhausted({ limit, input, answer }: { readonly limit: number; readonly input: number; readonly answer: number }): TurnEnd {
   const message = `The conversation does not fit into the context of the model: its maximum context length is ${limit} tokens, the request has ${input + answer} tokens (${input} of input, ${answer} for the answer)`;
   return failed('context_exhausted', message);
 }
 
-/** A budget has no room for the call, or cut the answer short. */
+/** Ends the turn because a budget does not allow the call, or cut the answer short. */
 export function budgetExceeded({ message, retryAfterMs, isRevoked }: Refused): TurnEnd {
   if (isRevoked === true) return failed('aborted', message, 'revoked');
   return withRetry(failed('budget_exceeded', message), retryAfterMs);
@@ -43,7 +43,7 @@ export function budgetExceeded({ message, retryAfterMs, isRevoked }: Refused): T
 
 /** Every model of the turn failed repeatedly; `cause` is what the provider said last. */
 export function circuitOpen(retryAfterMs: number, cause?: string): TurnEnd {
-  const message = 'The model failed repeatedly and is left alone for a while';
+  const message = 'The model failed repeatedly and is paused for a while';
   return withRetry(transient('circuit_open', 'circuit_open', message, cause), retryAfterMs);
 }
 
@@ -67,22 +67,22 @@ function withRetry({ finishReason, failure }: OwnEnd, retryAfterMs: number | und
 
 interface Verdict {
   readonly finishReason: FinishReason;
-  /** The provider is at fault, so that what outlives its request waits for it. A refusal of one request comes again whenever it is sent. */
+  /** The provider is at fault, so work that outlives its request waits for it. A refusal of one request recurs whenever it is sent. */
   readonly transient: boolean;
   readonly message: string;
 }
 
-/** What each failed model call means for the turn. Words of a provider may hold what is not the client's business, so these are ours. */
+/** What each failed model call means for the turn. A provider's message may contain details that are not for clients, so these are our own. */
 export const modelVerdicts: Readonly<Record<ModelErrorKind, Verdict>> = {
   auth: { finishReason: 'error', transient: true, message: 'The model provider refused the credentials of this server' },
   billing: { finishReason: 'error', transient: true, message: 'The account at the model provider does not allow the call' },
-  rate_limit: { finishReason: 'provider_degraded', transient: true, message: 'The model provider takes no more requests for now' },
+  rate_limit: { finishReason: 'provider_degraded', transient: true, message: 'The model provider accepts no more requests for now' },
   overloaded: { finishReason: 'provider_degraded', transient: true, message: 'The model provider is overloaded' },
   server: { finishReason: 'provider_degraded', transient: true, message: 'The model provider failed' },
   network: { finishReason: 'provider_degraded', transient: true, message: 'The model provider could not be reached, or the connection broke' },
   timeout: { finishReason: 'timeout', transient: true, message: 'The model did not answer in time' },
   bad_response: { finishReason: 'error', transient: true, message: 'The model provider sent an answer that could not be understood' },
-  oversized: { finishReason: 'provider_degraded', transient: true, message: 'The model provider sent a longer answer than was asked for' },
+  oversized: { finishReason: 'provider_degraded', transient: true, message: 'The model provider sent a longer answer than requested' },
   bad_request: { finishReason: 'error', transient: false, message: 'The model provider refused the request' },
   context_length: { finishReason: 'context_exhausted', transient: false, message: 'The conversation does not fit into the context of the model' },
   aborted: { finishReason: 'aborted', transient: false, message: 'The turn was aborted' },
@@ -92,28 +92,28 @@ export const modelVerdicts: Readonly<Record<ModelErrorKind, Verdict>> = {
 export interface FailedCall {
   /** Why the turn itself was stopped, if it was. */
   readonly stopped: TurnStop['cause'];
-  /** Nothing came from the provider, and no tool ran, since the turn began or was resumed: a provider that hangs, rather than a turn that takes too long. */
+  /** Nothing arrived from the provider, and no tool ran, since the turn started or was resumed: the provider hangs, not the turn. */
   readonly isSilent: boolean;
 }
 
-/** The end that a failed model call puts to the turn. */
+/** Returns the end of the turn after a failed model call. */
 export function endOfFailedCall(error: unknown, { stopped, isSilent }: FailedCall): TurnEnd {
-  // A provider that hangs until the wall clock runs out is as sick as one that fails.
+  // A provider that hangs until the time runs out counts as failed.
   if (stopped === 'timeout') return isSilent ? transient('timeout', 'timeout', turnEnds.timeout.failure.message, undefined) : turnEnds.timeout;
   if (stopped === 'denied') return turnEnds.denied;
   if (stopped === 'aborted' || error instanceof TurnStoppedError) return turnEnds.aborted;
   if (!(error instanceof ModelError)) return turnEnds.internal;
   if (isMissingPart(error)) return transient('provider_degraded', error.kind, missingPart, undefined);
   const { finishReason, message, ...verdict } = modelVerdicts[error.kind];
-  // What may be the account's fault waits like what is: to lose accepted work would be worse than to fail late.
+  // A failure that may be the account's fault waits as well: losing accepted work would be worse than failing late.
   const isTransient = verdict.transient || error.possibly !== undefined;
-  const cause = plainWords(error.message);
-  // The caller's own parameters are at fault as often as not, and only the provider knows which.
-  const words = error.kind === 'bad_request' ? `${message}: ${cause}` : message;
-  return withRetry({ finishReason, failure: { kind: error.kind, message: words, transient: isTransient, cause } }, error.retryAfterMs);
+  const cause = toPlainText(error.message);
+  // Often the caller's own parameters are at fault, and only the provider knows which.
+  const text = error.kind === 'bad_request' ? `${message}: ${cause}` : message;
+  return withRetry({ finishReason, failure: { kind: error.kind, message: text, transient: isTransient, cause } }, error.retryAfterMs);
 }
 
-function plainWords(text: string): string {
+function toPlainText(text: string): string {
   return text
     .replace(/[\p{C}\p{Z}]+/gu, ' ')
     .trim()

@@ -5,17 +5,17 @@ export class TurnStoppedError extends Error {
   override readonly name = 'TurnStoppedError';
 }
 
-/** Why a turn is aborted whose calls were denied again and again. */
+/** Reason for aborting a turn whose calls were denied repeatedly. */
 export class TurnDeniedError extends Error {
   override readonly name = 'TurnDeniedError';
 }
 
 type StopCause = 'aborted' | 'timeout' | 'denied';
 
-/** With the commit that follows it, less than the five seconds within which a stop has its effect. */
+/** Together with the commit that follows, less than the five seconds within which a stop takes effect. */
 const graceMs = 4000;
 
-/** The end that a turn can be put to from outside: its caller leaves, its wall clock runs out, or a guard ends it. */
+/** Stops a turn from outside: its caller disconnects, its time runs out, or a guard ends it. */
 export class TurnStop implements Disposable {
   readonly #clock: Clock;
   readonly #outer: AbortSignal;
@@ -51,8 +51,8 @@ export class TurnStop implements Disposable {
   }
 
   /**
-   * Settles with `work`; fails with `TurnStoppedError` when it still runs `graceMs` after the stop, so that nothing that
-   * hangs can hold a lane. One at a time.
+   * Settles with `work`; fails with `TurnStoppedError` when it still runs `graceMs` after the stop, so that a hanging
+   * operation cannot hold a lane. One at a time.
    */
   bounded<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {

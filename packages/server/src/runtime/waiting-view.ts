@@ -6,7 +6,7 @@ export interface StoredWait extends Pick<WorkWaiting, 'kind' | 'sinceMs' | 'unti
   readonly subject?: string;
 }
 
-/** What work waits for, as results show it; the provider's sentence is for owners. */
+/** Returns what work waits for, as shown in results; the provider's message is for owners. */
 export function viewOfWait({ kind, sinceMs, untilMs, subject, cause }: StoredWait, isOwner: boolean): WorkWaiting {
   return {
     kind,
@@ -17,5 +17,5 @@ export function viewOfWait({ kind, sinceMs, untilMs, subject, cause }: StoredWai
   };
 }
 
-/** The same of a column that holds it; written by durable work alone. */
+/** The same for a column that contains it; only durable work writes it. */
 export const viewOfWaitJson = (json: string, isOwner: boolean): WorkWaiting => viewOfWait(parseJson(json) as StoredWait, isOwner);

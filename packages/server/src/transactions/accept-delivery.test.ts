@@ -40,7 +40,7 @@ const intake = (row: DeliveryRow) => ({
   event: undefined,
 });
 
-test('what an earlier schema took in is known by its shorter key, and its work is done', async () => {
+test('a delivery accepted under an earlier schema is recognized by its shorter key, and its work is done', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-hooks-'));
   try {
     {
@@ -54,7 +54,7 @@ test('what an earlier schema took in is known by its shorter key, and its work i
     expect(await again('wd_3', `${b}.${i}`)).toEqual({ isNew: false, isKnownBody: true });
     expect(await again('wd_4', `${c}.`)).toEqual({ isNew: false, isKnownBody: true });
     expect(await again('wd_5', `${b}.${j}`)).toEqual({ isNew: true, isKnownBody: true });
-    // A day later neither key nor body says anything.
+    // A day later neither key nor body prevents a new turn.
     expect(await again('wd_6', `${b}.${i}`, atMs + sameMs)).toEqual({ isNew: true, isKnownBody: true });
     expect(await again('wd_7', `${c}.`, atMs + 2 * sameMs)).toEqual({ isNew: true, isKnownBody: false });
     const shown = await db.read(listDeliveries, { sinceMs: 0, limit: 9 });
@@ -75,7 +75,7 @@ test('what an earlier schema took in is known by its shorter key, and its work i
   }
 });
 
-test('of the deliveries those go that are too old or too many, the oldest first and so many at a time', async () => {
+test('deliveries that are too old or too many are removed, the oldest first and in batches', async () => {
   await using db = await openInlineDb({ migrations, operations });
   for (const n of [1, 2, 3, 4, 5, 6]) await db.write(acceptDelivery, intake(delivery(`wd_${n}`, { receivedAtMs: atMs + n })));
   const left = async (prune: { beforeMs: number; kept: number; limit: number }) => [

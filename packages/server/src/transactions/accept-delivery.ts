@@ -5,12 +5,12 @@ import { addDelivery, recognize } from '../features/unattended/webhooks/store.ts
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Everything that the 200 of a webhook promises, in one commit; nothing but a count when the delivery is a repeat. */
+/** Stores everything that the 200 of a webhook promises, in one commit; only increments a count when the delivery is a repeat. */
 export const acceptDelivery = operation('webhooks.accept', async (tx, intake: DeliveryIntake) => {
   const known = await recognize(tx, intake.delivery, intake.sameSinceMs);
   if (known === 'delivery') return { isNew: false, isKnownBody: true };
   const work = workOf(intake);
-  // The one that may refuse comes first: what fails before it has written anything costs the others of its commit nothing.
+  // First the call that may refuse: a failure before the first write costs the other units of its commit nothing.
   if (work !== undefined) await acceptWork(tx, work);
   await addDelivery(tx, intake.delivery);
   if (intake.event !== undefined) await enqueueSystemEvent(tx, intake.event);

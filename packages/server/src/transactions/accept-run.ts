@@ -7,7 +7,7 @@ import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from '..
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
-/** Stores a run with its work, its lease and its part of the root, in one commit before the answer. */
+/** Stores a run with its work, its lease and its part of the root, in one commit before the response. */
 export const acceptRun = operation('subagents.accept', async (tx, input: RunAcceptance): Promise<Accepted> => {
   const { row, key } = input;
   if (key !== undefined) {
@@ -20,14 +20,14 @@ export const acceptRun = operation('subagents.accept', async (tx, input: RunAcce
   }
   if (row.parentRunId !== null) {
     const parent = await readRun(tx, row.parentRunId);
-    // A graph goes on when the run that asked for it has ended, but not when that one was stopped.
-    const mayGoOn = row.graphId !== null && parent?.endReason !== 'killed' && parent?.endReason !== 'ghost_sweep';
-    if (!mayGoOn && (parent === undefined || isEnded(parent))) throw new AppError('denied', 'The run that this belongs to has ended');
+    // A graph continues when the run that started it has ended, but not when that one was stopped.
+    const mayContinue = row.graphId !== null && parent?.endReason !== 'killed' && parent?.endReason !== 'ghost_sweep';
+    if (!mayContinue && (parent === undefined || isEnded(parent))) throw new AppError('denied', 'The run that this belongs to has ended');
   }
   return acceptWithin(tx, input);
 });
 
-/** Part of `acceptRun` and of a steer that begins anew. */
+/** Part of `acceptRun` and of a steer that starts a new run. */
 export async function acceptWithin(tx: Tx, { row, work, lease, root, key, limits }: RunAcceptance): Promise<Accepted> {
   const open = row.counted === 1 ? await countOpen(tx, row.requesterKey) : 0;
   if (limits !== undefined && open >= limits.children + limits.queued)
@@ -41,7 +41,7 @@ export async function acceptWithin(tx: Tx, { row, work, lease, root, key, limits
   return { isNew: true, activeChildren: Math.min(open, children), queuePosition: Math.max(0, open - children + 1) };
 }
 
-/** A place is free for the run; gives the messages that wait for it. Undefined when the claim is another's, or it has ended. */
+/** Starts a run when a slot is free; returns the waiting messages. Undefined when another process holds the claim, or the run has ended. */
 export const beginRun = operation('subagents.begin', async (tx, { claim, runId, atMs }: RunBegin): Promise<readonly SteerRow[] | undefined> => {
   if (!(await holdsWork(tx, claim))) return undefined;
   return (await markRunning(tx, { id: runId, atMs })) ? readSteers(tx, runId) : undefined;

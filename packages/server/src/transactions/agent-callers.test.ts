@@ -92,7 +92,7 @@ afterEach(async () => {
   await db[Symbol.asyncDispose]();
 });
 
-/** A tool of the agent `default`, in a turn of Ada's own conversation; the token behind it may do everything. */
+/** A tool of the agent `default`, in a turn of Ada's own conversation; its token may do everything. */
 const call: CallContext = {
   identity: { principalId: 'token:ada', tokenId: 'ada', scopes: ['*'] },
   traceId: '0'.repeat(32),
@@ -127,12 +127,12 @@ test('an agent sees its own conversations with the principal that it works for, 
   }
 });
 
-test('without an address an agent means the conversation whose turn it is', async () => {
+test('without an address an agent uses the conversation of its turn', async () => {
   expect(await sessions.methods['session.status']({}, call)).toMatchObject({ conversationRef: refOf('own'), sessionKey: 'own:desk' });
   expect((await sessions.methods['session.history'](page, call)).session.conversationRef).toBe(refOf('own'));
 });
 
-test('an agent that the token leaves out sees nothing', async () => {
+test('an agent that the token excludes sees nothing', async () => {
   const narrowed: CallContext = { ...call, identity: { ...call.identity, agents: ['other'] } };
   expect(await sessions.methods['session.list']({ kind: 'all', allAgents: true, ...page }, narrowed)).toMatchObject({ total: 0 });
   await expect(sessions.methods['session.history'](page, narrowed)).rejects.toMatchObject({ code: 'not_found' });
@@ -145,7 +145,7 @@ test('administrative methods refuse agents, whatever their token may do', async 
   }
 });
 
-test('a turn cannot wait for its own end, but may reset another conversation of its own', async () => {
+test('a turn cannot wait for its own end, but may reset another of its conversations', async () => {
   for (const method of ['session.reset', 'session.compact'] as const) {
     await expect(sessions.methods[method]({}, call)).rejects.toMatchObject({ code: 'precondition_failed' });
     await expect(sessions.methods[method]({ conversationRef: refOf('foreign') }, call)).rejects.toMatchObject({ code: 'not_found' });

@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
-/** Approvals over a database that calls `written` between the commit of a request and the answer to it. */
+/** Approvals over a database that calls `written` between the commit of a request and its response. */
 async function start() {
   const announced: string[] = [];
   const bus = createEventBus((error) => {
@@ -75,7 +75,7 @@ test.each(['stopped', 'cleared'])('a request whose turn is %s while it is writte
   expect([await messages(), announced, approvals.left()]).toEqual([[], [], []]);
 });
 
-test('a turn that was cut off there by a stop of the daemon asks again when it continues, and is not denied', async () => {
+test('a turn that a stop of the daemon interrupts at that point asks again when it continues, and is not denied', async () => {
   const { approvals, controller, ask, messages } = await start();
   written = () => controller.abort();
   await ask();

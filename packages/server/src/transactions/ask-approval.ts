@@ -3,7 +3,7 @@ import type { InboxMessage } from '../features/unattended/inbox/api.ts';
 import { inboxDeliver, inboxRemove } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** A request for an approval with the message that announces it, all or none. */
+/** Stores a request for an approval with the message that announces it, all or none. */
 export const askApproval = operation(
   'approvals.ask',
   async (tx, { inbox, ...asking }: Asking & { readonly inbox?: InboxMessage | undefined }): Promise<Asked> => {
@@ -13,7 +13,7 @@ export const askApproval = operation(
   },
 );
 
-/** Takes back a request of a turn that was stopped while it was written, with its message, as if neither had been. */
+/** Withdraws a request of a turn that was stopped while it was written, with its message, as if neither had existed. */
 export const withdrawApproval = operation(
   'approvals.withdraw',
   async (tx, { id, opKey }: { readonly id: string; readonly opKey: string }): Promise<void> => {

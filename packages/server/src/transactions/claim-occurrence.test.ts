@@ -53,7 +53,7 @@ async function addJobs(db: Db, count: number, nextRunAtMs: number): Promise<JobR
   return jobs;
 }
 
-test('E14: of eight who claim each of 500 occurrences one wins', async () => {
+test('E14: of eight claimants of each of 500 occurrences one wins', async () => {
   await using db = await openInlineDb({ migrations, operations });
   const jobs = await addJobs(db, 500, startMs);
   const wins = await Promise.all(
@@ -73,7 +73,7 @@ test('E14: of eight who claim each of 500 occurrences one wins', async () => {
   expect(jobs.map((_, index) => wins.filter((won) => won[index] === true).length)).toEqual(jobs.map(() => 1));
 }, 30_000);
 
-test('a virtual day with 2,000 jobs that are not due asks the database once', async () => {
+test('a virtual day with 2,000 jobs that are not due queries the database once', async () => {
   await using db = await openInlineDb({ migrations, operations });
   await addJobs(db, 2_000, startMs + 30 * hourMs);
   const clock = createStepClock(startMs);
@@ -97,7 +97,7 @@ test('a virtual day with 2,000 jobs that are not due asks the database once', as
   });
   scheduler.start();
   await expect.poll(() => reads).toBe(1);
-  // Behind whatever the scheduler asked for.
+  // After everything that the scheduler requested.
   await db.read(dueJobs, { atMs: startMs, lateAtMs: startMs, limit: 1, lateLimit: 1, except: [] });
   clock.advance(24 * hourMs);
   await db.read(dueJobs, { atMs: startMs, lateAtMs: startMs, limit: 1, lateLimit: 1, except: [] });
@@ -106,7 +106,7 @@ test('a virtual day with 2,000 jobs that are not due asks the database once', as
   await expect.poll(() => begun.length).toBeGreaterThanOrEqual(3);
 }, 30_000);
 
-test('1,500 jobs of one minute begin on time: those at the end of the line are not taken for missed ones', async () => {
+test('1,500 jobs of one minute begin on time: those at the end of the queue are not mistaken for missed ones', async () => {
   await using db = await openInlineDb({ migrations, operations });
   await addJobs(db, 1_500, startMs + hourMs);
   const clock = createStepClock(startMs + hourMs);
@@ -130,7 +130,7 @@ test('1,500 jobs of one minute begin on time: those at the end of the line are n
   scheduler.start();
   while (lateBy.length < 1_500 && clock.now() < startMs + hourMs + 90_000) {
     clock.advance(25);
-    // What the scheduler asked for is behind this.
+    // The scheduler's requests are queued after this.
     for (let n = 0; n < 5; n += 1) await db.read(dueJobs, { atMs: 0, lateAtMs: 0, limit: 1, lateLimit: 1, except: [] });
   }
   expect([lateBy.length, Math.max(...lateBy) < 60_000]).toEqual([1_500, true]);
@@ -152,7 +152,7 @@ test('putting the built-in jobs of four times as many agents in order costs abou
   expect(Math.min(...many) / Math.min(...few)).toBeLessThan(7);
 }, 60_000);
 
-test('an index holds what waits: a look at the clock walks over no job that is not due', async () => {
+test('an index holds waiting jobs: a check of the clock reads no job that is not due', async () => {
   await using db = await openInlineDb({ migrations, operations: [...operations, plan] });
   await addJobs(db, 10, startMs);
   expect(await db.read(plan, {})).toEqual([expect.stringContaining('USING INDEX cron_job_due (due_at_ms>? AND due_at_ms<?)')]);

@@ -1,27 +1,27 @@
 import { acceptWork } from '../features/unattended/durable/store.ts';
 import type { ClaimPlan, ManualPlan } from '../features/unattended/cron/occurrences/claim.ts';
-import { advanceJob, countOpenRuns, insertOccurrence, letGo } from '../features/unattended/cron/occurrences/occurrence-store.ts';
+import { advanceJob, countOpenRuns, insertOccurrence, releaseJob } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { isBeingReset, refuseDuringReset } from '../features/unattended/cron/jobs/reset-guard.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /**
- * Takes one time of a job for this daemon, in one commit: its record, the work that it is, the job's next time, and a record
- * for each time that was missed. False when somebody else has it, or the job changed since the claim was planned.
+ * Claims one time of a job for this daemon, in one commit: its record, its work, the job's next time, and a record
+ * for each missed time. Returns false when another process has it, or the job changed since the claim was planned.
  */
 export const claimOccurrence = operation('cron.claim', async (tx, { occurrence, work, advance, skipped }: ClaimPlan): Promise<boolean> => {
   if ((await isBeingReset(tx, occurrence.agentId)) || !(await advanceJob(tx, advance))) return false;
   for (const row of skipped) await insertOccurrence(tx, row);
   if (!(await insertOccurrence(tx, occurrence))) {
-    // The ledger knows the time already: the job goes on without it.
-    await letGo(tx, advance.id);
+    // The ledger already knows the time: the job continues without it.
+    await releaseJob(tx, advance.id);
     return false;
   }
   await acceptWork(tx, work);
   return true;
 });
 
-/** An occurrence made by hand; its job is left as it is. */
+/** Creates an occurrence on request; its job is left unchanged. */
 export const claimManually = operation('cron.claimManually', async (tx, { occurrence, work, maxOpen }: ManualPlan): Promise<void> => {
   await refuseDuringReset(tx, occurrence.agentId);
   const open = await countOpenRuns(tx, occurrence.jobId);

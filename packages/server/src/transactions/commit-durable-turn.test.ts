@@ -61,7 +61,7 @@ const state = operation('test.state', async (tx) => ({
 /** When a process dies: at a write, before or after it is committed, or while something runs outside. */
 type Kill = { readonly write: number; readonly committed: boolean } | { readonly during: 'model' | 'look' | 'charge'; readonly time: number };
 
-/** A process as far as the database and the world see it; from its death on nothing that it does has an effect. */
+/** A process as seen by the database and the outside world; after its death nothing that it does has an effect. */
 class Process {
   readonly #kill: Kill | undefined;
   readonly death = Promise.withResolvers<undefined>();
@@ -79,7 +79,7 @@ class Process {
     return new Promise(() => {});
   }
 
-  /** Before something happens outside. */
+  /** Called before something happens outside. */
   passes(what: 'model' | 'look' | 'charge'): Promise<unknown> | undefined {
     this.#seen[what] += 1;
     const kill = this.#kill;
@@ -112,16 +112,16 @@ const clock = createStepClock();
 const usage = { input: 100, output: 10, cacheRead: 0, cacheWrite: 0, estimated: false };
 const costOfCall = 120_000;
 
-/** What the outside has seen, whichever process did it. */
+/** Effects seen by the outside world, whichever process caused them. */
 interface World {
   charged: number;
   looked: number;
   asked: number;
-  /** The step whose answer does not come before the turn is stopped. */
+  /** The step whose answer does not arrive before the turn is stopped. */
   readonly stallsAt?: number;
 }
 
-/** The answers of the model follow from what it is sent, not from how often it is asked. */
+/** The model's answers depend on what it is sent, not on how often it is asked. */
 const script = [
   [['look', {}]],
   [
@@ -210,7 +210,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     runTurn: createRunTurn({ models: modelsOf(process, world), clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog }),
     openTurn,
     commitTurn,
-    background: { told() {}, release() {} },
+    background: { reported() {}, release() {} },
     autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
     budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
   });
@@ -252,7 +252,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       checkpointTurn,
       reserveForDurable,
       commitDurableTurn,
-      left: async () => {},
+      parked: async () => {},
       turnEnded: () => {},
     };
     return runs.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {
@@ -294,7 +294,7 @@ beforeEach(async () => {
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
-/** Everything that must hold whatever happened on the way. */
+/** Checks everything that must hold whatever happened on the way. */
 async function checkEnd(world: World, charged = 1): Promise<'done' | 'unknown'> {
   const { work, turns, calls, conversations, messages, audits, left } = await db.read(state, undefined);
   const [item] = work;
@@ -304,10 +304,10 @@ async function checkEnd(world: World, charged = 1): Promise<'done' | 'unknown'> 
   expect(world.charged).toBe(charged);
   expect(messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual([question]);
   const spent = calls.reduce((sum, call) => sum + call.costNano, 0);
-  // A call whose end nobody saw is booked with what was held for it, which is more.
+  // A call whose end nobody saw is charged with its reserve, which is more.
   expect(spent).toBeGreaterThanOrEqual(world.asked * costOfCall);
   expect(calls.filter(({ outcome }) => outcome === 'ok').every(({ costNano }) => costNano === costOfCall)).toBe(true);
-  // What was held for a call that was never sent is spent too.
+  // The reserve of a call that was never sent is spent too.
   expect(calls.length - world.asked).toBeOneOf([0, 1]);
   expect(new Set(calls.map(({ operation: booked }) => booked))).toEqual(new Set(['cron']));
   expect(new Set(calls.map(({ ref }) => ref))).toEqual(new Set([target.ref]));
@@ -328,7 +328,7 @@ async function checkEnd(world: World, charged = 1): Promise<'done' | 'unknown'> 
 }
 
 describe('a turn whose process dies', () => {
-  test('undisturbed it does its work once, and writes no more than its steps need', async () => {
+  test('undisturbed does its work once, and writes no more than its steps need', async () => {
     const world = { charged: 0, looked: 0, asked: 0 };
     const process = new Process();
     const { durable } = await boot(process, world);
@@ -351,7 +351,7 @@ describe('a turn whose process dies', () => {
     { during: 'charge', time: 1 },
   ];
 
-  test.each(kills)('%o: it is gone on with or marked unknown, and nothing is done twice', async (kill) => {
+  test.each(kills)('%o: it is resumed or marked unknown, and nothing is done twice', async (kill) => {
     const world = { charged: 0, looked: 0, asked: 0 };
     const first = new Process(kill);
     await boot(first, world);
@@ -360,13 +360,13 @@ describe('a turn whose process dies', () => {
     const { durable } = await boot(second, world);
     await using _ = durable;
     await over();
-    // An intent whose tool did not begin looks the same as one whose end was not stored.
+    // An intent whose tool did not start looks the same as one whose end was not stored.
     const intentAlone = 'write' in kill && kill.write === 8 && kill.committed;
     const endNotStored = 'during' in kill ? kill.during === 'charge' : kill.write === 9 && !kill.committed;
     expect(await checkEnd(world, intentAlone ? 0 : 1)).toBe(intentAlone || endNotStored ? 'unknown' : 'done');
   });
 
-  test('over which four processes died is given up, and its conversation is told', async () => {
+  test('over which four processes died is given up, and its conversation is notified', async () => {
     const world = { charged: 0, looked: 0, asked: 0 };
     for (let n = 0; n < 4; n += 1) {
       const dying = new Process({ during: 'look', time: 1 });
@@ -385,7 +385,7 @@ describe('a turn whose process dies', () => {
     await expect.poll(() => outcomes).toMatchObject([{ settled: true, state: 'failed', failure: { kind: 'too_many_resumes' } }]);
   });
 
-  test('that a stop interrupts goes on after each of ten restarts: a stop is no crash', async () => {
+  test('that a stop interrupts continues after each of ten restarts: a stop is not a crash', async () => {
     const world = { charged: 0, looked: 0, asked: 0 };
     for (let n = 0; n < 10; n += 1) {
       const { durable } = await boot(new Process(), { ...world, stallsAt: 1 });

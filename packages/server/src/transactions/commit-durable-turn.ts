@@ -14,7 +14,7 @@ import {
   keepRefused,
   keepStep,
   keepTotals,
-  type LeftTurn,
+  type InterruptedTurn,
   linkCalls,
   markFirstCall,
   openIntent,
@@ -24,10 +24,10 @@ import { type ModelCallRow, recordTurn, setReserve } from '../features/conversat
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
-/** What an earlier run left of the turn, or a new row for it; undefined when the claim is another's. */
+/** Returns what an earlier run left of the turn, or a new row for it; undefined when another process holds the claim. */
 export const openDurableTurn = operation(
   'turns.openDurable',
-  async (tx, { claim, turn }: DurableOpening): Promise<{ readonly left: LeftTurn | undefined } | undefined> => {
+  async (tx, { claim, turn }: DurableOpening): Promise<{ readonly left: InterruptedTurn | undefined } | undefined> => {
     if (!(await holdsWork(tx, claim))) return undefined;
     const left = await findDurableTurn(tx, claim.id);
     if (left === undefined) {
@@ -41,7 +41,7 @@ export const openDurableTurn = operation(
   },
 );
 
-/** What a turn did since the last one: a step, what is about to be done once, what came of it, and the calls that were made. */
+/** Stores a turn's progress since the last checkpoint: a step, what is about to be done once, its result, and the calls that were made. */
 export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
   const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted, refused } = input;
   const isHeld = await holdsWork(tx, claim);
@@ -59,14 +59,14 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   return true;
 });
 
-/** Under a cap in money: what the next call may cost at most, if the process dies in it. */
+/** Under a cap in money: reserves what the next call may cost at most, in case the process dies during it. */
 export const reserveForDurable = operation('turns.reserveDurable', async (tx, { claim, id, reservedNano, model }: ReserveInput): Promise<boolean> => {
   if (!(await holdsWork(tx, claim))) return false;
   await setReserve(tx, { id, reservedNano, model });
   return true;
 });
 
-/** The end of a durable turn with the end of its work, all or none; of a stale owner only the calls that it made are booked. */
+/** Commits the end of a durable turn with the end of its work, all or none; for a stale owner only its calls are charged. */
 export const commitDurableTurn = operation('turns.commitDurable', async (tx, input: DurableCommit): Promise<DurableCommitted> => {
   const { claim, turn, calls, conversation, settlement, audit, alongside } = input;
   const { id, owner, fence } = claim;

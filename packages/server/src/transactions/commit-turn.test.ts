@@ -19,7 +19,7 @@ const counts = operation('test.counts', async (tx) => {
   return rows;
 });
 
-/** The same money in each of the places that hold it. */
+/** The same amount in each of the records that hold it. */
 const spent = operation('test.spent', async (tx) => {
   const calls = await tx.build<object>((db) =>
     db.selectFrom('model_call').select(['turn_id', 'conversation_ref', 'provider', 'model', 'operation', 'outcome', 'cost_nano']).orderBy('id'),
@@ -90,21 +90,21 @@ const conversation = {
   atMs: 2,
 };
 
-test('what a caller keeps is there with the opening of the turn, and with its end', async () => {
+test('the caller’s rows are stored with the opening of the turn, and with its end', async () => {
   await db.write(openTurn, { turn, alongside: { receipt } });
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 0, message: 0 });
   await db.write(commitTurn, { turn, calls: [], conversation, alongside: { receipt: { ...receipt, outcomeJson: '{}' }, response } });
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 1, message: 1 });
 });
 
-test('a turn is lost together with what could not be kept beside it', async () => {
+test('a turn is lost together with rows that could not be stored with it', async () => {
   await db.write(commitTurn, { turn, calls: [], conversation: null, alongside: { response } });
   const again = { turn: { ...turn, id: 'tn_2' }, calls: [], conversation, alongside: { receipt, response } };
   await expect(db.write(commitTurn, again)).rejects.toThrow(/UNIQUE/);
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 0, response: 1, message: 0 });
 });
 
-test('what a turn had reserved when the process died is spent, in calls, turn and conversation; once', async () => {
+test('the reserve of a turn whose process died is spent, in calls, turn and conversation; once', async () => {
   await db.write(commitTurn, { turn: { ...turn, state: 'completed', endedAtMs: 2 }, calls: [], conversation });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_2', model: 'p/a/b', reservedNano: 500 } });
   await db.write(reserveForTurn, { id: 'tn_2', reservedNano: 700, model: 'p/a/b' });
@@ -129,7 +129,7 @@ test('what a turn had reserved when the process died is spent, in calls, turn an
   expect(await db.read(spent, undefined)).toEqual(after);
 });
 
-test('a reserve alone keeps nothing for the caller; what is done once does, and the reserve stays', async () => {
+test('a reserve alone stores no rows of the caller; a once-only call does, and the reserve stays', async () => {
   const start = {
     id: 'tn_1',
     conversationRef: 'cv_1',
@@ -150,13 +150,13 @@ test('a reserve alone keeps nothing for the caller; what is done once does, and 
   expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 900 }] });
 });
 
-test('a turn that ends has its cost and no reserve any more', async () => {
+test('a turn that ends has its cost and no reserve', async () => {
   await db.write(openTurn, { turn: { ...turn, reservedNano: 500 } });
   await db.write(commitTurn, { turn: { ...turn, state: 'completed', costNano: 20, endedAtMs: 2 }, calls: [], conversation: null });
   expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'completed', cost_nano: 20, reserved_nano: null }] });
 });
 
-test('background work is booked on its conversation while there is one, and leaves no row of its own', async () => {
+test('background work is charged to its conversation while there is one, and leaves no separate row', async () => {
   await db.write(commitTurn, { turn: { ...turn, state: 'completed', endedAtMs: 2 }, calls: [], conversation });
   const work = { id: 'wk_1', agentId: 'default', principalId: 'root', conversationRef: 'cv_1' };
   const call = {

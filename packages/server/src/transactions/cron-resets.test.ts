@@ -52,13 +52,13 @@ async function prepare(db: Db, target: 'ledger' | 'all'): Promise<void> {
   await db.write(prepareReset, { agentId, operationId: 'co_1', target, expected, atMs, audit: { ...audit, id: 'au_reset' } });
 }
 
-test('while a reset is under way nothing of the agent is acknowledged that it would lose', async () => {
+test('while a reset runs nothing of the agent is acknowledged that it would lose', async () => {
   await using db = await openInlineDb({ migrations, operations });
   await add(db, 'bell');
   const job = await jobOf(db);
   await prepare(db, 'ledger');
   const refused = { code: 'precondition_failed' };
-  // A tick that read its jobs before the reset began.
+  // A tick that read its jobs before the reset started.
   expect(await db.write(claimOccurrence, planClaim(job, claiming))).toBe(false);
   await expect(db.write(claimManually, planManual(job, claiming))).rejects.toMatchObject(refused);
   await expect(add(db, 'second')).rejects.toMatchObject(refused);
@@ -73,19 +73,19 @@ test('while a reset is under way nothing of the agent is acknowledged that it wo
   ).rejects.toMatchObject(refused);
   await expect(db.write(removeJob, { id, agentId, name, audit: { ...audit, id: 'au_r' } })).rejects.toMatchObject(refused);
   while ((await db.write(advanceReset, { agentId, atMs })) !== null);
-  // It was not emptied and is not held by an occurrence that is gone.
+  // It was not emptied and is not held by a missing occurrence.
   expect((await jobOf(db)).row).toEqual(job.row);
   expect(await db.write(claimOccurrence, planClaim(job, claiming))).toBe(true);
 });
 
-test('a reset does not begin over what runs: a job would wait for ever for an end that has no record', async () => {
+test('a reset does not start while jobs run: one would wait forever for an end without a record', async () => {
   await using db = await openInlineDb({ migrations, operations });
   await add(db, 'bell');
   expect(await db.write(claimOccurrence, planClaim(await jobOf(db), claiming))).toBe(true);
   for (const target of ['ledger', 'all'] as const) await expect(prepare(db, target)).rejects.toMatchObject({ code: 'precondition_failed' });
 });
 
-test('jobs that had their one run do not pile up for a week: of each agent the newest are kept', async () => {
+test('finished one-shot jobs do not pile up for a week: the newest of each agent are kept', async () => {
   await using db = await openInlineDb({ migrations, operations });
   await add(db, 'open');
   for (let n = 0; n < 230; n += 1) {
@@ -99,7 +99,7 @@ test('jobs that had their one run do not pile up for a week: of each agent the n
   expect(names).toEqual(expect.arrayContaining(['open', 'last', 'once 229', 'once 30']));
 });
 
-test('with an agent everything of its schedule goes, also what resets have archived', async () => {
+test('deleting an agent removes its whole schedule, including what resets have archived', async () => {
   await using db = await openInlineDb({ migrations, operations: [...operations, archived] });
   await add(db, 'bell');
   await prepare(db, 'all');

@@ -7,7 +7,7 @@ import { type Archival, archiveConversation, type ConversationRow } from '../fea
 import { operation } from '../kernel/db/operation.ts';
 import { dropSends } from './send-work.ts';
 
-/** Archive, removal, audit row and the answers that idempotency keys would still return, all or none. */
+/** Archives and removes a conversation, with an audit row and the answers that idempotency keys would still return, all or none. */
 export const deleteConversation = operation('sessions.delete', async (tx, input: Archival): Promise<ConversationRow> => {
   const conversation = await archiveConversation(tx, input);
   await dropApprovals(tx, { conversationRef: conversation.ref });

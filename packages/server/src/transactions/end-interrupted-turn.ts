@@ -9,8 +9,8 @@ import { operation, type Tx } from '../kernel/db/operation.ts';
 import { newId, newTraceId } from '../kernel/ids.ts';
 
 /**
- * Ends a piece of work without its turn, because the agent is gone or may not run, together with what an earlier run left of
- * that turn. `unknown`: the turn was cut off inside a tool of class `once`, and so is the work, whatever its end was to be.
+ * Ends a work item without its turn, because the agent is gone or may not run, together with what an earlier run left of
+ * that turn. `unknown`: the turn was interrupted inside a tool of class `once`, so the work is unknown too, whatever its end was to be.
  */
 export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'settled' | 'unknown' | 'lost'> {
   const { id: workId, atMs } = ending;
@@ -37,12 +37,12 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
   return 'unknown';
 }
 
-/** Ends a piece of work without its turn, with a message about it; false when the claim is another's, or the message was delivered before. */
+/** Ends a work item without its turn, with a message about it; false when another process holds the claim, or the message was delivered before. */
 export const endWorkWithMessage = operation(
   'durable.endWithMessage',
   async (tx, { inbox, ...ending }: Settlement & { readonly inbox: InboxMessage }): Promise<boolean> =>
     (await settleWithoutTurn(tx, ending)) !== 'lost' && (await inboxDeliver(tx, inbox)) === 'accepted',
 );
 
-/** The end of work that no feature settled in an operation of its own. */
+/** Ends work that no feature settled in its own operation. */
 export const endWork = operation('durable.end', async (tx, ending: Settlement): Promise<boolean> => (await settleWithoutTurn(tx, ending)) !== 'lost');

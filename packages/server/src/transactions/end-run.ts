@@ -5,12 +5,12 @@ import type { WorkClaim, WorkEnd } from '../features/unattended/durable/api.ts';
 import { acceptWork, cancelWork } from '../features/unattended/durable/store.ts';
 import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
 import type { RunEnding } from '../features/delegation/subagents/api.ts';
-import { markTold, passNewsOn } from '../features/delegation/subagents/completion/announcement-store.ts';
+import { markAnnounced, forwardAnnouncements } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { type EndedRun, isEnded, type RunRow } from '../features/delegation/subagents/run/row.ts';
-import { closeRun, openRunsOfRoot, readRun, readSeen, silence, subtreeOf } from '../features/delegation/subagents/store.ts';
+import { closeRun, openRunsOfRoot, readRun, readSeen, subtreeOf, suppressAnnouncement } from '../features/delegation/subagents/store.ts';
 import { announceWork } from '../features/delegation/subagents/requests/work-kind.ts';
 import type { TurnTotals } from '../features/conversations/turns/durable/ledger.ts';
-import { abandonTurn, findDurableTurn, type LeftTurn, linkCalls } from '../features/conversations/turns/durable/ledger-store.ts';
+import { abandonTurn, findDurableTurn, type InterruptedTurn, linkCalls } from '../features/conversations/turns/durable/ledger-store.ts';
 import { appendAudit, type AuditRow } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import { parseJson } from '../kernel/json.ts';
@@ -18,24 +18,24 @@ import type { ModelMessage } from '../llm/model.ts';
 import { encodeToolColumn } from '../runtime/stored-message.ts';
 
 /**
- * Ends a run, in the transaction that ends its work: its row, its lease, its part of the root, and the work that tells of it.
- * Gives the run as it is then; undefined when it had ended before.
+ * Ends a run, in the transaction that ends its work: its row, its lease, its part of the root, and the work that announces it.
+ * Returns the run as it is then; undefined when it had ended before.
  */
 export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: RunEnding): Promise<EndedRun | undefined> {
   const { state, atMs } = closing;
   const row = await closeRun(tx, { id: runId, ...closing });
   if (row === undefined) return undefined;
   await endLease(tx, { leaseId: row.leaseId, atMs });
-  await leaveRoot(tx, { rootRunId: row.rootRunId, piece: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
-  const passedOn = await passNewsOn(tx, row);
-  if (row.announceTo === 'none') await markTold(tx, { runIds: passedOn, as: 'none' });
+  await leaveRoot(tx, { rootRunId: row.rootRunId, kind: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
+  const passedOn = await forwardAnnouncements(tx, row);
+  if (row.announceTo === 'none') await markAnnounced(tx, { runIds: passedOn, as: 'none' });
   if (row.announceTo === 'conversation' || row.announceTo === 'inbox')
     for (const id of [row.id, ...passedOn]) await acceptAnnouncement(tx, id, row.agentId, atMs);
   return { row, seen: await readSeen(tx, runId) };
 }
 
 async function acceptAnnouncement(tx: Tx, runId: string, agentId: string, atMs: number): Promise<void> {
-  // One for each run, whatever happens: the id of the work says so too.
+  // Exactly one per run: the id of the work guarantees it as well.
   await acceptWork(tx, { id: `wi_${runId}`, kind: announceWork, key: runId, digest: '', agentId, payload: { runId }, owed: true, atMs });
 }
 
@@ -44,10 +44,10 @@ export interface RunFinish {
   readonly ending: RunEnding;
 }
 
-const cutOff = 'The daemon ended while it did what must not be repeated; how far it came is not known';
+const cutOff = 'The daemon stopped during an action that must not be repeated; how far it got is not known';
 const workEnds: Readonly<Record<RunEnding['state'], WorkEnd>> = { completed: 'done', failed: 'failed' };
 
-/** Ends a run whose turn did not; undefined when the claim is another's, or it had ended before. */
+/** Ends a run whose turn did not; undefined when another process holds the claim, or the run had ended before. */
 export const finishRun = operation('subagents.finish', async (tx, { claim, ending }: RunFinish): Promise<EndedRun | undefined> => {
   const { id, owner, fence } = claim;
   const { state, errorKind, atMs } = ending;
@@ -62,16 +62,16 @@ export interface RunKill {
   readonly which: Which;
   readonly endReason: Extract<RunEnding['endReason'], 'killed' | 'ghost_sweep'>;
   readonly errorKind: string;
-  /** Whether whoever asked for a run is told: not whoever ends it itself. */
-  readonly told: boolean;
-  /** Written when it ended something. */
+  /** Whether the requester of a run is notified; false when it ends the run itself. */
+  readonly notify: boolean;
+  /** Written when something was ended. */
   readonly audit?: AuditRow | undefined;
   readonly atMs: number;
 }
 
 /**
- * Ends runs with everything that they delegated, in one commit that also ends their work: whoever has it can write nothing
- * any more. Only then are they stopped. Gives those that it ended.
+ * Ends runs with everything that they delegated, in one commit that also ends their work, so that their owners can write nothing
+ * any more. Only then are they stopped. Returns the runs that it ended.
  */
 export const killRuns = operation('subagents.kill', async (tx, kill: RunKill) => {
   const ended = await killWithin(tx, kill);
@@ -79,16 +79,16 @@ export const killRuns = operation('subagents.kill', async (tx, kill: RunKill) =>
   return ended;
 });
 
-/** Part of `killRuns` and of a steer that begins anew. */
-export async function killWithin(tx: Tx, { which, endReason, errorKind, told, atMs }: RunKill): Promise<EndedRun[]> {
-  // What ended by itself meanwhile has had its end, and whatever it left behind goes on.
+/** Part of `killRuns` and of a steer that starts a new run. */
+export async function killWithin(tx: Tx, { which, endReason, errorKind, notify, atMs }: RunKill): Promise<EndedRun[]> {
+  // A run that ended on its own meanwhile keeps its end, and what it left behind continues.
   const heads: string[] = [];
   for (const id of await headsOf(tx, which)) if ((await openRun(tx, id)) !== undefined) heads.push(id);
   const ids = new Set<string>();
   for (const head of heads) for (const id of await subtreeOf(tx, head)) ids.add(id);
   const ended: EndedRun[] = [];
-  // First nobody is told of what goes with the others.
-  for (const id of ids) if (!told || !heads.includes(id)) await silence(tx, id);
+  // First suppress the announcements of runs that end with others.
+  for (const id of ids) if (!notify || !heads.includes(id)) await suppressAnnouncement(tx, id);
   for (const id of ids) {
     const row = await openRun(tx, id);
     if (row === undefined) continue;
@@ -110,10 +110,10 @@ async function openRun(tx: Tx, id: string): Promise<RunRow | undefined> {
   return row === undefined || isEnded(row) ? undefined : row;
 }
 
-/** What a run did before it was ended stays in its conversation; a step that was cut off does not. */
-async function keepDone(tx: Tx, row: RunRow, left: LeftTurn, { errorKind, atMs }: Pick<RunKill, 'errorKind' | 'atMs'>): Promise<void> {
+/** Stores what a run did before it was ended in its conversation, without an interrupted step. */
+async function keepDone(tx: Tx, row: RunRow, left: InterruptedTurn, { errorKind, atMs }: Pick<RunKill, 'errorKind' | 'atMs'>): Promise<void> {
   const { steps, totals, startedAtMs, turnId } = left;
-  // Written by `planRun` alone; the storage threads know no schemas.
+  // Written only by `planRun`; the storage threads know no schemas.
   const { message } = parseJson(row.optionsJson) as { readonly message: string };
   const done = steps.flatMap((step) => (step.finished ? step.messages : []));
   const note: ModelMessage = { role: 'assistant', content: `[Ended before it was done: ${errorKind}. What is above was done.]` };
@@ -126,7 +126,7 @@ async function keepDone(tx: Tx, row: RunRow, left: LeftTurn, { errorKind, atMs }
     turnId,
     steps: totals.steps,
     toolCalls: done.filter(({ role }) => role === 'tool').length,
-    // What was booked so far is linked below.
+    // Calls charged so far are linked below.
     inputTokens: 0,
     outputTokens: 0,
     costNano: 0,

@@ -15,14 +15,14 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** What became of the end of an occurrence. */
+/** Outcome of ending an occurrence. */
 export interface Finished {
   readonly row: OccurrenceRow;
   /** Providers failed too often, and the job was paused. */
   readonly paused: boolean;
-  /** What was put into the inbox is new there. */
+  /** The inbox message is new there. */
   readonly delivered: boolean;
-  /** The conversation that was written into is new. */
+  /** The target conversation is new. */
   readonly created: boolean;
 }
 
@@ -36,8 +36,8 @@ const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
 };
 
 /**
- * Ends an occurrence with everything that it leaves behind, in one commit: its record, its job, the work that it was, the
- * message to whoever is told. Undefined when the claim is another's by now, or it had ended before: then nothing is done.
+ * Ends an occurrence with everything that it leaves behind, in one commit: its record, its job, its work, and the
+ * message to its recipient. Undefined when another process holds the claim by now, or it had ended before: then nothing is done.
  */
 export const finishOccurrence = operation(
   'cron.finish',
@@ -62,7 +62,7 @@ export const finishOccurrence = operation(
 
 const settlementOf = (claim: WorkClaim, { status, errorKind, atMs }: Finish['end']) => ({ ...claim, state: workEnds[status], errorKind, atMs });
 
-/** Occurrences without an end, and what became of their work: that of one whose turn was committed just before the daemon ended is over. */
+/** Returns occurrences without an end and the state of their work: if the turn was committed just before the daemon stopped, the work is over. */
 export const readUnfinished = operation(
   'cron.unfinished',
   async (tx, { limit }: { readonly limit: number }): Promise<{ row: OccurrenceRow; work: WorkStatus | null }[]> => {

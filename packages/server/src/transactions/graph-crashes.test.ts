@@ -35,7 +35,7 @@ const left = operation('test.left', async (tx): Promise<Left> => ({
   inbox: await tx.build((db) => db.selectFrom('inbox_message').select('text')),
 }));
 
-/** What sub-agents are to a graph: runs by key, which outlive every process. */
+/** Sub-agents as a graph sees them: runs by key, which outlive every process. */
 interface World {
   readonly runs: Map<string, { readonly runId: string; readonly end: Omit<RunEnd, 'runId'> }>;
   starts: number;
@@ -44,7 +44,7 @@ interface World {
 }
 
 function endOf(key: string): Omit<RunEnd, 'runId'> {
-  // The first try of the first node fails.
+  // The first attempt of the first node fails.
   const failed = key.includes('/a/1/');
   return {
     conversationRef: `cv_${'x'.repeat(43)}`,
@@ -56,7 +56,7 @@ function endOf(key: string): Omit<RunEnd, 'runId'> {
   };
 }
 
-/** A process as far as the database and the world see it; from its death on nothing that it does has an effect. */
+/** A process as seen by the database and the outside world; after its death nothing that it does has an effect. */
 class Process {
   readonly #kill: { readonly write: number; readonly committed: boolean } | undefined;
   readonly #onWrite: (write: number) => void;
@@ -174,13 +174,13 @@ async function begin(
     },
     operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, endWithMessage: endWorkWithMessage, ofRoot: graphsOfRoot },
     sessions: { existing: () => Promise.reject(new AppError('not_found', 'none')) },
-    turns: { tell: () => Promise.reject(new AppError('unavailable', 'none')) },
+    turns: { announce: () => Promise.reject(new AppError('unavailable', 'none')) },
     identityOf: () => identity,
     fence: (text) => `<${text}>`,
     concurrency: 4,
     knowsModel: () => true,
-    mayAsk() {},
-    mayDelegate() {},
+    assertCanStart() {},
+    assertCanDelegate() {},
     maxDepth: 3,
   });
   await durable.api.start();
@@ -190,7 +190,7 @@ async function begin(
     kill: async () => stop?.('root-1', 'kill'),
     async [Symbol.asyncDispose]() {
       if (!process.isDead) await graphs[Symbol.asyncDispose]();
-      // A dead process never ends what it began: time passes until nobody waits for it.
+      // A dead process never ends what it started: time passes until nobody waits for it.
       let isOver = false;
       const over = durable[Symbol.asyncDispose]().then(() => (isOver = true));
       if (process.isDead) return;
@@ -209,7 +209,7 @@ const whole = {
   inbox: [{ text: expect.stringContaining('has completed: 3 of 3') }],
 };
 
-/** A process dies at one of its writes, and another one goes on; `died` is false when there are fewer writes. */
+/** A process dies at one of its writes, and another one continues; `died` is false when there are fewer writes. */
 async function dieAt(write: number, committed: boolean, isForgetful = false) {
   const clock = createStepClock();
   const world: World = { runs: new Map(), starts: 0, isForgetful };
@@ -249,7 +249,7 @@ test.each([
   120_000,
 );
 
-test('where keys of runs mean nothing, runs are made twice, and it is seen', async () => {
+test('without run keys, runs are created twice, and the test notices', async () => {
   const starts: number[] = [];
   for (let write = 3; write < 9; write += 1) starts.push((await dieAt(write, false, true)).starts);
   expect(Math.max(...starts)).toBeGreaterThan(5);
@@ -289,7 +289,7 @@ test('a graph that is stopped at any of its writes has one end and one announcem
   }
 }, 120_000);
 
-test('a graph that a person cancels before any of its writes is cancelled, and told as what it is', async () => {
+test('a graph that a person cancels before any of its writes is cancelled, and announced as cancelled', async () => {
   for (let at = 2; ; at += 1) {
     const clock = createStepClock();
     const world: World = { runs: new Map(), starts: 0, isForgetful: false };
@@ -310,7 +310,7 @@ test('a graph that a person cancels before any of its writes is cancelled, and t
     expect({ at, graphs, inbox, ends: one.completed, work, open: roots[0]?.openGraphs }).toEqual({
       at,
       graphs: [{ state: 'cancelled', cancelReason: 'manual' }],
-      inbox: [{ text: expect.stringContaining('was cancelled (on demand)') }],
+      inbox: [{ text: expect.stringContaining('was cancelled (on request)') }],
       ends: ['cancelled'],
       work: [{ state: 'aborted' }],
       open: 0,
@@ -318,7 +318,7 @@ test('a graph that a person cancels before any of its writes is cancelled, and t
   }
 }, 120_000);
 
-test('the time of a gate runs out while no process runs it: an answer that comes later is none', async () => {
+test('a gate times out while no process runs it: a later answer is ignored', async () => {
   const clock = createStepClock();
   const world: World = { runs: new Map(), starts: 0, isForgetful: false };
   await using db = await openInlineDb({ migrations, operations: [...operations, left] });

@@ -23,12 +23,12 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Everything that the answer of `graph.execute` promises, in one commit. */
+/** Stores everything that the response of `graph.execute` promises, in one commit. */
 export const acceptGraph = operation(
   'graph.accept',
   async (tx, { row, nodeIds, wasLoaded, root, work, audit }: GraphIntake): Promise<GraphAccepted> => {
     const known = await findWork(tx, { kind: work.kind, key: work.key });
-    // Under its own id it was started by another call than this one.
+    // Another call started it under its own id.
     if (known !== undefined) return work.key === row.id ? 'gone' : graphOf(known.payload);
     const open = await openGraphs(tx, row.principalId);
     if (open.all >= maxOpenGraphs) return 'full';
@@ -41,10 +41,10 @@ export const acceptGraph = operation(
   },
 );
 
-/** Written by `acceptGraph` alone. */
+/** Written only by `acceptGraph`. */
 const graphOf = (payload: unknown) => payload as { readonly graphId: string };
 
-/** Nodes of a graph move on, with what people are told of it. */
+/** Advances nodes of a graph and stores the messages about it. */
 export const moveGraphNodes = operation(
   'graph.move',
   async (tx, { claim, graphId, changes, inbox, waitedMs }: NodeMoves): Promise<string[] | undefined> => {
@@ -55,7 +55,7 @@ export const moveGraphNodes = operation(
   },
 );
 
-/** Ends a graph with its work, its part of the root run, and the one announcement of its end. */
+/** Ends a graph with its work, its part of the root run, and the only announcement of its end. */
 export const closeGraph = operation(
   'graph.close',
   async (tx, { claim, end, errorKind, inbox, work }: GraphClosing): Promise<GraphClosed | undefined> => {
@@ -69,7 +69,7 @@ export const closeGraph = operation(
     if (found === undefined) return undefined;
     const { workId, rootRunId } = found.row;
     if (claim === undefined && workId !== null) await cancelWork(tx, { id: workId, errorKind: errorKind ?? 'killed', atMs });
-    if (rootRunId !== null) await leaveRoot(tx, { rootRunId, piece: 'graph', failed: state !== 'completed', tokens: 0, costNano: 0, atMs });
+    if (rootRunId !== null) await leaveRoot(tx, { rootRunId, kind: 'graph', failed: state !== 'completed', tokens: 0, costNano: 0, atMs });
     const delivered = inbox !== undefined && (await inboxDeliver(tx, inbox)) === 'accepted';
     if (work !== undefined) await acceptWork(tx, work);
     return { delivered, found };

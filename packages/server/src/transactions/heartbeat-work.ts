@@ -2,11 +2,11 @@ import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { acceptWork, findWork } from '../features/unattended/durable/store.ts';
 import { beatKind } from '../features/unattended/heartbeat/api.ts';
 import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from '../features/unattended/heartbeat/beat/operations.ts';
-import { closeBeat, noteTold, openBeat, openBeats, saveState } from '../features/unattended/heartbeat/store.ts';
+import { closeBeat, openBeat, openBeats, recordDelivered, saveState } from '../features/unattended/heartbeat/store.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Begins a beat: its work, the events that it is told, and that its time is used up. */
+/** Starts a beat: stores its work, takes its events and marks its time as used. */
 export const beginBeat = operation('heartbeat.begin', async (tx, { beat, state, lastEventId, work }: BeatBeginning): Promise<void> => {
   await acceptWork(tx, work);
   await openBeat(tx, { ...beat, lastEventId });
@@ -15,25 +15,25 @@ export const beginBeat = operation('heartbeat.begin', async (tx, { beat, state, 
 
 const before: BeatEnd = { closed: false, delivered: [] };
 
-/** What is left to do when a beat has ended, once: a repeat changes nothing. */
+/** Stores the end of a beat, once: a repeat changes nothing. */
 export const endBeat = operation(
   'heartbeat.end',
-  async (tx, { workId, agentId, told, state, messages, once, settle, atMs, ageNowMs }: BeatEnding): Promise<BeatEnd> => {
+  async (tx, { workId, agentId, handled, state, messages, once, settle, atMs, ageNowMs }: BeatEnding): Promise<BeatEnd> => {
     const ended = settle && (await settleWithoutTurn(tx, { ...settle.claim, state: 'failed', errorKind: settle.errorKind, atMs }));
     if (ended === 'lost') return before;
-    // What nobody knows whether it was acted on is not told again.
-    if (!(await closeBeat(tx, { workId, agentId, told: told || ended === 'unknown' }))) return before;
+    // Events that may have been acted on are not delivered again.
+    if (!(await closeBeat(tx, { workId, agentId, handled: handled || ended === 'unknown' }))) return before;
     if (state !== undefined) await saveState(tx, state);
     const delivered: string[] = [];
     for (const message of messages) {
-      const isNew = !once || message.level === 'alert' || (await noteTold(tx, { agentId, digest: message.digest, atMs, ageNowMs }));
+      const isNew = !once || message.level === 'alert' || (await recordDelivered(tx, { agentId, digest: message.digest, atMs, ageNowMs }));
       if (isNew && (await inboxDeliver(tx, message)) === 'accepted') delivered.push(message.id);
     }
     return { closed: true, delivered };
   },
 );
 
-/** At start: beats whose end was not written down, with what became of their work. */
+/** Returns the beats whose end was not stored, with the status of their work. Used at start. */
 export const recoverBeats = operation('heartbeat.recover', async (tx): Promise<LostBeat[]> => {
   const found: LostBeat[] = [];
   for (const beat of await openBeats(tx)) found.push({ beat, work: await findWork(tx, { kind: beatKind, key: beat.workId }) });

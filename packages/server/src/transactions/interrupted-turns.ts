@@ -1,13 +1,13 @@
-import type { LeftInLane } from '../features/conversations/turns/durable/durable.ts';
+import type { ParkedTurn } from '../features/conversations/turns/durable/durable.ts';
 import { parseJson } from '../kernel/json.ts';
 import { operation, query } from '../kernel/db/operation.ts';
 
-/** A turn that an earlier run of the daemon left; `isSuspended`: its wait was ended by a suspension of its agent, for whose resume it waits. */
-export interface LeftBefore extends LeftInLane {
+/** A turn interrupted in an earlier run of the daemon; `isSuspended`: a suspension of its agent ended its wait, and it waits for the resume. */
+export interface WaitingTurn extends ParkedTurn {
   readonly isSuspended: boolean;
 }
 
-interface LeftRow extends Pick<LeftInLane, 'workId' | 'fence' | 'origin' | 'startedAtMs' | 'approvalId'> {
+interface WaitingRow extends Pick<ParkedTurn, 'workId' | 'fence' | 'origin' | 'startedAtMs' | 'approvalId'> {
   readonly ref: string;
   readonly sessionKey: string;
   readonly agentId: string;
@@ -16,8 +16,8 @@ interface LeftRow extends Pick<LeftInLane, 'workId' | 'fence' | 'origin' | 'star
   readonly turnJson: string | null;
 }
 
-// One row of each work is enough: all its requests are of the same turn.
-const waiting = query<Record<string, never>, LeftRow>(({ db, sql }) =>
+// One row of each work item is enough: all its requests are of the same turn.
+const waiting = query<Record<string, never>, WaitingRow>(({ db, sql }) =>
   db
     .with('asked', (with_) =>
       with_
@@ -51,11 +51,11 @@ const waiting = query<Record<string, never>, LeftRow>(({ db, sql }) =>
     .where(sql<boolean>`json_extract(w.waiting_json, '$.endedBy') is null`),
 );
 
-/** Turns that an earlier run of the daemon left waiting for an approval. */
-export const readLeftTurns = operation('turns.left', async (tx): Promise<LeftBefore[]> => {
+/** Returns turns that were waiting for an approval when an earlier run of the daemon stopped. */
+export const readWaitingTurns = operation('turns.waiting', async (tx): Promise<WaitingTurn[]> => {
   const rows = await tx.all(waiting, {});
   return rows.map(({ turnJson, ref, sessionKey, agentId, principalId, isSuspended, ...row }) => {
-    // Written by `createAsk` alone.
+    // Written only by `createAsk`.
     const { rootRunId = null, runId = null } = turnJson === null ? {} : (parseJson(turnJson) as { rootRunId?: string; runId?: string });
     return { ...row, target: { ref, sessionKey, agentId, principalId }, isSuspended: isSuspended === 1, rootRunId, runId };
   });
@@ -70,7 +70,7 @@ const dueBehind = query<{ atMs: number }>(({ db, sql, p }) =>
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'conversation'`),
 );
 
-/** At a start: work that waited behind a conversation looks whether it still must. */
+/** Used at start: work that waited behind a conversation checks whether it still must. */
 export const resumeBehind = operation('turns.resumeBehind', async (tx, input: { readonly atMs: number }): Promise<void> => {
   await tx.run(dueBehind, input);
 });

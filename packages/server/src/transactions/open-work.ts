@@ -14,7 +14,7 @@ import {
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import type { WorkBooking, WorkOpening } from '../features/access/budgets/api.ts';
 
-/** Row of background work that runs under a cap in money; its `origin` is the operation. */
+/** Opens the row of background work under a cap in money; its `origin` is the operation. */
 export const openWork = operation('work.open', async (tx, { operation: origin, conversationRef, ...work }: WorkOpening): Promise<void> => {
   const turn: TurnRow = {
     ...work,
@@ -33,7 +33,7 @@ export const openWork = operation('work.open', async (tx, { operation: origin, c
   await recordTurn(tx, turn, [], null);
 });
 
-/** The calls of background work, and the totals of its conversation grown by the same figures. */
+/** Stores the calls of background work, and adds them to the totals of its conversation. */
 export const bookWork = operation(
   'work.book',
   async (tx, { id, agentId, principalId, conversationRef, opened, calls }: WorkBooking): Promise<void> => {
@@ -43,7 +43,7 @@ export const bookWork = operation(
 );
 
 /**
- * At start: turns bound to a request died with the process that ran them. What they held under a cap in money is booked
+ * Used at start: turns bound to a request died with the process that ran them. What they held under a cap in money is charged
  * as spent, since nobody knows how much of it was (decisions §7).
  */
 export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => {
@@ -57,7 +57,7 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { r
     }
     if (isWork(turn)) await forgetTurn(tx, turn.id);
     if (workId === undefined) continue;
-    // One that belongs to work goes on with it.
+    // A turn that belongs to work continues with it.
     if (await isOpenWork(tx, workId)) {
       kept.push(turn.id);
       if (turn.reservedNano !== null) await addLostCost(tx, { turnId: turn.id, costNano: turn.reservedNano });
@@ -69,7 +69,7 @@ export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { r
 
 const isWork = ({ id }: TurnRow) => id.startsWith('wk_');
 
-/** One row per call; the totals of the conversation, where it is stored, grow by the same figures. */
+/** Stores one row per call, and adds the figures to the totals of the conversation, if it is stored. */
 export async function bookCalls(
   tx: Tx,
   of: { readonly id: string; readonly agentId: string; readonly principalId: string; readonly conversationRef: string | null },
@@ -86,7 +86,7 @@ export async function bookCalls(
   await recordCalls(tx, { turnId, agentId, principalId, conversationRef: isStored ? ref : null }, calls);
 }
 
-/** Origins whose turns are booked under their own names. */
+/** Origins whose turns are charged under their own names. */
 const namedLikeOrigin: ReadonlySet<string> = new Set(['cron', 'heartbeat', 'subagent']);
 
 function lostCall(turn: TurnRow, costNano: number): ModelCallRow {

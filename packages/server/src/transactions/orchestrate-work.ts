@@ -2,7 +2,7 @@ import { endLease, enterRoot, issueLease, leaveRoot } from '../features/delegati
 import type { ScriptBegin, ScriptEnd } from '../features/delegation/orchestrate/api.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** A script becomes a piece of its root and gets its lease; `denied` when the root was stopped, and then there is neither. */
+/** Adds a script to its root and grants its lease; `denied` when the root was stopped, and then neither exists. */
 export const beginScript = operation('orchestrate.begin', async (tx, { root, lease }: ScriptBegin): Promise<void> => {
   await enterRoot(tx, root);
   await issueLease(tx, lease);

@@ -12,11 +12,11 @@ const sources = globSync('**/*.ts', { cwd: root })
 test('every operation that a store declares is known to the storage threads', () => {
   const declared = sources.flatMap((text) => [...text.matchAll(/= operation\(\s*'([\w.]+)'/g)].map(([, name]) => name));
   expect(declared.length).toBeGreaterThan(10);
-  // The storage thread knows its own.
+  // The storage thread has its own.
   expect([...operations, tryWrite].map(({ name }) => name).toSorted()).toEqual(declared.toSorted());
 });
 
-test('every migration is listed once, under a number of its own', () => {
+test('every migration is listed once, under a unique number', () => {
   const declared = sources.flatMap((text) => [...text.matchAll(/\bid: '(\d{3}-[\w-]+)'/g)].map(([, id]) => id));
   expect(migrations.map(({ id }) => id).toSorted()).toEqual(declared.toSorted());
   expect(new Set(migrations.map(({ id }) => id.slice(0, 3))).size).toBe(migrations.length);

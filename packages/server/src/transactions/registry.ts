@@ -18,7 +18,7 @@ import { backgroundMigrations } from '../features/environment/background/migrati
 import { backgroundOperations } from '../features/environment/background/store.ts';
 import { approvalMigrations } from '../features/access/approvals/migrations.ts';
 import { askApproval, withdrawApproval } from './ask-approval.ts';
-import { readLeftTurns, resumeBehind } from './interrupted-turns.ts';
+import { readWaitingTurns, resumeBehind } from './interrupted-turns.ts';
 import { approvalOperations } from '../features/access/approvals/store.ts';
 import { contextMigrations } from '../features/conversations/context/migrations.ts';
 import { recallOperations } from '../features/conversations/context/recall/recall-store.ts';
@@ -91,16 +91,16 @@ import { subagentChildOperations } from '../features/delegation/subagents/status
 import { subagentMigrations } from '../features/delegation/subagents/migrations.ts';
 import { finishRun, killRuns } from './end-run.ts';
 import { subagentListOperations } from '../features/delegation/subagents/status/list-store.ts';
-import { newsOperations } from '../features/delegation/subagents/completion/announcement-store.ts';
+import { announcementOperations } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { subagentRunOperations } from '../features/delegation/subagents/store.ts';
 import { sweepOperations } from '../features/delegation/subagents/run/sweep-store.ts';
 import { injectSteer, replaceRun } from './steer-run.ts';
-import { takeNews, tellNews } from './deliver-announcements.ts';
+import { deliverAnnouncement, takeAnnouncement } from './deliver-announcements.ts';
 import { writeAudit } from '../kernel/audit.ts';
 import { auditMigrations } from '../kernel/db/audit.ts';
 import type { Migration, Operation } from '../kernel/db/operation.ts';
 
-/** Everything that the storage threads can run, by name. What a store exports and is not listed here does not exist for them. */
+/** All operations that the storage threads can run, by name. One that a store exports but that is missing here does not exist for them. */
 export const operations: readonly Operation<never, unknown>[] = [
   ...agentOperations,
   ...sessionOperations,
@@ -129,7 +129,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...durableOperations,
   ...subagentRunOperations,
   ...subagentListOperations,
-  ...newsOperations,
+  ...announcementOperations,
   ...sweepOperations,
   acceptRun,
   beginRun,
@@ -137,8 +137,8 @@ export const operations: readonly Operation<never, unknown>[] = [
   killRuns,
   injectSteer,
   replaceRun,
-  takeNews,
-  tellNews,
+  takeAnnouncement,
+  deliverAnnouncement,
   endWork,
   endWorkWithMessage,
   ...cronJobOperations,
@@ -156,7 +156,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...approvalOperations,
   askApproval,
   withdrawApproval,
-  readLeftTurns,
+  readWaitingTurns,
   resumeBehind,
   ...auditOperations,
   ...receiptOperations,

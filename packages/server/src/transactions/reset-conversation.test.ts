@@ -12,7 +12,7 @@ import { migrations, operations } from './registry.ts';
 
 const tables = ['conversation', 'message', 'summary', 'context_state', 'memory', 'memory_source', 'memory_review', 'session_archive'] as const;
 
-/** Two conversations with everything that a conversation may have: `cv_1`, which the tests clear, and `cv_2`, which must stay as it is. */
+/** Two conversations with everything that a conversation may have: `cv_1`, which the tests clear, and `cv_2`, which must stay unchanged. */
 const furnish = operation('test.furnish', async (tx) => {
   for (const [index, ref] of ['cv_1', 'cv_2'].entries()) {
     await addMessages(tx, {
@@ -115,7 +115,7 @@ beforeEach(async () => {
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
-test('reset drops what the model sees and nothing else', async () => {
+test('reset removes what the model sees and nothing else', async () => {
   expect(await db.write(resetSession, { ref: 'cv_1', audit: audit() })).toBe(2);
   const { counts, row, answers } = await db.read(look, undefined);
   expect(counts).toEqual({ ...furnished, summary: 1, context_state: 1 });

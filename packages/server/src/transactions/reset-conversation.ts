@@ -9,7 +9,7 @@ import { eraseMessages, leaveBehind } from '../features/conversations/sessions/c
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** What the model sees of a conversation is gone, summaries included; its messages stay. All or none. */
+/** Removes what the model sees of a conversation, including summaries; its messages stay. All or none. */
 export const resetSession = operation('sessions.reset', async (tx, input: SessionReset): Promise<number> => {
   const reset = await leaveBehind(tx, input.ref);
   if (reset === undefined) return 0;
@@ -20,7 +20,7 @@ export const resetSession = operation('sessions.reset', async (tx, input: Sessio
   return reset.left;
 });
 
-/** Each layer of a conversation that is named, with the audit row, all or none; layers that are not there count as 0. */
+/** Clears each named layer of a conversation, with the audit row, all or none; missing layers count as 0. */
 export const resetConversation = operation('sessions.resetConversation', async (tx, input: Erasure): Promise<Erased> => {
   const found = await eraseMessages(tx, input.ref);
   const { summaries } = found === undefined ? { summaries: 0 } : await dropContext(tx, { conversationId: found.row.id });

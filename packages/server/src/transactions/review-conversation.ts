@@ -12,10 +12,10 @@ import {
 import { insertMemory } from '../features/knowledge/memory/entries/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** After so many failed reviews a conversation is left alone until it grows. */
+/** After this many failed reviews a conversation is skipped until it grows. */
 const maxFailures = 3;
 
-/** The conversations of an agent with at least `minMessages` new messages: those that never failed first, then the one that rests longest. */
+/** Returns an agent's conversations with at least `minMessages` new messages: the fewest failures first, then the longest inactive one. */
 export const findReviewable = operation(
   'memory.findReviewable',
   async (tx, input: { readonly agentId: string; readonly minMessages: number; readonly limit: number }): Promise<Reviewable[]> => {
@@ -33,7 +33,7 @@ export const findReviewable = operation(
   },
 );
 
-/** The new messages of a conversation: all of up to twice `ends`, otherwise so many from either end; and whether text from outside is in it. */
+/** Returns the new messages of a conversation: all of up to twice `ends`, else that many from either end; and whether any is untrusted. */
 export const readReviewable = operation(
   'memory.readReviewable',
   async (
@@ -52,8 +52,8 @@ export const readReviewable = operation(
 );
 
 /**
- * What a review found and its watermark, all or none. False, with nothing stored, when the conversation was cleared or
- * deleted meanwhile: what was forgotten must not come back from its review.
+ * Stores what a review found and its watermark, all or none. Returns false, with nothing stored, when the conversation was cleared or
+ * deleted meanwhile: forgotten text must not return through its review.
  */
 export const keepReview = operation('memory.keepReview', async (tx, input: KeptReview): Promise<boolean> => {
   if (!(await isStillThere(tx, { ref: input.conversationRef, seq: input.toSeq, turnId: input.lastTurnId }))) return false;

@@ -11,15 +11,15 @@ import { abandonTurn, findDurableTurn } from '../features/conversations/turns/du
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
-/** A message to another conversation with the work that brings it there: what the answer of `session.send` promises. */
+/** Stores a message to another conversation with the work that delivers it: what the response of `session.send` promises. */
 export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting, ageNowMs }: SendIntake): Promise<void> => {
-  // Deleted since it was looked up: a turn would bring it back.
+  // Deleted since it was looked up: a turn would recreate it.
   if (!isStarting && (await readConversation(tx, send.toRef)) === undefined) throw new AppError('not_found', 'Conversation not found');
   await addSend(tx, send, ageNowMs);
   await acceptWork(tx, work);
 });
 
-/** An answer with what follows from it: the next piece of work, or the end and what the inbox is told. */
+/** Stores an answer with what follows from it: the next work item, or the end and the inbox message. */
 export async function keepSend(tx: Tx, { next, inbox, ...answer }: SendProgress): Promise<void> {
   const state = next !== undefined ? 'open' : answer.errorKind === null ? 'done' : 'failed';
   if (!(await advanceSend(tx, { ...answer, state, announced: inbox !== undefined }))) return;
@@ -27,7 +27,7 @@ export async function keepSend(tx: Tx, { next, inbox, ...answer }: SendProgress)
   if (inbox !== undefined) await inboxDeliver(tx, inbox);
 }
 
-/** Ends a message without an answer, with its work and what its sender is told; false when the claim is another's, who then goes on with it. */
+/** Ends a message without an answer, with its work and the notice to its sender; false when another process holds the claim and continues it. */
 export const failSendWork = operation(
   'sessionSend.failWork',
   async (tx, { claim, inbox, ...failure }: SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }): Promise<boolean> => {
@@ -38,7 +38,7 @@ export const failSendWork = operation(
   },
 );
 
-/** What is on its way into a conversation that is deleted ends with it: a turn would bring the conversation back. */
+/** Drops messages to a conversation that is deleted: a turn would recreate the conversation. */
 export async function dropSends(tx: Tx, about: { readonly ref: string; readonly atMs: number }): Promise<void> {
   for (const { id, leg } of await endSendsOf(tx, about)) {
     const work = await findWork(tx, { kind: sendKind, key: answerKey(id, leg) });

@@ -16,7 +16,7 @@ interface Steering {
 /** Why a run cannot be steered. */
 export type NotSteered = 'not_running' | 'too_soon';
 
-/** Keeps a message for a run that runs, to be taken at its next step. */
+/** Stores a message for a running run, to be taken at its next step. */
 export const injectSteer = operation(
   'subagents.inject',
   async (
@@ -30,15 +30,15 @@ export const injectSteer = operation(
   },
 );
 
-/** Ends a run with all that it delegated, and begins another in its place, in one commit. */
+/** Ends a run with everything that it delegated, and starts a replacement, in one commit. */
 export const replaceRun = operation(
   'subagents.replace',
   async (tx, { runId: id, next, ...when }: Steering & { readonly next: RunAcceptance }): Promise<NotSteered | { readonly ended: EndedRun[] }> => {
     const row = await readRun(tx, id);
     if (row === undefined || row.endedAtMs !== null) return 'not_running';
     if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';
-    const ended = await killWithin(tx, { which: { runId: id }, endReason: 'killed', errorKind: 'steered', told: false, atMs: when.atMs });
-    // As it is now: whoever asked may have ended, and its news been passed on.
+    const ended = await killWithin(tx, { which: { runId: id }, endReason: 'killed', errorKind: 'steered', notify: false, atMs: when.atMs });
+    // The current requester: the original one may have ended, and its announcement been redirected.
     const { announceTo, announceRef, announceTargetJson, announceRunId } = row;
     await acceptWithin(tx, { ...next, row: { ...next.row, announceTo, announceRef, announceTargetJson, announceRunId } });
     return { ended };

@@ -5,7 +5,7 @@ import { runWork } from '../features/delegation/subagents/requests/work-kind.ts'
 import type { Waiting } from '../features/unattended/durable/api.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Runs of a graph that wait for their provider or a person, or look again whether they must. */
+/** Returns runs of a graph waiting for their provider or a person, or checking again whether they must. */
 export const waitingRunsOf = operation('subagents.waitingOf', async (tx, { graphId }: { readonly graphId: string }): Promise<WaitingRun[]> => {
   const runs = await openRunsOfGraph(tx, graphId);
   const nodes = new Map(runs.map(({ id, nodeId }) => [id, nodeId]));
@@ -16,7 +16,7 @@ export const waitingRunsOf = operation('subagents.waitingOf', async (tx, { graph
   });
 });
 
-/** What one run waits for. */
+/** Returns what one run waits for. */
 export const waitingOfRun = operation('subagents.waitingOfRun', async (tx, { runId }: { readonly runId: string }): Promise<Waiting | undefined> => {
   const [found] = await readWaiting(tx, { kind: runWork, keys: [runId] });
   return found?.waiting;

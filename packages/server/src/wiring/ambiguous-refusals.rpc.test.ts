@@ -2,7 +2,7 @@ import { createStepClock, type FakeAnswer, startTestServer, type TestServer } fr
 import { afterEach, expect, test } from 'vitest';
 import { post } from '../gateway/testing/gateway-fixture.ts';
 
-// What one caller's input makes a provider say pauses the model for nobody else; an account without money is not called all the time.
+// A provider's reaction to one caller's input pauses the model for nobody else; an account without credit is not called all the time.
 
 let server: TestServer;
 afterEach(() => server[Symbol.asyncDispose]());
@@ -19,7 +19,7 @@ const echo = (words: string): FakeAnswer => ({
   body: JSON.stringify({ message: JSON.stringify([{ type: 'missing', msg: 'Field required', input: words }]), type: 'BadRequestError', code: 400 }),
 });
 
-/** `fault` answers whatever says BAD, or everything once `isDown`. */
+/** `fault` answers everything that says BAD, or everything once `isDown`. */
 async function start(fault: FakeAnswer, fallbacks: readonly string[] = []) {
   const clock = createStepClock();
   const state = { isDown: false };
@@ -43,7 +43,7 @@ async function start(fault: FakeAnswer, fallbacks: readonly string[] = []) {
   return { clock, state, client };
 }
 
-test('what a provider says of one request is a refusal of that request, however often it comes, and other callers are served', async () => {
+test('a provider’s complaint about one request refuses that request, however often it recurs, and other callers are served', async () => {
   const { client } = await start(noMoney);
   const [ada, bob] = [await client('ada'), await client('bob')];
   const faults = {
@@ -65,7 +65,7 @@ test('what a provider says of one request is a refusal of that request, however 
   }
 });
 
-test('an account without money is called once a minute by each caller, is shown to owners, and any success ends that', async () => {
+test('an account without credit is called once a minute by each caller, is shown to owners, and recovers with any success', async () => {
   const { clock, state, client } = await start(noMoney);
   const [ada, bob] = [await client('ada'), await client('bob')];
   state.isDown = true;
@@ -84,7 +84,7 @@ test('an account without money is called once a minute by each caller, is shown 
   expect(await server.client.call('providers.list', {})).toMatchObject({ providers: [{ state: 'ok' }] });
 });
 
-test('accepted work waits for an account without money, and "try now" ends the pause of its caller', async () => {
+test('accepted work waits for an account without credit, and "try now" ends the pause of its caller', async () => {
   const { clock, state } = await start(noMoney);
   state.isDown = true;
   const send = async () => (await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'hook' }, run: true })).deliveryId;

@@ -20,19 +20,19 @@ async function chat(stream: boolean): Promise<{ readonly status: number; readonl
   return { status: response.status, text: await response.text(), reason: response.headers.get('x-gatehouse-finish-reason') };
 }
 
-test('a stream that does not end is cut off at the bound, its socket is closed, and the client is told', async () => {
+test('an endless stream is cut off at the limit, its socket is closed, and the client is notified', async () => {
   server.provider.queue(endless);
   const { status, text } = await chat(true);
   expect(status).toBe(200);
   const lines = text.split('\n').filter((line) => line.startsWith('data: '));
   expect(lines.at(-1)).toBe('data: [DONE]');
   expect(lines.at(-2)).toContain('"error"');
-  // One read of the socket more than the bound.
+  // One socket read more than the limit.
   expect(text.length).toBeLessThan(300_000);
   await expect.poll(() => server.provider.aborted()).toBe(1);
 });
 
-test('a turn ends with what there is, as provider_degraded', async () => {
+test('a turn ends with the partial answer, as provider_degraded', async () => {
   server.provider.queue(endless);
   const response = await fetch(`${server.url}/api/chat/stream`, {
     method: 'POST',
@@ -40,7 +40,7 @@ test('a turn ends with what there is, as provider_degraded', async () => {
     body: JSON.stringify({ message: 'hello', sessionKey: 'u:c' }),
   });
   const text = await response.text();
-  expect(text.slice(text.lastIndexOf('event: '))).toMatch(/^event: error\ndata: .*longer answer than was asked for/);
+  expect(text.slice(text.lastIndexOf('event: '))).toMatch(/^event: error\ndata: .*longer answer than requested/);
   await expect.poll(() => server.provider.aborted()).toBe(2);
   const { messages } = await server.client.call('session.history', { sessionKey: 'u:c' });
   expect(messages.map(({ role, content }) => [role, content.length > maxAnswerBytes])).toEqual([
@@ -54,19 +54,19 @@ test('arguments of tool calls count too', async () => {
   expect((await chat(true)).text).toContain('"error"');
 });
 
-test('an answer in one piece is read up to its bound', async () => {
+test('an unstreamed answer is read up to its limit', async () => {
   server.provider.queue({ contentType: 'application/json', body: JSON.stringify({ choices: [{ message: { content: 'x'.repeat(200_000) } }] }) });
   expect(await server.client.call('agent.execute', { message: 'hello' })).toMatchObject({ finishReason: 'provider_degraded' });
 });
 
-test('usage is believed as far as it can be true', async () => {
+test('reported usage is limited to plausible numbers', async () => {
   server.provider.queue({ text: 'hello', usage: { input: 90_000_000, output: 50_999_999 } });
   const { tokensUsed } = await server.client.call('agent.execute', { message: 'hello' });
   expect(tokensUsed.input).toBeLessThanOrEqual(128_000);
   expect(tokensUsed.output).toBeLessThanOrEqual(8192);
 });
 
-test('an answer of the length that was asked for is whole', async () => {
+test('an answer of the requested length is complete', async () => {
   const text = 'word '.repeat(1600);
   server.provider.queue({ text: [text] });
   expect(await server.client.call('agent.execute', { message: 'hello' })).toMatchObject({ finishReason: 'stop', response: text });

@@ -1,7 +1,7 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-/** A sentence that only the provider knows. */
+/** A message that only the provider knows. */
 const sentence = 'The parameter fruit takes no bananas';
 const said = expect.stringContaining(sentence);
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test('the owner is told why a sub-agent failed in each place that shows it; a token without admin only what kind of failure it was', async () => {
+test('the owner sees why a sub-agent failed wherever it is shown; a token without admin only what kind of failure it was', async () => {
   const ada = await server.as(['rpc']);
   for (const { client, cause } of [
     { client: server.client, cause: said },
@@ -39,7 +39,7 @@ test('the owner is told why a sub-agent failed in each place that shows it; a to
   }
 });
 
-test('the owner is told why a node of a graph failed; a token without admin only what kind of failure it was', async () => {
+test('the owner sees why a node of a graph failed; a token without admin only what kind of failure it was', async () => {
   const ada = await server.as(['rpc']);
   for (const { client, cause } of [
     { client: server.client, cause: said },
@@ -61,7 +61,7 @@ test('the owner is told why a node of a graph failed; a token without admin only
   }
 });
 
-test('the owner is told why a job and a webhook failed, whether or not they waited for the provider', async () => {
+test('the owner sees why a job and a webhook failed, whether or not they waited for the provider', async () => {
   await server.client.call('cron.add', { name: 'once', schedule: { kind: 'in', seconds: 3600 }, payload: { kind: 'agent_turn', message: 'Once' } });
   await server.client.call('cron.run', { jobName: 'once' });
   const run = async () => (await server.client.call('cron.runs', { jobName: 'once' })).runs[0];
@@ -73,7 +73,7 @@ test('the owner is told why a job and a webhook failed, whether or not they wait
   expect((await delivery())?.cause).toEqual(said);
 });
 
-test('the owner is told why a turn failed, in its result and as the error of the chat; a token without admin only that its provider failed', async () => {
+test('the owner sees why a turn failed, in its result and in the chat; a token without admin only that its provider failed', async () => {
   const ada = await server.as(['rpc', 'api']);
   for (const { client, token, cause } of [
     { client: server.client, token: server.token, cause: said },

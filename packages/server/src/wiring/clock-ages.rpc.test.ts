@@ -32,7 +32,7 @@ async function startAt(atMs: number) {
   return { ...server, clock, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
-/** Long enough for what is deleted soon after a start. */
+/** Long enough for deletions shortly after a start. */
 async function pass(clock: StepClock): Promise<void> {
   for (const end of [61_000, 310_000]) {
     clock.advance(end);

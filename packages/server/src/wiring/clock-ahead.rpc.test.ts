@@ -17,7 +17,7 @@ afterEach(() => rm(homeDir, { recursive: true, force: true }));
 const config = { agents: { default: { model: 'mock/mock-fast', budgets: { perDayTokens: 60_000 } } } };
 const everyMinute = { schedule: { kind: 'cron', expr: '* * * * *', tz: 'UTC' }, payload: { kind: 'delivery', text: 'bell' } } as const;
 
-test('a start with the clock three years ahead holds up neither jobs nor budgets nor work once it is right', async () => {
+test('a start with the clock three years ahead delays neither jobs nor budgets nor work once it is right', async () => {
   {
     // No clock chip, and no time server yet.
     await using ahead = await openCron({

@@ -12,22 +12,22 @@ import { watchLoad } from '../kernel/lifecycle/load.ts';
 import { beginHeartbeat } from '../kernel/lifecycle/watchdog.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
-export interface GroundDeps {
-  /** Owns what is built here. */
+export interface CoreDeps {
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
   readonly bus: EventBus;
   readonly clock: Clock;
 }
-export type Ground = Awaited<ReturnType<typeof openGround>>;
+export type Core = Awaited<ReturnType<typeof openCore>>;
 
-/** What all parts stand on: the lock of the data folder, what is measured of them, and the database. */
-export async function openGround({ building, options, bus, clock }: GroundDeps) {
+/** Opens the foundation of all modules: the lock of the data folder, metrics, and the database. */
+export async function openCore({ building, options, bus, clock }: CoreDeps) {
   const { config, home, log, overrides = {} } = options;
-  // Built first: the folder is locked before anything opens a file in it, and a clean end is recorded last.
+  // Built first: the folder is locked before anything opens a file in it, and a clean shutdown is recorded last.
   const lifetime = building.use(beginLifetime(home.dataDir, clock));
   const metrics = building.use(createMetrics({ version: options.version, clock, bus }));
-  // Most daemons have no collector, and what speaks to one is large.
+  // Most daemons have no collector, and its client is large.
   const traces =
     config.observability.traces === undefined
       ? undefined
@@ -42,7 +42,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
     watchLoad({
       clock,
       onChange(reason) {
-        if (reason === undefined) return log.info({}, 'New work is taken again');
+        if (reason === undefined) return log.info({}, 'Accepting new work again');
         log.error({ reason }, 'New work is refused for a while');
         bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
       },
@@ -55,29 +55,27 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
       clock,
       ...(overrides.freeSpace !== undefined && { freeSpace: overrides.freeSpace }),
       onChange(shortage) {
-        if (shortage === undefined) return log.info({}, 'There is room on the disk again: new work is accepted');
+        if (shortage === undefined) return log.info({}, 'Disk space is available again: accepting new work');
         log.error({}, shortage);
         bus.emit('system:error', { source: 'disk', message: shortage, timestamp: clock.now() });
       },
     }),
   );
-  await disk.look();
+  await disk.check();
   const isLost = lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
   const warnings = [
     ...(lifetime.earlierFault === undefined ? [] : [`The last run ended after a fault. ${lifetime.earlierFault}`]),
     ...(isLost
-      ? [
-          `There was no database in ${home.dataDir}, although daemons ran here before: a new one was made. Bring back a backup with "gatehouse restore"`,
-        ]
+      ? [`There was no database in ${home.dataDir}, although daemons ran here before: created a new one. Restore a backup with "gatehouse restore"`]
       : []),
   ];
   const build = building.use(
     watchBuild({
       files: ownBuildFiles(),
       clock,
-      onReplaced: () => log.warn({}, 'Another build of the program was installed: this one goes on with its own files until it is restarted'),
+      onReplaced: () => log.warn({}, 'Another build of the program was installed: this one keeps running until it is restarted'),
       onFault(fault) {
-        if (fault === undefined) return log.info({}, 'The files of the program are in their place again');
+        if (fault === undefined) return log.info({}, 'The program files are back in place');
         log.error({}, fault);
         bus.emit('system:error', { source: 'program', message: fault, timestamp: clock.now() });
       },
@@ -102,7 +100,7 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
         try {
           lifetime.noteFault(fault);
         } catch (error) {
-          log.warn({ err: error }, 'The fault could not be recorded for the next start');
+          log.warn({ err: error }, 'Failed to record the fault for the next start');
         }
       },
       onDamage(error) {
@@ -115,9 +113,9 @@ export async function openGround({ building, options, bus, clock }: GroundDeps) 
   const db = metrics.db(overrides.db?.(opened) ?? opened);
   /** Fails once the database is known to be damaged. */
   const storage = (): Promise<DbStatus> => (damage === undefined ? db.status() : Promise.reject(damage));
-  /** Why nothing new can be stored now. */
-  const noRoom = () => filesFault ?? disk.shortage();
-  /** Why no new work is accepted now. */
-  const refusal = () => load.overload() ?? noRoom();
-  return { lifetime, metrics, traces, load, disk, build, db, storage, noRoom, refusal, warnings };
+  /** Returns why nothing new can be stored now. */
+  const storageFault = () => filesFault ?? disk.shortage();
+  /** Returns why no new work is accepted now. */
+  const refusal = () => load.overload() ?? storageFault();
+  return { lifetime, metrics, traces, load, disk, build, db, storage, storageFault, refusal, warnings };
 }

@@ -42,7 +42,7 @@ function addBell(server: CronServer, name: string, schedule: CronScheduleRequest
   return server.client.call('cron.add', { name, schedule, payload: { kind: 'delivery', text: name }, deliveryTarget: targetOf('token:root') });
 }
 
-test('E15: of the times that pass while the daemon is down the last is caught up with, and each other has a row that says so', async () => {
+test('E15: of the times missed while the daemon is down the last is caught up with, and each other one has a row', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -60,7 +60,7 @@ test('E15: of the times that pass while the daemon is down the last is caught up
   expect((await second.client.call('inbox.list', {})).messages).toHaveLength(1);
 });
 
-test('E15: what was due while the daemon was down is catchup, however little late, one shot or recurring; what is added since is not', async () => {
+test('E15: jobs due while the daemon was down are catchup, however little late, one-shot or recurring; later additions are not', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -93,7 +93,7 @@ test('E15: a job that comes every second is caught up with in one run after a we
   expect(caught.at(-1)?.scheduledForMs).toBe(startMs + weekMs);
 });
 
-test('E16: a clock that is set back claims nothing twice, one that is set forward skips to the last time', async () => {
+test('E16: setting the clock back claims nothing twice, setting it forward skips to the last time', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -142,7 +142,7 @@ test('E16: a time in a gap runs at its end, one in a fold once', async () => {
   }
 }, 20_000);
 
-test('what is overdue at a start is begun one by one, five seconds apart, and nothing is left out', async () => {
+test('overdue jobs at a start are started one by one, five seconds apart, and none is skipped', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -164,7 +164,7 @@ test('what is overdue at a start is begun one by one, five seconds apart, and no
   for (let n = 0; n < 12; n += 1) expect((await second.runs(`bell ${n}`)).map(({ status }) => status)).toEqual(['completed']);
 }, 20_000);
 
-test('all that is overdue is run at once when somebody asks for it', async () => {
+test('all overdue jobs run at once on request', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -181,7 +181,7 @@ test('all that is overdue is run at once when somebody asks for it', async () =>
   expect(await second.ended('bell 3')).toEqual([]);
 });
 
-test('a run that a crash cuts off is gone on with by the next daemon', async () => {
+test('a run interrupted by a crash is resumed by the next daemon', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const first = await start(home, clock);
@@ -195,7 +195,7 @@ test('a run that a crash cuts off is gone on with by the next daemon', async () 
   expect((await second.client.call('cron.status', {})).ownershipReconciled).toBe(true);
 }, 20_000);
 
-test('E18: a reset with a stale digest changes nothing, one with the right ones empties what it names', async () => {
+test('E18: a reset with a stale digest changes nothing, one with the right digests clears what it names', async () => {
   const server = await start(await newHome(), createStepClock(startMs));
   await addBell(server, 'bell');
   await server.client.call('cron.run', { jobName: 'bell' });
@@ -222,7 +222,7 @@ test('E18: a reset with a stale digest changes nothing, one with the right ones 
 });
 
 test.each(resetPhases.map((phase, index) => [phase, index] as const))(
-  'E18: a crash in phase %s of a reset is gone on with to the same end',
+  'E18: a reset that crashes in phase %s is resumed to the same end',
   async (phase, steps) => {
     const home = await newHome();
     const clock = createStepClock(startMs);
@@ -232,7 +232,7 @@ test.each(resetPhases.map((phase, index) => [phase, index] as const))(
     await first.runs('bell');
     await stop(first);
 
-    // What a daemon writes that is killed after this phase.
+    // State written by a daemon that is killed after this phase.
     const db = await openInlineDb({ dataDir: join(home, 'data'), migrations, operations });
     const before = await db.read(readStatus, { agentId: 'default', principalId: null, bootId: '' });
     await db.write(prepareReset, {
@@ -273,7 +273,7 @@ test.each(resetPhases.map((phase, index) => [phase, index] as const))(
   },
 );
 
-test('an intent that makes no sense stops the schedule of its agent alone, and a reset begins it anew', async () => {
+test('an invalid intent stops only the schedule of its agent, and a reset restarts it', async () => {
   const home = await newHome();
   const clock = createStepClock(startMs);
   const options = { config: { agents: { other: { model: 'mock/mock-fast' } } } };

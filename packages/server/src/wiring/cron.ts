@@ -18,7 +18,7 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import type { FenceLabel } from '../runtime/fence.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
-export interface CronPartDeps {
+export interface CronWiring {
   readonly options: ServerOptions;
   readonly db: Db;
   readonly bus: EventBus;
@@ -38,8 +38,8 @@ export interface CronPartDeps {
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
 }
 
-/** Jobs that run by the clock, with what they act with. */
-export function createCronPart({ options, turns, memory, identityOf, knowsModel, ...deps }: CronPartDeps) {
+/** Wires scheduled jobs to what they use. */
+export function wireCron({ options, turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
   const review: InternalAction = async (agent, signal) => {
     const { conversationsReviewed, conversationsFailed, extracted, duplicates, rejected, admitted, derived, consolidated } = await memory.review(
       agent,
@@ -76,7 +76,7 @@ export function createCronPart({ options, turns, memory, identityOf, knowsModel,
         agentId,
         principalId,
       }),
-      // A script runs in real time, whatever clock the rest runs by.
+      // A script runs in real time, whatever clock the rest uses.
       runWakeGate: createWakeGate({ after: systemClock.after }),
       actions: { memory_review: review, reflection: review, memory_lifecycle: lifecycle },
     },

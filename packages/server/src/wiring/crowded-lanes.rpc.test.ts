@@ -8,7 +8,7 @@ test.each([
   ['conversation', 'one', 53],
   ['agent', '{{text}}', 20],
 ] as const)(
-  'work that finds no room in the queue of its %s waits without using up an attempt, and each item runs once',
+  'work that finds the queue of its %s full waits without using up an attempt, and each item runs once',
   async (kind, sessionKey, count) => {
     const clock = createStepClock();
     const model = createObeyingModel();
@@ -47,12 +47,12 @@ test.each([
     clock.advance(10_000);
     await Promise.all(Array.from({ length: count }, (_, n) => hook('hook', `Number ${n}.`)));
     await expect.poll(waiting).toContain(kind);
-    // Many rounds of tries.
+    // Many rounds of attempts.
     for (let round = 0; round < 6; round += 1) {
       clock.advance(20_000);
       await waiting();
     }
-    // Those that wait hold no slot.
+    // Waiting ones hold no slot.
     await hook('other', 'Hello.');
     await expect.poll(() => model.asks.some((text) => text.includes('Hello.'))).toBe(true);
     held.resolve();

@@ -10,24 +10,24 @@ import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Db } from '../kernel/db/db.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
-import type { WorkspaceRoom } from '../features/environment/workspace/api.ts';
+import type { WorkspaceCapacity } from '../features/environment/workspace/api.ts';
 import type { Jail } from '../kernel/jail.ts';
 import type { FileTaints } from '../features/environment/workspace/api.ts';
 import type { FenceLabel } from '../runtime/fence.ts';
 import type { Tool } from '../runtime/tool.ts';
 import type { ServerOptions } from '../server-handle.ts';
-import { createGraphPart } from './graphs.ts';
-import { createSubagentPart } from './subagents.ts';
-import { createTalk } from './messaging.ts';
+import { wireGraphs } from './graphs.ts';
+import { wireSubagents } from './subagents.ts';
+import { createMessaging } from './messaging.ts';
 
-export interface TeamsDeps {
-  /** Owns what is built here. */
+export interface DelegationDeps {
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  /** Of this run of the daemon. */
+  /** Id of this run of the daemon. */
   readonly bootId: string;
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
@@ -38,41 +38,41 @@ export interface TeamsDeps {
   readonly toolsOf: (agentId: string) => readonly Tool[];
   /** Opened when it is first needed. */
   readonly jail: () => Promise<Jail>;
-  readonly room: WorkspaceRoom;
+  readonly capacity: WorkspaceCapacity;
   readonly knowsModel: (name: string) => boolean;
   readonly fence: (text: string, label: FenceLabel) => string;
-  /** The identity of a token as it is now; undefined when it is gone. */
+  /** Returns the current identity of a token; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
-  /** Messages were stored. */
+  /** Called after messages were stored. */
   readonly noticeMessages: () => void;
-  /** Whether turns of one of these conversations ever read text from outside. */
+  /** Whether turns of one of these conversations ever read untrusted text. */
   readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
   readonly taints: FileTaints;
   readonly work: ModelWork;
   readonly media: MediaLibrary;
 }
 
-/** How agents work together: sub-agents, messages between conversations, graphs, scripts that call tools. */
-export function createTeams(deps: TeamsDeps) {
-  const subagents = deps.building.use(createSubagentPart(deps));
-  const graphs = deps.building.use(createGraphPart({ ...deps, subagents: subagents.api }));
-  const talk = createTalk(deps);
-  const fixed: readonly Tool[] = [...subagents.tools, ...graphs.tools, ...talk.sendTools];
-  let scriptTools = talk.scriptTools();
+/** Creates everything with which agents work together: sub-agents, messages between conversations, graphs, scripts that call tools. */
+export function createDelegation(deps: DelegationDeps) {
+  const subagents = deps.building.use(wireSubagents(deps));
+  const graphs = deps.building.use(wireGraphs({ ...deps, subagents: subagents.api }));
+  const messaging = createMessaging(deps);
+  const fixed: readonly Tool[] = [...subagents.tools, ...graphs.tools, ...messaging.sendTools];
+  let scriptTools = messaging.scriptTools();
   let tools = [...fixed, ...scriptTools];
   return {
-    methods: { ...subagents.methods, ...graphs.methods, ...talk.methods },
-    /** The same array until it changes. */
+    methods: { ...subagents.methods, ...graphs.methods, ...messaging.methods },
+    /** Returns the same array until it changes. */
     tools(): readonly Tool[] {
-      if (talk.scriptTools() !== scriptTools) {
-        scriptTools = talk.scriptTools();
+      if (messaging.scriptTools() !== scriptTools) {
+        scriptTools = messaging.scriptTools();
         tools = [...fixed, ...scriptTools];
       }
       return tools;
     },
-    scriptCalls: talk.scriptCalls,
+    scriptCalls: messaging.scriptCalls,
     onStopped: subagents.api.onStopped,
-    /** Of the daemon: nothing new is taken from here on. */
+    /** Called when the daemon stops: nothing new is accepted from here on. */
     stopping(): void {
       subagents.stopping();
       graphs.stopping();

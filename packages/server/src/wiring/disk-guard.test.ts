@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { FreeSpace } from '../kernel/disk-space.ts';
 import { openCron } from '../features/unattended/cron/testing/open-cron.ts';
 
-test('with too little free space new work is refused, reading and deleting go on, and it ends on its own', async () => {
+test('with too little free space new work is refused, reading and deleting continue, and it recovers automatically', async () => {
   const clock = createStepClock();
   let free: FreeSpace = { bytes: 1e9, inodes: 1e5 };
   await using server = await startTestServer({ clock, freeSpace: async () => free });
@@ -54,7 +54,7 @@ test('with too little free space new work is refused, reading and deleting go on
   await client.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/notes.md', content: 'two' });
 });
 
-test('a job that falls due while space is low waits, and runs once when there is room again', async () => {
+test('a job that becomes due while space is low waits, and runs once when there is space again', async () => {
   let free = 1e9;
   await using server = await openCron({ freeSpace: async () => ({ bytes: free }) });
   const everyHour = { kind: 'every', everyMs: 3_600_000, anchorMs: server.clock.now() } as const;

@@ -1,7 +1,7 @@
 import type { MethodName } from '@gatehouse/contract';
 import type { Handlers } from '../kernel/handlers.ts';
 
-/** Administrative methods that store files or texts. Methods that begin work are refused by the dispatcher. */
+/** Administrative methods that store files or texts. The dispatcher refuses methods that start work. */
 const storing = [
   'memory.store',
   'skills.create',
@@ -13,12 +13,12 @@ const storing = [
   'workspace.writeFile',
 ] as const satisfies readonly MethodName[];
 
-/** The same handlers, of which those that store are refused while the disk has too little room. */
-export function requireRoom(handlers: Handlers, assertRoomToWrite: () => void): Handlers {
+/** Returns the handlers with those that store data refused while the disk is nearly full. */
+export function requireDiskSpace(handlers: Handlers, assertCanWrite: () => void): Handlers {
   const guarded = storing.map((name) => {
     const handler = handlers[name] as (params: unknown, call: unknown) => unknown;
     const checked = async (params: unknown, call: unknown): Promise<unknown> => {
-      assertRoomToWrite();
+      assertCanWrite();
       return handler(params, call);
     };
     return [name, checked];

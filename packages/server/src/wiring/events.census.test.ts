@@ -17,8 +17,8 @@ const files = globSync('**/*.ts', { cwd: root }).map((name) => ({
 const sources = files.filter(({ name }) => !/\.test\.ts$|testing/.test(name));
 const tests = files.filter(({ name }) => name.endsWith('.test.ts') && !/\/events\.(?:census|delegation)\.test\.ts$/.test(name));
 
-// Payloads are checked where they happen: a test server fails when one does not fit its declaration.
-test.each(Object.keys(events))('%s has a producer and a test that makes it happen', (kind) => {
+// Payloads are checked where they are emitted: a test server fails when one does not fit its declaration.
+test.each(Object.keys(events))('%s has a producer and a test that triggers it', (kind) => {
   const emits = new RegExp(`emit\\(\\s*'${kind}'`);
   expect(sources.filter(({ text }) => emits.test(text)).map(({ name }) => name)).not.toEqual([]);
   expect(tests.filter(({ text }) => text.includes(`'${kind}'`)).map(({ name }) => name)).not.toEqual([]);
@@ -115,7 +115,7 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await server.client.call('cron.run', { jobName: 'report' });
   await expect.poll(() => heard('scheduler:cron_execution_terminal').length).toBeGreaterThan(0);
   await server.client.call('webhooks.test', { mapping: 'rest', run: true });
-  // What is queued for the heartbeat below must not answer this turn.
+  // The event queued for the heartbeat below must not answer this turn.
   await expect.poll(async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0]?.state).toBe('done');
   await server.client.call('workspace.writeFile', { agentId: 'beater', filePath: 'HEARTBEAT.md', content: '- Look' });
   server.provider.queue({ status: 400, error: { message: 'no' } });

@@ -55,7 +55,7 @@ test('every kind of delegation happens, and reaches an admin with the payload th
   await expect.poll(() => (clock.advance(10), heard('graph:completed').length)).toBe(1);
 
   const due = eventKinds.filter((kind) => isOfDelegation(kind) && (hasJail || kind !== 'orchestrate:run_summary'));
-  // What ended long ago leaves the list.
+  // Tasks that ended long ago leave the list.
   await expect.poll(() => (clock.advance(300_000), due.filter((kind) => heard(kind).length === 0))).toEqual([]);
   for (const kind of due)
     for (const { data, id } of heard(kind)) {

@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 const clock = createStepClock();
-/** What is told in a conversation fails, and so does what says FAIL; the rest is answered. */
+/** Announcements to a conversation fail, and so does text with FAIL; everything else is answered. */
 const refused = ({ body }: { readonly body: unknown }) =>
   /FAIL|Sub-agents that you asked for ended|was started for this conversation/.test(JSON.stringify(body));
 
@@ -40,13 +40,13 @@ function sql(text: string): unknown[] {
 const waiting = () => sql(`SELECT kind FROM work_item WHERE waiting_json IS NOT NULL ORDER BY kind`).map((row) => (row as { kind: string }).kind);
 const inbox = async () => (await server.client.call('inbox.list', {})).messages;
 
-test('what is given up although it was accepted is reported once, with its cause and a next step', async () => {
+test('accepted work that is given up is reported once, with its cause and a next step', async () => {
   await start();
   const { client } = server;
   const { conversationRef } = await client.call('agent.execute', { message: 'Hello', sessionKey: { userId: 'ada', channelId: 'desk' } });
   const to = { announceChannelType: 'gateway', announceChannelId: conversationRef };
   const { runId } = await client.call('session.spawn', { task: 'FAIL to work' });
-  const { runId: told } = await client.call('session.spawn', { task: 'Work', ...to });
+  const { runId: announced } = await client.call('session.spawn', { task: 'Work', ...to });
   const { graphId } = await client.call('graph.execute', { nodes: [{ node_id: 'one', task: 'Work' }], ...to });
   const { deliveryId } = await client.call('webhooks.test', { mapping: 'hook', payload: { text: 'FAIL' }, run: true });
   await client.call('session.send', { conversationRef, text: 'FAIL' });
@@ -54,10 +54,10 @@ test('what is given up although it was accepted is reported once, with its cause
   clock.advance(6_000);
   await expect.poll(waiting).toEqual(['announce', 'cron', 'graph_told', 'session_send', 'subagent', 'webhook']);
   await server[Symbol.asyncDispose]();
-  // As after a daemon that ended again and again over this work.
+  // As after a daemon that ended repeatedly over this work.
   sql(`UPDATE work_item SET resumes = 20, not_before_ms = 0 WHERE waiting_json IS NOT NULL`);
   await start();
-  const about = ['Job "job"', graphId, 'A message to ada:desk', runId, told, deliveryId ?? 'no delivery'];
+  const about = ['Job "job"', graphId, 'A message to ada:desk', runId, announced, deliveryId ?? 'no delivery'];
   await expect.poll(async () => (await inbox()).length).toBe(about.length);
   const messages = await inbox();
   for (const name of about) expect(messages.filter(({ text }) => text.includes(name)).length, name).toBe(1);
@@ -68,20 +68,20 @@ test('what is given up although it was accepted is reported once, with its cause
   }
 });
 
-test('after the longest wait an owner is told once that a conversation was not told of a sub-agent or a graph, in the words of the provider', async () => {
+test('an owner is notified once, with the cause, that a conversation did not hear of a sub-agent or a graph', async () => {
   await start(60_000);
   const { client } = server;
   const { conversationRef } = await client.call('agent.execute', { message: 'Hello', sessionKey: { userId: 'ada', channelId: 'desk' } });
   const to = { announceChannelType: 'gateway', announceChannelId: conversationRef };
   const { runId } = await client.call('session.spawn', { task: 'Work', ...to });
   const { graphId } = await client.call('graph.execute', { nodes: [{ node_id: 'one', task: 'Work' }], ...to });
-  const told = async () => (clock.advance(30_000), (await inbox()).length);
-  await expect.poll(told).toBe(2);
-  for (let n = 0; n < 6; n += 1) expect(await told()).toBe(2);
+  const notices = async () => (clock.advance(30_000), (await inbox()).length);
+  await expect.poll(notices).toBe(2);
+  for (let n = 0; n < 6; n += 1) expect(await notices()).toBe(2);
   for (const { level, text } of await inbox()) {
     expect(level).toBe('alert');
     expect(text).toContain(sentence);
-    expect(text).toContain('Next step: write there');
+    expect(text).toContain('Next step: send a message there');
   }
   expect((await inbox()).map(({ text }) => [runId, graphId].findIndex((id) => text.includes(id))).toSorted()).toEqual([0, 1]);
 });

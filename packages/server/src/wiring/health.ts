@@ -10,21 +10,21 @@ export interface HealthDeps {
   readonly state: () => 'starting' | 'running' | 'draining';
   /** Fails when the storage cannot be used. */
   readonly storage: () => Promise<DbStatus>;
-  /** Why no new work is taken. */
+  /** Why new work is refused. */
   readonly overload: () => string | undefined;
-  /** What the disk has so little of that nothing new is stored. */
+  /** What is in short supply on the disk, so that nothing new is stored. */
   readonly lacking: () => 'space' | 'inodes' | undefined;
-  /** Another build of the program was installed meanwhile. */
+  /** Another build of the program has been installed. */
   readonly isReplaced: () => boolean;
   /** The files of the program are gone. */
   readonly programFault: () => string | undefined;
-  /** The clock is not where it should be; it may be wrong. */
+  /** The clock may be wrong. */
   readonly isClockDoubted: () => boolean;
   /** True after repeated crashes: no agent takes turns. */
   readonly controlPlaneOnly: boolean;
 }
 
-/** The worst of the states, in one word and without the name of a provider. */
+/** Returns the worst of the states, in one word and without the name of a provider. */
 function modelsCheck(models: HealthDeps['models']): Health['checks'][string] {
   if (models.list().every((model) => model.provider === 'offline')) return { status: 'degraded', detail: 'no model provider is connected' };
   const states = models.states().map(({ state }) => state);
@@ -37,7 +37,7 @@ function programCheck({ isReplaced, programFault }: HealthDeps): Health['checks'
   return isReplaced() ? { program: { status: 'degraded', detail: 'another build is installed: restart the daemon' } } : {};
 }
 
-/** What `/health` answers. A daemon without a model provider is well: that is how it is set up. */
+/** Creates the answer of `/health`. A daemon without a model provider is healthy: that is its state before setup. */
 export function createHealth(deps: HealthDeps): () => Promise<Health> {
   const { clock } = deps;
   const startedAt = clock.monotonic();

@@ -32,7 +32,7 @@ async function beat() {
 }
 const queued = async () => (await server.client.call('heartbeat.states')).agents[0]?.queuedEvents;
 
-test('of a job with heartbeat_excerpt the next beat is told what it answered, fenced, once; a silent answer, another mode and a failure are not told', async () => {
+test('the next beat gets the answer of a job with heartbeat_excerpt, fenced, once; not a silent answer, another mode or a failure', async () => {
   await start();
   const job = (name: string, continuationMode: 'heartbeat_excerpt' | 'none') =>
     server.client.call('cron.add', { name, schedule: daily, payload: { kind: 'agent_turn', message: `Do ${name}` }, continuationMode });
@@ -41,16 +41,16 @@ test('of a job with heartbeat_excerpt the next beat is told what it answered, fe
   server.provider.queue({ text: `The disk is full. ${'x'.repeat(2_000)}` }, { text: 'NO_REPLY' }, { status: 400 }, { text: 'Nobody asks.' });
   for (const name of ['report', 'silent', 'broken', 'alone']) await runJob(name);
   expect(await queued()).toBe(1);
-  // It waits for the next beat and asks for none.
+  // It waits for the next beat and requests none.
   server.clock.advance(60_000);
   expect(server.provider.served()).toBe(4);
   server.provider.queue({ text: 'HEARTBEAT_OK' }, { text: 'HEARTBEAT_OK' });
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
   expect(await beat()).toMatchObject({ status: 'settled', eventCount: 1 });
-  const told = bodies().at(-1) ?? '';
-  expect(told).toMatch(/<<<UNTRUSTED-TEXT [^>]*cron[^>]*>>>[^<]*Job \\"report\\" ended: The disk is full\./);
-  expect(told).not.toContain('x'.repeat(1_001));
-  expect(told).not.toContain('Nobody asks.');
+  const body = bodies().at(-1) ?? '';
+  expect(body).toMatch(/<<<UNTRUSTED-TEXT [^>]*cron[^>]*>>>[^<]*Job \\"report\\" ended: The disk is full\./);
+  expect(body).not.toContain('x'.repeat(1_001));
+  expect(body).not.toContain('Nobody asks.');
   expect(await queued()).toBe(0);
 });
 
@@ -87,7 +87,7 @@ test('an event of a job with wakeMode now wakes the agent at once, past the 30 s
   expect(await beat()).toMatchObject({ status: 'settled', eventCount: 1 });
 });
 
-test('an event of an agent whose heartbeat is off wakes nobody and calls no model', async () => {
+test('an event of an agent with a disabled heartbeat wakes nobody and calls no model', async () => {
   await start({ agents: { default: { model: 'mock/mock-fast' } } });
   await server.client.call('cron.add', { name: 'now', schedule: daily, payload: { kind: 'heartbeat_event', text: 'Look.', wakeMode: 'now' } });
   expect(await runJob('now')).toMatchObject({ status: 'dispatched' });

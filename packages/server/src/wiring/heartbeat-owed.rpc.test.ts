@@ -49,7 +49,7 @@ async function event(text: string, wakeMode: 'now' | 'next-heartbeat' = 'now') {
   await server.client.call('cron.run', { jobName: name });
   await expect.poll(() => heard.length).toBe(1);
 }
-/** Steps until so many beats have ended. */
+/** Steps until this many beats have ended. */
 async function beats(count: number, stepMs = 250) {
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
   await expect.poll(() => (clock.advance(stepMs), ended.length), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(count);
@@ -67,7 +67,7 @@ async function owe(how: FakeAnswer = refused) {
   expect(await state()).toMatchObject({ queuedEvents: 1, consecutiveErrors: 1 });
 }
 
-describe('events of a beat that its provider refused', () => {
+describe('events of a beat that the provider refused', () => {
   test.each([
     ['auth', refused],
     ['server', { status: 500 }],
@@ -82,7 +82,7 @@ describe('events of a beat that its provider refused', () => {
     expect(await state()).toMatchObject({ queuedEvents: 0, stoppedBy: null, consecutiveErrors: 0, nextDueAtMs: expect.any(Number) });
   });
 
-  test('are delivered once the model answers somebody else', async () => {
+  test('are delivered once the model answers another caller', async () => {
     await owe();
     answer = { text: 'HEARTBEAT_OK' };
     await server.client.call('agent.execute', { message: 'Hello' });
@@ -142,7 +142,7 @@ describe('events of a beat that its provider refused', () => {
     expect(await beats(1)).toMatchObject([{ status: 'settled', eventCount: 1 }]);
   });
 
-  test('go with their agent', async () => {
+  test('are deleted with their agent', async () => {
     await server.client.call('agents.create', {
       agentId: 'other',
       config: { model: 'mock/mock-fast', heartbeat: { enabled: true, intervalMs: day } },
@@ -174,7 +174,7 @@ describe('an event taints the beat that delivers it', () => {
   test.each([
     ['not when a job of its owner queued it', async () => event('Water the plants.'), true],
     [
-      'when one of several came from outside',
+      'when one of several is untrusted',
       async () => {
         await event('Water the plants.', 'next-heartbeat');
         await hook();

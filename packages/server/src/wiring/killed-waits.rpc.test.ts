@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type DbCall, interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
 import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
-// What a kill leaves is the home as it is at that moment: one job is run to its end, and at each point of its wait its home is copied.
+// A kill leaves the home as it is at that moment: one job is run to its end, and at each point of its wait its home is copied.
 
 const job = 'ring';
 const points = [
@@ -99,14 +99,14 @@ const states: Readonly<Record<Point, { readonly asked: boolean; readonly rings: 
   'after the request, before the work waits': { asked: true, rings: 1, decisions: 1 },
   'while the work waits': { asked: true, rings: 1, decisions: 1 },
   'after the decision': { asked: false, rings: 1, decisions: 1 },
-  // A decision is used once, and nobody knows here that it served for nothing.
+  // A decision is used once, and nobody knows here that it had no effect.
   'after the decision is used, before the call runs': { asked: true, rings: 1, decisions: 2 },
   'while the call runs': { asked: false, rings: 0, decisions: 1, status: 'unknown' },
   'after the call ran, before its result is kept': { asked: false, rings: 0, decisions: 1, status: 'unknown' },
   'after the result is kept': { asked: false, rings: 0, decisions: 1 },
 };
 
-test.each(points)('a process that is killed %s: the call is put to a person once, and runs at most once', async (point) => {
+test.each(points)('a process that is killed %s: a person is asked about the call once, and it runs at most once', async (point) => {
   const { asked, rings, decisions, status = 'completed' } = states[point];
   let rung = 0;
   await rm(homeDir, { recursive: true });
@@ -121,6 +121,6 @@ test.each(points)('a process that is killed %s: the call is put to a person once
   expect(rung).toBe(rings);
   expect(await pending(server)).toEqual([]);
   expect((await server.client.call('obs.audit.query', { actionType: 'approval.resolve' })).rows).toHaveLength(decisions);
-  const told = (await server.client.call('inbox.list', {})).messages.filter(({ text }) => text.includes('waits for an approval'));
-  expect(told).toHaveLength(decisions);
+  const notices = (await server.client.call('inbox.list', {})).messages.filter(({ text }) => text.includes('waits for an approval'));
+  expect(notices).toHaveLength(decisions);
 });

@@ -4,26 +4,26 @@ import { createControlSocket } from '../gateway/control-socket.ts';
 import { createCapabilitySocket } from '../gateway/rpc/capability-socket.ts';
 import { createDispatch } from '../gateway/rpc/dispatch.ts';
 import { loadTransport } from '../llm/wire/upstream.ts';
-import type { Ground } from './core.ts';
+import type { Core } from './core.ts';
 import type { ServerOptions } from '../server-handle.ts';
 import { createHealth } from './health.ts';
 
-/** What of the gateway follows from the options and the ground. */
+/** Options of the gateway that follow from the server options and the core. */
 type Given = 'config' | 'version' | 'homeDir' | 'mcpOffer' | 'badResults' | 'health' | 'meter' | 'metrics' | 'tracer' | 'overload' | 'log';
 
-export interface DoorsDeps extends Omit<GatewayDeps, Given | 'keepAliveMs'> {
-  /** Owns what is built here. */
+export interface ListenersDeps extends Omit<GatewayDeps, Given | 'keepAliveMs'> {
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
-  readonly ground: Ground;
+  readonly core: Core;
   readonly scriptCalls: ScriptCalls;
   readonly isClockDoubted: () => boolean;
 }
 
-/** All ways into the daemon: the gateway, the socket of its owner, the socket of scripts. */
-export function createDoors({ building, options, ground, scriptCalls, isClockDoubted, ...deps }: DoorsDeps) {
+/** Creates all listeners of the daemon: the gateway, the socket of its owner, the socket of scripts. */
+export function createListeners({ building, options, core, scriptCalls, isClockDoubted, ...deps }: ListenersDeps) {
   const { config, home, log, version, overrides = {} } = options;
-  const { lifetime, metrics, traces, load, db } = ground;
+  const { lifetime, metrics, traces, load, db } = core;
   const { bus, clock, handlers, models, turns } = deps;
   const badResults = overrides.badResults ?? 'log';
   let state: 'starting' | 'running' | 'draining' = 'starting';
@@ -40,18 +40,18 @@ export function createDoors({ building, options, ground, scriptCalls, isClockDou
         clock,
         models,
         state: () => state,
-        storage: ground.storage,
+        storage: core.storage,
         overload: load.overload,
-        lacking: ground.disk.lacking,
-        isReplaced: ground.build.isReplaced,
-        programFault: ground.build.fault,
+        lacking: core.disk.lacking,
+        isReplaced: core.build.isReplaced,
+        programFault: core.build.fault,
         isClockDoubted,
         controlPlaneOnly: lifetime.controlPlaneOnly,
       }),
-      meter: metrics.door,
+      meter: metrics.transports,
       metrics: metrics.render,
-      tracer: traces?.door,
-      overload: ground.refusal,
+      tracer: traces?.transports,
+      overload: core.refusal,
       log: log.module('gateway'),
     }),
   );
@@ -64,12 +64,12 @@ export function createDoors({ building, options, ground, scriptCalls, isClockDou
   });
   return {
     connections: gateway.connections,
-    /** Gives the address of the listener; null when there is none. */
+    /** Returns the address of the listener; null when there is none. */
     async open(): Promise<string | null> {
       const address = config.gateway.enabled ? (await gateway.listen()).address : null;
-      // Loaded while nobody waits for it, or the first turn would; it holds the event loop, so not in the way of the first answer.
+      // Loaded while idle, or the first turn would wait for it; it blocks the event loop, so not before the first response.
       building.defer(
-        clock.after(100, () => void loadTransport().catch((error: unknown) => log.warn({ err: error }, 'The HTTP client could not be loaded yet'))),
+        clock.after(100, () => void loadTransport().catch((error: unknown) => log.warn({ err: error }, 'Failed to preload the HTTP client'))),
       );
       building.use(
         await createControlSocket({
@@ -93,7 +93,7 @@ export function createDoors({ building, options, ground, scriptCalls, isClockDou
       );
       return address;
     },
-    /** The start is over. */
+    /** Called when startup is over. */
     ready(): void {
       state = 'running';
     },

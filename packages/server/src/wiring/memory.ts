@@ -10,8 +10,8 @@ import { failReview, findReviewable, keepReview, readReviewable } from '../trans
 import type { FenceLabel } from '../runtime/fence.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
-export interface MemoryPartDeps {
-  /** Owns what is built here. */
+export interface MemoryWiring {
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
   readonly db: Db;
@@ -23,8 +23,8 @@ export interface MemoryPartDeps {
   readonly fence: (text: string, label: FenceLabel) => string;
 }
 
-/** What agents remember, and what becomes of it over time. */
-export async function createMemoryPart({ building, options, ...deps }: MemoryPartDeps) {
+/** Wires agents' memories and their maintenance over time. */
+export async function wireMemory({ building, options, ...deps }: MemoryWiring) {
   const log = options.log.module('memory');
   const memory = building.use(await createMemory({ ...deps, log, embed: deps.work.embed }));
   const life = building.use(

@@ -9,10 +9,10 @@ import { isEnded } from '../features/delegation/subagents/run/row.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { beginScript, endScript } from '../transactions/orchestrate-work.ts';
 import { acceptSend, failSendWork } from '../transactions/send-work.ts';
-import type { TeamsDeps } from './delegation.ts';
+import type { DelegationDeps } from './delegation.ts';
 
-/** Messages from conversation to conversation, and scripts that call tools. */
-export function createTalk({ options, ...deps }: TeamsDeps) {
+/** Creates messages from conversation to conversation, and scripts that call tools. */
+export function createMessaging({ options, ...deps }: DelegationDeps) {
   const { config, home } = options;
   const { db } = deps;
   const sessionSend = createSessionSend({

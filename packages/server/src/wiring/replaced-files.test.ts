@@ -10,10 +10,10 @@ beforeEach(async () => {
 });
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
-test('a write is refused with the first commit after the files were moved, and accepted work waits for them and runs once', async () => {
+test('a write is refused by the first commit after the files were moved, and accepted work waits for them and runs once', async () => {
   const clock = createStepClock();
   const data = join(homeDir, 'data');
-  // Its own look at the files comes only with a step of the clock.
+  // The periodic check of the files only runs with a step of the clock.
   await using server = await startTestServer({ clock, homeDir });
   await server.client.call('cron.add', { name: 'bell', schedule: { kind: 'in', seconds: 60 }, payload: { kind: 'agent_turn', message: 'ring' } });
   await rename(data, `${data}.away`);
@@ -35,7 +35,7 @@ test('a write is refused with the first commit after the files were moved, and a
   expect(server.provider.requests).toHaveLength(1);
 });
 
-test('nothing is acknowledged into files that were removed or replaced, and the next start says what happened', async () => {
+test('nothing is acknowledged into files that were removed or replaced, and the next start reports what happened', async () => {
   const clock = createStepClock();
   const file = join(homeDir, 'data', 'gatehouse.db');
   {

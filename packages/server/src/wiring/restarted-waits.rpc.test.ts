@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createStepClock, type FakeAnswer, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-// Work that waits for a model does not outwait the reason of its wait: not over a restart, not over a change of its agent's model.
+// Work does not wait for a model longer than necessary: not over a restart, not over a change of its agent's model.
 
 let clock: StepClock;
 let server: TestServer;
@@ -38,7 +38,7 @@ afterEach(async () => {
 const states = async () =>
   (await server.client.call('webhooks.deliveries', {})).deliveries.map(({ state, waiting }) => (waiting === undefined ? state : waiting.kind));
 
-/** So many deliveries that wait for their model for an hour. */
+/** Queues this many deliveries, each waiting for its model for an hour. */
 async function accept(count: number): Promise<void> {
   for (let n = 0; n < count; n += 1) await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: `text ${n}` }, run: true });
   await expect.poll(states).toEqual(Array.from({ length: count }, () => 'provider'));
@@ -51,7 +51,7 @@ async function restart(): Promise<void> {
 
 const model = async (name: string) => void (await server.client.call('agents.update', { agentId: 'default', config: { model: name } }));
 
-test('after a restart the first answer to waiting work wakes all the rest, without any time to pass', async () => {
+test('after a restart the first answer to waiting work wakes all the rest, without any delay', async () => {
   await accept(4);
   answer = () => ({ text: 'Done.' });
   await restart();
@@ -85,7 +85,7 @@ test.each([
   await expect.poll(async () => (await states()).filter((state) => state === 'done')).toHaveLength(1);
 });
 
-test('an agent that gets another model continues at once with what waited for the former one', async () => {
+test('an agent that gets another model continues at once with work that waited for the former one', async () => {
   answer = (name) => (name === 'mock-fast' ? cooling : { text: 'Done.' });
   await accept(2);
   await server.client.call('agents.update', { agentId: 'default', config: { temperature: 0.5 } });

@@ -5,7 +5,7 @@ import { isUniform } from '../features/access/tokens/secret.ts';
 import type { Jail } from '../kernel/jail.ts';
 import { refuseTool } from '../runtime/tool-policy.ts';
 
-/** What the server itself does not warn of: only who starts it knows the file and the log. */
+/** Returns warnings that the server cannot give: only its caller knows the file and the log. */
 export function startWarnings(
   config: RootConfig,
   context: { readonly offline: boolean; readonly configFile: string; readonly logModules: readonly string[] },
@@ -20,11 +20,11 @@ export function startWarnings(
       warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);
   for (const name of config.webhooks.presets)
     if (!presetNames.some((known) => known === name))
-      warnings.push(`webhooks.presets: there is no preset "${name}", so it is passed over; there are ${presetNames.join(', ')}.`);
+      warnings.push(`webhooks.presets: there is no preset "${name}", so it is ignored; there are ${presetNames.join(', ')}.`);
   return warnings;
 }
 
-/** Whether the agents of the configuration could run commands if there were a jail; a daemon without such agents does not look for one. */
+/** Warns when agents that may run commands have no jail; without such agents the daemon does not look for one. */
 export async function jailWarnings({ exec, agents }: RootConfig, openJail: () => Promise<Pick<Jail, 'unavailable'>>): Promise<string[]> {
   const wanting = Object.entries(agents).flatMap(([id, agent]) =>
     refuseTool({ name: 'exec', risk: 'write' }, agent, 'rpc') === undefined ? [id] : [],
@@ -34,7 +34,7 @@ export async function jailWarnings({ exec, agents }: RootConfig, openJail: () =>
   return unavailable === undefined ? [] : [`Agents that may run commands (${wanting.slice(0, 5).join(', ')}) are refused: no jail: ${unavailable}`];
 }
 
-/** What the server warns of by itself. */
+/** Returns the server's own warnings. */
 export function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], controlPlaneOnly: boolean): string[] {
   const warnings: string[] = [];
   if (tls === undefined && !['127.0.0.1', 'localhost', '::1'].includes(host))
@@ -43,11 +43,11 @@ export function serverWarnings({ host, tokens, tls }: RootConfig['gateway'], con
     if (token.scopes.length === 0) warnings.push(`Token "${token.id}" lists no scopes, which means all of them; write ["*"] to say so`);
   for (const token of tokens)
     if (isUniform(token.secret)) warnings.push(`The secret of token "${token.id}" has few different characters: choose a random one`);
-  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start that follows a clean end');
+  if (controlPlaneOnly) warnings.push('The last three runs crashed within five minutes: agents take no turns until a start after a clean shutdown');
   return warnings;
 }
 
-/** By the magic number of statfs(2). */
+/** Names by the magic number of statfs(2). */
 const networkFileSystems: Readonly<Record<number, string>> = {
   0x6969: 'NFS',
   0x517b: 'SMB',
@@ -56,7 +56,7 @@ const networkFileSystems: Readonly<Record<number, string>> = {
   0x00c36400: 'Ceph',
 };
 
-/** What the file system of the data folder cannot promise. */
+/** Warns of guarantees that the file system of the data folder lacks. */
 export function fileSystemWarnings(dataDir: string, typeOf: (folder: string) => number = (folder) => statfsSync(folder).type): string[] {
   const name = process.platform === 'linux' ? networkFileSystems[typeOf(dataDir)] : undefined;
   if (name === undefined) return [];

@@ -5,7 +5,7 @@ import * as z from 'zod';
 import { findCommand } from '../../../../tools/system-packages.mjs';
 import type { Tool, ToolContext } from '../runtime/tool.ts';
 
-/** Calls of `work`, each of which lasts until it is stopped. */
+/** Calls of `work`, each of which runs until it is stopped. */
 const calls: ToolContext[] = [];
 const work: Tool = {
   name: 'mcp__t--work',
@@ -41,7 +41,7 @@ beforeEach(() => {
 const atWork = (count = 1) => expect.poll(() => calls.length).toBe(count);
 const asked = () => server.provider.requests.length;
 
-/** Every route that runs a turn, as its client sees it: `refusal` tells what a caller reads whose token is revoked meanwhile. */
+/** Every route that runs a turn, as its client sees it: `refusal` is what a caller reads whose token is revoked meanwhile. */
 const post = async (path: string, token: string, body: object, headers: Record<string, string> = {}) => {
   const response = await fetch(`${server.url}${path}`, {
     method: 'POST',
@@ -93,7 +93,7 @@ const routes: Readonly<Record<string, { readonly send: (token: string) => Promis
 };
 
 describe('tokens.revoke', () => {
-  test.each(Object.keys(routes))('%s: the turn ends, nothing more is asked or called, and its caller gets an error', async (name) => {
+  test.each(Object.keys(routes))('%s: the turn ends, no model or tool is called any more, and its caller gets an error', async (name) => {
     const { send, refusal } = routes[name] ?? expect.unreachable();
     const holder = await server.as(['*']);
     const answer = send(holder.token).catch(String);
@@ -105,7 +105,7 @@ describe('tokens.revoke', () => {
     expect([asked(), calls.length]).toEqual([before, 1]);
   });
 
-  test('ends what waits for its lane, and leaves what others have there', async () => {
+  test('ends work waiting for its lane, and keeps that of others', async () => {
     const holder = await server.as(['rpc']);
     const sessionKey = `lane-${holder.tokenId}:x`;
     server.provider.queue({ text: 'Ready.' });
@@ -121,7 +121,7 @@ describe('tokens.revoke', () => {
     expect(await others).toMatchObject({ finishReason: 'aborted', failure: { message: 'The conversation was deleted' } });
   });
 
-  test('an expired token likewise; a rotated one goes on', async () => {
+  test('an expired token likewise; a rotated one continues', async () => {
     const rotated = await server.as(['rpc', 'api']);
     const turn = post('/rpc', rotated.token, execute);
     const stream = post('/v1/chat/completions', rotated.token, { ...chat, stream: true });
@@ -185,7 +185,7 @@ describe.skipIf(findCommand('bwrap') === undefined)('commands in the background'
   const running = async () => (await server.client.call('background.list', {})).items;
   const noneLeft = () => expect.poll(running).toEqual([]);
 
-  /** A turn that starts a command and ends; gives the holder of its token. */
+  /** Runs a turn that starts a command and ends; returns the holder of its token. */
   async function begin(agentId = 'default') {
     const holder = await server.as(['rpc']);
     server.provider.queue(command, { text: 'It runs.' });
@@ -227,7 +227,7 @@ describe.skipIf(findCommand('bwrap') === undefined)('commands in the background'
     }
   });
 
-  test('their owner lists and stops them; to others they are not there', async () => {
+  test('their owner lists and stops them; others cannot see them', async () => {
     const { holder, id } = await begin();
     const other = await server.as(['rpc']);
     expect((await other.call('background.list', {})).total).toBe(0);

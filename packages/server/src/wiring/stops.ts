@@ -6,7 +6,7 @@ import type { Shell } from '../features/environment/shell/shell.ts';
 import type { StoppedRun } from '../features/delegation/subagents/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import type { Turns } from '../features/conversations/turns/turns.ts';
-import type { LeftInLane } from '../features/conversations/turns/durable/durable.ts';
+import type { ParkedTurn } from '../features/conversations/turns/durable/durable.ts';
 import type { KeptLanes } from '../features/conversations/turns/durable/kept-lanes.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { Log } from '../kernel/log.ts';
@@ -25,26 +25,26 @@ export interface StopsDeps {
 }
 
 /**
- * Carries each stop to whatever runs: turns that wait or run, tool calls and commands in the background. It is called after the stop
- * itself is committed, so that nothing new begins meanwhile.
+ * Propagates each stop to everything that runs: waiting or running turns, tool calls and commands in the background. Call it after the
+ * stop itself is committed, so that nothing new starts meanwhile.
  */
 export function createStops({ tokens, autonomy, turns, background, commands, approvals, durable, keptLanes, log }: StopsDeps) {
-  /** Ends the waits for approvals that a stop means. `ended`: the work is over as well; otherwise it continues without the call. */
+  /** Ends the waits for approvals that a stop covers. `ended`: the work is over as well; otherwise it continues without the call. */
   async function endWaits(isMeant: (run: ApprovalWaiting) => boolean, ended?: 'elsewhere'): Promise<number> {
     const runs = await approvals.drop(isMeant, { resume: ended === undefined });
     for (const { workId } of runs) keptLanes.release(workId);
     return runs.length;
   }
 
-  /** Also those whose requests are decided, and which have not come back yet. */
-  function releaseLanes(isMeant: (turn: LeftInLane) => boolean): readonly LeftInLane[] {
+  /** Includes those whose requests are decided, and which have not resumed yet. */
+  function releaseLanes(isMeant: (turn: ParkedTurn) => boolean): readonly ParkedTurn[] {
     const meant = keptLanes.all().filter(isMeant);
     for (const { workId } of meant) keptLanes.release(workId);
     return meant;
   }
 
-  /** Ends the turns at the root of a killed run that were left; those of sub-agents are ended by whoever runs them. */
-  async function killLeft(rootRunId: string): Promise<number> {
+  /** Ends the waiting turns at the root of a killed run; those of sub-agents are ended by their runner. */
+  async function killWaiting(rootRunId: string): Promise<number> {
     const left = releaseLanes((turn) => turn.rootRunId === rootRunId);
     await endWaits((run) => run.rootRunId === rootRunId, 'elsewhere');
     const own = left.filter(({ runId }) => runId === null);
@@ -53,10 +53,10 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
   }
 
   const unwatched = (ending: Promise<unknown>) =>
-    void ending.catch((error: unknown) => log.error({ err: error }, 'A wait for an approval could not be ended by a stop; it ends in its time'));
+    void ending.catch((error: unknown) => log.error({ err: error }, 'Failed to end a wait for an approval during a stop; it ends at its deadline'));
 
   tokens.onRevoked((tokenId) => {
-    // Rotated, it is the same one with another secret.
+    // A rotated token is the same one with another secret.
     if (tokens.current(tokenId) !== undefined) return;
     const roots = turns.stop({ tokenId }, new AppError('unauthenticated', 'The token was revoked or has expired'));
     commands.end({ tokenId });
@@ -67,7 +67,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
   autonomy.api.onStop(async (rootRunId, how) => {
     if (how === 'kill') turns.abortRoot(rootRunId, new AppError('cancelled', 'The run was killed'));
     const stopped = background.dropRoot(rootRunId) + commands.end({ rootRunId });
-    if (how === 'kill') return stopped + (await killLeft(rootRunId));
+    if (how === 'kill') return stopped + (await killWaiting(rootRunId));
     await endWaits((run) => run.rootRunId === rootRunId);
     return stopped;
   });
@@ -94,11 +94,11 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       turns.stop({ conversationRef }, new AppError('cancelled', 'The conversation was deleted'));
       commands.end({ conversationRef });
       background.forget(conversationRef);
-      // Its work is given up with the deletion.
+      // Its work was dropped with the deletion.
       releaseLanes(({ target }) => target.ref === conversationRef);
       unwatched(endWaits((run) => run.conversationRef === conversationRef, 'elsewhere'));
     },
-    /** Until it is disposed of, no turn of the conversation begins to wait for an approval. */
+    /** Until it is disposed, no turn of the conversation starts to wait for an approval. */
     async conversationCleared(conversationRef: string): Promise<Disposable> {
       const clearing = await approvals.clearing(conversationRef);
       releaseLanes(({ target }) => target.ref === conversationRef);
@@ -114,14 +114,14 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     approvalDecided(approvalId: string): void {
       void durable.resumeWaiting({ kind: 'approval', subject: approvalId });
     },
-    /** Turns at the root of what they set going that were left: they wait for an approval, or for their agent since. */
+    /** Returns turns at the root of their work that are waiting for an approval, or for their agent since. */
     waitingTurns: () =>
       keptLanes
         .all()
         .flatMap(({ rootRunId, runId, origin, startedAtMs, target: { ref: conversationRef, agentId, principalId } }) =>
           rootRunId === null || runId !== null ? [] : [{ rootRunId, origin, startedAtMs, conversationRef, agentId, principalId }],
         ),
-    /** The oldest wait of these runs. */
+    /** Returns the oldest wait of these runs. */
     waitingOf(isMeant: (run: ApprovalWaiting) => boolean): WorkWaiting | undefined {
       const [first] = approvals.left().filter(isMeant);
       return first && { kind: 'approval', approvalId: first.approvalId, sinceMs: first.sinceMs, untilMs: first.untilMs };
@@ -132,7 +132,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       releaseLanes(({ runId }) => runId !== null && ids.has(runId));
       await endWaits(({ runId }) => runId !== undefined && ids.has(runId), 'elsewhere');
     },
-    /** The turn behind a root of which only work in the background is left. */
+    /** Returns the turn behind a root of which only background work is left. */
     backgroundRoot(rootRunId: string) {
       return commands.running().find((command) => command.rootRunId === rootRunId) ?? background.rootTurn(rootRunId);
     },

@@ -3,12 +3,12 @@ import { acceptRun, beginRun } from '../transactions/accept-run.ts';
 import { finishRun, killRuns } from '../transactions/end-run.ts';
 import { conversationRef, printSessionKey } from '../features/conversations/sessions/conversation.ts';
 import { createSubagents } from '../features/delegation/subagents/subagents.ts';
-import type { TeamsDeps } from './delegation.ts';
+import type { DelegationDeps } from './delegation.ts';
 import { injectSteer, replaceRun } from '../transactions/steer-run.ts';
-import { takeNews, tellNews } from '../transactions/deliver-announcements.ts';
+import { deliverAnnouncement, takeAnnouncement } from '../transactions/deliver-announcements.ts';
 
-/** Sub-agents, with what they act with. */
-export function createSubagentPart(deps: TeamsDeps) {
+/** Wires sub-agents to what they use. */
+export function wireSubagents(deps: DelegationDeps) {
   return createSubagents({
     ...deps,
     log: deps.options.log.module('subagents'),
@@ -26,8 +26,8 @@ export function createSubagentPart(deps: TeamsDeps) {
       kill: killRuns,
       inject: injectSteer,
       replace: replaceRun,
-      take: takeNews,
-      tell: tellNews,
+      takeAnnouncement,
+      deliverAnnouncement,
       waitingOf: waitingRunsOf,
       waitingOfRun,
     },

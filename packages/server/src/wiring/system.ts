@@ -8,15 +8,15 @@ import type { Db } from '../kernel/db/db.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
-export interface SystemPartDeps extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'> {
+export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'> {
   readonly options: ServerOptions;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
 }
 
-/** What the daemon tells of itself: its state, its configuration, its audit, and the documents of its interface. */
-export function createSystemPart({ options, db, bus, clock, ...deps }: SystemPartDeps) {
+/** Wires the daemon's information about itself: its state, its configuration, its audit, and the documents of its interface. */
+export function wireSystem({ options, db, bus, clock, ...deps }: SystemWiring) {
   const redactText = options.redactor.redact;
   const settings = createSettings({ schema: RootConfig, config: options.config, redactText });
   const about = () => {

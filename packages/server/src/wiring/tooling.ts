@@ -18,8 +18,8 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import type { FenceLabel } from '../runtime/fence.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
-export interface HandsDeps {
-  /** Owns what is built here. */
+export interface ToolingDeps {
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
   readonly db: Db;
@@ -33,8 +33,8 @@ export interface HandsDeps {
   readonly disk: WorkspaceDeps['disk'];
 }
 
-/** What agents act with: the web, skills, MCP servers, workspaces, commands, and the approvals in front of all of them. */
-export async function createHands({ building, options, db, bus, clock, agents, fence, capabilities, asking, isStopped, disk }: HandsDeps) {
+/** Creates the tools of agents: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
+export async function createTooling({ building, options, db, bus, clock, agents, fence, capabilities, asking, isStopped, disk }: ToolingDeps) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -53,9 +53,9 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       hideSecrets: options.redactor.hide,
     }),
   );
-  // Found out when something is to run in it.
+  // Determined when something is about to run in it.
   let jail: Promise<Jail> | undefined;
-  // Processes live in real time, whatever clock the rest runs by.
+  // Processes live in real time, whatever clock the rest uses.
   const openedJail = () => (jail ??= openJail({ clock: systemClock, log: log.module('jail') }));
   building.defer(async () => (await jail)?.[Symbol.asyncDispose]());
   const mcp = building.use(
@@ -106,7 +106,7 @@ export async function createHands({ building, options, db, bus, clock, agents, f
       clock,
       config: config.exec,
       jail: openedJail,
-      room: workspace.room,
+      capacity: workspace.capacity,
       env: options.env,
       agentOf: (agentId) => agents.find(agentId)?.config,
       isStopped,

@@ -8,7 +8,7 @@ import { principalOf } from '../features/unattended/webhooks/intake/identity.ts'
 const topic = 'the winter festival of lanterns';
 const daily = { kind: 'every', everyMs: 86_400_000 } as const;
 
-test('a heartbeat, a job and a webhook recall memories for everybody and those of their own principal, and no others', async () => {
+test('a heartbeat, a job and a webhook recall shared memories and their principal’s, and no others', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({
     clock,
@@ -39,12 +39,12 @@ test('a heartbeat, a job and a webhook recall memories for everybody and those o
   const owners = { Ada: `token:${ada.tokenId}`, Bob: `token:${bob.tokenId}`, Beat: 'system:heartbeat', Hook: principalOf('hook') };
   for (const [who, principalId] of Object.entries(owners)) storeFor(principalId, who);
 
-  /** Who stands in what the model was sent last about the topic. */
+  /** Names in the last model request about the topic. */
   const recalled = () => {
     const sent = provider.requests.map(({ body }) => JSON.stringify(body)).filter((body) => body.includes(topic));
     return ['Everybody', ...Object.keys(owners)].filter((who) => sent.at(-1)?.includes(`${who} plans ${topic}`) === true);
   };
-  // The clock stands still meanwhile: the time for a search is short.
+  // The clock is frozen meanwhile: the time for a search is short.
   const served = async (count: number) => expect.poll(() => provider.served()).toBe(count);
   provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
 

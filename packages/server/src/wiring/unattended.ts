@@ -19,17 +19,17 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import { beginBeat, endBeat, recoverBeats } from '../transactions/heartbeat-work.ts';
 import type { Models } from '../llm/models.ts';
 import type { FenceLabel } from '../runtime/fence.ts';
-import { createCronPart } from './cron.ts';
+import { wireCron } from './cron.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
 export interface ScheduleDeps {
-  /** Owns what is built here. */
+  /** Owns everything built here. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  /** Of this run of the daemon. */
+  /** Id of this run of the daemon. */
   readonly bootId: string;
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
@@ -42,20 +42,20 @@ export interface ScheduleDeps {
   readonly turns: TurnsApi;
   readonly memory: MemoryLifeApi;
   readonly fence: (text: string, label: FenceLabel) => string;
-  /** The identity of a token as it is now; undefined when it is gone. */
+  /** Returns the current identity of a token; undefined when it is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
-  /** Messages were stored. */
+  /** Called after messages were stored. */
   readonly noticeMessages: () => void;
   /** Ends the waits of a root run for approvals, as denied. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
   readonly onClaimEnd: NonNullable<DurableDeps['onClaimEnd']>;
-  /** Accepted work waits: nothing new can be stored, or parts of the program are missing. */
+  /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
   readonly isHeld: () => boolean;
-  /** False after repeated crashes: nothing runs by itself then. */
+  /** False after repeated crashes: nothing runs on its own then. */
   readonly mayWork: boolean;
 }
 
-/** What agents do when nobody is typing: durable work, webhooks, cron, heartbeats, and the inbox that they tell of it in. */
+/** Creates what agents do without a user: durable work, webhooks, cron, heartbeats, and the inbox for their reports. */
 export function createSchedule(deps: ScheduleDeps) {
   const { building, options, db, bus, clock, bootId, agents, turns, mayWork } = deps;
   const { log } = options;
@@ -66,7 +66,7 @@ export function createSchedule(deps: ScheduleDeps) {
     ...Object.values(operationModels).map((operation) => operation.model),
   ];
   const modelsBefore = new Map(agents.list().map((agent) => [agent.id, namedModels(agent).join(' ')]));
-  /** What models are reached with; keys come from the environment as well. */
+  /** Settings with which models are reached; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
   const durable = building.use(
     createDurable({
@@ -120,7 +120,7 @@ export function createSchedule(deps: ScheduleDeps) {
           .digest('base64url'),
     }),
   );
-  const cron = building.use(createCronPart({ ...deps, durable: durable.api, heartbeat: heartbeat.api, inbox: inbox.api }));
+  const cron = building.use(wireCron({ ...deps, durable: durable.api, heartbeat: heartbeat.api, inbox: inbox.api }));
   const webhooks = building.use(
     createWebhooks({
       db,
@@ -166,23 +166,23 @@ export function createSchedule(deps: ScheduleDeps) {
       const hasOthers = models !== modelsBefore.get(agentId);
       if (models === undefined) modelsBefore.delete(agentId);
       else modelsBefore.set(agentId, models);
-      // What waits for an agent that is deleted has nothing more to wait for.
+      // Work for a deleted agent has nothing more to wait for.
       if (agent?.suspended === true) return;
       const resumed = [durable.api.resumeWaiting({ kind: 'agent', subject: agentId }), ...(hasOthers ? [durable.api.resumeAgent(agentId)] : [])];
-      // Not waited for: what a failure leaves is found by a later look.
+      // Not awaited: a later check finds what a failure leaves behind.
       void Promise.all(resumed).catch((error: unknown) =>
-        log.module('durable').error({ err: error, agentId }, 'Work of an agent that changed could not be resumed'),
+        log.module('durable').error({ err: error, agentId }, 'Failed to resume work of a changed agent'),
       );
     },
     tools: cron.tools,
-    /** After all handlers are there, and before the doors are open. */
+    /** Called after all handlers exist, and before the listeners open. */
     async start(): Promise<void> {
       if (!mayWork) return;
       await heartbeat.start();
       await cron.start();
       await durable.api.start();
     },
-    /** Begins nothing more and waits for what runs, at most `ms`; what does not end is gone on with by the next start. */
+    /** Starts nothing more and waits for running work, at most `ms`; the next start resumes what does not finish. */
     drain(ms: number): Promise<void> {
       heartbeat.pause();
       cron.pause();

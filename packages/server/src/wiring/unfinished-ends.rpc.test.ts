@@ -51,7 +51,7 @@ const beats = async () => (await server.client.call('heartbeat.states')).agents[
 test.each([
   ['nothing at all', 'DELETE ON heartbeat_beat'],
   [
-    'what went well, but not that it failed',
+    'successes, but not failures',
     `UPDATE ON heartbeat_state WHEN NEW.consecutive_errors = 0 AND EXISTS (SELECT 1 FROM work_item WHERE kind = 'heartbeat' AND state = 'done')`,
   ],
 ])('a beat whose turn is committed and whose end is not is ended by the next start, once, without a model: storage keeps %s', async (_, writes) => {
@@ -77,7 +77,7 @@ test.each([
   expect(admission.correlationId).toMatch(/^hw_/);
 });
 
-test('a beat whose end is refused by the storage is told of once, when the storage takes it', async () => {
+test('a beat whose end is refused by the storage is reported once, when the storage accepts it', async () => {
   await start();
   refuse('DELETE ON heartbeat_beat');
   server.provider.queue({ text: 'One mail.' });
@@ -97,7 +97,7 @@ test('a beat whose end is refused by the storage is told of once, when the stora
   expect(rows('SELECT * FROM heartbeat_beat')).toEqual([]);
 });
 
-test('a beat whose turn failed for good just before the daemon ended is told of, stops the beats, and keeps its events', async () => {
+test('a beat whose turn failed for good just before the daemon stopped is reported, stops the beats, and keeps its events', async () => {
   await start();
   queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
   refuse('DELETE ON heartbeat_beat');
@@ -112,7 +112,7 @@ test('a beat whose turn failed for good just before the daemon ended is told of,
   expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until/)]);
 });
 
-test('a run of a job whose turn is committed and whose end is not is ended by the next start, once, with its delivery', async () => {
+test('a job run with a committed turn but no end is ended by the next start, once, with its delivery', async () => {
   await start();
   await server.client.call('cron.add', {
     name: 'report',
@@ -130,8 +130,8 @@ test('a run of a job whose turn is committed and whose end is not is ended by th
   allow();
   await start();
   expect(await server.runs('report')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
-  const [told] = await inbox();
-  expect(told).toContain('All is well.');
+  const [message] = await inbox();
+  expect(message).toContain('All is well.');
   await restart();
   expect(await inbox()).toHaveLength(1);
   expect(server.provider.served()).toBe(0);

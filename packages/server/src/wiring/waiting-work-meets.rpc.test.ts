@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-/** What is accepted while the provider is down; the texts by which the provider knows it. */
+/** Work that is accepted while the provider is down; the texts by which the provider recognizes it. */
 const accepted = ['hook text', 'sent text', 'job text', 'node text'] as const;
 
 class World {
@@ -22,7 +22,7 @@ class World {
   conversationRef = '';
   ada!: { readonly tokenId: string };
 
-  /** Starts, or starts again over the same home. */
+  /** Starts, or restarts with the same home. */
   async start(homeDir?: string): Promise<void> {
     const server = await startTestServer({
       clock: this.clock,
@@ -37,7 +37,7 @@ class World {
     this.server = server;
   }
 
-  /** Everything of `accepted` waits for its provider. */
+  /** Waits until everything of `accepted` waits for its provider. */
   async accept(): Promise<void> {
     await this.start();
     await this.server.client.call('agents.create', { agentId: 'spare', config: { model: 'mock/mock-fast' } });
@@ -84,7 +84,7 @@ class World {
     await this.server.client.call('providers.retry', { provider: 'mock' });
   }
 
-  /** Time passes until nothing is left to be done, and some more. */
+  /** Lets time pass until nothing is left to be done, and some more. */
   async settle(left = 0): Promise<void> {
     await expect.poll(() => (this.clock.advance(2_000), this.left()), { timeout: 10_000, interval: 20 }).toBe(left);
     this.clock.advance(400_000);
@@ -98,7 +98,7 @@ async function waitingWorld(): Promise<World> {
   return world;
 }
 
-test('tokens.revoke: what its work waits for ends with it, and the work of others runs once', async () => {
+test('tokens.revoke: its waiting work ends with it, and the work of others runs once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('tokens.revoke', { id: world.ada.tokenId });
   await world.recover();
@@ -106,7 +106,7 @@ test('tokens.revoke: what its work waits for ends with it, and the work of other
   expect(world.answered).toEqual(['hook text']);
 });
 
-test('agents.suspend: nothing runs while it is suspended, and everything once when it is resumed', async () => {
+test('agents.suspend: nothing runs while it is suspended, and everything runs once when it is resumed', async () => {
   const world = await waitingWorld();
   await world.server.client.call('agents.suspend', { agentId: 'spare' });
   await world.recover();
@@ -120,7 +120,7 @@ test('agents.suspend: nothing runs while it is suspended, and everything once wh
   expect(world.answered.toSorted()).toEqual(accepted.toSorted());
 });
 
-test('agents.delete: what waits for it ends, and whoever had it accepted is told once', async () => {
+test('agents.delete: work waiting for it ends, and its requester is notified once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('agents.delete', { agentId: 'spare' });
   await world.recover();
@@ -129,7 +129,7 @@ test('agents.delete: what waits for it ends, and whoever had it accepted is told
   expect(await world.alerts()).toEqual(['graph', 'turn', 'webhook']);
 });
 
-test('session.reset: what was accepted runs once, in the conversation that began anew', async () => {
+test('session.reset: accepted work runs once, in the restarted conversation', async () => {
   const world = await waitingWorld();
   await world.server.client.call('session.reset', { conversationRef: world.conversationRef });
   await world.recover();
@@ -137,19 +137,19 @@ test('session.reset: what was accepted runs once, in the conversation that began
   expect(world.answered.toSorted()).toEqual(accepted.toSorted());
 });
 
-test('session.delete: what waits in the conversation ends, and what waits elsewhere runs once', async () => {
+test('session.delete: work waiting in the conversation ends, and work waiting elsewhere runs once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('session.delete', { conversationRef: world.conversationRef });
   await world.recover();
   await world.settle();
   expect(world.answered.toSorted()).toEqual(accepted.filter((text) => text !== 'sent text').toSorted());
-  // Whoever deleted it knows.
+  // The caller that deleted it knows.
   expect(await world.alerts()).toEqual([]);
 });
 
-test('a process that is killed meanwhile: the next one waits on, and runs each once', async () => {
+test('a process that is killed meanwhile: the next one continues to wait, and runs each once', async () => {
   const world = await waitingWorld();
-  // What a kill leaves: the files as they are, and nothing that a stop would have written.
+  // A kill leaves the files as they are, and nothing that a stop would have written.
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
   open.unshift({ [Symbol.asyncDispose]: () => rm(homeDir, { recursive: true, force: true }) });
   await cp(world.server.homeDir, homeDir, { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
@@ -168,7 +168,7 @@ test.each([
 ] as const)('a clock that is set %s by ten minutes: nothing ends, and everything runs once', async (_, sign) => {
   const world = await waitingWorld();
   world.clock.step(sign * 10 * 60_000);
-  // A look at a time, each with an end of its own.
+  // One check at a time, each with its own end.
   for (let n = 0; n < 20; n += 1) {
     world.clock.advance(10_000);
     await expect.poll(() => world.waiting()).toBe(accepted.length);

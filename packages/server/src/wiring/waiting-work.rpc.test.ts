@@ -7,7 +7,7 @@ afterEach(async () => {
   opened = [];
 });
 
-/** A server whose provider fails until it is told to answer. */
+/** A server whose provider fails until it is set to answer. */
 async function startDown(fault: FakeAnswer = { status: 500 }, more: { readonly maxWaitMs?: number } = {}) {
   const clock = createStepClock();
   let fails = true;
@@ -42,13 +42,13 @@ test('a webhook that meets an open breaker waits, is shown as waiting with its c
   for (const id of ids) await waits(id);
   expect(await delivery(ids[0] ?? '')).toMatchObject({ state: 'accepted', waiting: { kind: 'provider', cause: expect.stringContaining('500') } });
   recover();
-  // An answer to anybody makes what waits due at once.
+  // An answer to any caller makes waiting work due at once.
   await server.client.call('providers.retry', { provider: 'mock' });
   await until(async () => (await delivery(ids[0] ?? ''))?.state === 'done' && (await delivery(ids[1] ?? ''))?.state === 'done');
   expect(await delivery(ids[1] ?? '')).not.toHaveProperty('waiting');
 });
 
-test('after the longest wait a webhook ends as failed with its cause, and the inbox is told', async () => {
+test('after the longest wait a webhook ends as failed with its cause, and the inbox is notified', async () => {
   const { server, hook, delivery, until } = await startDown({ status: 401, error: { message: 'Incorrect API key provided' } }, { maxWaitMs: 60_000 });
   const id = await hook('in vain');
   await until(async () => (await delivery(id))?.state === 'failed');
@@ -57,7 +57,7 @@ test('after the longest wait a webhook ends as failed with its cause, and the in
   expect(messages).toMatchObject([{ source: 'webhook', level: 'alert', text: expect.stringContaining('Incorrect API key') }]);
 });
 
-test('a webhook that waits in a conversation that is deleted ends with it', async () => {
+test('a webhook waiting in a deleted conversation ends with it', async () => {
   const { server, hook, delivery, waits, until, recover } = await startDown();
   const tried = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'x' } });
   recover();

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
 import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
-// A wait for an approval under a clock that somebody sets, while it waits or over a restart.
+// A wait for an approval while somebody sets the clock, during the wait or over a restart.
 
 const yearsMs = 3 * 365 * 86_400_000;
 const hourMs = 3_600_000;
@@ -47,7 +47,7 @@ const delivery = async (before = 0) => (await server.client.call('webhooks.deliv
 const ask = (mapping = 'one') => server.client.call('webhooks.test', { mapping, payload: { text: follow(['page', {}], ['bell', {}]) }, run: true });
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
 const waits = () => expect.poll(async () => (await delivery())?.waiting?.kind).toBe('approval');
-/** Lets time pass while the work waits: by minutes first, for what looks soon. */
+/** Lets time pass while the work waits: by minutes first, for checks that run soon. */
 async function pass(hours: number): Promise<void> {
   for (const minutes of [1, 1, 1, 57, ...Array.from({ length: hours - 1 }, () => 60)]) {
     clock.advance(minutes * 60_000);
@@ -69,12 +69,12 @@ afterEach(async () => {
   await rm(homeDir, { recursive: true, force: true });
 });
 
-test('a clock that is set forward by years ends no wait, and approvals under it count, as after it was set right again', async () => {
+test('setting the clock forward by years ends no wait, and approvals count, also after it was corrected', async () => {
   clock.step(yearsMs);
   await pass(1);
   await restart(0);
   await pass(1);
-  // What is asked under it has its time-out from then on.
+  // A request made under it has its time-out from then on.
   await ask('two');
   await expect.poll(pending).toHaveLength(2);
   const [first, second] = await pending();
@@ -89,7 +89,7 @@ test('a clock that is set forward by years ends no wait, and approvals under it 
   expect([bells, (await delivery(1))?.effectsRefused]).toEqual([2, undefined]);
 });
 
-test('under a clock that is set back by years the time-out counts the time that passes, and its end is reported', async () => {
+test('with the clock set back by years the time-out counts elapsed time, and its end is reported', async () => {
   clock.step(-yearsMs);
   await pass(1);
   await restart(0);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
 import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
-// A disk that is full from a certain write on, until there is room again.
+// A disk that is full from a certain write on, until there is space again.
 
 let clock: StepClock;
 let server: TestServer;
@@ -43,7 +43,7 @@ const pending = async () => (await server.client.call('admin.approval.pending', 
 const approve = () => server.client.call('admin.approval.resolveAll', { approved: true });
 const waits = () => expect.poll(async () => (await run())?.waiting?.kind).toBe('approval');
 
-/** Time passes until something holds. */
+/** Lets time pass until something holds. */
 const until = (holds: () => Promise<boolean>) =>
   expect
     .poll(async () => {
@@ -52,7 +52,7 @@ const until = (holds: () => Promise<boolean>) =>
     })
     .toBe(true);
 
-/** The disk stays full for some tries, then there is room. */
+/** The disk stays full for some attempts, then there is space. */
 async function fillAt(isIt: typeof fillsAt, go: () => Promise<unknown>): Promise<void> {
   fillsAt = isIt;
   await go().catch(() => {});
@@ -68,7 +68,7 @@ async function fillAt(isIt: typeof fillsAt, go: () => Promise<unknown>): Promise
 test.each([
   ['the request is written', (operation: string) => operation === 'approvals.ask'],
   ['the wait is kept', (operation: string, input: object) => operation === 'turns.checkpoint' && 'wait' in input],
-])('when %s: the call is put to a person once when there is room again, and runs once', async (_, isIt) => {
+])('when %s: a person is asked about the call once when there is space again, and it runs once', async (_, isIt) => {
   await fillAt(isIt, begin);
   await until(async () => (await pending()).length === 1 && (await run())?.waiting?.kind === 'approval');
   expect(bells).toBe(0);
@@ -79,7 +79,7 @@ test.each([
   expect(asked).toHaveLength(jobs);
 });
 
-test('a decision that cannot be stored is refused as unavailable, and the request waits on', async () => {
+test('a decision that cannot be stored is refused as unavailable, and the request keeps waiting', async () => {
   await begin();
   await waits();
   isFull = true;
@@ -96,7 +96,7 @@ test('a decision that cannot be stored is refused as unavailable, and the reques
   expect([bells, (await run())?.effectsRefused]).toEqual([1, undefined]);
 });
 
-test('a decision that was acknowledged counts once there is room again for what follows it', async () => {
+test('an acknowledged decision counts once there is space again for what follows it', async () => {
   await begin();
   await waits();
   await fillAt((operation) => operation === 'durable.resume' || operation === 'approvals.ask', approve);

@@ -2,7 +2,7 @@ import { createStepClock, type FakeAnswer, startTestServer, type TestServer } fr
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { post } from '../gateway/testing/gateway-fixture.ts';
 
-// The turns of a mapping are a caller of their own: their failures open the breaker of the agent's model for themselves alone.
+// The turns of a mapping are a separate caller: their failures open the breaker of the agent's model only for themselves.
 
 let server: TestServer;
 let others: FakeAnswer = { hang: true };
@@ -36,18 +36,18 @@ async function fail(text: string): Promise<string | null> {
 const messages = (token: string, content: string) =>
   post(`${server.url}/v1/messages`, token, { model: 'agent/default', max_tokens: 100, messages: [{ role: 'user', content }] });
 
-test('failing webhooks open the breaker for their mapping alone: tokens, owners and other mappings of the agent reach the model', async () => {
+test('failing webhooks open the breaker for their mapping only: tokens, owners and other mappings of the agent reach the model', async () => {
   const { token } = await server.as(['api']);
   const failed = [await fail('first'), await fail('second'), await fail('third')];
   expect([asked('BAD first'), asked('BAD second'), asked('BAD third')]).toEqual([1, 1, 0]);
 
-  // These hang until the server ends.
+  // These hang until the server stops.
   for (const call of [messages(token, 'hello 1'), messages(server.token, 'hello 2'), deliver('two', 'hello 3')]) call.catch(() => undefined);
   await expect.poll(() => [asked('hello 1'), asked('hello 2'), asked('hello 3')]).toEqual([1, 1, 1]);
   failed.push(await fail('fourth'));
   expect(asked('BAD fourth')).toBe(0);
 
-  // The next answer to anybody closes it and wakes what waits.
+  // The next answer to any caller closes it and wakes waiting work.
   others = { text: 'fine' };
   hooks = { text: 'fine' };
   expect((await messages(token, 'hello 4')).status).toBe(200);

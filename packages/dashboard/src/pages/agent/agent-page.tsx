@@ -21,7 +21,7 @@ const tabs = [
   { path: 'mcp', name: 'MCP servers' },
 ] as const;
 
-/** One agent: `/agents/<id>`, and a part of it at `/agents/<id>/<part>`. */
+/** One agent at `/agents/<id>`, with its tabs at `/agents/<id>/<tab>`. */
 export function AgentPage({ rest }: { readonly rest: string }) {
   const { admin } = useSession();
   const [agentId = '', part = ''] = rest.split('/');
@@ -64,7 +64,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
       {agent !== undefined && (
         <>
           <Tabs
-            label="Parts of the agent"
+            label="Agent sections"
             tabs={tabs.map(({ path: own, name }) => ({ to: own === '' ? path : `${path}/${own}`, name, current: own === part }))}
           />
           {part === '' && <ConfigTab agent={agent} onChanged={found.reload} />}
@@ -72,7 +72,7 @@ function Whole({ agentId, part }: { readonly agentId: string; readonly part: str
           {part === 'tools' && <ToolsTab agent={agent} onChanged={found.reload} />}
           {part === 'skills' && <SkillsTab agentId={agentId} />}
           {part === 'mcp' && <McpTab agentId={agentId} />}
-          {!tabs.some(({ path: own }) => own === part) && <Empty title="An agent has no such part" />}
+          {!tabs.some(({ path: own }) => own === part) && <Empty title="No such tab" />}
         </>
       )}
     </Page>

@@ -1,9 +1,9 @@
 import { revealedJson } from '../../ui/revealed.ts';
 import type { ConfigChange } from './config-changes.ts';
 
-/** What would become of which keys, as the server says. */
+/** Lists the keys that would change, with their values before and after. */
 export function ChangeList({ changes }: { readonly changes: readonly ConfigChange[] }) {
-  if (changes.length === 0) return <p role="status">Nothing would change.</p>;
+  if (changes.length === 0) return <p role="status">No changes.</p>;
   return (
     <div className="table-scroll" tabIndex={0} role="region" aria-label="Changes">
       <table>

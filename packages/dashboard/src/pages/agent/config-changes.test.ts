@@ -3,7 +3,7 @@ import { configChanges, configPatch } from './config-changes.ts';
 
 const before = { name: 'Gate', model: 'a/b', tools: { profile: 'minimal', allow: ['exec'], deny: [] }, memory: { recall: { maxResults: 5 } } };
 
-test('only what differs is told, by its path, and only that is sent', () => {
+test('lists and sends only the keys that differ, by their paths', () => {
   const after = {
     name: 'Gate',
     tools: { profile: 'coding', allow: ['exec', 'web_fetch'], deny: [] },
@@ -19,12 +19,12 @@ test('only what differs is told, by its path, and only that is sent', () => {
   expect(configPatch(before, after)).toEqual({ model: null, tools: { profile: 'coding', allow: ['exec', 'web_fetch'] }, maxSteps: 7 });
 });
 
-test('what is the same is no change', () => {
+test('equal configurations have no changes', () => {
   expect(configChanges(before, structuredClone(before))).toEqual([]);
   expect(configPatch(before, structuredClone(before))).toEqual({});
 });
 
-test('a key of the prototype is a key like any other', () => {
+test('treats __proto__ as an ordinary key', () => {
   const after: Record<string, unknown> = JSON.parse('{"__proto__": {"polluted": true}}');
   const patch = configPatch({}, after);
   expect(Object.getOwnPropertyDescriptor(patch, '__proto__')?.value).toEqual({ polluted: true });

@@ -1,6 +1,6 @@
-/** One key whose value differs; a side is undefined where the key is not set. */
+/** A key whose value differs; a side is undefined where the key is not set. */
 export interface ConfigChange {
-  /** Names of the keys that lead there, with points between. */
+  /** The key's path, joined with dots. */
   readonly path: string;
   readonly before: unknown;
   readonly after: unknown;
@@ -8,7 +8,7 @@ export interface ConfigChange {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Keys that differ between two configurations, deepest first known by their path; lists are compared whole. */
+/** Returns the keys that differ between two configurations by their full paths; lists are compared as a whole. */
 export function configChanges(before: unknown, after: unknown, path = ''): readonly ConfigChange[] {
   if (isFields(before) && isFields(after)) {
     const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -17,7 +17,7 @@ export function configChanges(before: unknown, after: unknown, path = ''): reado
   return JSON.stringify(before) === JSON.stringify(after) ? [] : [{ path, before, after }];
 }
 
-/** What `agents.update` takes to come from one configuration to the other: null for keys that were taken out. */
+/** Returns the patch for `agents.update` that turns one configuration into the other: null for removed keys. */
 export function configPatch(before: Fields, after: Fields): Record<string, unknown> {
   const patch: [string, unknown][] = [];
   for (const [key, value] of Object.entries(after)) {

@@ -7,13 +7,13 @@ import { ChangeList } from './change-list.tsx';
 import { type ConfigChange, configChanges, configPatch, isFields } from './config-changes.ts';
 
 interface Checked {
-  /** The text that was checked: only this one can be applied. */
+  /** The checked text: only this one can be applied. */
   readonly text: string;
   readonly patch: Record<string, unknown>;
   readonly changes: readonly ConfigChange[];
 }
 
-/** The whole configuration as JSON: checked by the server first, which then tells what would change, and applied. */
+/** Edits the whole configuration as JSON: the server checks it and reports what would change, then it is applied. */
 export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const { client } = useSession();
   const { agentId, config, source } = agent;
@@ -24,7 +24,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<string>();
   const unsaved = text !== stored;
-  useLeaveGuard(unsaved, 'The configuration was changed and not applied. Leave it all the same?');
+  useLeaveGuard(unsaved, 'The changed configuration was not applied. Leave anyway?');
 
   const run = (work: () => Promise<void>): void => {
     setBusy(true);
@@ -48,7 +48,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
     const { config: applied } = await client.call('agents.update', { agentId, config: patch });
     setText(JSON.stringify(applied, null, 2));
     setChecked(undefined);
-    setOutcome('Applied; it holds from the next turn on.');
+    setOutcome('Applied. Takes effect with the next turn.');
     onChanged();
   };
   const current = checked?.text === text ? checked : undefined;
@@ -64,9 +64,9 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
     >
       <p className="hint">
         {source === 'file'
-          ? 'This agent is defined in config.yaml; what is changed here is stored beside it and wins over it.'
-          : 'This agent is stored.'}{' '}
-        A key that is taken out goes back to its default.
+          ? 'This agent is defined in config.yaml. Changes made here are stored separately and take precedence.'
+          : 'This agent is stored in the database.'}{' '}
+        Removed keys return to their defaults.
       </p>
       <Field label="Configuration as JSON">
         {(id) => (
@@ -85,7 +85,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
           />
         )}
       </Field>
-      {error !== undefined && <Failure error={error} title="It does not fit." />}
+      {error !== undefined && <Failure error={error} title="Invalid configuration." />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {current !== undefined && <ChangeList changes={current.changes} />}
       <div className="actions">
@@ -107,7 +107,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
               setError(undefined);
             }}
           >
-            Discard the changes
+            Discard changes
           </Button>
         )}
       </div>

@@ -14,17 +14,17 @@ interface EditorProps {
   readonly agentId: string;
   readonly path: string;
   readonly isNew: boolean;
-  /** Of a file that has a default to go back to. */
+  /** Set for a file that can be reset to a default. */
   readonly template: Template | undefined;
-  readonly onWritten: (words: string) => void;
-  readonly onGone: (words: string) => void;
+  readonly onWritten: (text: string) => void;
+  readonly onGone: (text: string) => void;
 }
 
-/** Browsers lay out the text of a field as a whole: beyond this a page stands still while somebody types. */
+/** Browsers lay out a text field as a whole: beyond this size, typing blocks the page. */
 const maxEditedLength = 100_000;
 const maxEditedLines = 2000;
 
-/** What is stored now; undefined where nothing is. */
+/** Returns the stored text; undefined when there is no file. */
 async function readStored(client: Client, agentId: string, filePath: string, signal?: AbortSignal): Promise<string | undefined> {
   try {
     return (await client.call('workspace.readFile', { agentId, filePath }, { signal })).content;
@@ -34,7 +34,7 @@ async function readStored(client: Client, agentId: string, filePath: string, sig
   }
 }
 
-/** A text file: what would be written is compared with what is stored before it is. */
+/** Edits a text file; shows the difference to the stored text before writing. */
 export function FileEditor(props: EditorProps) {
   const { agentId, path } = props;
   const { client } = useSession();
@@ -59,7 +59,7 @@ function LargeFile({ path, text }: { readonly path: string; readonly text: strin
         <h2 className="mono">{path}</h2>
         <Badge>{bytes(new Blob([text]).size)}</Badge>
       </header>
-      <Notice>It is too large to be edited here. The command line writes it: gatehouse workspace write.</Notice>
+      <Notice>This file is too large to edit here. Use the command line: gatehouse workspace write.</Notice>
       <TextView text={text} label={`Content of ${path}`} />
     </section>
   );
@@ -73,7 +73,7 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const unsaved = text !== (base ?? '');
-  useLeaveGuard(unsaved, `${path} was changed and not written. Leave it all the same?`);
+  useLeaveGuard(unsaved, `${path} has unsaved changes. Leave anyway?`);
   const close = (): void => setAsked(undefined);
 
   const review = (): void => {
@@ -86,7 +86,7 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
   const write = async (): Promise<void> => {
     await client.call('workspace.writeFile', { agentId, filePath: path, content: text });
     setBase(text);
-    onWritten(`${path} is written.`);
+    onWritten(`Saved ${path}.`);
   };
 
   return (
@@ -94,11 +94,11 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
       <header className="panel-head">
         <h2 className="mono">{path}</h2>
         {base === undefined && <Badge tone="accent">new</Badge>}
-        {unsaved && <Badge tone="warn">not written</Badge>}
+        {unsaved && <Badge tone="warn">unsaved</Badge>}
         <span className="grow" />
         {template !== undefined && base !== undefined && (
           <Button small onClick={() => setAsked('reset')}>
-            Back to the template
+            Reset to template
           </Button>
         )}
         {base !== undefined && (
@@ -107,11 +107,11 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
           </Button>
         )}
         <Button small look="primary" disabled={busy || (!unsaved && !(isNew && base === undefined))} onClick={review}>
-          Compare and write
+          Compare and save
         </Button>
       </header>
       {error !== undefined && <Failure error={error} />}
-      {isNew && base !== undefined && text === base && <Notice>There is a file of this name already.</Notice>}
+      {isNew && base !== undefined && text === base && <Notice>A file with this name already exists.</Notice>}
       <textarea
         className="editor"
         aria-label={`Content of ${path}`}
@@ -122,7 +122,7 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
-      <p className="hint">{`${bytes(new Blob([text]).size)}${template === undefined ? '' : '; this file is part of what the agent is told in each turn'}`}</p>
+      <p className="hint">{`${bytes(new Blob([text]).size)}${template === undefined ? '' : '; part of the system prompt in each turn'}`}</p>
       {typeof asked === 'object' && <WriteDialog path={path} base={base} stored={asked.stored} text={text} write={write} onClose={close} />}
       {asked === 'delete' && (
         <Confirm
@@ -131,30 +131,30 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
           onClose={close}
           run={async () => {
             await client.call('workspace.deleteFile', { agentId, filePath: path });
-            onGone(`${path} is deleted.`);
+            onGone(`Deleted ${path}.`);
           }}
         >
-          <p>What was committed of it can be restored.</p>
+          <p>The last committed version can be restored.</p>
         </Confirm>
       )}
       {asked === 'reset' && (
         <Confirm
-          title={`Put ${path} back to its template?`}
-          action="Put back"
+          title={`Reset ${path} to its template?`}
+          action="Reset"
           onClose={close}
           run={async () => {
             await client.call('workspace.resetFile', { agentId, fileName: path });
-            onGone(`${path} is the template again.`);
+            onGone(`Reset ${path} to its template.`);
           }}
         >
-          <p>What was written into it is gone unless it was committed.</p>
+          <p>Changes that were not committed are lost.</p>
         </Confirm>
       )}
     </section>
   );
 }
 
-/** Shows what is stored at this moment against what would be, and warns when somebody else wrote it meanwhile. */
+/** Shows the difference to the stored text, and warns when someone else has changed it in the meantime. */
 function WriteDialog({
   path,
   base,
@@ -182,20 +182,20 @@ function WriteDialog({
     });
   };
   return (
-    <Dialog title={`Write ${path}?`} onClose={onClose} wide>
+    <Dialog title={`Save ${path}?`} onClose={onClose} wide>
       <div className="dialog-body">
-        {stored !== base && <Notice tone="warn">It was changed since you opened it. What is shown is the difference to what is stored now.</Notice>}
+        {stored !== base && <Notice tone="warn">The file has changed since you opened it. The difference to the current version is shown.</Notice>}
         {hunks.length === 0 ? (
-          <p>{stored === undefined ? 'An empty file is made.' : 'It is the same as what is stored.'}</p>
+          <p>{stored === undefined ? 'This creates an empty file.' : 'There are no changes.'}</p>
         ) : (
-          <DiffView hunks={hunks} label={`Changes of ${path}`} />
+          <DiffView hunks={hunks} label={`Changes to ${path}`} />
         )}
       </div>
       {error !== undefined && <Failure error={error} />}
       <footer>
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" disabled={busy} onClick={run}>
-          {busy ? 'Writing…' : 'Write it'}
+          {busy ? 'Saving…' : 'Save'}
         </Button>
       </footer>
     </Dialog>

@@ -10,17 +10,17 @@ export type Template = Result<'workspace.status'>['files'][number];
 
 interface TreeProps {
   readonly agentId: string;
-  /** Counts what was changed on this page: each time the open folders are read anew. */
+  /** Counts changes made on this page: each one reloads the open folders. */
   readonly round: number;
   readonly templates: readonly Template[];
   readonly current: string | undefined;
   readonly onOpen: (path: string) => void;
 }
 
-/** Entries drawn at once in a folder. */
+/** Entries shown at once in a folder. */
 const pageSize = 200;
 
-/** The files of a workspace; a folder is read when it is opened. */
+/** The files of a workspace; a folder is loaded when it is opened. */
 export function FileTree(props: TreeProps) {
   return (
     <nav className="file-tree" aria-label="Files">
@@ -91,7 +91,7 @@ function Folder({ path, ...props }: TreeProps & { readonly path: string | undefi
           </button>
         </li>
       )}
-      {listed.data.truncated && <li className="hint">There are more than are listed.</li>}
+      {listed.data.truncated && <li className="hint">Not all entries are shown.</li>}
     </ul>
   );
 }

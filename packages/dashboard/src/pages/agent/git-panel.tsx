@@ -32,7 +32,7 @@ async function loadState(client: Client, agentId: string, signal: AbortSignal): 
   return { status: status.result, commits: log.result.commits };
 }
 
-/** What differs from the last commit, and the commits. */
+/** Shows uncommitted changes and the commit history. */
 export function GitPanel({
   agentId,
   round,
@@ -70,9 +70,7 @@ export function GitPanel({
         <h2>History</h2>
         {data !== undefined && <Badge>{data.status.branch}</Badge>}
         {data !== undefined && (
-          <span className="hint">
-            {data.status.clean ? 'Everything is committed' : `${plural(data.status.entries.length, 'file')} not committed`}
-          </span>
+          <span className="hint">{data.status.clean ? 'No uncommitted changes' : `${plural(data.status.entries.length, 'uncommitted file')}`}</span>
         )}
         <span className="grow" />
         {data !== undefined && !data.status.clean && (
@@ -95,7 +93,7 @@ export function GitPanel({
                 <span className="grow" />
                 {status !== 'untracked' && (
                   <>
-                    <Button small label={`Show the changes of ${path}`} onClick={() => setAsked({ diff: path })}>
+                    <Button small label={`Show changes to ${path}`} onClick={() => setAsked({ diff: path })}>
                       Changes
                     </Button>
                     <Button small label={`Restore ${path}`} onClick={() => setAsked({ restore: path })}>
@@ -117,24 +115,24 @@ export function GitPanel({
             }}
           >
             <input
-              aria-label="Message of the commit"
-              placeholder="What was changed, and why"
+              aria-label="Commit message"
+              placeholder="What changed, and why"
               maxLength={500}
               value={message}
               onChange={(event) => setMessage(event.target.value)}
             />
             <Button submit disabled={busy}>
-              {busy ? 'Committing…' : 'Commit everything'}
+              {busy ? 'Committing…' : 'Commit all'}
             </Button>
           </form>
         </>
       )}
       {data !== undefined && data.commits.length > 0 && (
         <ol className="history" aria-label="Commits">
-          {data.commits.map(({ sha, author, date, message: words }) => (
+          {data.commits.map(({ sha, author, date, message: text }) => (
             <li key={sha}>
-              <p dir="auto" className="commit-words">
-                {words}
+              <p dir="auto" className="commit-text">
+                {text}
               </p>
               <span className="hint">
                 <span className="mono">{sha.slice(0, 10)}</span>
@@ -158,14 +156,14 @@ export function GitPanel({
             onRestored(asked.restore);
           }}
         >
-          <p>It becomes what it was in the last commit; what was written since is gone.</p>
+          <p>The file returns to the last commit; later changes are lost.</p>
         </Confirm>
       )}
     </section>
   );
 }
 
-/** A workspace without a repository is no failure. */
+/** Treats a workspace without a repository as empty, not as an error. */
 function GitFailure({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
   if (error instanceof GatehouseError && error.code === 'precondition_failed') return <p className="hint">{error.message}</p>;
   return <Failure error={error} onRetry={onRetry} />;
@@ -185,15 +183,15 @@ function DiffDialog({
     client.call('workspace.git.diff', { agentId, ...(filePath !== undefined && { filePath }) }, { signal }),
   );
   return (
-    <Dialog title={filePath === undefined ? 'All changes' : `Changes of ${filePath}`} onClose={onClose} wide>
+    <Dialog title={filePath === undefined ? 'All changes' : `Changes to ${filePath}`} onClose={onClose} wide>
       <div className="dialog-body">
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {found.data === undefined && found.loading && <Skeleton lines={5} />}
         {found.data !== undefined &&
           (found.data.diff === '' ? (
-            <p>Nothing that was committed before has changed.</p>
+            <p>No changes to committed files.</p>
           ) : (
-            <GitDiffView text={found.data.diff} label="Difference to the last commit" />
+            <GitDiffView text={found.data.diff} label="Changes since the last commit" />
           ))}
       </div>
     </Dialog>

@@ -6,7 +6,7 @@ import { Button, Failure, Field } from '../../ui/parts.tsx';
 
 const transports = ['http', 'sse'] as const;
 
-/** Connects a remote server, which is then stored. */
+/** Connects a remote server and stores it. */
 export function ConnectDialog({
   agentId,
   onClose,
@@ -14,7 +14,7 @@ export function ConnectDialog({
 }: {
   readonly agentId: string;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }) {
   const { client } = useSession();
   const [name, setName] = useState('');
@@ -41,7 +41,7 @@ export function ConnectDialog({
       )
       .then(
         ({ toolCount }) => {
-          onDone(`${name} is connected and offers ${plural(toolCount, 'tool')}.`);
+          onDone(`Connected ${name}: ${plural(toolCount, 'tool')}.`);
           onClose();
         },
         (failure: unknown) => {
@@ -59,12 +59,12 @@ export function ConnectDialog({
         }}
       >
         <div className="dialog-body">
-          <Field label="Name" hint="Letters, digits, _ and single -; it is part of the names of its tools.">
+          <Field label="Name" hint="Letters, digits, _ and single -. Its tools carry this name.">
             {(id, hint) => (
               <input id={id} aria-describedby={hint} required maxLength={32} value={name} onChange={(event) => setName(event.target.value)} />
             )}
           </Field>
-          <Field label="Address" hint="Its host must have a public address; others stand in config.yaml.">
+          <Field label="Address" hint="The host must have a public address. Set up private ones in config.yaml.">
             {(id, hint) => (
               <input
                 id={id}
@@ -85,7 +85,7 @@ export function ConnectDialog({
               </select>
             )}
           </Field>
-          <Field label="Authorization" hint="Sent as this header, such as Bearer …; kept encrypted and not shown again.">
+          <Field label="Authorization" hint="Value of the Authorization header, for example Bearer …. Stored encrypted and not shown again.">
             {(id, hint) => (
               <input
                 id={id}
@@ -99,7 +99,7 @@ export function ConnectDialog({
           </Field>
           <label className="check">
             <input type="checkbox" checked={onlyHere} onChange={() => setOnlyHere(!onlyHere)} />
-            {`Only ${agentId} sees its tools`}
+            {`Only ${agentId} can use its tools`}
           </label>
         </div>
         {error !== undefined && <Failure error={error} />}

@@ -16,20 +16,20 @@ const tones: Readonly<Record<Server['status'], Tone>> = {
   disconnected: 'neutral',
   error: 'bad',
 };
-/** Connecting may start a program first. */
+/** Timeout for connecting, which may have to start a program first. */
 const patienceMs = 120_000;
 
-/** The servers whose tools this agent sees, and those that it does not. */
+/** All MCP servers, marked by whether this agent can use their tools. */
 export function McpTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
   const listed = useLoad('mcp', (signal) => client.call('mcp.list', {}, { signal }));
   const [busy, setBusy] = useState<string>();
   const [error, setError] = useState<unknown>();
-  const [outcome, setOutcome] = useState<{ readonly tone: Tone; readonly words: string }>();
+  const [outcome, setOutcome] = useState<{ readonly tone: Tone; readonly text: string }>();
   const [asked, setAsked] = useState<'connect' | { readonly show: string } | { readonly forget: string }>();
   const close = (): void => setAsked(undefined);
 
-  const run = (name: string, work: () => Promise<{ readonly tone: Tone; readonly words: string }>): void => {
+  const run = (name: string, work: () => Promise<{ readonly tone: Tone; readonly text: string }>): void => {
     setBusy(name);
     setError(undefined);
     setOutcome(undefined);
@@ -42,33 +42,33 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
   };
   const connect = async (name: string, again: boolean) => {
     const { toolCount } = await client.call(again ? 'mcp.reconnect' : 'mcp.connect', { name }, { timeoutMs: patienceMs });
-    return { tone: 'good', words: `${name} is connected and offers ${plural(toolCount, 'tool')}.` } as const;
+    return { tone: 'good', text: `Connected ${name}: ${plural(toolCount, 'tool')}.` } as const;
   };
   const test = async (name: string) => {
     const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
     return found.success
-      ? ({ tone: 'good', words: `${name} answered in ${found.latencyMs.toFixed(1)} ms and offers ${plural(found.toolCount, 'tool')}.` } as const)
-      : ({ tone: 'warn', words: `${name} does not work: ${found.error}` } as const);
+      ? ({ tone: 'good', text: `${name} responded in ${found.latencyMs.toFixed(1)} ms: ${plural(found.toolCount, 'tool')}.` } as const)
+      : ({ tone: 'warn', text: `${name} failed: ${found.error}` } as const);
   };
   const disconnect = async (name: string) => {
     await client.call('mcp.disconnect', { name });
-    return { tone: 'good', words: `${name} is disconnected.` } as const;
+    return { tone: 'good', text: `Disconnected ${name}.` } as const;
   };
 
   return (
     <>
       <div className="toolbar">
-        <p className="hint">Servers belong to the gateway; a server may be kept for some agents. Programs stand in config.yaml only.</p>
+        <p className="hint">All agents share these servers, unless a server is limited to some. Local programs are set up in config.yaml only.</p>
         <span className="grow" />
         <Button icon="plus" onClick={() => setAsked('connect')}>
-          Connect a server
+          Connect server
         </Button>
       </div>
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {error !== undefined && <Failure error={error} />}
-      <div role="status">{outcome !== undefined && <Notice tone={outcome.tone}>{outcome.words}</Notice>}</div>
+      <div role="status">{outcome !== undefined && <Notice tone={outcome.tone}>{outcome.text}</Notice>}</div>
       {listed.data === undefined && listed.loading && <Skeleton lines={4} />}
-      {listed.data?.servers.length === 0 && <Empty title="There are no MCP servers" />}
+      {listed.data?.servers.length === 0 && <Empty title="No MCP servers" />}
       <ul className="rows">
         {listed.data?.servers.map((server) => {
           const { name, status, transport, source, toolCount, agents, lastHealthCheck } = server;
@@ -86,11 +86,11 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
                 <Badge>{source === 'config' ? 'config.yaml' : 'stored'}</Badge>
                 {agents !== undefined && (
                   <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>
-                    {agents.includes(agentId) ? 'for this agent' : 'not for this agent'}
+                    {agents.includes(agentId) ? 'for this agent' : 'other agents only'}
                   </Badge>
                 )}
                 <span>{plural(toolCount, 'tool')}</span>
-                {lastHealthCheck !== null && <span>{`answered ${ago(lastHealthCheck)}`}</span>}
+                {lastHealthCheck !== null && <span>{`last response ${ago(lastHealthCheck)}`}</span>}
                 <Badge tone={tones[status]}>{busy === name ? 'working…' : status}</Badge>
               </div>
               <div className="actions">
@@ -125,8 +125,8 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
         <ConnectDialog
           agentId={agentId}
           onClose={close}
-          onDone={(words) => {
-            setOutcome({ tone: 'good', words });
+          onDone={(text) => {
+            setOutcome({ tone: 'good', text });
             listed.reload();
           }}
         />
@@ -142,14 +142,14 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
             listed.reload();
           }}
         >
-          <p>It is disconnected, and its address and headers are deleted.</p>
+          <p>The server is disconnected, and its address and headers are deleted.</p>
         </Confirm>
       )}
     </>
   );
 }
 
-/** What a server says of itself, as text. */
+/** Shows the state and the tools of a server; its own texts are shown as plain text. */
 function ServerDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
   const { client } = useSession();
   const found = useLoad(`mcp ${name}`, (signal) => client.call('mcp.status', { name }, { signal }));
@@ -168,13 +168,13 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
               </dd>
               {server.address !== undefined && (
                 <>
-                  <dt>At</dt>
+                  <dt>Address</dt>
                   <dd className="mono">{server.address}</dd>
                 </>
               )}
               {server.serverVersion !== undefined && (
                 <>
-                  <dt>Calls itself</dt>
+                  <dt>Server</dt>
                   <dd>{`${server.serverVersion.name} ${server.serverVersion.version}`}</dd>
                 </>
               )}
@@ -195,7 +195,7 @@ function ServerDialog({ name, onClose }: { readonly name: string; readonly onClo
               </details>
             )}
             <h3>{plural(server.tools.length, 'tool')}</h3>
-            {server.droppedTools > 0 && <p className="hint">{`${plural(server.droppedTools, 'tool')} left out: beyond the limits, or not valid.`}</p>}
+            {server.droppedTools > 0 && <p className="hint">{`${plural(server.droppedTools, 'tool')} skipped: invalid or over the limit.`}</p>}
             <ul className="history">
               {server.tools.map((tool) => (
                 <li key={tool.callableName}>

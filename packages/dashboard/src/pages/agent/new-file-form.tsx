@@ -2,7 +2,7 @@ import { useState } from 'react';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Field } from '../../ui/parts.tsx';
 
-/** Asks for the path of a file that is then written in the editor. */
+/** Asks for the path of a new file and opens the editor. */
 export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (path: string) => void }) {
   const [path, setPath] = useState('documents/');
   return (
@@ -14,7 +14,7 @@ export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void;
         }}
       >
         <div className="dialog-body">
-          <Field label="Path" hint="Below the workspace; folders on the way are made.">
+          <Field label="Path" hint="Relative to the workspace. Missing folders are created.">
             {(id, hint) => (
               <input id={id} aria-describedby={hint} required pattern=".*[^\/\s]\s*" value={path} onChange={(event) => setPath(event.target.value)} />
             )}
@@ -23,7 +23,7 @@ export function NewFileForm({ onClose, onDone }: { readonly onClose: () => void;
         <footer>
           <Button onClick={onClose}>Cancel</Button>
           <Button submit look="primary">
-            Write it
+            Create
           </Button>
         </footer>
       </form>

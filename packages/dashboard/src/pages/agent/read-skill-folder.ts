@@ -1,14 +1,14 @@
-/** A text file of a skill; its path has "/" and begins below the folder. */
+/** A text file of a skill; its path is relative to the folder and uses "/". */
 export interface SkillFile {
   readonly path: string;
   readonly content: string;
 }
 
-/** As much as the gate of the server takes: more is not read at all. */
+/** The limits of the server: a larger folder is not read at all. */
 const maxFiles = 200;
 const maxBytes = 32 * 1024 * 1024;
 
-/** Reads a folder that was chosen in the browser; throws an error that names the file that is none of text. */
+/** Reads a folder selected in the browser; throws an error that names the first file that is not text. */
 export async function readSkillFolder(chosen: readonly Pick<File, 'name' | 'webkitRelativePath' | 'size' | 'arrayBuffer'>[]): Promise<{
   readonly name: string;
   readonly files: readonly SkillFile[];
@@ -21,7 +21,7 @@ export async function readSkillFolder(chosen: readonly Pick<File, 'name' | 'webk
       try {
         return { path, content: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer()) };
       } catch {
-        throw new Error(`${path} is no text; a skill holds text files only.`);
+        throw new Error(`${path} is not a text file. A skill may only contain text files.`);
       }
     }),
   );

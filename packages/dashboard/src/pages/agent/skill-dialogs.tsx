@@ -12,20 +12,20 @@ import { useVetted, type Vetted } from './use-vetted.ts';
 interface DialogProps {
   readonly agentId: string;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }
 type Scope = NonNullable<ParamsInput<'skills.create'>['scope']>;
 
 const emptySkill = '---\nname: \ndescription: \n---\n\n';
-/** A folder of a repository is fetched file by file. */
+/** Timeout for an import, which fetches a repository folder file by file. */
 const patienceMs = 120_000;
 
-/** Writes the SKILL.md of a new skill, or replaces that of one that is there. */
+/** Creates a skill from its SKILL.md, or replaces the SKILL.md of an existing one. */
 export function WriteSkillDialog({ agentId, skill, onClose, onDone }: DialogProps & { readonly skill: Skill | undefined }) {
   const { client } = useSession();
   const found = useLoad(`skill ${agentId} ${skill?.location ?? ''}`, async (signal) => {
     if (skill === undefined) return emptySkill;
-    // Shared ones lie outside of every workspace, where nothing is read over the wire.
+    // Shared skills are outside every workspace, and only workspace files can be read remotely.
     if (skill.scope === 'shared') return '';
     return (await client.call('workspace.readFile', { agentId, filePath: skill.location }, { signal })).content;
   });
@@ -45,7 +45,7 @@ function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProp
   const [content, setContent] = useState(initial);
   const vetted = useVetted(async (force) => {
     const { verdict } = await client.call(skill === undefined ? 'skills.create' : 'skills.update', { name, scope, agentId, content, force });
-    onDone(`${name} is written (${verdict}).`);
+    onDone(`Saved ${name} (${verdict}).`);
   });
   return (
     <SkillForm vetted={vetted} action={skill === undefined ? 'Create' : 'Replace'} onClose={onClose}>
@@ -67,7 +67,7 @@ function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProp
           />
         </div>
       )}
-      {skill?.scope === 'shared' && <Notice>The text of a shared skill cannot be read from here; what you write replaces it.</Notice>}
+      {skill?.scope === 'shared' && <Notice>The text of a shared skill can't be loaded here. Saving replaces it.</Notice>}
       <Field label="SKILL.md">
         {(id) => (
           <textarea
@@ -88,7 +88,7 @@ function WriteSkillForm({ agentId, skill, initial, onClose, onDone }: DialogProp
   );
 }
 
-/** Installs a folder from the machine of the browser. */
+/** Installs a folder from the user's machine. */
 export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   const { client } = useSession();
   const [name, setName] = useState('');
@@ -97,7 +97,7 @@ export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   const [problem, setProblem] = useState<unknown>();
   const vetted = useVetted(async (force) => {
     const done = await client.call('skills.upload', { name, scope, agentId, files: [...files], force });
-    onDone(`${done.name} is installed with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+    onDone(`Installed ${done.name} with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
   });
   const choose = (chosen: FileList | null): void => {
     vetted.changed();
@@ -110,7 +110,7 @@ export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   return (
     <Dialog title="Upload a skill" onClose={onClose} wide>
       <SkillForm vetted={vetted} action="Upload" disabled={files.length === 0} onClose={onClose}>
-        <Field label="Folder" hint="With a SKILL.md at its top; text files only.">
+        <Field label="Folder" hint="Needs a SKILL.md at the top level. Text files only.">
           {(id, hint) => (
             <input
               id={id}
@@ -156,19 +156,19 @@ export function UploadSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   );
 }
 
-/** Installs a folder of a public repository. */
+/** Installs a folder from a public repository. */
 export function ImportSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   const { client } = useSession();
   const [url, setUrl] = useState('');
   const [scope, setScope] = useState<Scope>('local');
   const vetted = useVetted(async (force) => {
     const done = await client.call('skills.import', { url: url.trim(), scope, agentId, force }, { timeoutMs: patienceMs });
-    onDone(`${done.name} is imported with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
+    onDone(`Imported ${done.name} with ${plural(done.fileCount, 'file')} (${done.verdict}).`);
   });
   return (
     <Dialog title="Import a skill" onClose={onClose} wide>
       <SkillForm vetted={vetted} action="Import" onClose={onClose}>
-        <Field label="Address of a folder" hint="https://github.com/owner/repository/tree/branch/path">
+        <Field label="Folder URL" hint="https://github.com/owner/repository/tree/branch/path">
           {(id, hint) => (
             <input
               id={id}
@@ -195,7 +195,7 @@ export function ImportSkillDialog({ agentId, onClose, onDone }: DialogProps) {
   );
 }
 
-/** The frame of all three: what the gate said stands above the buttons, and accepting it is a button of its own. */
+/** Form shared by the three dialogs: shows the vetting result, with a separate button to accept it. */
 function SkillForm({
   vetted,
   action,
@@ -223,7 +223,7 @@ function SkillForm({
         <div className="dialog-body">
           <div className={refusal.confirm ? 'notice warn' : 'notice bad'} role="alert">
             <div>
-              <strong>{refusal.confirm ? 'Look at this before you accept it.' : 'It is refused.'}</strong>
+              <strong>{refusal.confirm ? 'Review these findings before you accept them.' : 'Rejected.'}</strong>
               <p className="refusal">{refusal.message}</p>
             </div>
           </div>
@@ -233,11 +233,11 @@ function SkillForm({
         <Button onClick={onClose}>Cancel</Button>
         {refusal?.confirm === true && (
           <Button look="danger" disabled={busy} onClick={vetted.confirmed}>
-            Accept the findings
+            Accept findings
           </Button>
         )}
         <Button submit look="primary" disabled={busy || disabled || refusal !== undefined}>
-          {busy ? 'Looking at it…' : action}
+          {busy ? 'Vetting…' : action}
         </Button>
       </footer>
     </form>
@@ -264,7 +264,7 @@ function NameField({ name, onChange }: { readonly name: string; readonly onChang
 
 function ScopeField({ scope, onChange }: { readonly scope: Scope; readonly onChange: (scope: Scope) => void }) {
   return (
-    <Field label="For">
+    <Field label="Available to">
       {(id) => (
         <select id={id} value={scope} onChange={({ target: { value } }) => onChange(value === 'shared' ? 'shared' : 'local')}>
           <option value="local">this agent</option>

@@ -12,26 +12,26 @@ export type Skill = Result<'skills.list'>['skills'][number];
 const stateTones: Readonly<Record<Skill['state'], Tone>> = { active: 'good', ineligible: 'neutral', rejected: 'bad' };
 const verdictTones: Readonly<Record<Skill['verdict'], Tone>> = { safe: 'good', caution: 'warn', dangerous: 'bad' };
 
-/** The skills of an agent and what vetting found in them. */
+/** The skills of an agent with their vetting results. */
 export function SkillsTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
   const listed = useLoad(`skills ${agentId}`, (signal) => client.call('skills.list', { agentId }, { signal }));
   const [asked, setAsked] = useState<'create' | 'upload' | 'import' | { readonly edit: Skill } | { readonly remove: Skill }>();
   const [outcome, setOutcome] = useState<string>();
   const close = (): void => setAsked(undefined);
-  const done = (words: string): void => {
-    setOutcome(words);
+  const done = (text: string): void => {
+    setOutcome(text);
     setAsked(undefined);
     listed.reload();
   };
   return (
     <>
       <div className="toolbar">
-        <p className="hint">Instructions for kinds of work. Each is looked at before it is written.</p>
+        <p className="hint">Instructions for specific kinds of work. Each skill is vetted before it is saved.</p>
         <span className="grow" />
         <Button onClick={() => setAsked('import')}>Import</Button>
         <Button icon="upload" onClick={() => setAsked('upload')}>
-          Upload a folder
+          Upload folder
         </Button>
         <Button icon="plus" look="primary" onClick={() => setAsked('create')}>
           New skill
@@ -40,7 +40,7 @@ export function SkillsTab({ agentId }: { readonly agentId: string }) {
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {listed.data === undefined && listed.loading && <Skeleton lines={4} />}
-      {listed.data?.skills.length === 0 && <Empty title="There are no skills yet" />}
+      {listed.data?.skills.length === 0 && <Empty title="No skills yet" />}
       <ul className="rows">
         {listed.data?.skills.map((skill) => (
           <li key={`${skill.scope} ${skill.name}`} className="row skill-row">
@@ -83,22 +83,22 @@ export function SkillsTab({ agentId }: { readonly agentId: string }) {
       {typeof asked === 'object' && 'edit' in asked && <WriteSkillDialog agentId={agentId} skill={asked.edit} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'remove' in asked && (
         <Confirm
-          title={`Delete the skill ${asked.remove.name}?`}
+          title={`Delete skill ${asked.remove.name}?`}
           action="Delete"
           onClose={close}
           run={async () => {
             await client.call('skills.delete', { name: asked.remove.name, scope: asked.remove.scope, agentId });
-            done(`${asked.remove.name} is deleted.`);
+            done(`Deleted ${asked.remove.name}.`);
           }}
         >
-          <p>{asked.remove.scope === 'shared' ? 'It is shared: all agents lose it, with all its files.' : 'All its files go.'}</p>
+          <p>{asked.remove.scope === 'shared' ? 'The skill is deleted for all agents, with all its files.' : 'All its files are deleted.'}</p>
         </Confirm>
       )}
     </>
   );
 }
 
-/** What vetting found, by place and rule; never the text itself. */
+/** Lists the vetting findings by location and rule; never the text itself. */
 function Findings({ skill: { findings } }: { readonly skill: Skill }) {
   return (
     <details>

@@ -12,7 +12,7 @@ import { type ConfigChange, configChanges } from './config-changes.ts';
 type Policy = Agent['config']['tools'];
 
 const profiles: readonly Policy['profile'][] = ['none', 'minimal', 'coding', 'messaging', 'supervisor', 'full'];
-/** Origins that are worth comparing; the others have the tools of one of these. */
+/** Origins worth comparing; each other origin has the tools of one of these. */
 const origins = ['rpc', 'api', 'v1', 'webhook', 'cron', 'heartbeat', 'mcp'] as const;
 const refusals: Readonly<Record<NonNullable<Result<'tools.list'>['tools'][number]['refusal']>, string>> = {
   explicit_deny: 'denied by name',
@@ -21,14 +21,14 @@ const refusals: Readonly<Record<NonNullable<Result<'tools.list'>['tools'][number
 };
 const riskTones: Readonly<Record<string, Tone>> = { read: 'neutral', write: 'warn', outward: 'accent' };
 
-/** Which tools turns of an origin have and why not the others, and the policy that decides it. */
+/** Shows which tools turns of an origin may use and why others are denied, with the policy that decides it. */
 export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const { client } = useSession();
   const { agentId } = agent;
   const [origin, setOrigin] = useState<(typeof origins)[number]>('rpc');
-  const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const listed = useLoad(`tools ${agentId} ${origin}`, (signal) => client.call('tools.list', { agentId, origin }, { signal }));
-  const wanted = words.trim().toLocaleLowerCase();
+  const wanted = query.trim().toLocaleLowerCase();
   const shown = (listed.data?.tools ?? []).filter(({ name, description }) => `${name} ${description}`.toLocaleLowerCase().includes(wanted));
   const allowed = shown.filter((tool) => tool.allowed).length;
   return (
@@ -42,7 +42,7 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
         }}
       />
       <div className="toolbar">
-        <SearchField label="Search the tools" value={words} onChange={setWords} />
+        <SearchField label="Search tools" value={query} onChange={setQuery} />
         <select
           aria-label="Origin of the turn"
           value={origin}
@@ -72,8 +72,8 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
             <div className="row-facts">
               {tool.source !== 'builtin' && <Badge>{tool.source}</Badge>}
               <Badge tone={riskTones[tool.risk] ?? 'neutral'}>{tool.risk}</Badge>
-              {tool.deferred && <Badge>found when searched for</Badge>}
-              <Badge tone={tool.allowed ? 'good' : 'bad'}>{tool.allowed ? 'Allowed' : 'Refused'}</Badge>
+              {tool.deferred && <Badge>loaded on demand</Badge>}
+              <Badge tone={tool.allowed ? 'good' : 'bad'}>{tool.allowed ? 'Allowed' : 'Denied'}</Badge>
               {tool.refusal !== undefined && <span>{refusals[tool.refusal]}</span>}
             </div>
           </li>
@@ -83,7 +83,7 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
   );
 }
 
-/** Profile, additions and exceptions; the server says what would change before it does. */
+/** Edits profile, allow list and deny list; the server reports the changes before they are applied. */
 function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent: Agent; readonly onChanged: () => void }) {
   const { client } = useSession();
   const [profile, setProfile] = useState(config.tools.profile);
@@ -114,7 +114,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
         run(true);
       }}
     >
-      <Field label="Profile" hint="The set to start from.">
+      <Field label="Profile" hint="The base set.">
         {(id, hint) => (
           <select
             id={id}
@@ -132,7 +132,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
         )}
       </Field>
       <div className="field-pair">
-        <Field label="Allow too" hint="Names, group:<name> or mcp__<server>--*, separated by commas.">
+        <Field label="Also allow" hint="Names, group:<name> or mcp__<server>--*, separated by commas.">
           {(id, hint) => (
             <input
               id={id}
@@ -145,7 +145,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
             />
           )}
         </Field>
-        <Field label="Deny" hint="Wins over everything.">
+        <Field label="Deny" hint="Overrides everything else.">
           {(id, hint) => (
             <input
               id={id}
@@ -159,10 +159,10 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
           )}
         </Field>
       </div>
-      {error !== undefined && <Failure error={error} title="It does not fit." />}
+      {error !== undefined && <Failure error={error} title="Invalid policy." />}
       {plan !== undefined && <ChangeList changes={plan} />}
       {plan?.some(({ path, after }) => path === 'tools.profile' && after === 'full') === true && (
-        <Notice tone="warn">The profile full gives the agent every tool there is.</Notice>
+        <Notice tone="warn">The profile full grants the agent every tool.</Notice>
       )}
       <div className="actions">
         <Button submit disabled={busy}>

@@ -1,21 +1,21 @@
 import { useState } from 'react';
 
-/** Where a call stands that goes through the vetting gate. */
+/** State of a call that passes the vetting gate. */
 export interface Vetted {
   readonly busy: boolean;
   readonly error: unknown;
-  /** The refusal of the gate, whole; with `confirm` the same call can be made again with `force`. */
+  /** The gate's complete refusal; with `confirm`, the same call may be repeated with `force`. */
   readonly refusal: { readonly message: string; readonly confirm: boolean } | undefined;
-  /** Never forces: that takes a second call of `confirmed`, after the refusal was shown. */
+  /** Never forces: that takes a call of `confirmed` after the refusal was shown. */
   readonly run: () => void;
   readonly confirmed: () => void;
-  /** Forgets the refusal: what it was about has changed. */
+  /** Clears the refusal because the input has changed. */
   readonly changed: () => void;
 }
 
 const refused = /^\[skill_vet_(confirm|rejected):\w+\]/;
 
-/** Makes a call that installs a skill, and holds what the gate says about it. */
+/** Calls a method that installs a skill, and keeps the gate's answer. */
 export function useVetted(install: (force: boolean) => Promise<void>): Vetted {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();

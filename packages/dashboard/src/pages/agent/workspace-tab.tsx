@@ -13,7 +13,7 @@ interface Opened {
   readonly isNew: boolean;
 }
 
-/** Files of the agent's folder: looked at, written after a look at the difference, and committed. */
+/** Shows, edits and commits the files of the agent's folder. */
 export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
   const status = useLoad(`workspace ${agentId}`, (signal) => client.call('workspace.status', { agentId }, { signal }));
@@ -24,8 +24,8 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
   const [outcome, setOutcome] = useState<string>();
   const { data } = status;
 
-  const changed = (words: string): void => {
-    setOutcome(words);
+  const changed = (text: string): void => {
+    setOutcome(text);
     setRound((before) => before + 1);
     status.reload();
   };
@@ -36,7 +36,7 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
   };
   const setUp = (): void => {
     setError(undefined);
-    client.call('workspace.init', { agentId }).then(() => changed('The workspace is set up.'), setError);
+    client.call('workspace.init', { agentId }).then(() => changed('Workspace set up.'), setError);
   };
 
   return (
@@ -49,12 +49,10 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
         <>
           <div className="toolbar">
             <span className="mono hint">{data.dir}</span>
-            <Badge tone={data.isBootstrapped ? 'good' : 'neutral'}>
-              {data.isBootstrapped ? 'Set up with a character' : 'Waits for its first interview'}
-            </Badge>
+            <Badge tone={data.isBootstrapped ? 'good' : 'neutral'}>{data.isBootstrapped ? 'Set up' : 'First interview pending'}</Badge>
             <span className="grow" />
             {(!data.exists || !data.hasGitRepo || data.files.some(({ present }) => !present)) && (
-              <Button onClick={setUp}>Set up what is missing</Button>
+              <Button onClick={setUp}>Create missing files</Button>
             )}
             <Button icon="plus" disabled={!data.exists} onClick={() => setNaming(true)}>
               New file
@@ -70,14 +68,14 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
             />
           )}
           {!data.exists ? (
-            <Empty title="There is no folder yet">
-              <p>It is made by setting it up, or by the first file that the agent writes.</p>
+            <Empty title="No workspace yet">
+              <p>It is created when you set it up, or when the agent writes its first file.</p>
             </Empty>
           ) : (
             <div className="workspace">
               <FileTree agentId={agentId} round={round} templates={data.files} current={opened?.path} onOpen={open} />
               {opened === undefined ? (
-                <Empty title="Choose a file" />
+                <Empty title="Select a file" />
               ) : (
                 <FileEditor
                   key={opened.path}
@@ -85,13 +83,13 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
                   path={opened.path}
                   isNew={opened.isNew}
                   template={data.files.find(({ name }) => name === opened.path)}
-                  onWritten={(words) => {
+                  onWritten={(text) => {
                     setOpened({ ...opened, isNew: false });
-                    changed(words);
+                    changed(text);
                   }}
-                  onGone={(words) => {
+                  onGone={(text) => {
                     setOpened(undefined);
-                    changed(words);
+                    changed(text);
                   }}
                 />
               )}
@@ -103,7 +101,7 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
               round={round}
               onRestored={(path) => {
                 if (opened?.path === path) setOpened(undefined);
-                changed(`${path} is as it was committed.`);
+                changed(`Restored ${path}.`);
               }}
             />
           )}

@@ -8,7 +8,7 @@ import type { Agent } from './agents-page.tsx';
 type Profile = Agent['config']['tools']['profile'];
 const profiles: readonly Profile[] = ['none', 'minimal', 'coding', 'messaging', 'supervisor', 'full'];
 
-/** Makes an agent, or changes the keys that matter most of one; the explorer reaches all others. */
+/** Creates an agent, or edits the most important keys of one; the agent's page has all others. */
 export function AgentForm({
   agent,
   models,
@@ -44,7 +44,7 @@ export function AgentForm({
     const done =
       agent === undefined
         ? client.call('agents.create', { agentId: id.trim(), config })
-        : // An emptied field goes back to its default.
+        : // An emptied field returns to its default.
           client.call('agents.update', {
             agentId: agent.agentId,
             config: { ...config, ...(name.trim() === '' && { name: null }), ...(model.trim() === '' && { model: null }) },
@@ -68,7 +68,7 @@ export function AgentForm({
       >
         <div className="dialog-body">
           {agent === undefined && (
-            <Field label="Id" hint="Lower-case letters, digits, - and _; it names the agent in every call.">
+            <Field label="Id" hint="Lower-case letters, digits, - and _. Identifies the agent in every call.">
               {(field, hint) => (
                 <input
                   id={field}
@@ -81,12 +81,12 @@ export function AgentForm({
               )}
             </Field>
           )}
-          <Field label="Name" hint="What the agent calls itself.">
+          <Field label="Name" hint="The agent's display name.">
             {(field, hint) => (
               <input id={field} aria-describedby={hint} maxLength={128} value={name} onChange={(event) => setName(event.target.value)} />
             )}
           </Field>
-          <Field label="Model" hint="provider/model; empty takes the first one found.">
+          <Field label="Model" hint="provider/model. Leave empty to use the first model found.">
             {(field, hint) => (
               <>
                 <input id={field} aria-describedby={hint} list={listId} value={model} onChange={(event) => setModel(event.target.value)} />
@@ -98,7 +98,7 @@ export function AgentForm({
               </>
             )}
           </Field>
-          <Field label="Instructions" hint="Your own words for its system prompt.">
+          <Field label="Instructions" hint="Added to the system prompt.">
             {(field, hint) => (
               <textarea
                 id={field}

@@ -20,7 +20,7 @@ interface Overview {
   readonly providers: readonly Provider[];
 }
 
-/** Each card is a request that counts against the limit of the token, so only those that are shown are asked for. */
+/** Each card is a request that counts against the rate limit of the token, so only visible ones are loaded. */
 const pageSize = 12;
 
 async function loadOverview(client: Client, signal: AbortSignal): Promise<Overview> {
@@ -38,7 +38,7 @@ async function loadAgents(client: Client, ids: readonly string[], signal: AbortS
   );
   const failed = outcomes.find((outcome) => !outcome.ok && outcome.error.code !== 'not_found');
   if (failed !== undefined && !failed.ok) throw failed.error;
-  // One that was deleted between the two requests is simply not there.
+  // An agent deleted between the two requests is skipped.
   return outcomes.flatMap((outcome) => (outcome.ok ? [outcome.result] : []));
 }
 
@@ -52,13 +52,13 @@ function Overview() {
   const states = useProviderStates();
   const overview = useLoad('agents', (signal) => loadOverview(client, signal));
   const [known, setKnown] = useState<ReadonlyMap<string, Agent>>(new Map());
-  const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const [limit, setLimit] = useState(pageSize);
   const [editing, setEditing] = useState<Agent | 'new'>();
   const [removing, setRemoving] = useState<Agent>();
   const [error, setError] = useState<unknown>();
   const { data } = overview;
-  const wanted = words.trim().toLocaleLowerCase();
+  const wanted = query.trim().toLocaleLowerCase();
   const found = (data?.ids ?? [])
     .filter((id) => `${id} ${known.get(id)?.config.name ?? ''}`.toLocaleLowerCase().includes(wanted))
     .toSorted((a, b) => Number(b === defaultAgentId) - Number(a === defaultAgentId));
@@ -77,7 +77,7 @@ function Overview() {
   return (
     <Page
       title="Agents & models"
-      lead="Who answers, and with which model."
+      lead="Agents and the models they use."
       actions={
         <Button icon="plus" look="primary" onClick={() => setEditing('new')} disabled={data === undefined}>
           New agent
@@ -91,10 +91,10 @@ function Overview() {
         <>
           <div className="toolbar">
             <h2>Agents</h2>
-            {data.ids.length > pageSize && <SearchField label="Search the agents" value={words} onChange={setWords} />}
+            {data.ids.length > pageSize && <SearchField label="Search agents" value={query} onChange={setQuery} />}
           </div>
           {cards.error !== undefined && <Failure error={cards.error} onRetry={cards.reload} />}
-          {found.length === 0 && <p className="hint">No agent has these words in its id.</p>}
+          {found.length === 0 && <p className="hint">No matching agents.</p>}
           {missing.length > 0 && cards.error === undefined && known.size === 0 && <Skeleton lines={6} />}
           <ul className="cards">
             {shown
@@ -148,7 +148,7 @@ function Overview() {
       )}
       {removing !== undefined && (
         <Confirm
-          title={`Delete the agent ${removing.agentId}?`}
+          title={`Delete agent ${removing.config.name} (${removing.agentId})?`}
           action="Delete"
           onClose={() => setRemoving(undefined)}
           run={async () => {
@@ -156,7 +156,7 @@ function Overview() {
             overview.reload();
           }}
         >
-          <p>It takes no more messages. Its conversations stay.</p>
+          <p>The agent accepts no more messages. Its conversations are kept.</p>
         </Confirm>
       )}
     </Page>
@@ -187,17 +187,17 @@ function AgentCard({
       </header>
       <dl className="facts">
         <dt>Model</dt>
-        <dd className="mono">{config.model ?? 'the first one found'}</dd>
+        <dd className="mono">{config.model ?? 'first found'}</dd>
         {config.fallbackModels.length > 0 && (
           <>
-            <dt>Then</dt>
+            <dt>Fallbacks</dt>
             <dd className="mono">{config.fallbackModels.join(', ')}</dd>
           </>
         )}
         <dt>Tools</dt>
         <dd>{config.tools.profile}</dd>
         <dt>Steps</dt>
-        <dd>at most {config.maxSteps}</dd>
+        <dd>up to {config.maxSteps}</dd>
       </dl>
       <footer>
         {isDefault && <Badge tone="accent">Default</Badge>}

@@ -6,7 +6,7 @@ import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
 import type { Provider } from './agents-page.tsx';
 import { ProviderBadge, type ProviderState, ProviderTrouble } from './provider-state.tsx';
 
-/** The models of one provider with its state, what they take and cost, and a check of its configuration. */
+/** The models of one provider with inputs and prices, the provider's state, and a check of its configuration. */
 export function ModelTable({
   provider: { name, models },
   state,
@@ -14,7 +14,7 @@ export function ModelTable({
 }: {
   readonly provider: Provider;
   readonly state: ProviderState | undefined;
-  /** The state was changed by the user. */
+  /** Called when the user has changed the state. */
   readonly onChanged: () => void;
 }) {
   const { client } = useSession();
@@ -36,7 +36,7 @@ export function ModelTable({
         {state !== undefined && <ProviderBadge state={state} />}
         <span className="hint">{plural(models.length, 'model')}</span>
         <span className="grow" />
-        <Button small disabled={busy} onClick={check} label={`Check the configuration of ${name}`}>
+        <Button small disabled={busy} onClick={check} label={`Check configuration of ${name}`}>
           {busy ? 'Checking…' : 'Check'}
         </Button>
       </header>
@@ -48,7 +48,7 @@ export function ModelTable({
           <thead>
             <tr>
               <th>Model</th>
-              <th>Takes</th>
+              <th>Input</th>
               <th data-align="right">Context</th>
               <th data-align="right">Output</th>
               <th data-align="right">Input $/M</th>
@@ -77,18 +77,18 @@ export function ModelTable({
 
 function Outcome({ outcome }: { readonly outcome: Result<'models.test'> }) {
   const { status, source, message, hint, modelsAvailable, agentsUsing } = outcome;
-  const words = { available: 'Configured', no_models: 'Configured, but it lists no models', not_configured: 'Not configured' }[status];
+  const summary = { available: 'Configured', no_models: 'Configured, but without models', not_configured: 'Not configured' }[status];
   const more = [
     source === undefined ? undefined : `from ${source.replaceAll('_', ' ')}`,
     plural(modelsAvailable, 'model'),
-    agentsUsing.length === 0 ? 'used by no agent' : `used by ${agentsUsing.map(({ agentId }) => agentId).join(', ')}`,
+    agentsUsing.length === 0 ? 'not used by any agent' : `used by ${agentsUsing.map(({ agentId }) => agentId).join(', ')}`,
     message,
     hint,
   ].filter((part) => part !== undefined);
   return (
     <Notice tone={status === 'available' ? 'good' : 'warn'}>
       <span>
-        <strong>{words}</strong>: {more.join('; ')}. The check reads the catalog and makes no call to the provider.
+        <strong>{summary}</strong>: {more.join('; ')}. This check reads the catalog only; it does not contact the provider.
       </span>
     </Notice>
   );

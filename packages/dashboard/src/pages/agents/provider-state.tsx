@@ -10,14 +10,14 @@ export type ProviderState = Result<'providers.list'>['providers'][number];
 
 const tones: Readonly<Record<ProviderState['state'], Tone>> = { ok: 'good', refused: 'bad', cooling: 'warn', unreachable: 'bad' };
 const meanings: Readonly<Record<Exclude<ProviderState['state'], 'ok'>, string>> = {
-  refused: 'It refused the credentials of this gateway.',
-  cooling: 'It asked to wait.',
-  unreachable: 'It does not answer as it should.',
+  refused: 'The provider refused the credentials of this gateway.',
+  cooling: 'The provider asked the gateway to wait.',
+  unreachable: 'The provider does not respond properly.',
 };
-/** A pause that is over has no event. */
+/** Polling interval: no event reports the end of a pause. */
 const refreshMs = 15_000;
 
-/** Loads the state of each provider, again whenever a call changes it. */
+/** Loads the state of each provider, and reloads it whenever a call changes it. */
 export function useProviderStates(): Loaded<readonly ProviderState[]> {
   const { client } = useSession();
   const loaded = useLoad('provider states', async (signal) => (await client.call('providers.list', {}, { signal })).providers);
@@ -38,7 +38,7 @@ export function ProviderBadge({ state: { state, untilMs } }: { readonly state: P
   return <Badge tone={tones[state]}>{state === 'ok' ? 'ok' : `${state}${until}`}</Badge>;
 }
 
-/** Says why a provider is not called, and has it called again at once. */
+/** Explains why a provider is paused, with a button to retry now. */
 export function ProviderTrouble({ state, onChanged }: { readonly state: ProviderState; readonly onChanged: () => void }) {
   const { client, health } = useSession();
   const [busy, setBusy] = useState(false);
@@ -62,7 +62,7 @@ export function ProviderTrouble({ state, onChanged }: { readonly state: Provider
       {error !== undefined && <Failure error={error} />}
       {state.state === 'ok' && isRetried && (
         <Notice tone="good">
-          <span>The next call goes through, and work that waits for {provider} is tried now.</span>
+          <span>The next call goes through, and work waiting for {provider} is retried now.</span>
         </Notice>
       )}
       {state.state !== 'ok' && (
@@ -73,8 +73,8 @@ export function ProviderTrouble({ state, onChanged }: { readonly state: Provider
             </p>
             {state.cause !== undefined && <p dir="auto">{state.cause}</p>}
           </div>
-          <Button small icon="retry" disabled={busy} onClick={retry} label={`Try now: ${provider}`}>
-            Try now
+          <Button small icon="retry" disabled={busy} onClick={retry} label={`Retry now: ${provider}`}>
+            Retry now
           </Button>
         </div>
       )}

@@ -7,7 +7,7 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
 import { revealedJson, revealedText } from '../../ui/revealed.ts';
 
-/** One call that waits, whole, with the buttons that decide. */
+/** A pending call with all its arguments, and the buttons to decide on it. */
 export function ApprovalCard({ request, wanted = false }: { readonly request: ApprovalRequest; readonly wanted?: boolean }) {
   const { client, approvals } = useSession();
   const [reason, setReason] = useState('');
@@ -47,7 +47,7 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
           <Badge>{agentId}</Badge>
           <Badge>{`from ${origin}`}</Badge>
           <Badge tone={trustLevel === 'tainted' ? 'warn' : 'good'}>
-            {trustLevel === 'tainted' ? 'after reading text from outside' : 'no text from outside'}
+            {trustLevel === 'tainted' ? 'after reading external content' : 'no external content'}
           </Badge>
         </p>
         <p>{revealedText(request.reason)}</p>
@@ -59,10 +59,10 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
           <dd>
             <PageLink to={`/chat/${conversationRef}`}>{revealedText(sessionKey)}</PageLink>
           </dd>
-          <dt>Asked</dt>
+          <dt>Requested</dt>
           <dd title={dateTime(createdAt)}>{ago(createdAt)}</dd>
           <dt>Arguments</dt>
-          <dd>{bytes(paramsBytes)}, all of them above</dd>
+          <dd>{bytes(paramsBytes)}, all shown above</dd>
           <dt>Digest</dt>
           <dd className="mono">{digest}</dd>
         </dl>
@@ -70,8 +70,8 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <footer className="approval-foot">
         <input
-          aria-label={`Reason for the decision on ${toolName}`}
-          placeholder="Reason, if you want to give one"
+          aria-label={`Reason for deciding on ${toolName}`}
+          placeholder="Reason (optional)"
           maxLength={500}
           value={reason}
           onChange={(event) => setReason(event.target.value)}
@@ -88,7 +88,7 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
   );
 }
 
-/** Counts down to the moment at which the call is denied. */
+/** Counts down to the time at which the call is denied. */
 function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalRequest }) {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -97,13 +97,9 @@ function TimeLeft({ request: { expiresAt } }: { readonly request: ApprovalReques
   }, []);
   const seconds = Math.ceil((expiresAt - now) / 1000);
   const minutes = Math.floor(seconds / 60);
-  if (seconds <= 0) return <Badge tone="bad">Its time is over</Badge>;
+  if (seconds <= 0) return <Badge tone="bad">Expired</Badge>;
   return (
-    <span
-      role="timer"
-      className={seconds < 60 ? 'time-left bad-text' : 'time-left'}
-      title={`Denied in ${duration(seconds)}, unless somebody decides`}
-    >
+    <span role="timer" className={seconds < 60 ? 'time-left bad-text' : 'time-left'} title={`Denied automatically in ${duration(seconds)}`}>
       {minutes >= 60 ? `${duration(seconds)} left` : minutes > 0 ? `${minutes}:${String(seconds % 60).padStart(2, '0')} left` : `${seconds} s left`}
     </span>
   );

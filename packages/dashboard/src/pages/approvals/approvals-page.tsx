@@ -13,10 +13,10 @@ interface AskedForAll {
   readonly approved: boolean;
 }
 
-/** The most calls of one batch. */
+/** Maximum number of calls in one batch. */
 const batchLength = 50;
 
-/** Calls of agents that wait for somebody: `/approvals/<id>` goes to one of them. */
+/** Pending approvals: `/approvals/<id>` scrolls to one of them. */
 export function ApprovalsPage({ wanted }: { readonly wanted: string | undefined }) {
   const { admin } = useSession();
   return admin ? <Inbox wanted={wanted} /> : <AdminOnly title="Approvals" />;
@@ -30,11 +30,11 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
   const [failure, setFailure] = useState<unknown>();
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    // What had the focus is gone with the call that was decided.
+    // The focused element was removed with the decided call.
     if (document.activeElement === document.body) list.current?.focus();
   }, [requests]);
 
-  /** Decides on those that were shown, and on none that came since. */
+  /** Decides on the requests that were shown, not on later ones. */
   const decideAll = async ({ requests: all, approved }: AskedForAll): Promise<void> => {
     let decidedCount = 0;
     for (let start = 0; start < all.length; start += batchLength) {
@@ -47,37 +47,37 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
     }
     const missed = all.length - decidedCount;
     setOutcome(
-      `${approved ? 'Approved' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} had been decided before` : ''}.`,
+      `${approved ? 'Approved' : 'Denied'} ${plural(decidedCount, 'call')}${missed > 0 ? `; ${plural(missed, 'call')} already decided` : ''}.`,
     );
     approvals.reload();
   };
   const forgetDenials = (): void => {
     setFailure(undefined);
-    client.call('admin.approval.clearDenialCache').then(() => setOutcome('Denials are forgotten: the same calls are asked about again.'), setFailure);
+    client.call('admin.approval.clearDenialCache').then(() => setOutcome('Denials cleared. The same calls ask for approval again.'), setFailure);
   };
   const groups = Map.groupBy(requests, ({ conversationRef }) => conversationRef);
 
   return (
     <Page
       title="Approvals"
-      lead="Calls that agents make only when somebody allows them. What is approved is exactly what runs."
-      actions={<Button onClick={forgetDenials}>Forget denials</Button>}
+      lead="Tool calls that need approval. Exactly what you approve runs."
+      actions={<Button onClick={forgetDenials}>Clear denials</Button>}
     >
       {failure !== undefined && <Failure error={failure} />}
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {loading && <Skeleton lines={4} />}
-      <div ref={list} tabIndex={-1} className="approvals" role="region" aria-label="Waiting calls">
+      <div ref={list} tabIndex={-1} className="approvals" role="region" aria-label="Pending calls">
         <p className="visually-hidden" role="status">
-          {loading ? '' : requests.length === 0 ? 'Nothing waits.' : `${plural(total, 'call')} waiting`}
+          {loading ? '' : requests.length === 0 ? 'No pending calls.' : `${plural(total, 'pending call')}`}
         </p>
         {!loading && error === undefined && requests.length === 0 && (
-          <Empty title="Nothing waits for you">
-            <p>Calls appear here as agents ask for them.</p>
+          <Empty title="No pending approvals">
+            <p>Calls appear here when agents request them.</p>
           </Empty>
         )}
         {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
-          <Notice>The call that was asked for does not wait any more.</Notice>
+          <Notice>The requested call is no longer pending.</Notice>
         )}
         {[...groups.values()].map((group) => {
           const [first] = group;
@@ -102,9 +102,9 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
           );
         })}
       </div>
-      {total > requests.length && <p className="hint">{`The oldest ${requests.length} of ${plural(total, 'call')} are shown.`}</p>}
+      {total > requests.length && <p className="hint">{`Showing the oldest ${requests.length} of ${plural(total, 'call')}.`}</p>}
       {decided.length > 0 && (
-        <section className="approval-group" aria-label="Decided while this tab is open">
+        <section className="approval-group" aria-label="Decided since this tab was opened">
           <h2>Decided</h2>
           <ul className="rows">
             {decided.map((one) => (

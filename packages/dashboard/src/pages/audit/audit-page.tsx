@@ -15,7 +15,7 @@ interface Filters {
   readonly outcome: string;
   readonly principalId: string;
   readonly target: string;
-  /** Local times, as the field of the browser writes them. */
+  /** Local times in the format of the browser's input. */
   readonly since: string;
   readonly until: string;
 }
@@ -26,7 +26,7 @@ const outcomes = ['success', 'failure', 'denied'] as const;
 const outcomeTones: Readonly<Record<string, Tone>> = { success: 'good', failure: 'bad', denied: 'warn' };
 const pageSize = 50;
 
-/** What was decided and changed, by whom, as it was recorded with the change. */
+/** Recorded decisions and changes, and who made them. */
 export function AuditPage() {
   const { admin } = useSession();
   return admin ? <Records /> : <AdminOnly title="Audit" />;
@@ -36,7 +36,7 @@ function Records() {
   const { client } = useSession();
   const [draft, setDraft] = useState<Filters>(noFilters);
   const [filters, setFilters] = useState<Filters>(noFilters);
-  /** Ids after which the pages before this one ended. */
+  /** Cursors of the previous pages. */
   const [trail, setTrail] = useState<readonly string[]>([]);
   const before = trail.at(-1);
   const found = useLoad(`audit ${JSON.stringify(filters)} ${before ?? ''}`, (signal) =>
@@ -65,7 +65,7 @@ function Records() {
     </Field>
   );
   return (
-    <Page title="Audit" lead="What was decided and changed, and by whom: recorded together with the change, and kept.">
+    <Page title="Audit" lead="Decisions and changes, and who made them. Each is recorded together with the change, and kept.">
       <form
         className="panel"
         aria-label="Filters"
@@ -80,8 +80,8 @@ function Records() {
           {text('actionType', 'Action')}
           {choice('classification', 'Class', classifications)}
           {choice('outcome', 'Outcome', outcomes)}
-          {text('principalId', 'By')}
-          {text('target', 'About')}
+          {text('principalId', 'Actor')}
+          {text('target', 'Target')}
           {time('since', 'From')}
           {time('until', 'Until')}
         </div>
@@ -97,13 +97,13 @@ function Records() {
               setTrail([]);
             }}
           >
-            No filters
+            Clear filters
           </Button>
         </div>
       </form>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={6} />}
-      {data?.rows.length === 0 && <Empty title="Nothing was recorded" />}
+      {data?.rows.length === 0 && <Empty title="No records" />}
       {data !== undefined && (
         <p className="visually-hidden" role="status">
           {plural(data.rows.length, 'record')}
@@ -155,11 +155,11 @@ function AuditRow({ row: { id, at, kind, action, classification, outcome, severi
         <dl className="facts">
           <dt>Recorded</dt>
           <dd>{dateTime(at)}</dd>
-          <dt>By</dt>
+          <dt>Actor</dt>
           <dd className="mono">{actor}</dd>
           {target !== undefined && (
             <>
-              <dt>About</dt>
+              <dt>Target</dt>
               <dd className="mono">{target}</dd>
             </>
           )}

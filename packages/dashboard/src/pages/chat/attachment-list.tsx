@@ -4,7 +4,7 @@ import { useSession } from '../../data/context.ts';
 import { bytes } from '../../data/format.ts';
 import { Icon } from '../../ui/icon.tsx';
 
-/** Only these are drawn by the browser here; anything else is a name to download. SVG can hold scripts and is not among them. */
+/** Types that are shown inline; all others are downloads. SVG is excluded because it can contain scripts. */
 const drawn = /^image\/(png|jpeg|gif|webp|avif)$/;
 const maxDrawnBytes = 8 * 1024 * 1024;
 
@@ -28,7 +28,7 @@ function AttachmentView({ info }: { readonly info: Attachment }) {
     if (!isDrawn) return undefined;
     const abort = new AbortController();
     let made: string | undefined;
-    // An image element cannot send the token, and an address must not hold it.
+    // An image element can't send the token, and a URL must not contain it.
     client
       .media(info.mediaId, { signal: abort.signal })
       .then((response) => response.blob())

@@ -9,7 +9,7 @@ import { Composer } from './composer.tsx';
 import { ConversationPicker } from './conversation-picker.tsx';
 import { MessageList } from './message-list.tsx';
 
-/** Conversations beside the one that is open: `/chat` begins one, `/chat/<reference>` goes on with one. */
+/** The conversation list and the open conversation: `/chat` starts one, `/chat/<reference>` continues one. */
 export function ChatPage({ reference }: { readonly reference: string | undefined }) {
   const { chats } = useSession();
   const draft = useStore(chats.draft);
@@ -42,7 +42,7 @@ function ThreadView({
   onShowList,
 }: {
   readonly thread: Store<Thread>;
-  /** True while the list of conversations lies over it, as it does on a phone. */
+  /** True while the conversation list covers the thread, as on a phone. */
   readonly covered: boolean;
   readonly onBegin: (agentId?: string) => void;
   readonly onShowList: () => void;
@@ -51,7 +51,7 @@ function ThreadView({
   const { chats, live } = session;
   const state = useStore(thread);
   const { ref, messages, running } = state;
-  // The field of the message is made anew when its words come from elsewhere than its own keys.
+  // Remounts the message field when its text is set from outside.
   const [round, setRound] = useState(0);
 
   const listButton = useRef<HTMLButtonElement>(null);
@@ -61,14 +61,14 @@ function ThreadView({
     wasCovered.current = covered;
   }, [covered]);
 
-  // The address follows as soon as the server knows the conversation; the page stays as it is.
+  // Updates the address as soon as the server knows the conversation, without reloading the page.
   useEffect(() => {
     if (ref === undefined || running || location.pathname !== '/chat') return;
     navigate(`/chat/${ref}`, { replace: true });
     chats.begin();
   }, [ref, running, chats]);
 
-  // Somebody else may talk in the same conversation.
+  // Another client may write to the same conversation.
   useEffect(
     () =>
       live.listen(({ kind, payload }) => {
@@ -83,7 +83,7 @@ function ThreadView({
     <section className="thread" aria-label="Conversation" inert={covered}>
       <header className="thread-head">
         <span className="narrow-only">
-          <IconButton ref={listButton} icon="list" label="Show the conversations" expanded={covered} onClick={onShowList} />
+          <IconButton ref={listButton} icon="list" label="Show conversations" expanded={covered} onClick={onShowList} />
         </span>
         <AgentPicker state={state} onChange={onBegin} />
         <span className="grow" />
@@ -102,12 +102,12 @@ function ThreadView({
         </div>
       ) : state.loadError !== undefined ? (
         <div className="messages">
-          <Failure error={state.loadError} title="The conversation could not be loaded." onRetry={() => chats.reload(thread)} />
+          <Failure error={state.loadError} title="Failed to load the conversation." onRetry={() => chats.reload(thread)} />
         </div>
       ) : messages.length === 0 ? (
         <div className="messages">
           <Empty title={`Ask ${state.agentId === '' ? 'the agent' : state.agentId} something`}>
-            <p>Answers arrive as they are written. Files can be attached by the button, by dropping or by pasting them.</p>
+            <p>Answers are streamed. Attach files with the button, by drag and drop, or by pasting.</p>
           </Empty>
         </div>
       ) : (
@@ -115,7 +115,7 @@ function ThreadView({
           state={state}
           onRetry={() => void chats.retry(thread)}
           onEdit={() => {
-            chats.takeBack(thread);
+            chats.editLastQuestion(thread);
             setRound(round + 1);
           }}
           onEarlier={() => chats.loadEarlier(thread)}
@@ -134,16 +134,16 @@ function ThreadView({
   );
 }
 
-/** True when the event tells of an answer that this tab has received itself. */
+/** True when the event reports an answer that this tab has already received. */
 function ownAnswer({ messages }: Thread, payload: unknown): boolean {
   const content = typeof payload === 'object' && payload !== null && 'content' in payload ? payload.content : undefined;
   const last = messages.at(-1);
   if (last === undefined || typeof content !== 'string') return false;
-  // One that was stopped here had a few words more on their way.
+  // The server may store a few more characters of an answer that was stopped here.
   return last.state === 'stopped' ? content.startsWith(last.text) : content === last.text;
 }
 
-/** An agent is chosen before the first message; afterwards the conversation is this agent's. */
+/** Selects the agent before the first message; it can't be changed afterwards. */
 function AgentPicker({ state, onChange }: { readonly state: Thread; readonly onChange: (agentId: string) => void }) {
   const session = useSession();
   const agents = useStore(session.agents);

@@ -14,10 +14,10 @@ interface Upload {
   readonly error: string | undefined;
 }
 
-/** As many as the server takes with one message. */
+/** The server's limit for one message. */
 const maxAttachments = 5;
 
-/** Where the message is written: Enter sends, Shift+Enter begins a line; files come by the button, by drop or by paste. */
+/** The message field: Enter sends, Shift+Enter inserts a line break; files are added by button, drop or paste. */
 export function Composer({
   initial,
   running,
@@ -26,11 +26,11 @@ export function Composer({
   onSend,
   onStop,
 }: {
-  /** What was written here before another page was opened. */
+  /** The unsent message from before another page was opened. */
   readonly initial: Unsent;
   readonly running: boolean;
   readonly disabled: boolean;
-  /** Told of what is written so far, to keep it. */
+  /** Called with the unsent message, to keep it. */
   readonly onChange: (unsent: Unsent) => void;
   readonly onSend: (text: string, attachments: readonly Attachment[]) => void;
   readonly onStop: () => void;
@@ -51,7 +51,7 @@ export function Composer({
     if (!disabled) focusWithoutTouch(area.current);
   }, [disabled]);
   useEffect(() => {
-    // Whoever reads or searches while an answer is written keeps the focus.
+    // Doesn't take the focus from a user who reads or searches while an answer is written.
     const { activeElement } = document;
     if (!running && (activeElement === document.body || form.current?.contains(activeElement) === true)) focusWithoutTouch(area.current);
   }, [running]);
@@ -66,7 +66,7 @@ export function Composer({
 
   function take(files: readonly File[]): void {
     const room = maxAttachments - uploads.length;
-    setNote(files.length > room ? `At most ${maxAttachments} files go with one message.` : '');
+    setNote(files.length > room ? `A message can have at most ${maxAttachments} files.` : '');
     for (const file of files.slice(0, room)) {
       made.current += 1;
       const key = `new-${made.current}`;
@@ -164,7 +164,7 @@ export function Composer({
             take([...event.clipboardData.files]);
           }}
           onKeyDown={(event) => {
-            // Enter also ends the input of composed characters; it must not send then.
+            // Enter also confirms an IME composition; it must not send then.
             if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
             event.preventDefault();
             send();
@@ -188,7 +188,7 @@ function uploadOf(info: Attachment): Upload {
   return { key: info.mediaId, name: info.fileName ?? info.mediaId, size: info.size, info, error: undefined };
 }
 
-/** On a phone the focus would open the keyboard over what is to be read. */
+/** Focuses the field, except on a phone, where the keyboard would cover the page. */
 function focusWithoutTouch(field: HTMLTextAreaElement | null): void {
   if (matchMedia('(hover: hover)').matches) field?.focus();
 }

@@ -10,7 +10,7 @@ import { SearchField } from '../../ui/search-field.tsx';
 const firstLimit = 30;
 const maxLimit = 200;
 
-/** The list beside the chat, with a search over what this tab knows of the conversations. */
+/** The conversation list next to the chat, with a search over the data loaded in this tab. */
 export function ConversationPicker({
   current,
   open,
@@ -26,30 +26,30 @@ export function ConversationPicker({
 }) {
   const { chats } = useSession();
   const [limit, setLimit] = useState(firstLimit);
-  const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const list = useConversations(limit);
-  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], words, chats.loaded()), [list.data, words, chats]);
+  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], query, chats.loaded()), [list.data, query, chats]);
   useOverlay(open, onClose);
 
   return (
     <aside className={open ? 'picker open' : 'picker'} aria-label="Conversations">
       <div className="picker-head">
         <SearchField
-          label="Search the conversations"
-          title="Searches first words, keys and agents, and the messages of conversations opened in this tab"
-          value={words}
-          onChange={setWords}
+          label="Search conversations"
+          title="Searches titles, keys and agents, and the messages of conversations opened in this tab"
+          value={query}
+          onChange={setQuery}
         />
-        <IconButton icon="plus" label="Begin a new chat" onClick={onBegin} />
+        <IconButton icon="plus" label="Start a new chat" onClick={onBegin} />
         <span className="narrow-only">
-          <IconButton icon="close" label="Hide the conversations" onClick={onClose} />
+          <IconButton icon="close" label="Hide conversations" onClick={onClose} />
         </span>
       </div>
       {list.error !== undefined && <Failure error={list.error} onRetry={list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={6} />}
       {list.data !== undefined && found.length === 0 && (
         <p className="hint pad">
-          {words === '' ? 'No conversations yet.' : 'Nothing found in first words, keys, agents, and messages opened in this tab.'}
+          {query === '' ? 'No conversations yet.' : 'Nothing found in titles, keys, agents, and messages opened in this tab.'}
         </p>
       )}
       <ul className="picker-list">
@@ -66,7 +66,7 @@ export function ConversationPicker({
           </li>
         ))}
       </ul>
-      {list.data !== undefined && words === '' && list.data.hasMore && limit < maxLimit && (
+      {list.data !== undefined && query === '' && list.data.hasMore && limit < maxLimit && (
         <Button small onClick={() => setLimit(maxLimit)}>
           Show more
         </Button>

@@ -12,31 +12,31 @@ import { AttachmentList } from './attachment-list.tsx';
 import { ToolCalls, WaitingCalls } from './tool-calls.tsx';
 import { useFollowing } from './use-following.ts';
 
-const reasonWords: Readonly<Record<string, string>> = {
+const reasonLabels: Readonly<Record<string, string>> = {
   max_steps: 'Stopped at the step limit',
-  budget_exceeded: 'Stopped: the budget of the agent is used up',
-  circuit_open: 'The agent rests after repeated failures',
+  budget_exceeded: "Stopped: the agent's budget is used up",
+  circuit_open: 'The agent is paused after repeated failures',
   provider_degraded: 'The model provider is failing',
   context_loop: 'Stopped: the agent repeated itself',
   context_exhausted: 'The conversation is too long for the model',
-  output_starved: 'No room was left for an answer',
-  timeout: 'Ran out of time',
+  output_starved: 'No output tokens were left for the answer',
+  timeout: 'Timed out',
   aborted: 'Stopped',
-  background_pending: 'Goes on in the background',
+  background_pending: 'Continues in the background',
   error: 'Failed',
 };
 
-/** Failures tell themselves. */
-const endWords: Readonly<Record<ChatMessage['state'], string>> = {
+/** Announcements for screen readers; a failure announces itself as an alert. */
+const endLabels: Readonly<Record<ChatMessage['state'], string>> = {
   streaming: '',
-  done: 'The answer is complete.',
-  stopped: 'The answer was stopped.',
+  done: 'Answer complete.',
+  stopped: 'Answer stopped.',
   failed: '',
 };
 
 const noCalls: readonly ToolActivity[] = [];
 
-/** Calls of an answer: those of its turn, or for one that was asked here those of the turn that was first heard of between it and the next question. */
+/** Returns the tool calls of an answer: those of its turn or, for a question asked here, of the first turn seen before the next question. */
 function callsOf(message: ChatMessage, next: ChatMessage | undefined, turns: ReadonlyMap<string, readonly ToolActivity[]>): readonly ToolActivity[] {
   if (message.role !== 'assistant') return noCalls;
   if (message.turnId !== undefined) return turns.get(message.turnId) ?? noCalls;
@@ -52,7 +52,7 @@ export function MessageList({
 }: {
   readonly state: Thread;
   readonly onRetry: () => void;
-  /** Takes the last question back to write it anew. */
+  /** Returns the last question to the message field. */
   readonly onEdit: () => void;
   readonly onEarlier: () => Promise<void>;
 }) {
@@ -69,17 +69,17 @@ export function MessageList({
   const [loading, setLoading] = useState(false);
   const [error, setError] = useState<unknown>();
   const last = messages.at(-1);
-  // Each turn keeps its array while nothing is told of it, so that only its own answer is drawn again.
+  // A turn keeps its array until an event changes it, so that only its own answer renders again.
   const turns = useMemo(() => Map.groupBy(activities, ({ turnId }) => turnId), [activities]);
   const newest = turns.get(activities.at(-1)?.turnId ?? '') ?? noCalls;
   const shownCalls = new Set(messages.map((message, index) => callsOf(message, messages[index + 1], turns)));
-  /** Of a turn that was begun elsewhere and has no answer yet. */
-  const untold = shownCalls.has(newest) ? noCalls : newest;
-  const goesOn = untold.some(({ outcome }) => outcome === undefined);
+  /** Tool calls of a turn that another client started and that has no answer yet. */
+  const unshown = shownCalls.has(newest) ? noCalls : newest;
+  const isRunning = unshown.some(({ outcome }) => outcome === undefined);
 
   const mine = last?.role === 'assistant' && last.state === 'streaming' && last.text === '';
   useEffect(() => {
-    // Who has just asked wants to see the answer.
+    // The user who has just asked wants to see the answer.
     if (mine) toEnd();
   }, [mine, toEnd]);
 
@@ -91,7 +91,7 @@ export function MessageList({
     onEarlier().then(
       () => {
         setLoading(false);
-        // What was on the screen stays there.
+        // Keeps the visible messages in place.
         requestAnimationFrame(() => box.current?.scrollBy({ top: box.current.scrollHeight - before }));
       },
       (failure: unknown) => {
@@ -125,10 +125,10 @@ export function MessageList({
           </li>
         ))}
       </ol>
-      {goesOn && <ToolCalls calls={untold} />}
+      {isRunning && <ToolCalls calls={unshown} />}
       <WaitingCalls requests={waiting} />
       <p className="visually-hidden" role="status">
-        {running ? 'The answer is being written.' : last?.role === 'assistant' ? endWords[last.state] : ''}
+        {running ? 'Answer in progress.' : last?.role === 'assistant' ? endLabels[last.state] : ''}
       </p>
       {away && (
         <div className="to-end">
@@ -140,7 +140,7 @@ export function MessageList({
               box.current?.focus();
             }}
           >
-            To the end
+            Scroll to end
           </Button>
         </div>
       )}
@@ -180,12 +180,12 @@ const Message = memo(function Message({
         {text !== '' && <Markdown text={text} />}
         {state === 'streaming' && <span className={text === '' ? 'typing' : 'typing inline'} aria-hidden="true" />}
         {failure !== undefined && (
-          <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'The budget is used up.' : undefined} onRetry={onRetry} />
+          <Failure error={failure} title={result?.finishReason === 'budget_exceeded' ? 'Budget exceeded.' : undefined} onRetry={onRetry} />
         )}
       </div>
       {role === 'user' && onRetry !== undefined && (
         <footer>
-          <span className="hint">It has no answer.</span>
+          <span className="hint">No answer.</span>
           <Button look="quiet" small icon="retry" onClick={onRetry}>
             Try again
           </Button>
@@ -195,7 +195,7 @@ const Message = memo(function Message({
         <footer>
           {state === 'stopped' && <Badge tone="warn">Stopped by you</Badge>}
           {result !== undefined && result.finishReason !== 'stop' && failure === undefined && (
-            <Badge tone="warn">{reasonWords[result.finishReason] ?? result.finishReason}</Badge>
+            <Badge tone="warn">{reasonLabels[result.finishReason] ?? result.finishReason}</Badge>
           )}
           {cost !== undefined ? (
             <CostOfTurn cost={cost} />
@@ -216,7 +216,7 @@ const Message = memo(function Message({
             )}
             {onEdit !== undefined && state !== 'done' && (
               <Button look="quiet" small icon="edit" onClick={onEdit}>
-                Edit the question
+                Edit question
               </Button>
             )}
           </span>
@@ -226,17 +226,17 @@ const Message = memo(function Message({
   );
 });
 
-/** Tokens, cost and what the provider's cache spared of one turn. */
+/** Tokens, cost and cache hits of one turn. */
 function CostOfTurn({ cost: { costUsd, inputTokens, outputTokens, cacheReadTokens, calls } }: { readonly cost: TurnCost }) {
-  const words = [
+  const facts = [
     plural(inputTokens + outputTokens, 'token'),
-    costUsd === null ? 'price not known' : money(costUsd),
+    costUsd === null ? 'price unknown' : money(costUsd),
     cacheReadTokens > 0 ? `${percent(cacheReadTokens / inputTokens)} from the cache` : undefined,
   ].filter((part) => part !== undefined);
-  const more = `${count(inputTokens)} in, of them ${count(cacheReadTokens)} from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}`;
+  const more = `${count(inputTokens)} in, ${count(cacheReadTokens)} of them from the cache, ${count(outputTokens)} out, in ${plural(calls, 'model call')}`;
   return (
     <span className="hint" title={more}>
-      {words.join(' · ')}
+      {facts.join(' · ')}
     </span>
   );
 }

@@ -4,18 +4,18 @@ import type { ToolActivity } from '../../data/tool-activity.ts';
 import { Icon, type IconName } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { plural } from '../../data/format.ts';
-import { ApprovalCard } from '../../later-parts.ts';
+import { ApprovalCard } from '../../lazy-pages.ts';
 
-const outcomes: Readonly<Record<string, { readonly words: string; readonly icon: IconName; readonly tone: string }>> = {
-  ok: { words: 'done', icon: 'check', tone: 'good-text' },
-  error: { words: 'failed', icon: 'warning', tone: 'bad-text' },
-  denied: { words: 'not allowed', icon: 'close', tone: 'bad-text' },
-  background: { words: 'goes on in the background', icon: 'play', tone: '' },
+const outcomes: Readonly<Record<string, { readonly text: string; readonly icon: IconName; readonly tone: string }>> = {
+  ok: { text: 'done', icon: 'check', tone: 'good-text' },
+  error: { text: 'failed', icon: 'warning', tone: 'bad-text' },
+  denied: { text: 'denied', icon: 'close', tone: 'bad-text' },
+  background: { text: 'continues in the background', icon: 'play', tone: '' },
 };
-/** Calls that are shown one by one when none of them runs any more. */
+/** Finished calls are listed without folding up to this number. */
 const maxOpen = 4;
 
-/** The tools that a turn uses, as it does; folded when they are many and all are over. */
+/** Lists the tool calls of a turn live; folded when many and all finished. */
 export function ToolCalls({ calls }: { readonly calls: readonly ToolActivity[] }) {
   const running = calls.filter(({ outcome }) => outcome === undefined).length;
   if (calls.length === 0) return null;
@@ -36,7 +36,7 @@ export function ToolCalls({ calls }: { readonly calls: readonly ToolActivity[] }
 }
 
 function ToolCall({ call: { toolName, description, startedAtMs, outcome, durationMs } }: { readonly call: ToolActivity }) {
-  const end = outcome === undefined ? undefined : (outcomes[outcome] ?? { words: outcome, icon: 'info' as const, tone: '' });
+  const end = outcome === undefined ? undefined : (outcomes[outcome] ?? { text: outcome, icon: 'info' as const, tone: '' });
   return (
     <li className="tool-call">
       <span className={end?.tone ?? 'tool-running'}>
@@ -44,12 +44,12 @@ function ToolCall({ call: { toolName, description, startedAtMs, outcome, duratio
       </span>
       <span className="mono">{toolName}</span>
       {description !== toolName && (
-        <span className="tool-words" dir="auto">
+        <span className="tool-text" dir="auto">
           {description}
         </span>
       )}
       <span className="hint">
-        {end === undefined ? 'runs' : end.words} {durationMs === undefined ? <Elapsed sinceMs={startedAtMs} /> : seconds(durationMs)}
+        {end === undefined ? 'running' : end.text} {durationMs === undefined ? <Elapsed sinceMs={startedAtMs} /> : seconds(durationMs)}
       </span>
     </li>
   );
@@ -62,7 +62,7 @@ function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
     return () => clearInterval(timer);
   }, []);
   const whole = Math.floor(Math.max(0, now - sinceMs) / 1000);
-  // What is over in a moment needs no clock.
+  // Hides the clock for the first second.
   return whole < 1 ? null : `for ${whole} s`;
 }
 
@@ -70,13 +70,13 @@ function seconds(ms: number): string {
   return ms < 1000 ? `in ${Math.round(ms)} ms` : `in ${(ms / 1000).toFixed(1)} s`;
 }
 
-/** Calls of this conversation that wait for somebody, decided on the spot. */
+/** Pending approvals of this conversation, with buttons to decide. */
 export function WaitingCalls({ requests }: { readonly requests: readonly ApprovalRequest[] }) {
   if (requests.length === 0) return null;
   return (
-    <section className="approvals" aria-label="Waits for your approval">
+    <section className="approvals" aria-label="Waiting for your approval">
       <p className="hint">
-        The agent waits for you. <PageLink to="/approvals">All waiting calls</PageLink>
+        The agent is waiting for you. <PageLink to="/approvals">All pending calls</PageLink>
       </p>
       <Suspense fallback={null}>
         {requests.map((request) => (

@@ -1,20 +1,20 @@
 import { type RefObject, type UIEvent, useCallback, useEffect, useRef, useState } from 'react';
 
-/** How near the end counts as having scrolled back to it, in pixels. */
+/** Distance in pixels from the end that counts as scrolled to the end. */
 const nearEnd = 40;
-/** How far from the end a way back is offered, in pixels. */
+/** Distance in pixels from the end at which the button to scroll back appears. */
 const farFromEnd = 300;
 
 export interface Following {
   /** True when the end is out of sight. */
   readonly away: boolean;
   readonly toEnd: () => void;
-  /** What comes next does not move what is on the screen. */
+  /** Stops following, so that new content doesn't move the page. */
   readonly stay: () => void;
   readonly onScroll: (event: UIEvent<HTMLElement>) => void;
 }
 
-/** Keeps the end of `content` in sight while it grows, until the reader scrolls up; scrolled back to the end, it goes on. */
+/** Keeps the end of `content` in view while it grows, until the reader scrolls up; resumes when scrolled back to the end. */
 export function useFollowing(box: RefObject<HTMLElement | null>, content: RefObject<HTMLElement | null>): Following {
   const follows = useRef(true);
   const last = useRef({ top: 0, height: 0 });
@@ -25,12 +25,12 @@ export function useFollowing(box: RefObject<HTMLElement | null>, content: RefObj
     const { current: element } = box;
     if (element === null) return;
     element.scrollTo({ top: element.scrollHeight });
-    // Now, not with the event of it: a step of the reader may come in the same one.
+    // Recorded now, because the same scroll event may include a move of the reader.
     last.current = { top: element.scrollTop, height: element.scrollHeight };
   }, [box]);
 
   useEffect(() => {
-    // Told after layout, so that asking for heights forces none: text, pictures that load, and a window that changes alike.
+    // Runs after layout, so reading heights forces none: for text, loaded pictures and window resizing.
     const observer = new ResizeObserver(() => {
       const { current: element } = box;
       if (follows.current) toEnd();
@@ -44,7 +44,7 @@ export function useFollowing(box: RefObject<HTMLElement | null>, content: RefObj
     const { scrollTop: top, scrollHeight: height } = currentTarget;
     const below = belowOf(currentTarget);
     const up = top < last.current.top;
-    // A step up by the reader counts however small it is; one that content caused by becoming shorter does not.
+    // Any scroll up by the reader counts; one caused by shrinking content does not.
     if (up && height >= last.current.height) follows.current = false;
     else if (top > last.current.top && below < nearEnd) follows.current = true;
     last.current = { top, height };

@@ -5,12 +5,12 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, type Tone } from '../../ui/parts.tsx';
 import { layOut, readTree, type SummaryNode, type TreeItem } from './tree-layout.ts';
 
-const taints: Readonly<Record<SummaryNode['taint'], { readonly tone: Tone; readonly words: string }>> = {
-  clean: { tone: 'good', words: 'clean' },
-  wrapped: { tone: 'warn', words: 'covers text from outside, fenced' },
+const taints: Readonly<Record<SummaryNode['taint'], { readonly tone: Tone; readonly text: string }>> = {
+  clean: { tone: 'good', text: 'clean' },
+  wrapped: { tone: 'warn', text: 'includes external content, fenced' },
 };
 
-/** The summaries of a conversation over its messages: drawn for the eye, and as a tree that the keyboard walks. */
+/** Shows the summaries of a conversation over its messages: as a drawing, and as a tree for keyboard navigation. */
 export function ContextTree({
   nodes,
   messageCount,
@@ -21,20 +21,20 @@ export function ContextTree({
   readonly nodes: readonly SummaryNode[];
   readonly messageCount: number;
   readonly cutSeq: number;
-  /** Messages up to this one came before the last reset. */
+  /** The last message before the latest reset. */
   readonly resetSeq: number;
   readonly reference: string;
 }) {
   const items = useMemo(() => readTree(nodes, cutSeq), [nodes, cutSeq]);
   const [chosen, setChosen] = useState<string>();
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  // What came before a reset is seen neither as it was nor as a summary.
+  // The model sees nothing from before a reset, not even as a summary.
   const seenFrom = Math.max(cutSeq, resetSeq);
   const current = items.find(({ node }) => node.summaryId === chosen) ?? items[0];
   return (
     <div className="context-tree">
       <Drawing items={items} messageCount={messageCount} cutSeq={seenFrom} chosen={current?.node.summaryId} onChoose={setChosen} />
-      <p className="hint">{inWords(items, messageCount, seenFrom, resetSeq)}</p>
+      <p className="hint">{describeView(items, messageCount, seenFrom, resetSeq)}</p>
       {current !== undefined && (
         <div className="tree-parts">
           <TreeList items={items} closed={closed} onClosed={setClosed} chosen={current.node.summaryId} onChoose={setChosen} />
@@ -45,14 +45,14 @@ export function ContextTree({
   );
 }
 
-function inWords(items: readonly TreeItem[], messageCount: number, seenFrom: number, resetSeq: number): string {
+function describeView(items: readonly TreeItem[], messageCount: number, seenFrom: number, resetSeq: number): string {
   const seen = items.filter(({ inView }) => inView).length;
   const parts = [
     ...(seen > 0 ? [`${count(seen)} of ${plural(items.length, 'summary', 'summaries')}`] : []),
-    ...(seenFrom < messageCount ? [`the messages ${count(seenFrom + 1)} to ${count(messageCount)} as they are`] : []),
+    ...(seenFrom < messageCount ? [`messages ${count(seenFrom + 1)} to ${count(messageCount)} in full`] : []),
   ];
   const view = parts.length === 0 ? 'The model sees nothing of this conversation.' : `The model sees ${parts.join(' and ')}.`;
-  const reset = resetSeq > 0 ? ` It was reset after message ${count(resetSeq)}.` : '';
+  const reset = resetSeq > 0 ? ` Reset after message ${count(resetSeq)}.` : '';
   return `${view}${reset} All ${plural(messageCount, 'message')} are kept.`;
 }
 
@@ -76,7 +76,7 @@ function Drawing({
   const end = xOf(messageCount);
   return (
     <div ref={box} className="tree-box">
-      {/* The list below says the same to those who do not see it, and to the keyboard. */}
+      {/* The list below has the same content for screen readers and the keyboard. */}
       <svg width={width} height={height} aria-hidden="true">
         <rect className="seen-part" x={cutX} y={0} width={Math.max(0, end - cutX)} height={axisY} />
         {edges.map(({ key, x1, y1, x2, y2 }) => (
@@ -107,7 +107,7 @@ function Drawing({
         <text className="axis-text" x={end} y={axisY + 20} textAnchor="end">
           {count(messageCount)}
         </text>
-        {/* Near an end it would lie on the number that stands there. */}
+        {/* Near an end it would overlap the axis label. */}
         {cutX - xOf(0) > 90 && end - cutX > 90 && (
           <text className="axis-text" x={cutX} y={axisY + 20} textAnchor="middle">
             {`cut after ${count(cutSeq)}`}
@@ -160,7 +160,7 @@ function TreeList({
     event.preventDefault();
     action();
   };
-  // The one that has the focus next may have been closed away with what is above it.
+  // The focused item may be hidden inside a closed parent.
   const focusable = shown.some(({ node }) => node.summaryId === chosen) ? chosen : shown[0]?.node.summaryId;
   return (
     <ul role="tree" aria-label="Summaries" ref={list} className="tree-list">
@@ -199,20 +199,20 @@ function TreeList({
 function Details({ item: { node, inView }, reference }: { readonly item: TreeItem; readonly reference: string }) {
   const taint = taints[node.taint];
   return (
-    <section className="tree-details" aria-label="The chosen summary">
+    <section className="tree-details" aria-label="Selected summary">
       <p className="badges">
         <Badge>{node.kind === 'leaf' ? 'leaf' : `condensed, depth ${node.depth}`}</Badge>
-        <Badge tone={taint.tone}>{taint.words}</Badge>
-        {inView && <Badge tone="accent">the model sees it</Badge>}
+        <Badge tone={taint.tone}>{taint.text}</Badge>
+        {inView && <Badge tone="accent">visible to the model</Badge>}
       </p>
       <p dir="auto" className="tree-preview">
         {node.contentPreview}
       </p>
       <p className="hint">
-        {plural(node.tokenCount, 'token')}, made {dateTime(node.createdAt)}{' '}
-        {node.model === 'truncation' ? 'by cutting, because no model gave one' : `by ${node.model}`}.{' '}
+        {plural(node.tokenCount, 'token')}, created {dateTime(node.createdAt)}{' '}
+        {node.model === 'truncation' ? 'by truncation, because no model returned a summary' : `by ${node.model}`}.{' '}
         <PageLink to={`/conversations/${reference}/${node.fromSeq}`}>
-          Read the messages {count(node.fromSeq)} to {count(node.toSeq)}
+          Read messages {count(node.fromSeq)} to {count(node.toSeq)}
         </PageLink>
       </p>
     </section>

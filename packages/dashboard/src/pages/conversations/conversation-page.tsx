@@ -37,19 +37,19 @@ async function loadHead(client: Client, conversationRef: string, signal: AbortSi
 
 type Asked = 'compact' | 'reset' | 'resetConversation' | 'delete' | { readonly forkAt: number };
 
-/** One conversation from the inside: its messages, what of them the model sees, and what can be done with it. `seq` is the message to show. */
+/** Shows the details of a conversation: its messages, what the model sees of them, and actions. `seq` is the message to show. */
 export function ConversationPage({ reference, seq }: { readonly reference: string; readonly seq: number | undefined }) {
   const { client, admin, chats } = useSession();
   const head = useLoad(`conversation ${reference}`, (signal) => loadHead(client, reference, signal));
   const [asked, setAsked] = useState<Asked>();
   const [outcome, setOutcome] = useState<string>();
   const [error, setError] = useState<unknown>();
-  /** Counts what changed the messages, so that they are read anew. */
+  /** Counts changes to the messages: each one reloads them. */
   const [changes, setChanges] = useState(0);
-  const changed = (words: string): void => {
-    setOutcome(words);
+  const changed = (text: string): void => {
+    setOutcome(text);
     setChanges(changes + 1);
-    // What this tab holds of it is older than what was done.
+    // The copy in this tab is out of date now.
     chats.forget(reference);
     head.reload();
   };
@@ -76,7 +76,7 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
       actions={
         <>
           <PageLink to={`/chat/${reference}`} className="button">
-            Open in the chat
+            Open in chat
           </PageLink>
           <Button icon="download" onClick={() => exportConversation(client, session, setError)}>
             Export
@@ -84,7 +84,7 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
           {total > 0 && <Button onClick={() => ask({ forkAt: total })}>Fork</Button>}
           {total > 0 && <Button onClick={() => ask('compact')}>Compact</Button>}
           <Button onClick={() => ask('reset')}>Reset</Button>
-          {admin && <Button onClick={() => ask('resetConversation')}>Erase the content</Button>}
+          {admin && <Button onClick={() => ask('resetConversation')}>Erase content</Button>}
           {admin && (
             <Button icon="trash" look="danger" onClick={() => ask('delete')}>
               Delete
@@ -100,8 +100,8 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
         <span className="mono">{session.sessionKey}</span>
         <span>{plural(total, 'message')}</span>
         <span>{count(session.totalTokens)} tokens</span>
-        <span>begun {dateTime(session.createdAt)}</span>
-        {session.forkedFrom !== undefined && <PageLink to={`/conversations/${session.forkedFrom}`}>forked from another one</PageLink>}
+        <span>created {dateTime(session.createdAt)}</span>
+        {session.forkedFrom !== undefined && <PageLink to={`/conversations/${session.forkedFrom}`}>forked from another conversation</PageLink>}
       </p>
       <section className="panel" aria-label="What the model sees">
         <h2>What the model sees</h2>
@@ -124,13 +124,13 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
             const done = await client.call('session.compact', { conversationRef: reference }, { timeoutMs: 180_000 });
             changed(
               done.compacted
-                ? `Compacted: what the model reads went from ${plural(done.tokensBefore, 'token')} to ${count(done.tokensAfter)}, with ${plural(done.summaries, 'summary', 'summaries')}.`
-                : 'There was nothing to compact: the messages fit as they are.',
+                ? `Compacted from ${plural(done.tokensBefore, 'token')} to ${count(done.tokensAfter)}, with ${plural(done.summaries, 'summary', 'summaries')}.`
+                : 'Nothing to compact: the messages already fit.',
             );
           }}
         >
           <p>
-            Older messages of <strong>{title}</strong> are put into summaries by a model, which costs tokens. The messages themselves stay.
+            A model summarizes older messages of <strong>{title}</strong>, which costs tokens. The messages themselves are kept.
           </p>
         </Confirm>
       )}
@@ -141,12 +141,12 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
           onClose={close}
           run={async () => {
             const done = await client.call('session.reset', { conversationRef: reference });
-            changed(`Reset: the agent begins anew here; ${plural(done.previousMessageCount, 'earlier message')} can still be read and searched.`);
+            changed(`Reset. The agent starts over; ${plural(done.previousMessageCount, 'earlier message')} can still be read and searched.`);
           }}
         >
           <p>
-            The agent no longer sees what was said in <strong>{title}</strong> so far; approvals that it was given lapse. All{' '}
-            {plural(total, 'message')} stay readable.
+            The agent no longer sees the earlier messages of <strong>{title}</strong>, and approvals granted there expire. All{' '}
+            {plural(total, 'message')} remain readable.
           </p>
         </Confirm>
       )}
@@ -165,8 +165,8 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
           }}
         >
           <p>
-            <strong>{title}</strong> with its {plural(total, 'message')} and {plural(tree.nodes.length, 'summary', 'summaries')} leaves the list. An
-            archived copy stays in the database of the gateway; memories stay.
+            <strong>{title}</strong> with its {plural(total, 'message')} and {plural(tree.nodes.length, 'summary', 'summaries')} is removed from the
+            list. An archived copy stays in the gateway's database; memories are kept.
           </p>
         </Confirm>
       )}

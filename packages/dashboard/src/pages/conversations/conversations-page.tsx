@@ -16,7 +16,7 @@ const firstLimit = 50;
 const maxLimit = 200;
 const settleMs = 300;
 
-/** `/conversations` lists and searches them, `/conversations/<reference>[/<message>]` shows one from the inside. */
+/** `/conversations` lists and searches conversations, `/conversations/<reference>[/<message>]` shows the details of one. */
 export function ConversationsPage({ rest }: { readonly rest: string | undefined }) {
   const [reference, seq] = rest?.split('/') ?? [];
   if (reference === undefined) return <ConversationList />;
@@ -28,16 +28,16 @@ function ConversationList() {
   const agentIds = useStore(agents);
   const [agentId, setAgentId] = useState<string>();
   const [limit, setLimit] = useState(firstLimit);
-  const [words, setWords] = useState('');
+  const [input, setInput] = useState('');
   const [query, setQuery] = useState('');
   const [removing, setRemoving] = useState<Conversation>();
   const [error, setError] = useState<unknown>();
   const list = useConversations(limit, agentId);
-  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], words, []), [list.data, words]);
+  const found = useMemo(() => searchConversations(list.data?.sessions ?? [], input, []), [list.data, input]);
   useEffect(() => {
-    const timer = setTimeout(() => setQuery(words.trim()), settleMs);
+    const timer = setTimeout(() => setQuery(input.trim()), settleMs);
     return () => clearTimeout(timer);
-  }, [words]);
+  }, [input]);
 
   return (
     <Page
@@ -50,7 +50,7 @@ function ConversationList() {
       }
     >
       <div className="toolbar">
-        <SearchField label="Search the conversations" hint="Search titles and all messages" value={words} onChange={setWords} />
+        <SearchField label="Search conversations" hint="Search titles and all messages" value={input} onChange={setInput} />
         {agentIds.length > 1 && (
           <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
             <option value="">All agents</option>
@@ -62,9 +62,9 @@ function ConversationList() {
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={8} />}
-      {list.data !== undefined && words === '' && found.length === 0 && (
+      {list.data !== undefined && input === '' && found.length === 0 && (
         <Empty title="No conversations yet">
-          <PageLink to="/chat">Begin one in the chat</PageLink>
+          <PageLink to="/chat">Start one in the chat</PageLink>
         </Empty>
       )}
       {found.length > 0 && (
@@ -89,20 +89,24 @@ function ConversationList() {
                 <PageLink to={`/conversations/${one.conversationRef}`} className="icon-button" label={`Details of ${one.sessionKey}`}>
                   <Icon name="info" />
                 </PageLink>
-                <IconButton icon="download" label={`Export ${one.sessionKey}`} onClick={() => exportConversation(client, one, setError)} />
-                {admin && <IconButton icon="trash" label={`Delete ${one.sessionKey}`} onClick={() => setRemoving(one)} />}
+                <IconButton
+                  icon="download"
+                  label={`Export ${one.title ?? one.sessionKey}`}
+                  onClick={() => exportConversation(client, one, setError)}
+                />
+                {admin && <IconButton icon="trash" label={`Delete ${one.title ?? one.sessionKey}`} onClick={() => setRemoving(one)} />}
               </div>
             </li>
           ))}
         </ul>
       )}
-      {query !== '' && words !== '' && <FoundMessages query={query} agentId={agentId} />}
-      {list.data !== undefined && words === '' && list.data.hasMore && (
+      {query !== '' && input !== '' && <FoundMessages query={query} agentId={agentId} />}
+      {list.data !== undefined && input === '' && list.data.hasMore && (
         <p className="pad">
           {limit < maxLimit ? (
             <Button onClick={() => setLimit(maxLimit)}>Show more</Button>
           ) : (
-            <span className="hint">The newest {maxLimit} are shown; the search finds messages of all.</span>
+            <span className="hint">Showing the newest {maxLimit}. The search covers all messages.</span>
           )}
         </p>
       )}
@@ -118,8 +122,8 @@ function ConversationList() {
           }}
         >
           <p>
-            <strong>{removing.title ?? removing.sessionKey}</strong> with its {plural(removing.messageCount, 'message')} and the summaries of them
-            leaves the list. An archived copy stays in the database of the gateway; memories stay.
+            <strong>{removing.title ?? removing.sessionKey}</strong> with its {plural(removing.messageCount, 'message')} and their summaries is
+            removed from the list. An archived copy stays in the gateway's database; memories are kept.
           </p>
         </Confirm>
       )}

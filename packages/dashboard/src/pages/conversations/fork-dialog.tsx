@@ -6,7 +6,7 @@ import { navigate } from '../../router.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
-/** Begins a conversation with the first messages of another one, and opens it. */
+/** Creates a conversation from the first messages of another one, and opens it. */
 export function ForkDialog({
   session,
   total,
@@ -15,7 +15,7 @@ export function ForkDialog({
 }: {
   readonly session: Result<'session.history'>['session'];
   readonly total: number;
-  /** The last message that is taken over. */
+  /** The last message to copy. */
   readonly seq: number;
   readonly onClose: () => void;
 }) {
@@ -49,8 +49,8 @@ export function ForkDialog({
         }}
       >
         <div className="dialog-body">
-          <p>A new conversation begins with the messages up to the one that you name; this one stays as it is.</p>
-          <Field label="Last message taken over" hint={`From 1 to ${count(total)}.`}>
+          <p>The new conversation starts with the messages up to the one you choose. This conversation stays unchanged.</p>
+          <Field label="Last message to include" hint={`From 1 to ${count(total)}.`}>
             {(id, hint) => (
               <input
                 id={id}
@@ -64,7 +64,7 @@ export function ForkDialog({
               />
             )}
           </Field>
-          <Field label="Session key" hint="Such as ada:desk; one is made when it is left empty.">
+          <Field label="Session key" hint="For example ada:desk. Leave empty to generate one.">
             {(id, hint) => <input id={id} aria-describedby={hint} value={key} onChange={(event) => setKey(event.target.value)} />}
           </Field>
         </div>

@@ -9,7 +9,7 @@ import { Badge, Failure, Skeleton } from '../../ui/parts.tsx';
 type Hit = Extract<Result<'session.search'>, { mode: 'search' }>['results'][number];
 const limit = 50;
 
-/** Messages that hold the words, best first; each leads to its place in the conversation. */
+/** Lists messages that match the query, best first; each links to its position in the conversation. */
 export function FoundMessages({ query, agentId }: { readonly query: string; readonly agentId: string | undefined }) {
   const { client } = useSession();
   const found = useLoad(`found ${agentId ?? ''} ${query}`, (signal) =>
@@ -24,8 +24,8 @@ export function FoundMessages({ query, agentId }: { readonly query: string; read
       {data !== undefined && (
         <p className="hint" role="status">
           {data.total === 0
-            ? 'No message has all of these words.'
-            : `${plural(data.total, 'message')}${data.truncated ? ' and more' : ''}${data.results.length < data.total ? `, the best ${count(data.results.length)} shown` : ''}`}
+            ? 'No message contains all terms.'
+            : `${plural(data.total, 'message')}${data.truncated ? ' and more' : ''}${data.results.length < data.total ? `, best ${count(data.results.length)} shown` : ''}`}
         </p>
       )}
       {data !== undefined && data.results.length > 0 && (
@@ -55,7 +55,7 @@ export function FoundMessages({ query, agentId }: { readonly query: string; read
   );
 }
 
-/** The snippet with what was found in it marked. */
+/** Highlights the matches in the snippet. */
 function Marked({ snippet, marks }: Pick<Hit, 'snippet' | 'marks'>): ReactNode {
   let at = 0;
   const parts: ReactNode[] = [];

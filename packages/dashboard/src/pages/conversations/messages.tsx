@@ -7,10 +7,10 @@ import { Markdown } from '../../markdown/markdown.tsx';
 import { Button, Failure, Skeleton } from '../../ui/parts.tsx';
 
 const pageSize = 30;
-/** Messages shown before the one that was asked for. */
+/** Messages shown before the requested one. */
 const before = 4;
 
-/** The messages of a conversation in pages, the newest or those around `seq`; each can be forked at. */
+/** Pages through the messages of a conversation, starting at the newest or around `seq`; the conversation can be forked at each. */
 export function Messages({
   reference,
   total,
@@ -85,7 +85,7 @@ function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; 
       </header>
       {role === 'tool' ? (
         <details>
-          <summary>What it answered</summary>
+          <summary>Output</summary>
           <pre className="raw-text">{content}</pre>
         </details>
       ) : (
@@ -96,7 +96,7 @@ function HistoryMessage({ message, onFork }: { readonly message: StoredMessage; 
           → {call.name} {call.arguments}
         </p>
       ))}
-      {attachments !== undefined && <p className="hint">With {attachments.map(({ fileName, mediaId }) => fileName ?? mediaId).join(', ')}</p>}
+      {attachments !== undefined && <p className="hint">Attachments: {attachments.map(({ fileName, mediaId }) => fileName ?? mediaId).join(', ')}</p>}
     </article>
   );
 }

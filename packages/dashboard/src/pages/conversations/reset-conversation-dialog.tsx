@@ -4,7 +4,7 @@ import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 
-/** Erases what a conversation holds, and if wanted what was remembered of it; tells the counts. */
+/** Erases the content of a conversation and, optionally, the memories from it; reports the counts. */
 export function ResetConversationDialog({
   title,
   reference,
@@ -16,7 +16,7 @@ export function ResetConversationDialog({
   readonly reference: string;
   readonly messageCount: number;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }) {
   const { client } = useSession();
   const [memory, setMemory] = useState(false);
@@ -35,18 +35,18 @@ export function ResetConversationDialog({
       }}
     >
       <p>
-        The {plural(messageCount, 'message')} of <strong>{title}</strong> and the summaries of them are erased for good. Its name stays, so that the
-        same people can go on in it.
+        The {plural(messageCount, 'message')} of <strong>{title}</strong> and their summaries are erased permanently. The conversation itself stays,
+        so that its users can continue in it.
       </p>
       <fieldset>
-        <legend>Erase as well</legend>
+        <legend>Also erase</legend>
         <label className="check">
           <input type="checkbox" checked={memory} onChange={() => setMemory(!memory)} />
-          Memories that come from it
+          Memories from this conversation
         </label>
         <label className="check">
           <input type="checkbox" checked={memory && purgeDerived} disabled={!memory} onChange={() => setPurgeDerived(!purgeDerived)} />
-          What was derived from those, also where other conversations took part
+          Memories derived from those, even if other conversations contributed
         </label>
       </fieldset>
     </Confirm>
@@ -61,5 +61,5 @@ function describeErased(done: Result<'session.reset_conversation'>): string {
     done.derivedDeleted === undefined ? undefined : plural(done.derivedDeleted, 'derived memory', 'derived memories'),
   ].filter((part) => part !== undefined);
   const unlinked = done.derivedUnlinked ?? 0;
-  return `Erased: ${parts.join(', ')}.${unlinked > 0 ? ` ${plural(unlinked, 'derived memory', 'derived memories')} lost a source and stay.` : ''}`;
+  return `Erased: ${parts.join(', ')}.${unlinked > 0 ? ` ${plural(unlinked, 'derived memory', 'derived memories')} kept without this source.` : ''}`;
 }

@@ -23,7 +23,7 @@ const nodes = [
   node('a', 1, 20, { parentIds: ['top'] }),
 ];
 
-test('a tree is read in the order of its messages, parents first', () => {
+test('orders a tree by its messages, parents first', () => {
   const items = readTree(nodes, 60);
   expect(items.map(({ node: { summaryId }, level, position, siblings, inView }) => [summaryId, level, `${position}/${siblings}`, inView])).toEqual([
     ['top', 1, '1/2', true],
@@ -35,14 +35,14 @@ test('a tree is read in the order of its messages, parents first', () => {
   expect(items[1]?.parent).toBe('top');
 });
 
-test('summaries prepared ahead of the cut are not what the model sees; lost parents and circles do no harm', () => {
+test('hides summaries beyond the cut from the model; tolerates missing parents and cycles', () => {
   expect(readTree([node('ahead', 61, 80)], 60)[0]?.inView).toBe(false);
   expect(readTree([node('orphan', 1, 2, { parentIds: ['gone'] })], 2)).toMatchObject([{ level: 1, inView: true }]);
   const circle = [node('x', 1, 2, { childIds: ['y'] }), node('y', 1, 2, { childIds: ['x'], parentIds: ['x'] })];
   expect(readTree(circle, 2).map(({ node: { summaryId } }) => summaryId)).toEqual(['x', 'y']);
 });
 
-test('bars lie over their messages, condensed ones above, inside the width', () => {
+test('draws bars over their messages, condensed ones above, within the width', () => {
   for (const width of [320, 1000]) {
     const picture = layOut(readTree(nodes, 60), 80, 60, width);
     const at = (id: string) => picture.boxes.find((box) => box.id === id);

@@ -1,24 +1,24 @@
 import type { Result } from '@gatehouse/contract';
 
-/** A summary of a conversation, as `context.tree` tells of it. */
+/** A summary of a conversation, as returned by `context.tree`. */
 export type SummaryNode = Result<'context.tree'>['nodes'][number];
 
-/** One line of the tree when it is read from top to bottom. */
+/** One line of the tree, from top to bottom. */
 export interface TreeItem {
   readonly node: SummaryNode;
-  /** From 1, as `aria-level` counts. */
+  /** Level from 1, as in `aria-level`. */
   readonly level: number;
   readonly parent: string | undefined;
   readonly children: readonly string[];
   readonly position: number;
   readonly siblings: number;
-  /** The model reads this summary in place of its messages. */
+  /** True when the model reads this summary instead of its messages. */
   readonly inView: boolean;
 }
 
 /**
- * The summaries as a forest in the order of their messages, parents before what they condense. A node whose parent is
- * not among them is a root. Only roots that end at or before `cutSeq` are what the model sees; the rest is kept for search
+ * Returns the summaries as a forest in the order of their messages, parents before children. A node whose parent is
+ * missing is a root. The model sees only roots that end at or before `cutSeq`; the rest is kept for search
  * and inspection.
  */
 export function readTree(nodes: readonly SummaryNode[], cutSeq: number): readonly TreeItem[] {
@@ -28,7 +28,7 @@ export function readTree(nodes: readonly SummaryNode[], cutSeq: number): readonl
   const seen = new Set<string>();
   function walk(siblings: readonly SummaryNode[], level: number, parent: string | undefined): void {
     for (const [at, node] of siblings.entries()) {
-      // A tree that the server built has no circle; what draws it must end all the same.
+      // Trees from the server have no cycles, but drawing must terminate in any case.
       if (seen.has(node.summaryId)) continue;
       seen.add(node.summaryId);
       const children = node.childIds
@@ -44,7 +44,7 @@ export function readTree(nodes: readonly SummaryNode[], cutSeq: number): readonl
   return items;
 }
 
-/** Where a summary is drawn: a bar over the messages that it stands for, higher the more it condenses. */
+/** Position of a summary: a bar over its messages, placed higher the more it condenses. */
 export interface Box {
   readonly id: string;
   readonly x: number;
@@ -55,11 +55,11 @@ export interface Box {
 
 export interface Picture {
   readonly boxes: readonly Box[];
-  /** From the foot of a summary to the head of one that it condenses. */
+  /** Edge from the bottom of a summary to the top of one that it condenses. */
   readonly edges: readonly { readonly key: string; readonly x1: number; readonly y1: number; readonly x2: number; readonly y2: number }[];
   readonly axisY: number;
   readonly height: number;
-  /** Where the summaries end and the messages begin that the model sees as they are. */
+  /** Position where the summaries end and the messages that the model sees in full begin. */
   readonly cutX: number;
   readonly xOf: (seq: number) => number;
 }
@@ -68,20 +68,20 @@ const barHeight = 22;
 const rowHeight = 46;
 const leastWidth = 6;
 const padding = 8;
-/** Around the end of the conversation, for the last label of the axis. */
-const sideRoom = 14;
+/** Position of the end of the conversation, for the last axis label. */
+const sideMargin = 14;
 
-/** The drawing in pixels for a width; `messageCount` messages lie along the axis from left to right. */
+/** Computes the drawing in pixels for a width; `messageCount` messages run along the axis from left to right. */
 export function layOut(items: readonly TreeItem[], messageCount: number, cutSeq: number, width: number): Picture {
   const span = Math.max(1, messageCount);
-  const room = Math.max(40, width - 2 * sideRoom);
-  const xOf = (seq: number): number => sideRoom + (Math.min(span, Math.max(0, seq)) / span) * room;
-  // A row for each depth that is there: a drawing of deep trees has no empty rows below.
+  const innerWidth = Math.max(40, width - 2 * sideMargin);
+  const xOf = (seq: number): number => sideMargin + (Math.min(span, Math.max(0, seq)) / span) * innerWidth;
+  // One row per existing depth, so that deep trees have no empty rows.
   const depths = [...new Set(items.map(({ node }) => node.depth))].toSorted((a, b) => b - a);
   const rowOf = new Map(depths.map((depth, row) => [depth, row]));
   const boxes = items.map(({ node }): Box => {
     const from = xOf(node.fromSeq - 1);
-    // Some room between neighbours, which else would be one bar.
+    // A gap between neighbours, which would otherwise look like one bar.
     const width = Math.max(leastWidth, xOf(node.toSeq) - from - 2);
     return { id: node.summaryId, x: from + 1, y: padding + (rowOf.get(node.depth) ?? 0) * rowHeight, width, height: barHeight };
   });

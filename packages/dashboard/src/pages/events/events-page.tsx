@@ -12,25 +12,25 @@ const categories = [...new Set(eventKinds.map(({ category }) => category))];
 const categoryOf = new Map<string, string>(eventKinds.map(({ kind, category }) => [kind, category]));
 const maxShown = 300;
 
-const connectionWords: Record<LiveState['connection'], { readonly tone: Tone; readonly words: string }> = {
-  connecting: { tone: 'neutral', words: 'Connecting…' },
-  open: { tone: 'good', words: 'Live' },
-  waiting: { tone: 'warn', words: 'Connection lost, trying again' },
-  refused: { tone: 'bad', words: 'Not connected' },
+const connectionLabels: Record<LiveState['connection'], { readonly tone: Tone; readonly text: string }> = {
+  connecting: { tone: 'neutral', text: 'Connecting…' },
+  open: { tone: 'good', text: 'Live' },
+  waiting: { tone: 'warn', text: 'Connection lost, reconnecting' },
+  refused: { tone: 'bad', text: 'Not connected' },
 };
 
-/** The feed of everything that happens, newest first; it goes on while other pages are shown. */
+/** The live feed of events, newest first; it continues while other pages are open. */
 export function EventsPage() {
   const { live, admin } = useSession();
   const { entries, connection } = useStore(live.state);
   const streaming = useStore(live.withStreaming);
   const [off, setOff] = useState<ReadonlySet<string>>(new Set());
-  const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const [frozen, setFrozen] = useState<readonly FeedEntry[]>();
   const source = frozen ?? entries;
-  const shown = useMemo(() => filterEntries(source, off, words), [source, off, words]);
+  const shown = useMemo(() => filterEntries(source, off, query), [source, off, query]);
   const behind = frozen === undefined ? 0 : (entries.at(-1)?.number ?? 0) - (frozen.at(-1)?.number ?? 0);
-  const state = connectionWords[connection];
+  const state = connectionLabels[connection];
 
   const toggle = (category: string): void => {
     const next = new Set(off);
@@ -41,12 +41,12 @@ export function EventsPage() {
   return (
     <Page
       title="Events"
-      lead={admin ? 'Everything that happens, as it happens.' : 'What happens in your conversations, and to the gateway as a whole.'}
+      lead={admin ? 'All events of the gateway, live.' : 'Events of your conversations and of the gateway, live.'}
       actions={
         <>
-          <Badge tone={state.tone}>{state.words}</Badge>
+          <Badge tone={state.tone}>{state.text}</Badge>
           <Button icon={frozen === undefined ? 'pause' : 'play'} onClick={() => setFrozen(frozen === undefined ? entries : undefined)}>
-            {frozen === undefined ? 'Pause' : behind > 0 ? `Go on (${behind} new)` : 'Go on'}
+            {frozen === undefined ? 'Pause' : behind > 0 ? `Resume (${behind} new)` : 'Resume'}
           </Button>
           <Button
             icon="trash"
@@ -73,23 +73,23 @@ export function EventsPage() {
           type="search"
           aria-label="Filter by kind or content"
           placeholder="Filter by kind or content"
-          value={words}
-          onChange={(event) => setWords(event.target.value)}
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
         />
         <label className="check">
           <input type="checkbox" checked={streaming} onChange={(event) => live.setStreaming(event.target.checked)} />
-          Pieces of answers as they are written
+          Text deltas of answers
         </label>
       </div>
       {shown.length === 0 ? (
-        <Empty title={entries.length === 0 ? 'Nothing has happened since this tab was opened' : 'No event passes the filter'}>
-          {entries.length === 0 && <p>Events appear here by themselves. A chat in another tab makes some.</p>}
+        <Empty title={entries.length === 0 ? 'No events since this tab was opened' : 'No matching events'}>
+          {entries.length === 0 && <p>Events appear here automatically, for example when you chat in another tab.</p>}
         </Empty>
       ) : (
         <>
           <p className="hint">
             {plural(shown.length, 'event')}
-            {shown.length > maxShown && `, the newest ${maxShown} shown`}
+            {shown.length > maxShown && `, showing the newest ${maxShown}`}
           </p>
           <ol className="feed">
             {shown.slice(0, maxShown).map((entry) => (
@@ -106,7 +106,7 @@ export function EventsPage() {
 
 const Entry = memo(function Entry({ entry: { kind, payload, atMs } }: { readonly entry: FeedEntry }) {
   const [open, setOpen] = useState(false);
-  if (kind === 'gap') return <p className="feed-gap">Some events were missed here: the connection was away longer than the gateway keeps them.</p>;
+  if (kind === 'gap') return <p className="feed-gap">Some events are missing: the connection was lost for longer than the gateway keeps events.</p>;
   return (
     <details className="feed-entry" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
@@ -129,8 +129,8 @@ function toneOf(kind: string): Tone {
   return /^message|^session/.test(kind) ? 'accent' : 'neutral';
 }
 
-function filterEntries(entries: readonly FeedEntry[], off: ReadonlySet<string>, words: string): readonly FeedEntry[] {
-  const wanted = words.trim().toLocaleLowerCase();
+function filterEntries(entries: readonly FeedEntry[], off: ReadonlySet<string>, query: string): readonly FeedEntry[] {
+  const wanted = query.trim().toLocaleLowerCase();
   return entries
     .filter(({ kind, payload }) => {
       if (kind === 'gap') return true;

@@ -10,6 +10,6 @@ test.each([
   [{ timestamp: 1 }, ''],
   [null, 'null'],
   ['word', 'word'],
-])('%j is told as %s', (payload, words) => {
-  expect(summarize(payload)).toBe(words);
+])('summarizes %j as %s', (payload, text) => {
+  expect(summarize(payload)).toBe(text);
 });

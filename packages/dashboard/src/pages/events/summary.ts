@@ -1,5 +1,5 @@
-/** Fields that tell most about an event, in the order in which they are worth reading. */
-const telling = [
+/** The most informative event fields, in order of importance. */
+const informative = [
   'message',
   'content',
   'delta',
@@ -21,12 +21,12 @@ const telling = [
 const maxParts = 4;
 const maxPartLength = 120;
 
-/** One line about an event: its most telling fields. */
+/** Summarizes an event in one line of its most informative fields. */
 export function summarize(payload: unknown): string {
   if (typeof payload !== 'object' || payload === null) return payload === undefined ? '' : String(payload);
   const fields = new Map<string, unknown>(Object.entries(payload));
-  const parts = telling.flatMap((name) => {
-    const text = wordsOf(fields.get(name));
+  const parts = informative.flatMap((name) => {
+    const text = textOf(fields.get(name));
     return text === undefined ? [] : [name === 'activeTurns' ? `${text} active turns` : text];
   });
   const tokens = fields.get('tokens');
@@ -34,7 +34,7 @@ export function summarize(payload: unknown): string {
   return parts.slice(0, maxParts).join(' · ');
 }
 
-function wordsOf(value: unknown): string | undefined {
+function textOf(value: unknown): string | undefined {
   const inner = typeof value === 'object' && value !== null && 'text' in value ? value.text : value;
   if (typeof inner !== 'string' && typeof inner !== 'number' && typeof inner !== 'boolean') return undefined;
   const text = String(inner).replaceAll(/\s+/g, ' ').trim();

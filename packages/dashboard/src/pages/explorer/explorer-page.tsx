@@ -12,31 +12,31 @@ import { MethodView } from './method-view.tsx';
 import { createLookup } from './schema.ts';
 import { SearchField } from '../../ui/search-field.tsx';
 
-/** Every method of the gateway with a form to call it, built from the document that this very gateway serves. */
+/** Lists every method with a form to call it, built from the OpenRPC document of this gateway. */
 export function ExplorerPage({ method }: { readonly method: string | undefined }) {
   const { client } = useSession();
   const document = useLoad('openrpc', (signal) => client.call('rpc.discover', {}, { signal }));
   return (
-    <Page title="API explorer" lead="Calls are made with the token of this tab, on this gateway.">
+    <Page title="API explorer" lead="Calls run on this gateway with the token of this tab.">
       {document.error !== undefined && <Failure error={document.error} onRetry={document.reload} />}
       {document.data === undefined && document.loading && <Skeleton lines={8} />}
       {document.data !== undefined &&
         (isOpenRpc(document.data) ? (
           <Explorer document={document.data} name={method} />
         ) : (
-          <Failure error={new Error('The document of the methods has another form.')} />
+          <Failure error={new Error('The method document has an unexpected format.')} />
         ))}
     </Page>
   );
 }
 
 function Explorer({ document, name }: { readonly document: OpenRpcDocument; readonly name: string | undefined }) {
-  const [words, setWords] = useState('');
+  const [query, setQuery] = useState('');
   const [again, setAgain] = useState<PastCall>();
   const { pastCalls } = useSession();
   const past = useStore(pastCalls.calls);
   const lookup = useMemo(() => createLookup(document), [document]);
-  const wanted = words.trim().toLocaleLowerCase();
+  const wanted = query.trim().toLocaleLowerCase();
   const found = document.methods.filter((one) => wanted === '' || `${one.name} ${one.summary}`.toLocaleLowerCase().includes(wanted));
   const method = document.methods.find((one) => one.name === name);
 
@@ -48,7 +48,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
   return (
     <div className="explorer">
       <aside className="explorer-list" aria-label="Methods">
-        <SearchField label="Search the methods" hint="Search methods" value={words} onChange={setWords} />
+        <SearchField label="Search methods" hint="Search methods" value={query} onChange={setQuery} />
         <p className="hint" role="status">
           {plural(found.length, 'method')}
         </p>
@@ -74,8 +74,8 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
       </aside>
       <div className="explorer-main">
         {method === undefined ? (
-          <Empty title={name === undefined ? 'Choose a method' : `There is no method ${name}`}>
-            <p>Each comes with its description, a form for its parameters, and examples.</p>
+          <Empty title={name === undefined ? 'Select a method' : `No method ${name}`}>
+            <p>Each method has a description, a form for its parameters, and examples.</p>
           </Empty>
         ) : (
           <MethodView
@@ -86,11 +86,11 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
           />
         )}
         {past.length > 0 && (
-          <section className="past-calls" aria-label="Calls of this tab">
+          <section className="past-calls" aria-label="Calls in this tab">
             <header>
-              <h2>Calls of this tab</h2>
+              <h2>Calls in this tab</h2>
               <Button small onClick={pastCalls.forget}>
-                Forget them
+                Clear
               </Button>
             </header>
             <ul>
@@ -112,7 +112,7 @@ function Explorer({ document, name }: { readonly document: OpenRpcDocument; read
   );
 }
 
-/** The contract declares the answer of `rpc.discover` more loosely than the server makes it. */
+/** Narrows the result of `rpc.discover`, which the contract types loosely. */
 function isOpenRpc(value: object): value is OpenRpcDocument {
   return 'methods' in value && Array.isArray(value.methods) && 'components' in value;
 }

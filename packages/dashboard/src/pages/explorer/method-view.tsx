@@ -33,11 +33,11 @@ export function MethodView({
   const [busy, setBusy] = useState(false);
   const [asking, setAsking] = useState(false);
   const [problem, setProblem] = useState<string>();
-  // A form is drawn anew when its values come from elsewhere than its own fields.
+  // Remounts the form when its values are set from outside.
   const [round, setRound] = useState(0);
   const risk = method['x-risk'];
 
-  /** What would be sent; undefined while the text is not an object. */
+  /** Returns the parameters to send; undefined while the text is not an object. */
   function given(): Schema | undefined {
     if (raw === undefined) return params;
     try {
@@ -112,7 +112,7 @@ export function MethodView({
                 setRound(round + 1);
               }}
             >
-              Fill in {example.name}
+              Use example: {example.name}
             </Button>
           ))}
           <Button small onClick={switchRaw}>
@@ -124,7 +124,7 @@ export function MethodView({
             {(id) => <textarea id={id} className="mono" rows={8} spellCheck={false} value={raw} onChange={(event) => setRaw(event.target.value)} />}
           </Field>
         ) : fields.length === 0 ? (
-          <p className="hint">It takes none.</p>
+          <p className="hint">No parameters.</p>
         ) : (
           <SchemaFields key={round} fields={fields} lookup={lookup} value={params} onChange={(next) => setParams(next ?? {})} />
         )}
@@ -139,7 +139,7 @@ export function MethodView({
       {outcome !== undefined && <OutcomeView outcome={outcome} />}
       {asking && (
         <Confirm title={`Call ${method.name}?`} action="Call it" onClose={() => setAsking(false)} run={call}>
-          <p>This method destroys something, or hands out rights. It is made for real, on this gateway.</p>
+          <p>This call is destructive or grants access, and will run against this live gateway.</p>
         </Confirm>
       )}
     </article>

@@ -8,14 +8,14 @@ interface FieldProps {
   readonly required: boolean;
   readonly lookup: Lookup;
   readonly value: unknown;
-  /** Undefined leaves the field out of the call. */
+  /** Called with undefined to omit the field. */
   readonly onChange: (value: unknown) => void;
   readonly depth?: number;
 }
 
 const maxDepth = 4;
 
-/** One parameter as a control that fits its schema. */
+/** Shows a parameter as the control that fits its schema. */
 export function SchemaField(props: FieldProps) {
   const { name, schema, required, lookup, value, onChange, depth = 0 } = props;
   const shape = shapeOf(schema, lookup);
@@ -70,7 +70,7 @@ export function SchemaField(props: FieldProps) {
               value={value === undefined ? '' : String(value)}
               onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : shape.kind === 'boolean' ? text === 'true' : text)}
             >
-              <option value="">{required ? 'Choose…' : '(not given)'}</option>
+              <option value="">{required ? 'Choose…' : '(not set)'}</option>
               {options.map((option) => (
                 <option key={option}>{option}</option>
               ))}
@@ -128,7 +128,7 @@ export function SchemaField(props: FieldProps) {
   }
 }
 
-/** The fields of one object; an object without any of them is left out. */
+/** The fields of one object; an object without any value is omitted. */
 export function SchemaFields({
   fields,
   lookup,
@@ -165,7 +165,7 @@ export function SchemaFields({
   );
 }
 
-/** JSON as it is typed, handed on when it is whole. A bare word is taken for a string, which it is in most places. */
+/** A JSON field that reports its value when the text is complete. Treats bare text as a string, which it usually is. */
 function JsonField({ value, onChange, label, hint }: FieldProps & { readonly label: string; readonly hint: string | undefined }) {
   const [text, setText] = useState(() => (value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value)));
   return (

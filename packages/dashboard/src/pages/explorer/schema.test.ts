@@ -13,7 +13,7 @@ function shapesOf(name: MethodName) {
 }
 
 describe('the form of a method', () => {
-  test('has a control that fits each parameter', () => {
+  test('has a matching control for each parameter', () => {
     expect(shapesOf('session.list')).toMatchObject({
       agentId: { kind: 'text' },
       kind: { kind: 'choice', options: ['all', 'dm', 'group', 'sub-agent', 'v1'] },
@@ -27,25 +27,25 @@ describe('the form of a method', () => {
     expect(shapesOf('agents.update')).toMatchObject({ dryRun: { kind: 'boolean' }, config: { kind: 'json' } });
   });
 
-  test('opens objects, with what they ask for', () => {
+  test('expands objects into their fields', () => {
     const { config } = shapesOf('agents.create');
     if (config?.kind !== 'object') throw new Error('the configuration of an agent is an object');
     expect(config.fields.find(({ name }) => name === 'tools')).toBeDefined();
     expect(config.fields.every(({ required }) => !required)).toBe(true);
   });
 
-  test('is there for every method of the contract', () => {
+  test('exists for every method of the contract', () => {
     for (const { name, params } of document.methods)
       for (const param of params) expect([name, param.name, shapeOf(param.schema, lookup).kind]).not.toContain(undefined);
   });
 
-  test('tells bounds and defaults', () => {
+  test('shows bounds and defaults', () => {
     expect(hintOf({ type: 'integer', minimum: 1, maximum: 9, default: 3, description: 'How many.' }, lookup)).toBe('How many. 1 to 9. Default: 3.');
     expect(hintOf({ type: 'string' }, lookup)).toBeUndefined();
   });
 });
 
-test('a reference that leads nowhere, or in a circle, ends', () => {
+test('stops at missing and cyclic references', () => {
   const circle = createLookup({
     ...document,
     components: { ...document.components, schemas: { a: { $ref: '#/components/schemas/b' }, b: { $ref: '#/components/schemas/a' } } },
@@ -54,7 +54,7 @@ test('a reference that leads nowhere, or in a circle, ends', () => {
   expect(shapeOf({ $ref: '#/components/schemas/none' }, circle)).toEqual({ kind: 'json' });
 });
 
-test('a curl line names no token and survives quotes', () => {
+test('a curl command omits the token and escapes quotes', () => {
   const line = curlLine('http://127.0.0.1:4766', 'agent.execute', { message: `it's "so" $HOME` });
   expect(line).toBe(
     String.raw`curl http://127.0.0.1:4766/rpc -H "authorization: Bearer $GATEHOUSE_TOKEN" -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"agent.execute","params":{"message":"it'\''s \"so\" $HOME"}}'`,

@@ -1,6 +1,6 @@
 import type { OpenRpcDocument } from '@gatehouse/contract';
 
-/** The part of JSON Schema that the forms are made from. */
+/** The subset of JSON Schema that the forms support. */
 export interface Schema {
   readonly [key: string]: unknown;
 }
@@ -13,18 +13,18 @@ export function isSchema(value: unknown): value is Schema {
 
 const maxHops = 20;
 
-/** Follows references to the shared shapes of the document; what stands beside a reference wins. */
+/** Resolves references to the shared schemas of the document; keys next to a reference override it. */
 export function createLookup(document: OpenRpcDocument): Lookup {
   const shared: Schema = document.components.schemas;
   return (schema) => {
     let current = isSchema(schema) ? schema : {};
     for (let hop = 0; hop < maxHops; hop++) {
-      const { $ref, allOf, ...beside } = current;
+      const { $ref, allOf, ...siblings } = current;
       const only: unknown = Array.isArray(allOf) && allOf.length === 1 ? allOf[0] : undefined;
       const reference = typeof $ref === 'string' ? $ref : isSchema(only) && typeof only['$ref'] === 'string' ? only['$ref'] : undefined;
       if (reference === undefined) return current;
       const target = shared[reference.slice(reference.lastIndexOf('/') + 1)];
-      current = { ...(isSchema(target) ? target : {}), ...beside };
+      current = { ...(isSchema(target) ? target : {}), ...siblings };
     }
     return current;
   };
@@ -40,7 +40,7 @@ export type FieldShape =
   | { readonly kind: 'object'; readonly fields: readonly { readonly name: string; readonly schema: Schema; readonly required: boolean }[] }
   | { readonly kind: 'json' };
 
-/** Which control fits a schema; whatever none fits is written as JSON. */
+/** Returns the control for a schema; JSON when no other one fits. */
 export function shapeOf(given: unknown, lookup: Lookup): FieldShape {
   const schema = lookup(given);
   const options = stringsOf(schema['enum']);
@@ -83,11 +83,11 @@ function stringsOf(value: unknown): readonly string[] | undefined {
 }
 
 function numberOf(value: unknown): number | undefined {
-  // Generated schemas bound integers by what a number can hold; that is no bound worth showing.
+  // Generated schemas limit integers to the safe range, which isn't worth showing.
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
 }
 
-/** Words below a field: what it is for, its bounds and its default. */
+/** Returns the hint of a field: its description, bounds and default. */
 export function hintOf(given: unknown, lookup: Lookup): string | undefined {
   const schema = lookup(given);
   const min = numberOf(schema['minimum']);

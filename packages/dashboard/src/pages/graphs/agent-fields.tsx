@@ -13,7 +13,7 @@ type Own = {
 
 const most = 10;
 
-/** One of the agents that the token may ask; what is set stays to be chosen when it is none of them. */
+/** Selects one of the agents that the token may use; keeps the current value as an option even if it isn't one of them. */
 export function AgentSelect({
   own,
   value,
@@ -22,14 +22,14 @@ export function AgentSelect({
 }: {
   readonly own: Own;
   readonly value: string;
-  /** Words for no agent; without them one must be chosen. */
+  /** Label for no agent; without it, an agent must be selected. */
   readonly empty?: string | undefined;
   readonly onChange: (agent: string) => void;
 }) {
   const ids = useStore(useSession().agents);
   return (
     <select {...own} value={value} onChange={(event) => onChange(event.target.value)}>
-      {(empty !== undefined || value === '') && <option value="">{empty ?? 'Choose one'}</option>}
+      {(empty !== undefined || value === '') && <option value="">{empty ?? 'Select an agent'}</option>}
       {[...new Set([...(value === '' ? [] : [value]), ...ids])].map((id) => (
         <option key={id}>{id}</option>
       ))}
@@ -37,7 +37,7 @@ export function AgentSelect({
   );
 }
 
-/** Several agents in their order, the same one more than once if wanted. */
+/** Edits an ordered list of agents, which may contain one agent several times. */
 export function AgentEntries({
   label,
   hint,
@@ -61,13 +61,13 @@ export function AgentEntries({
     <fieldset className="field" aria-describedby={error === undefined ? undefined : `${id}-error`}>
       <legend>{label}</legend>
       {entries.map((entry, at) => (
-        // Entries have no names of their own: their place is what tells them apart.
+        // Entries are identified by position: they have no ids.
         <div key={at} className="agent-entry">
           <AgentSelect own={{ 'aria-label': `${label}, ${at + 1}` }} value={entry.agent} onChange={(agent) => set(at, { agent })} />
           {withSuffix && (
             <input
-              aria-label={`Added to the task of ${label}, ${at + 1}`}
-              placeholder="added to the task"
+              aria-label={`Task suffix of ${label}, ${at + 1}`}
+              placeholder="task suffix"
               value={entry.suffix}
               onChange={(event) => set(at, { suffix: event.target.value })}
             />

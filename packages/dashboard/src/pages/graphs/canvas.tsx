@@ -3,19 +3,19 @@ import type { ReactFlowInstance } from '@xyflow/react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { useWidth } from '../../ui/charts/use-width.ts';
 import { Badge, type Tone } from '../../ui/parts.tsx';
-import { type Arrow, betterDirection, type Direction, layOut, nodeHeight, nodeWidth, type Place } from './layout.ts';
+import { type Arrow, betterDirection, type Direction, layOut, nodeHeight, nodeWidth, type NodePosition } from './layout.ts';
 
 export interface CanvasNode {
   readonly id: string;
   readonly title: string;
   readonly kind: string;
-  readonly words: string;
+  readonly text: string;
   readonly tone: Tone;
-  /** One line more, such as how far it is. */
+  /** Another line, such as the progress. */
   readonly note?: string | undefined;
 }
 
-/** What may be changed by the mouse and by the keys of the drawing. */
+/** Changes that the user can make in the drawing by mouse and keyboard. */
 export interface CanvasEditing {
   readonly connect: (from: string, to: string) => void;
   readonly removeNode: (id: string) => void;
@@ -24,12 +24,12 @@ export interface CanvasEditing {
 
 type StepNode = Node<{ readonly shown: CanvasNode; readonly direction: Direction; readonly editable: boolean }, 'step'>;
 
-/** Pixels, as in the style sheet. */
+/** Size in pixels, as in the style sheet. */
 const height = 400;
 const nodeTypes = { step: Step };
-const noPlaces: ReadonlyMap<string, Place> = new Map();
+const noPositions: ReadonlyMap<string, NodePosition> = new Map();
 
-/** A graph as a drawing. All that it tells and does is there in words and forms beside it too. */
+/** Draws a graph. Lists and forms next to it offer the same content and actions. */
 export function Canvas({
   label,
   nodes,
@@ -49,16 +49,16 @@ export function Canvas({
   const width = useWidth(box);
   const [flow, setFlow] = useState<ReactFlowInstance<StepNode>>();
   const [chosenArrow, setChosenArrow] = useState<string>();
-  /** Where nodes were put by hand; forgotten with the page, as the layers are good enough to begin with. */
-  const [moved, setMoved] = useState(noPlaces);
-  // Where a node stands depends on these alone: a state that changes must not make it be counted again.
+  /** Positions of nodes that the user has moved; not saved, because the automatic layout is good enough to start with. */
+  const [moved, setMoved] = useState(noPositions);
+  // The layout depends on these only, so that a changed state doesn't compute it again.
   const ids = nodes.map(({ id }) => id).join(' ');
   const ways = arrows.map(keyOf).join(' ');
-  const { direction, places } = useMemo(() => placed(ids, ways, width), [ids, ways, width]);
+  const { direction, positions } = useMemo(() => computeLayout(ids, ways, width), [ids, ways, width]);
   const editable = editing !== undefined;
   useEffect(() => {
     void flow?.fitView({ padding: 0.12, maxZoom: 1 });
-  }, [flow, places]);
+  }, [flow, positions]);
 
   const change = (changes: readonly NodeChange<StepNode>[]): void => {
     for (const one of changes) {
@@ -73,7 +73,7 @@ export function Canvas({
     <div ref={box} className={editable ? 'graph-canvas' : 'graph-canvas still'} role="region" aria-label={label}>
       <ReactFlow<StepNode>
         nodes={nodes.map((shown) =>
-          stepOf(shown, moved.get(shown.id) ?? places.get(shown.id) ?? { x: 0, y: 0 }, shown.id === chosen, direction, editable),
+          stepOf(shown, moved.get(shown.id) ?? positions.get(shown.id) ?? { x: 0, y: 0 }, shown.id === chosen, direction, editable),
         )}
         edges={arrows.map((arrow) => edgeOf(arrow, nodes, keyOf(arrow) === chosenArrow))}
         nodeTypes={nodeTypes}
@@ -106,7 +106,7 @@ export function Canvas({
         <Controls showInteractive={false} />
       </ReactFlow>
       {editable && moved.size > 0 && (
-        <button type="button" className="button small graph-tidy" onClick={() => setMoved(noPlaces)}>
+        <button type="button" className="button small graph-tidy" onClick={() => setMoved(noPositions)}>
           Tidy up
         </button>
       )}
@@ -114,18 +114,18 @@ export function Canvas({
   );
 }
 
-/** Ids hold neither spaces nor what stands between the ends of an arrow. */
-function placed(ids: string, ways: string, width: number) {
+/** Ids contain neither spaces nor the separator of an arrow key. */
+function computeLayout(ids: string, ways: string, width: number) {
   const nodes = ids.split(' ').filter((id) => id !== '');
   const arrows = ways.split(' ').flatMap((way) => {
     const [from, to] = way.split('>');
     return from === undefined || to === undefined ? [] : [{ from, to }];
   });
   const direction = betterDirection(nodes, arrows, width, height);
-  return { direction, places: layOut(nodes, arrows, direction) };
+  return { direction, positions: layOut(nodes, arrows, direction) };
 }
 
-function stepOf(shown: CanvasNode, position: Place, selected: boolean, direction: Direction, editable: boolean): StepNode {
+function stepOf(shown: CanvasNode, position: NodePosition, selected: boolean, direction: Direction, editable: boolean): StepNode {
   const right = direction === 'right';
   return {
     id: shown.id,
@@ -133,7 +133,7 @@ function stepOf(shown: CanvasNode, position: Place, selected: boolean, direction
     position: { ...position },
     data: { shown, direction, editable },
     selected,
-    // Every node has the same size: with it and the ends of the arrows given, nothing waits to be measured.
+    // All nodes have the same size; giving it together with the arrow ends avoids measuring.
     width: nodeWidth,
     height: nodeHeight,
     measured: { width: nodeWidth, height: nodeHeight },
@@ -146,7 +146,7 @@ function stepOf(shown: CanvasNode, position: Place, selected: boolean, direction
         y: right ? nodeHeight / 2 : nodeHeight,
       },
     ],
-    ariaLabel: `${shown.title}, ${shown.kind}, ${shown.words}`,
+    ariaLabel: `${shown.title}, ${shown.kind}, ${shown.text}`,
   };
 }
 
@@ -167,7 +167,7 @@ function edgeOf(arrow: Arrow, nodes: readonly CanvasNode[], selected: boolean): 
 }
 
 function Step({ data: { shown, direction, editable }, selected }: NodeProps<StepNode>) {
-  const { title, kind, words, tone, note } = shown;
+  const { title, kind, text, tone, note } = shown;
   const right = direction === 'right';
   return (
     <div className={['graph-node', tone, selected ? 'chosen' : ''].filter(Boolean).join(' ')}>
@@ -177,7 +177,7 @@ function Step({ data: { shown, direction, editable }, selected }: NodeProps<Step
       </span>
       <span className="graph-node-line">
         <span className="hint cut">{kind}</span>
-        <Badge tone={tone}>{words}</Badge>
+        <Badge tone={tone}>{text}</Badge>
       </span>
       {note !== undefined && (
         <span className="hint cut" dir="auto">

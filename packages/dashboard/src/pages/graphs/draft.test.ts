@@ -8,25 +8,25 @@ const two = (): GraphDraft => {
   return withNode(first.draft, 'scout', first.key).draft;
 };
 
-test('nodes are added behind the one that is chosen, renamed without losing their arrows, and removed with them', () => {
+test('nodes are added after the selected one, keep their arrows when renamed, and are removed with them', () => {
   const draft = changeNode(two(), 'step-1', { id: 'research', task: 'Look' });
   expect(definitionOf(draft).nodes).toEqual([
     { node_id: 'research', task: 'Look', agent: 'default' },
     { node_id: 'step-2', task: '', agent: 'scout', depends_on: ['research'] },
   ]);
   expect(arrowsOf(withoutNode(draft, 'step-1'))).toEqual([]);
-  // A name that is free again would else be given to two.
+  // A freed name must not be assigned twice.
   expect(withNode(withoutNode(draft, 'step-1'), 'default', undefined).key).toBe('step-3');
 });
 
-test('arrows are drawn once, taken away, and never lead to where they begin', () => {
+test('arrows are added once, removed, and never connect a node to itself', () => {
   const draft = two();
   expect(withArrow(draft, { from: 'step-1', to: 'step-2' })).toBe(draft);
   expect(withArrow(draft, { from: 'step-1', to: 'step-1' })).toBe(draft);
   expect(arrowsOf(withoutArrow(draft, { from: 'step-1', to: 'step-2' }))).toEqual([]);
 });
 
-test('what was saved comes back as it was, arrows and depends_on as one', () => {
+test('a saved graph loads unchanged, with arrows and depends_on merged', () => {
   const saved = {
     label: 'Report',
     nodes: [
@@ -53,7 +53,7 @@ test('what was saved comes back as it was, arrows and depends_on as one', () => 
   expect(nodes).toEqual([saved.nodes[0], saved.nodes[1], { ...saved.nodes[2], depends_on: ['b'] }]);
 });
 
-test('only the fields of the type are sent, and a number that is none is named', () => {
+test('only the fields of the type are sent, and an invalid number is reported by its field', () => {
   const debate = changeNode(two(), 'step-2', {
     type: 'debate',
     config: {
@@ -75,7 +75,7 @@ test('only the fields of the type are sent, and a number that is none is named',
   expect(() => definitionOf(changeNode(debate, 'step-2', { retries: 'many' }))).toThrow(new DraftError('nodes.1.retries', 'Expected a number.'));
 });
 
-test('errors are sorted by the node that they are about', () => {
+test('errors are grouped by node', () => {
   const { nodes, graph } = sortErrors(
     new Map([
       ['nodes.1.type_config.agents', 'too few'],

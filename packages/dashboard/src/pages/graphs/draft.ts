@@ -12,12 +12,12 @@ export interface AgentEntry {
 }
 export type ConfigValue = string | readonly AgentEntry[];
 
-/** A node in the form: numbers as they are typed, and a key that stays while its id is. */
+/** A node in the form: numbers as text, and a key that stays the same while the id is edited. */
 export interface DraftNode {
   readonly key: string;
   readonly id: string;
   readonly task: string;
-  /** Keys of others. */
+  /** Keys of other nodes. */
   readonly dependsOn: readonly string[];
   readonly type: '' | GraphNodeType;
   readonly config: Readonly<Record<string, ConfigValue>>;
@@ -39,12 +39,12 @@ export interface GraphDraft {
   readonly maxCost: string;
 }
 
-/** As many as a graph may have. */
+/** Maximum number of nodes in a graph. */
 export const maxNodes = 20;
 
 export const emptyGraph: GraphDraft = { label: '', nodes: [], onFailure: 'fail-fast', timeoutSeconds: '', maxTokens: '', maxCost: '' };
 
-/** With a node more, under an id that is free, behind the one that is chosen. */
+/** Adds a node with a free id after the selected one. */
 export function withNode(draft: GraphDraft, agent: string, behind: string | undefined): { readonly draft: GraphDraft; readonly key: string } {
   const taken = new Set(draft.nodes.flatMap(({ id, key }) => [id, key]));
   let number = draft.nodes.length + 1;
@@ -102,7 +102,7 @@ export function arrowsOf({ nodes }: GraphDraft): Arrow[] {
   return nodes.flatMap(({ key, dependsOn }) => dependsOn.map((from) => ({ from, to: key })));
 }
 
-/** What is sent; throws `DraftError` for a field that holds no number where one belongs. */
+/** Returns the definition to send; throws `DraftError` for a number field that is not a number. */
 export function definitionOf(draft: GraphDraft): Definition {
   const { label, nodes, onFailure, timeoutSeconds, maxTokens, maxCost } = draft;
   const ids = new Map(nodes.map(({ key, id }) => [key, id]));
@@ -129,7 +129,7 @@ function nodeOf(node: DraftNode, path: string, ids: ReadonlyMap<string, string>)
     node_id: node.id.trim(),
     task: node.task,
     ...(node.dependsOn.length > 0 && { depends_on: node.dependsOn.map((key) => ids.get(key) ?? key) }),
-    // Types have agents of their own; an agent that is left over from before would only be warned of.
+    // Typed nodes configure their own agents; a leftover agent would only cause a warning.
     ...(type === '' && node.agent !== '' && { agent: node.agent }),
     ...(node.model.trim() !== '' && { model: node.model.trim() }),
     ...(timeout !== undefined && { timeout_ms: Math.round(timeout * 1000) }),
@@ -157,7 +157,7 @@ function wireValue(field: TypeField, value: ConfigValue | undefined, path: strin
   return text.trim() === '' ? undefined : text;
 }
 
-/** A graph that was saved, as the form holds it. Arrows and `depends_on` say the same and become one. */
+/** Converts a saved graph to a draft. Arrows and `depends_on` are equivalent and are merged. */
 export function draftOf({ label, nodes, edges, settings }: Saved): GraphDraft {
   return {
     label,

@@ -6,13 +6,13 @@ import { Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { draftOf, emptyGraph, type GraphDraft } from './draft.ts';
 import { Editor } from './editor.tsx';
 
-/** The editor of a graph that is new, or saved under `id`. */
+/** The editor of a new graph, or of the one saved under `id`. */
 export function EditorPage({ id }: { readonly id: string | undefined }) {
   const { client } = useSession();
   const { data, error, reload } = useLoad(`edit ${id}`, async (signal): Promise<GraphDraft> =>
     id === undefined ? emptyGraph : draftOf(await client.call('graph.load', { id }, { signal })),
   );
-  // What is being edited stays, whatever is loaded anew.
+  // A reload must not replace a graph that is being edited.
   const [opened, setOpened] = useState<GraphDraft>();
   if (opened === undefined && data !== undefined) setOpened(data);
   if (opened !== undefined) return <Editor id={id} opened={opened} />;

@@ -22,9 +22,9 @@ import type { Problems } from './problems.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { StartDialog } from './start-dialog.tsx';
 import { type Check, useCheck } from './use-check.ts';
-import { typeNames } from './words.ts';
+import { typeNames } from './labels.ts';
 
-/** Draws and changes a graph, by the mouse or by forms, checks it as it grows, saves and runs it. */
+/** Edits a graph by mouse or by forms, validates it on every change, saves and runs it. */
 export function Editor({ id, opened }: { readonly id: string | undefined; readonly opened: GraphDraft }) {
   const { client, defaultAgentId } = useSession();
   const [draft, setDraft] = useState(opened);
@@ -37,8 +37,8 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
   const [madeId, setMadeId] = useState<string>();
   const check = useCheck(draft);
   const unsaved = draft !== saved;
-  useLeaveGuard(unsaved, 'Leave without saving the graph?');
-  // The editor of what is new becomes that of what was saved, once the guard has seen that nothing is unsaved.
+  useLeaveGuard(unsaved, 'The graph has unsaved changes. Leave anyway?');
+  // After saving, a new graph moves to the address of the saved one, once the guard sees no unsaved changes.
   useEffect(() => {
     if (madeId !== undefined && !unsaved) navigate(`/graphs/edit/${madeId}`, { replace: true });
   }, [madeId, unsaved]);
@@ -68,7 +68,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
         ...(known !== undefined && { id: known }),
       });
       setSaved(draft);
-      setOutcome(`${draft.label.trim()} is saved.`);
+      setOutcome(`Saved ${draft.label.trim()}.`);
       if (id === undefined) setMadeId(kept.id);
     } catch (failure) {
       setError(failure);
@@ -83,7 +83,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
       actions={
         <>
           <Button icon="plus" disabled={draft.nodes.length >= maxNodes} onClick={add}>
-            Add a node
+            Add node
           </Button>
           <Button disabled={busy || draft.label.trim() === '' || draft.nodes.length === 0 || !unsaved} onClick={() => void save()}>
             {busy ? 'Saving…' : 'Save'}
@@ -95,21 +95,21 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
       }
     >
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
-      {error !== undefined && <Failure error={error} title="It is not saved." />}
-      {check.failure !== undefined && <Failure error={check.failure} title="It cannot be checked." />}
+      {error !== undefined && <Failure error={error} title="Failed to save." />}
+      {check.failure !== undefined && <Failure error={check.failure} title="Failed to validate." />}
       <Findings errors={graphErrors(check)} warnings={check.warnings.filter(({ nodeId }) => nodeId === undefined)} />
       <div className="graph-parts">
         <div className="graph-main">
-          <Field label="Name of the graph">
+          <Field label="Graph name">
             {(own) => <input id={own} maxLength={200} value={draft.label} onChange={(event) => change({ ...draft, label: event.target.value })} />}
           </Field>
           {draft.nodes.length === 0 ? (
-            <Empty title="There are no nodes yet">
-              <p>Each node is a task for an agent, or for several. Arrows tell who waits for whom.</p>
+            <Empty title="No nodes yet">
+              <p>Each node is a task for one or more agents. Arrows show which node waits for which.</p>
             </Empty>
           ) : (
             <Canvas
-              label="Drawing of the graph"
+              label="Graph diagram"
               nodes={draft.nodes.map((one, at) => canvasNode(one, problemsOf(check, one, at)))}
               arrows={arrowsOf(draft)}
               chosen={chosen}
@@ -122,7 +122,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
             />
           )}
           <p className="hint" role="status">
-            {checkWords(check, draft)}
+            {describeCheck(check, draft)}
           </p>
           <NodeList draft={draft} check={check} chosen={chosen} onChoose={setChosen} />
         </div>
@@ -154,7 +154,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
   );
 }
 
-/** What is wrong with the graph as a whole; what belongs to a field of the settings is said there. */
+/** Returns the problems of the graph as a whole; those of a settings field are shown there. */
 function graphErrors({ checked }: Check): Problems['errors'] {
   return new Map([...checked.graph].filter(([path]) => !path.startsWith('settings')));
 }
@@ -166,19 +166,19 @@ function problemsOf(check: Check, { id }: DraftNode, at: number): Problems {
 function canvasNode(node: DraftNode, { errors, warnings }: Problems): CanvasNode {
   const { key, id, type, agent, task } = node;
   const kind = type === '' ? agent || 'default agent' : typeNames[type];
-  const [words, tone] = errors.size > 0 ? (['wrong', 'bad'] as const) : warnings.length > 0 ? (['look', 'warn'] as const) : (['ok', 'good'] as const);
-  return { id: key, title: id === '' ? '(no name)' : id, kind, words, tone, note: task.trim() === '' ? 'no task yet' : task.slice(0, 60) };
+  const [text, tone] = errors.size > 0 ? (['error', 'bad'] as const) : warnings.length > 0 ? (['warn', 'warn'] as const) : (['ok', 'good'] as const);
+  return { id: key, title: id === '' ? '(no name)' : id, kind, text, tone, note: task.trim() === '' ? 'no task yet' : task.slice(0, 60) };
 }
 
-function checkWords({ checked, defined, warnings }: Check, draft: GraphDraft): string {
+function describeCheck({ checked, defined, warnings }: Check, draft: GraphDraft): string {
   const wrong = checked.nodes.size;
   if (defined !== undefined)
-    return `It can run: ${plural(defined.nodeCount, 'node')}${warnings.length === 0 ? '' : `, ${plural(warnings.length, 'warning')}`}.`;
-  if (wrong > 0) return `${plural(wrong, 'node')} must be put right before it can run.`;
+    return `Ready to run: ${plural(defined.nodeCount, 'node')}${warnings.length === 0 ? '' : `, ${plural(warnings.length, 'warning')}`}.`;
+  if (wrong > 0) return `${plural(wrong, 'invalid node')}. Fix before running.`;
   return draft.nodes.length === 0 || checked.graph.size > 0 ? '' : 'Checking…';
 }
 
-/** The nodes in a list: what the drawing shows, for the keyboard and those who do not see it. */
+/** Lists the nodes: the content of the drawing for the keyboard and screen readers. */
 function NodeList({
   draft,
   check,
@@ -191,7 +191,7 @@ function NodeList({
   readonly onChoose: (key: string | undefined) => void;
 }) {
   return (
-    <nav aria-label="Parts of the graph">
+    <nav aria-label="Graph sections">
       <ul className="graph-list">
         <li>
           <button type="button" className="file-item" aria-current={chosen === undefined} onClick={() => onChoose(undefined)}>
@@ -206,7 +206,7 @@ function NodeList({
                 <span className="cut">{shown.title}</span>
                 <span className="hint cut">{shown.kind}</span>
                 <span className="grow" />
-                <Badge tone={shown.tone}>{shown.words}</Badge>
+                <Badge tone={shown.tone}>{shown.text}</Badge>
               </button>
             </li>
           );

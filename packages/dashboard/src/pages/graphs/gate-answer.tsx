@@ -3,7 +3,7 @@ import { useSession } from '../../data/context.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
-/** Shows the question of an approval gate and answers it; the gateway reads the words. */
+/** Shows the question of an approval gate and sends the answer, which the gateway interprets. */
 export function GateAnswer({
   graphId,
   nodeId,
@@ -12,12 +12,12 @@ export function GateAnswer({
 }: {
   readonly graphId: string;
   readonly nodeId: string;
-  /** What it asks; undefined where that is shown already. */
+  /** The question; undefined when it is already shown. */
   readonly question?: string | undefined;
   readonly onAnswered: () => void;
 }) {
   const { client } = useSession();
-  const [words, setWords] = useState('');
+  const [typed, setTyped] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const answer = (text: string): void => {
@@ -33,7 +33,7 @@ export function GateAnswer({
       className="graph-answer"
       onSubmit={(event) => {
         event.preventDefault();
-        answer(words);
+        answer(typed);
       }}
     >
       <p>
@@ -53,10 +53,10 @@ export function GateAnswer({
           Refuse
         </Button>
       </div>
-      <Field label="Or in your words" hint="Such as: yes, go on. Words that refuse win; an answer with a condition is not taken.">
-        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={words} onChange={(event) => setWords(event.target.value)} />}
+      <Field label="Or answer in text" hint="For example: yes. A refusal takes precedence; conditional answers are not accepted.">
+        {(id, hint) => <input id={id} aria-describedby={hint} maxLength={2000} value={typed} onChange={(event) => setTyped(event.target.value)} />}
       </Field>
-      <Button submit small disabled={busy || words.trim() === ''}>
+      <Button submit small disabled={busy || typed.trim() === ''}>
         Answer
       </Button>
     </form>

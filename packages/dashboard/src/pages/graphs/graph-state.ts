@@ -3,7 +3,7 @@ import type { EventPayload, Result } from '@gatehouse/contract';
 export type GraphView = Extract<Result<'graph.status'>, { executionOrder: unknown }>;
 export type NodeView = GraphView['nodes'][string];
 
-/** The graph after these events, which may be older than it; the same when nothing of it changed. */
+/** Applies events, which may be older than the graph; returns the same object when nothing changes. */
 export function applyEvents(view: GraphView, events: readonly { readonly kind: string; readonly payload: unknown }[]): GraphView {
   let next = view;
   for (const { kind, payload } of events) {
@@ -22,10 +22,10 @@ export function isOver({ status }: Pick<NodeView, 'status'>): boolean {
   return status === 'completed' || status === 'failed' || status === 'skipped';
 }
 
-function withNode(view: GraphView, told: EventPayload<'graph:node_updated'>): GraphView {
-  const before = view.nodes[told.nodeId];
+function withNode(view: GraphView, update: EventPayload<'graph:node_updated'>): GraphView {
+  const before = view.nodes[update.nodeId];
   if (before === undefined || isOver(before)) return view;
-  const { status, runId, progress, waitsForAnswer, durationMs, error, timestamp } = told;
+  const { status, runId, progress, waitsForAnswer, durationMs, error, timestamp } = update;
   const { progress: _, waitsForAnswer: __, question, ...kept } = before;
   const node: NodeView = {
     ...kept,
@@ -38,7 +38,7 @@ function withNode(view: GraphView, told: EventPayload<'graph:node_updated'>): Gr
     ...(durationMs !== undefined && { durationMs }),
     ...(error !== undefined && { error }),
   };
-  const nodes = { ...view.nodes, [told.nodeId]: node };
+  const nodes = { ...view.nodes, [update.nodeId]: node };
   return { ...view, nodes, stats: { ...view.stats, ...countsOf(nodes) } };
 }
 

@@ -3,7 +3,7 @@ import { EditorPage } from './editor-page.tsx';
 import { ListPage } from './list-page.tsx';
 import { RunPage } from './run-page.tsx';
 
-/** `/graphs` what is saved and what ran, `/graphs/runs/<id>` one run, `/graphs/new` and `/graphs/edit/<id>` the editor. */
+/** `/graphs` lists saved graphs and runs, `/graphs/runs/<id>` shows a run, `/graphs/new` and `/graphs/edit/<id>` are the editor. */
 export function GraphsPage({ rest }: { readonly rest: string | undefined }) {
   const [part, id, ...more] = rest?.split('/') ?? [];
   if (part === undefined) return <ListPage />;
@@ -12,7 +12,7 @@ export function GraphsPage({ rest }: { readonly rest: string | undefined }) {
   if (part === 'edit' && id !== undefined && more.length === 0) return <EditorPage key={id} id={id} />;
   return (
     <Page title="Graphs">
-      <Empty title="There is nothing at this address" />
+      <Empty title="Nothing at this address" />
     </Page>
   );
 }

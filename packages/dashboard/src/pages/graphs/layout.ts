@@ -3,26 +3,26 @@ export interface Arrow {
   readonly to: string;
 }
 
-export interface Place {
+export interface NodePosition {
   readonly x: number;
   readonly y: number;
 }
 
-/** Which way the arrows point. */
+/** Direction of the arrows. */
 export type Direction = 'right' | 'down';
 
 export const nodeWidth = 180;
 export const nodeHeight = 78;
 const layerGap = 56;
 const siblingGap = 22;
-/** Back and forth over the layers; more changes nothing that is seen in graphs of twenty nodes. */
+/** Sweeps back and forth over the layers; more make no visible difference in graphs of twenty nodes. */
 const sweeps = 4;
 
 /**
- * Places nodes in layers, each behind all that it depends on, and in a layer near the middle of its neighbours so that few
- * arrows cross. Arrows to nothing, to itself and around in a circle are left out of account: what is edited may be wrong.
+ * Places nodes in layers, each after all its dependencies, and within a layer near the middle of its neighbours so that few
+ * arrows cross. Ignores arrows to missing nodes, self-references and cycles: a graph being edited may be invalid.
  */
-export function layOut(ids: readonly string[], arrows: readonly Arrow[], direction: Direction): ReadonlyMap<string, Place> {
+export function layOut(ids: readonly string[], arrows: readonly Arrow[], direction: Direction): ReadonlyMap<string, NodePosition> {
   const known = new Set(ids);
   const valid = arrows.filter(({ from, to }) => from !== to && known.has(from) && known.has(to));
   const layerOf = layersOf(ids, valid);
@@ -44,7 +44,7 @@ export function layOut(ids: readonly string[], arrows: readonly Arrow[], directi
   );
 }
 
-/** An arrow over several layers has a place of its own in each, so that no node stands in its way. */
+/** Reserves a position in each layer that an arrow passes, so that no node gets in its way. */
 function withPassages(layers: string[][], arrows: readonly Arrow[], layerOf: ReadonlyMap<string, number>): Arrow[] {
   return arrows.flatMap(({ from, to }) => {
     const steps: Arrow[] = [];
@@ -59,18 +59,18 @@ function withPassages(layers: string[][], arrows: readonly Arrow[], layerOf: Rea
   });
 }
 
-/** The direction in which a drawing fills a box of this size best; to the right when there is little between them. */
+/** Returns the direction in which a drawing fills a box of this size best; prefers right when they are close. */
 export function betterDirection(ids: readonly string[], arrows: readonly Arrow[], width: number, height: number): Direction {
   const scale = (direction: Direction): number => {
-    const places = [...layOut(ids, arrows, direction).values()];
-    const right = Math.max(0, ...places.map(({ x }) => x)) + nodeWidth;
-    const bottom = Math.max(0, ...places.map(({ y }) => y)) + nodeHeight;
+    const positions = [...layOut(ids, arrows, direction).values()];
+    const right = Math.max(0, ...positions.map(({ x }) => x)) + nodeWidth;
+    const bottom = Math.max(0, ...positions.map(({ y }) => y)) + nodeHeight;
     return Math.min(1, width / right, height / bottom);
   };
   return scale('down') > scale('right') * 1.15 ? 'down' : 'right';
 }
 
-/** The longest way from a node without dependencies; what lies on a circle keeps where it was when no further could be placed. */
+/** Returns the longest path from a node without dependencies; nodes on a cycle keep their layer when no other can be placed. */
 function layersOf(ids: readonly string[], arrows: readonly Arrow[]): ReadonlyMap<string, number> {
   const layers = new Map<string, number>();
   let waiting = [...ids];
@@ -88,20 +88,20 @@ function layersOf(ids: readonly string[], arrows: readonly Arrow[]): ReadonlyMap
 
 function sortLayers(layers: string[][], arrows: readonly Arrow[], forth: boolean): void {
   const order = layers.map((_, at) => (forth ? at : layers.length - 1 - at));
-  const places = new Map<string, number>();
+  const positions = new Map<string, number>();
   for (const at of order) {
     const layer = layers[at] ?? [];
-    const weight = new Map(layer.map((id, position) => [id, meanPlace(id, position, arrows, places, forth)]));
+    const weight = new Map(layer.map((id, position) => [id, meanPosition(id, position, arrows, positions, forth)]));
     layers[at] = layer.toSorted((a, b) => (weight.get(a) ?? 0) - (weight.get(b) ?? 0));
     const middle = (layer.length - 1) / 2;
-    for (const [position, id] of (layers[at] ?? []).entries()) places.set(id, position - middle);
+    for (const [position, id] of (layers[at] ?? []).entries()) positions.set(id, position - middle);
   }
 }
 
-function meanPlace(id: string, position: number, arrows: readonly Arrow[], places: ReadonlyMap<string, number>, forth: boolean): number {
+function meanPosition(id: string, position: number, arrows: readonly Arrow[], positions: ReadonlyMap<string, number>, forth: boolean): number {
   const neighbours = arrows.flatMap(({ from, to }) => {
     const other = forth ? (to === id ? from : undefined) : from === id ? to : undefined;
-    const place = other === undefined ? undefined : places.get(other);
+    const place = other === undefined ? undefined : positions.get(other);
     return place === undefined ? [] : [place];
   });
   return neighbours.length === 0 ? position : neighbours.reduce((sum, place) => sum + place, 0) / neighbours.length;

@@ -4,22 +4,22 @@ import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
-import { usePaced } from '../../data/use-paced.ts';
+import { useThrottled } from '../../data/use-throttled.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { StartSaved } from './start-saved.tsx';
-import { graphTones } from './words.ts';
+import { graphTones } from './labels.ts';
 
 type Saved = Result<'graph.list'>['entries'][number];
 type GraphRun = Result<'graph.runs'>['runs'][number];
 
 const pageSize = 25;
-/** What the gateway gives at once. */
+/** Page limit of the gateway. */
 const maxListed = 200;
 const leastReloadMs = 3000;
 
-/** The graphs that are saved, and what ran. */
+/** Lists saved graphs and runs. */
 export function ListPage() {
   const { client } = useSession();
   const [limit, setLimit] = useState(pageSize);
@@ -36,11 +36,11 @@ export function ListPage() {
     return { saved: saved.result, runs: runs.result, concurrency: now.ok && 'concurrency' in now.result ? now.result.concurrency : undefined };
   });
   const { data, reload } = loaded;
-  useEventBatch('graph:started,graph:node_updated,graph:completed', usePaced(reload, leastReloadMs));
+  useEventBatch('graph:started,graph:node_updated,graph:completed', useThrottled(reload, leastReloadMs));
   return (
     <Page
       title="Graphs"
-      lead="Agents that work one behind the other, or beside each other."
+      lead="Tasks that agents run in sequence or in parallel."
       actions={
         <PageLink to="/graphs/new" className="button primary-link">
           New graph
@@ -55,8 +55,8 @@ export function ListPage() {
           <section className="graph-section" aria-labelledby="saved-graphs">
             <h2 id="saved-graphs">Saved</h2>
             {data.saved.entries.length === 0 ? (
-              <Empty title="No graph is saved yet">
-                <p>A graph tells which agent does what, and who waits for whose result.</p>
+              <Empty title="No saved graphs">
+                <p>A graph defines which agent does what, and which task waits for which result.</p>
               </Empty>
             ) : (
               <ul className="rows" aria-label="Saved graphs">
@@ -65,19 +65,17 @@ export function ListPage() {
                 ))}
               </ul>
             )}
-            {data.saved.total > data.saved.entries.length && (
-              <p className="hint">{`${data.saved.entries.length} of ${data.saved.total} are shown.`}</p>
-            )}
+            {data.saved.total > data.saved.entries.length && <p className="hint">{`Showing ${data.saved.entries.length} of ${data.saved.total}.`}</p>}
           </section>
           <section className="graph-section" aria-labelledby="graph-runs">
             <div className="panel-head">
               <h2 id="graph-runs">Runs</h2>
-              {data.concurrency !== undefined && <Places {...data.concurrency} />}
+              {data.concurrency !== undefined && <Slots {...data.concurrency} />}
             </div>
             {data.runs.runs.length === 0 ? (
-              <Empty title="No graph has run yet" />
+              <Empty title="No runs yet" />
             ) : (
-              <ul className="rows" aria-label="Runs of graphs">
+              <ul className="rows" aria-label="Graph runs">
                 {data.runs.runs.map((run) => (
                   <RunRow key={run.graphId} run={run} />
                 ))}
@@ -95,7 +93,7 @@ export function ListPage() {
                 >
                   Older
                 </Button>
-                <span className="hint">{`${data.runs.runs.length} of ${data.runs.total} are shown.`}</span>
+                <span className="hint">{`Showing ${data.runs.runs.length} of ${data.runs.total}.`}</span>
               </div>
             )}
           </section>
@@ -104,24 +102,24 @@ export function ListPage() {
       {starting !== undefined && <StartSaved saved={starting} onClose={() => setStarting(undefined)} />}
       {removing !== undefined && (
         <Confirm
-          title={`Delete the graph ${removing.label}?`}
+          title={`Delete graph ${removing.label}?`}
           action="Delete"
           onClose={() => setRemoving(undefined)}
           run={async () => {
             await client.call('graph.delete', { id: removing.id });
             setRemoving(undefined);
-            setOutcome(`${removing.label} is deleted.`);
+            setOutcome(`Deleted ${removing.label}.`);
             reload();
           }}
         >
-          <p>Its runs stay.</p>
+          <p>Its runs are kept.</p>
         </Confirm>
       )}
     </Page>
   );
 }
 
-function Places({
+function Slots({
   globalActiveSubAgents,
   maxGlobalSubAgents,
   queueDepth,
@@ -130,8 +128,8 @@ function Places({
   readonly maxGlobalSubAgents: number;
   readonly queueDepth: number;
 }) {
-  const waiting = queueDepth === 0 ? '' : `, ${queueDepth} wait for a place`;
-  return <span className="hint">{`${globalActiveSubAgents} of at most ${plural(maxGlobalSubAgents, 'sub-agent')} work${waiting}`}</span>;
+  const waiting = queueDepth === 0 ? '' : `, ${queueDepth} queued`;
+  return <span className="hint">{`${globalActiveSubAgents} of ${plural(maxGlobalSubAgents, 'sub-agent slot')} in use${waiting}`}</span>;
 }
 
 function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonly onStart: () => void; readonly onRemove: () => void }) {
@@ -144,7 +142,7 @@ function SavedRow({ saved, onStart, onRemove }: { readonly saved: Saved; readonl
         </PageLink>
         <p className="hint">
           {plural(nodeCount, 'node')}
-          {agentId !== undefined && `, of ${agentId}`}
+          {agentId !== undefined && `, agent ${agentId}`}
         </p>
       </div>
       <div className="row-facts">

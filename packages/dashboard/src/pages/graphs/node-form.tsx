@@ -6,17 +6,17 @@ import type { AgentEntry, ConfigValue, DraftNode, GraphDraft } from './draft.ts'
 import type { Problems } from './problems.ts';
 import { fieldsOf, nodeTypes, type TypeField } from './type-fields.ts';
 import { useInView } from './use-in-view.ts';
-import { typeNames } from './words.ts';
+import { typeNames } from './labels.ts';
 
 const barriers = {
-  '': 'each of them completed',
-  all: 'each of them completed',
+  '': 'all of them completed',
+  all: 'all of them completed',
   majority: 'more than half completed',
   'best-effort': 'at least one completed',
 };
-const contexts = { '': 'whole', full: 'whole', summary: 'their beginnings', refs: 'their names', none: 'nothing' };
+const contexts = { '': 'in full', full: 'in full', summary: 'beginning only', refs: 'names only', none: 'none' };
 
-/** Everything about one node. */
+/** Edits one node. */
 export function NodeForm({
   draft,
   node,
@@ -45,11 +45,11 @@ export function NodeForm({
   return (
     <section ref={part} className="panel" aria-label={`Node ${node.id}`}>
       <Findings errors={errors} warnings={warnings} />
-      {text('node_id', 'Name of the node', 'id', 'Letters, digits, "_" and "-".')}
+      {text('node_id', 'Node name', 'id', 'Letters, digits, "_" and "-".')}
       <Field label="Type">
         {(id) => (
           <select id={id} value={node.type} onChange={(event) => onChange({ type: nodeTypes.find((type) => type === event.target.value) ?? '' })}>
-            <option value="">Task of one agent</option>
+            <option value="">Task for one agent</option>
             {nodeTypes.map((type) => (
               <option key={type} value={type}>
                 {typeNames[type]}
@@ -62,7 +62,7 @@ export function NodeForm({
         errors={errors}
         path="task"
         label="Task"
-        hint={'{{name.result}} stands for the result of a node that this one depends on, ${NAME} for a variable.'}
+        hint={'{{name.result}} inserts the result of a node that this one depends on, ${NAME} a variable.'}
       >
         {(own) => <textarea {...own} rows={5} value={node.task} onChange={(event) => onChange({ task: event.target.value })} />}
       </DraftField>
@@ -85,7 +85,7 @@ export function NodeForm({
       <DependsOn node={node} others={others} error={errorOf(errors, 'depends_on')} onChange={(dependsOn) => onChange({ dependsOn })} />
       <details className="part">
         <summary>More</summary>
-        <Field label="Begins when all that it depends on has ended, and">
+        <Field label="Starts when all dependencies have finished and">
           {(id) => (
             <select
               id={id}
@@ -94,11 +94,11 @@ export function NodeForm({
                 onChange({ barrier: value === 'all' || value === 'majority' || value === 'best-effort' ? value : '' })
               }
             >
-              {Object.entries(barriers).flatMap(([value, words]) => (value === 'all' ? [] : [<Choice key={value} value={value} words={words} />]))}
+              {Object.entries(barriers).flatMap(([value, label]) => (value === 'all' ? [] : [<Choice key={value} value={value} label={label} />]))}
             </select>
           )}
         </Field>
-        <Field label="Is told of their results">
+        <Field label="Results passed to this node">
           {(id) => (
             <select
               id={id}
@@ -107,33 +107,33 @@ export function NodeForm({
                 onChange({ contextMode: value === 'full' || value === 'summary' || value === 'refs' || value === 'none' ? value : '' })
               }
             >
-              {Object.entries(contexts).flatMap(([value, words]) => (value === 'full' ? [] : [<Choice key={value} value={value} words={words} />]))}
+              {Object.entries(contexts).flatMap(([value, label]) => (value === 'full' ? [] : [<Choice key={value} value={value} label={label} />]))}
             </select>
           )}
         </Field>
         <div className="field-pair">
-          {number('retries', 'Further tries', 'retries', 'After a failure, at most 3.')}
-          {number('timeout_ms', 'Seconds at most', 'timeoutSeconds')}
+          {number('retries', 'Retries', 'retries', 'After a failure; at most 3.')}
+          {number('timeout_ms', 'Timeout in seconds', 'timeoutSeconds')}
         </div>
         <div className="field-pair">
-          {number('max_steps', 'Steps at most', 'maxSteps')}
+          {number('max_steps', 'Maximum steps', 'maxSteps')}
           {text('model', 'Model', 'model')}
         </div>
       </details>
       <div className="actions">
         <Button icon="trash" small onClick={onRemove}>
-          Remove the node
+          Remove node
         </Button>
       </div>
     </section>
   );
 }
 
-function Choice({ value, words }: { readonly value: string; readonly words: string }) {
-  return <option value={value}>{words}</option>;
+function Choice({ value, label }: { readonly value: string; readonly label: string }) {
+  return <option value={value}>{label}</option>;
 }
 
-/** What is wrong, at the node itself, and what might be. */
+/** Lists errors and warnings of a node. */
 export function Findings({ errors, warnings }: Problems) {
   if (errors.size === 0 && warnings.length === 0) return null;
   return (

@@ -7,10 +7,10 @@ import { Badge, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { GateAnswer } from './gate-answer.tsx';
 import { isOver, type NodeView } from './graph-state.ts';
 import { useInView } from './use-in-view.ts';
-import { nodeStanding, typeNames } from './words.ts';
+import { nodeStanding, typeNames } from './labels.ts';
 import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
-/** What is known of one node of a run, and what it said. */
+/** Shows the details and the output of one node of a run. */
 export function NodePanel({
   graphId,
   nodeId,
@@ -23,20 +23,20 @@ export function NodePanel({
   readonly onAnswered: () => void;
 }) {
   const part = useInView();
-  const { words, tone } = nodeStanding(node);
+  const { text, tone } = nodeStanding(node);
   const { type_id: type, attempt, progress, error, cause, startedAt, completedAt, runId } = node;
   return (
     <section ref={part} className="panel" aria-label={`Node ${nodeId}`}>
       <div className="panel-head">
         <h2>{nodeId}</h2>
-        <Badge tone={tone}>{words}</Badge>
+        <Badge tone={tone}>{text}</Badge>
         <Waiting waiting={node.waiting} />
         <EffectsRefused count={node.effectsRefused} />
       </div>
       <p className="facts-line">
         <span>{type === undefined ? 'Task' : typeNames[type]}</span>
         {startedAt !== undefined && <Elapsed fromMs={startedAt} toMs={completedAt} />}
-        {attempt !== undefined && attempt > 1 && <span>{`try ${attempt}`}</span>}
+        {attempt !== undefined && attempt > 1 && <span>{`attempt ${attempt}`}</span>}
       </p>
       {progress !== undefined && node.waitsForAnswer !== true && <p dir="auto">{progress}</p>}
       {error !== undefined && (
@@ -57,13 +57,13 @@ function Output({ graphId, nodeId, status }: { readonly graphId: string; readonl
   if (error !== undefined) return <Failure error={error} onRetry={reload} />;
   if (data === undefined) return <Skeleton lines={3} />;
   const output = data.outputs[nodeId];
-  // Of a failure its cause says enough.
-  if (output === undefined || output === null || output === '') return status === 'failed' ? null : <p className="hint">It said nothing.</p>;
+  // A failed node shows its cause above.
+  if (output === undefined || output === null || output === '') return status === 'failed' ? null : <p className="hint">No output.</p>;
   return (
     <>
       <div className="panel-head">
-        <h3>What it said</h3>
-        <CopyButton text={output} label="Copy the output" />
+        <h3>Output</h3>
+        <CopyButton text={output} label="Copy output" />
       </div>
       <div className="graph-output" tabIndex={0} role="region" aria-label={`Output of ${nodeId}`}>
         <Markdown text={output} />

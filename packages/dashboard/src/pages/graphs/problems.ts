@@ -3,22 +3,22 @@ import type { FieldErrors } from '../../data/field-errors.ts';
 
 type Warning = Result<'graph.define'>['warnings'][number];
 
-/** What is wrong with one node, or with the graph: errors by the path inside of it, and warnings. */
+/** Problems of a node or of the graph: errors by their path inside it, and warnings. */
 export interface Problems {
   readonly errors: FieldErrors;
   readonly warnings: readonly Warning[];
 }
 
 export interface Checked {
-  /** By the place of the node. */
+  /** Problems by node index. */
   readonly nodes: ReadonlyMap<number, FieldErrors>;
-  /** What belongs to no node, by its path. */
+  /** Errors that belong to no node, by path. */
   readonly graph: FieldErrors;
 }
 
 const ofNode = /^nodes[.[](\d+)\]?(?:\.|$)/;
 
-/** Sorts what the gateway finds wrong by the node that it is about. */
+/** Groups the problems reported by the gateway by node. */
 export function sortErrors(errors: FieldErrors): Checked {
   const nodes = new Map<number, Map<string, string>>();
   const graph = new Map<string, string>();

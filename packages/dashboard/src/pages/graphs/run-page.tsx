@@ -6,14 +6,14 @@ import { Elapsed } from '../../ui/elapsed.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Failure, Page, Skeleton } from '../../ui/parts.tsx';
 import { saveJson } from '../../ui/save-json.ts';
-import { spentWords } from '../runs/words.ts';
+import { spentText } from '../runs/labels.ts';
 import { Canvas, type CanvasNode } from './canvas.tsx';
 import type { GraphView } from './graph-state.ts';
 import { NodePanel } from './node-panel.tsx';
 import { useGraph } from './use-graph.ts';
-import { cancelWords, graphTones, nodeStanding, typeNames } from './words.ts';
+import { cancelLabels, graphTones, nodeStanding, typeNames } from './labels.ts';
 
-/** One run of a graph: drawn, with what each node said beside it. */
+/** Shows a graph run: a diagram with the output of each node next to it. */
 export function RunPage({ graphId }: { readonly graphId: string }) {
   const { client } = useSession();
   const { view, error, reload } = useGraph(graphId);
@@ -38,7 +38,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
               </Button>
             )}
             <Button icon="download" onClick={save}>
-              Save the outputs
+              Save outputs
             </Button>
             {view.isTerminal && (
               <Button icon="trash" onClick={() => setAsked('delete')}>
@@ -55,11 +55,11 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
       {view !== undefined && (
         <>
           <Facts view={view} />
-          <Canvas label="Drawing of the graph" nodes={canvasNodes(view)} arrows={view.edges} chosen={chosen} onChoose={setChosen} />
+          <Canvas label="Graph diagram" nodes={canvasNodes(view)} arrows={view.edges} chosen={chosen} onChoose={setChosen} />
           <div className="graph-below">
             <NodeList view={view} chosen={chosen} onChoose={setChosen} />
             {chosen === undefined || view.nodes[chosen] === undefined ? (
-              <p className="hint">Choose a node to see what it said.</p>
+              <p className="hint">Select a node to see its output.</p>
             ) : (
               <NodePanel key={chosen} graphId={graphId} nodeId={chosen} node={view.nodes[chosen]} onAnswered={reload} />
             )}
@@ -69,7 +69,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
       {asked === 'cancel' && (
         <Confirm
           title="Cancel this graph?"
-          action="Cancel it"
+          action="Cancel graph"
           onClose={close}
           run={async () => {
             await client.call('graph.cancel', { graphId });
@@ -77,7 +77,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             reload();
           }}
         >
-          <p>No further node starts. Nodes that run finish.</p>
+          <p>No more nodes start. Running nodes finish.</p>
         </Confirm>
       )}
       {asked === 'delete' && (
@@ -90,7 +90,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
             navigate('/graphs');
           }}
         >
-          <p>Its outputs go with it.</p>
+          <p>Its outputs are deleted too.</p>
         </Confirm>
       )}
     </Page>
@@ -105,20 +105,20 @@ function Facts({ view }: { readonly view: GraphView }) {
     ...(stats.failed > 0 ? [`${stats.failed} failed`] : []),
     ...(stats.skipped > 0 ? [`${stats.skipped} skipped`] : []),
   ];
-  const spent = spentWords(stats.tokens, stats.cost);
+  const spent = spentText(stats.tokens, stats.cost);
   return (
     <p className="facts-line" role="status">
       <Badge tone={graphTones[status]}>{status}</Badge>
-      {cancelReason !== undefined && <span>{isTerminal ? cancelWords[cancelReason] : `${cancelWords[cancelReason]}; nodes that run finish`}</span>}
+      {cancelReason !== undefined && <span>{isTerminal ? cancelLabels[cancelReason] : `${cancelLabels[cancelReason]}; running nodes finish`}</span>}
       <span>{parts.join(', ')}</span>
       {startedAt !== undefined && (
-        // The seconds that pass are nothing to be read out.
+        // Screen readers must not announce every second.
         <span aria-live="off">
           <Elapsed fromMs={startedAt} toMs={completedAt} />
         </span>
       )}
       {spent !== '' && <span>{spent}</span>}
-      {rootRunId !== undefined && <PageLink to="/runs">Its run</PageLink>}
+      {rootRunId !== undefined && <PageLink to="/runs">Open run</PageLink>}
     </p>
   );
 }
@@ -126,14 +126,12 @@ function Facts({ view }: { readonly view: GraphView }) {
 function canvasNodes({ executionOrder, nodes }: GraphView): CanvasNode[] {
   return executionOrder.flatMap((id) => {
     const node = nodes[id];
-    const { words, tone } = node === undefined ? ({ words: 'pending', tone: 'neutral' } as const) : nodeStanding(node);
-    return [
-      { id, title: id, kind: node?.type_id === undefined ? 'Task' : typeNames[node.type_id], words, tone, note: node?.progress ?? node?.error },
-    ];
+    const { text, tone } = node === undefined ? ({ text: 'pending', tone: 'neutral' } as const) : nodeStanding(node);
+    return [{ id, title: id, kind: node?.type_id === undefined ? 'Task' : typeNames[node.type_id], text, tone, note: node?.progress ?? node?.error }];
   });
 }
 
-/** The same as the drawing, in words and in order. */
+/** The content of the diagram as an ordered list. */
 function NodeList({
   view,
   chosen,
@@ -146,13 +144,13 @@ function NodeList({
   return (
     <nav aria-label="Nodes">
       <ul className="graph-list">
-        {canvasNodes(view).map(({ id, kind, words, tone }) => (
+        {canvasNodes(view).map(({ id, kind, text, tone }) => (
           <li key={id}>
             <button type="button" className="file-item" aria-current={id === chosen} onClick={() => onChoose(id)}>
               <span className="cut">{id}</span>
               <span className="hint">{kind}</span>
               <span className="grow" />
-              <Badge tone={tone}>{words}</Badge>
+              <Badge tone={tone}>{text}</Badge>
             </button>
           </li>
         ))}

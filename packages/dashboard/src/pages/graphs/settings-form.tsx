@@ -3,7 +3,7 @@ import { DraftField } from '../../ui/draft-field.tsx';
 import { Field } from '../../ui/parts.tsx';
 import type { GraphDraft } from './draft.ts';
 
-/** What holds for the whole graph. */
+/** Edits the settings of the whole graph. */
 export function SettingsForm({
   draft,
   errors,
@@ -19,7 +19,7 @@ export function SettingsForm({
     </DraftField>
   );
   return (
-    <section className="panel" aria-label="Settings of the graph">
+    <section className="panel" aria-label="Graph settings">
       <h2>Settings</h2>
       <Field label="When a node fails">
         {(id) => (
@@ -28,15 +28,15 @@ export function SettingsForm({
             value={draft.onFailure}
             onChange={(event) => onChange({ onFailure: event.target.value === 'continue' ? 'continue' : 'fail-fast' })}
           >
-            <option value="fail-fast">skip all that comes behind it</option>
-            <option value="continue">let each node behind it decide</option>
+            <option value="fail-fast">skip everything that depends on it</option>
+            <option value="continue">let each dependent node decide</option>
           </select>
         )}
       </Field>
-      {number('settings.timeout_ms', 'Seconds at most', 'timeoutSeconds', '1500 when empty.')}
+      {number('settings.timeout_ms', 'Timeout in seconds', 'timeoutSeconds', 'Default: 1500.')}
       <div className="field-pair">
-        {number('settings.budget.maxTokens', 'Tokens at most', 'maxTokens', 'Once passed, nothing more starts.')}
-        {number('settings.budget.maxCost', 'US dollars at most', 'maxCost', 'The same in money.')}
+        {number('settings.budget.maxTokens', 'Token limit', 'maxTokens', 'No more nodes start once it is exceeded.')}
+        {number('settings.budget.maxCost', 'Cost limit in US dollars', 'maxCost', 'No more nodes start once it is exceeded.')}
       </div>
     </section>
   );

@@ -7,10 +7,10 @@ import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Failure, Notice } from '../../ui/parts.tsx';
 import type { Definition } from './draft.ts';
 
-/** What runs: what is in the editor, or the id that a saved graph was loaded under. */
+/** What to run: the graph in the editor, or the id of a loaded saved graph. */
 export type Startable = { readonly definition: Definition } | { readonly graphId: string };
 
-/** Asks for the variables and starts a graph. */
+/** Asks for variables and starts a graph. */
 export function StartDialog({
   name,
   startable,
@@ -21,13 +21,13 @@ export function StartDialog({
   readonly name: string;
   readonly startable: Startable;
   readonly variables: readonly string[];
-  /** An approval gate asks in the inbox, so the inbox must be told. */
+  /** True when the graph has approval gates, which ask in the inbox: announcements must go there then. */
   readonly asksPeople: boolean;
   readonly onClose: () => void;
 }) {
   const { client } = useSession();
   const [values, setValues] = useState<Readonly<Record<string, string>>>({});
-  const [tells, setTells] = useState(true);
+  const [notifies, setNotifies] = useState(true);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const errors: FieldErrors = fieldErrors(error);
@@ -37,11 +37,11 @@ export function StartDialog({
     try {
       const { graphId } = await client.call('graph.execute', {
         ...('definition' in startable ? startable.definition : startable),
-        // A name that got no value is left out: the gateway shows the gap, where an empty text would hide it.
+        // Omits variables without a value: the gateway reports them, while an empty text would hide the gap.
         variables: Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')),
-        ...((tells || asksPeople) && { announceChannelType: 'gateway', announceChannelId: 'inbox' }),
+        ...((notifies || asksPeople) && { announceChannelType: 'gateway', announceChannelId: 'inbox' }),
       });
-      // First, for the editor may ask about what is not saved, and somebody may stay.
+      // Called first, because the editor may ask about unsaved changes and the user may stay.
       onClose();
       navigate(`/graphs/runs/${graphId}`);
     } catch (failure) {
@@ -59,7 +59,7 @@ export function StartDialog({
         }}
       >
         <div className="dialog-body">
-          {variables.length === 0 && <p>It has no variables.</p>}
+          {variables.length === 0 && <p>No variables.</p>}
           {variables.map((variable) => (
             <DraftField key={variable} errors={errors} path={`variables.${variable}`} label={variable}>
               {(own) => (
@@ -73,15 +73,15 @@ export function StartDialog({
             </DraftField>
           ))}
           {asksPeople ? (
-            <Notice>It asks for your approval, in your inbox and on its page.</Notice>
+            <Notice>The graph asks for your approval in your inbox and on its page.</Notice>
           ) : (
             <label className="check">
-              <input type="checkbox" checked={tells} onChange={(event) => setTells(event.target.checked)} />
-              Tell my inbox when it has ended
+              <input type="checkbox" checked={notifies} onChange={(event) => setNotifies(event.target.checked)} />
+              Notify my inbox when it ends
             </label>
           )}
         </div>
-        {error !== undefined && <Failure error={error} title="It has not begun." />}
+        {error !== undefined && <Failure error={error} title="Failed to start." />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
           <Button submit look="primary" icon="play" disabled={busy}>

@@ -4,7 +4,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Failure, Skeleton } from '../../ui/parts.tsx';
 import { StartDialog } from './start-dialog.tsx';
 
-/** Loads a graph that was saved, and starts it. */
+/** Loads a saved graph and starts it. */
 export function StartSaved({ saved, onClose }: { readonly saved: { readonly id: string; readonly label: string }; readonly onClose: () => void }) {
   const { client } = useSession();
   const { data, error, reload } = useLoad(`start ${saved.id}`, async (signal) => {

@@ -7,20 +7,20 @@ import { type Checked, sortErrors } from './problems.ts';
 
 type Defined = Result<'graph.define'>;
 
-/** What the gateway says of the graph that is in the form. */
+/** The gateway's validation of the graph in the form. */
 export interface Check {
   readonly checked: Checked;
   readonly warnings: Defined['warnings'];
-  /** Undefined while it cannot run. */
+  /** Undefined while the graph can't run. */
   readonly defined: Defined | undefined;
-  /** A failure that is no finding, such as a gateway that does not answer. */
+  /** A failure of the validation itself, for example when the gateway does not respond. */
   readonly failure: unknown;
 }
 
 const settleMs = 700;
 const none: Check = { checked: { nodes: new Map(), graph: new Map() }, warnings: [], defined: undefined, failure: undefined };
 
-/** Asks the gateway a moment after the last change; what it said before stays until it has answered. */
+/** Validates a moment after the last change; the earlier result stays until the new one arrives. */
 export function useCheck(draft: GraphDraft): Check {
   const { client } = useSession();
   const [check, setCheck] = useState(none);

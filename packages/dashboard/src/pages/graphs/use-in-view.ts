@@ -1,9 +1,9 @@
 import { type RefObject, useEffect, useRef } from 'react';
 
-/** The width up to which what was chosen stands below the list that it was chosen from; as in the style sheet. */
+/** Up to this width the details are below the list; as in the style sheet. */
 const narrow = '(max-width: 1080px)';
 
-/** For a part that appears because something was chosen: comes into view where it would stand out of sight. */
+/** Scrolls a part that appears after a selection into view when it would be off screen. */
 export function useInView<T extends HTMLElement>(): RefObject<T | null> {
   const part = useRef<T>(null);
   useEffect(() => {

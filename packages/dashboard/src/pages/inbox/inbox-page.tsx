@@ -19,7 +19,7 @@ const sources: Readonly<Record<InboxMessage['source'], string>> = {
   autonomy: 'Unattended',
 };
 
-/** What jobs, heartbeats, webhooks, sub-agents and graphs have told. */
+/** Messages from jobs, heartbeats, webhooks, sub-agents and graphs. */
 export function InboxPage() {
   const { inbox, admin } = useSession();
   const { messages, unread, hasMore, loading, error } = useStore(inbox.state);
@@ -33,8 +33,8 @@ export function InboxPage() {
       title="Inbox"
       lead={
         admin
-          ? 'What jobs, heartbeats, webhooks, sub-agents and graphs have told, everybody.'
-          : 'What jobs, heartbeats, webhooks, sub-agents and graphs have told you.'
+          ? 'Messages from jobs, heartbeats, webhooks, sub-agents and graphs, to all users.'
+          : 'Messages to you from jobs, heartbeats, webhooks, sub-agents and graphs.'
       }
       actions={
         <Button disabled={unread === 0} onClick={() => mark('all')}>
@@ -45,12 +45,12 @@ export function InboxPage() {
       {failure !== undefined && <Failure error={failure} />}
       {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
       <p role="status" className="hint">
-        {messages.length === 0 ? '' : unread === 0 ? 'Everything is read.' : `${count(unread)} not read yet.`}
+        {messages.length === 0 ? '' : unread === 0 ? 'No unread messages.' : `${count(unread)} unread.`}
       </p>
       {messages.length === 0 && loading && <Skeleton lines={4} />}
       {messages.length === 0 && !loading && error === undefined && (
-        <Empty title="Nothing has come yet">
-          <p>Jobs that deliver and heartbeats that have something to say write here.</p>
+        <Empty title="No messages yet">
+          <p>Results of jobs and heartbeats appear here.</p>
         </Empty>
       )}
       <ul className="inbox" aria-label="Messages">
@@ -71,7 +71,7 @@ export function InboxPage() {
   );
 }
 
-/** The buttons of the gate whose question a message is, as long as it waits. */
+/** Shows the buttons of an approval gate while it is pending. */
 function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: string }) {
   const { client } = useSession();
   const { data, error, reload } = useLoad(`gate ${graphId} ${nodeId}`, async (signal) => {
@@ -85,10 +85,10 @@ function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: 
       {data.waits ? (
         <GateAnswer graphId={graphId} nodeId={nodeId} onAnswered={reload} />
       ) : (
-        <p className="hint">It is no longer waiting for an answer.</p>
+        <p className="hint">This question is no longer pending.</p>
       )}
       <p>
-        <PageLink to={`/graphs/runs/${graphId}`}>Open the run</PageLink>
+        <PageLink to={`/graphs/runs/${graphId}`}>Open run</PageLink>
       </p>
     </>
   );

@@ -5,11 +5,11 @@ import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
-import { derivedWords, trustTone } from './words.ts';
+import { derivedText, trustTone } from './labels.ts';
 
-const taintWords = { clean: 'nothing suspicious in it', wrapped: 'rests on outside text', raw: 'looks like an order to the model' } as const;
+const taintLabels = { clean: 'no suspicious content', wrapped: 'based on external content', raw: 'possible prompt injection' } as const;
 
-/** One memory with all that is known of it. */
+/** Shows a memory with all its details. */
 export function EntryDialog({ id, onOpen, onClose }: { readonly id: string; readonly onOpen: (id: string) => void; readonly onClose: () => void }) {
   const { client } = useSession();
   const found = useLoad(`memory entry ${id}`, (signal) => client.call('memory.inspect', { id }, { signal }));
@@ -19,7 +19,7 @@ export function EntryDialog({ id, onOpen, onClose }: { readonly id: string; read
       <div className="dialog-body">
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {found.data === undefined && found.loading && <Skeleton lines={5} />}
-        {found.data !== undefined && entry === undefined && <Notice tone="warn">It is not there any more.</Notice>}
+        {found.data !== undefined && entry === undefined && <Notice tone="warn">This memory no longer exists.</Notice>}
         {entry !== undefined && (
           <>
             <p className="memory-whole" dir="auto">
@@ -28,16 +28,16 @@ export function EntryDialog({ id, onOpen, onClose }: { readonly id: string; read
             <p className="badges">
               <Badge>{entry.memoryType}</Badge>
               <Badge tone={trustTone[entry.trustLevel]}>{`trust: ${entry.trustLevel}`}</Badge>
-              <Badge tone={entry.taintLevel === 'clean' ? 'good' : 'warn'}>{taintWords[entry.taintLevel]}</Badge>
+              <Badge tone={entry.taintLevel === 'clean' ? 'good' : 'warn'}>{taintLabels[entry.taintLevel]}</Badge>
               {entry.pinned && <Badge tone="accent">pinned</Badge>}
-              {entry.proofCount > 0 && <Badge tone="accent">{derivedWords(entry.proofCount)}</Badge>}
+              {entry.proofCount > 0 && <Badge tone="accent">{derivedText(entry.proofCount)}</Badge>}
             </p>
             <dl className="facts">
               <Fact name="Id">
                 <span className="mono">{entry.id}</span>
               </Fact>
               <Fact name="Agent">{entry.agentId}</Fact>
-              <Fact name="Belongs to">{entry.principalId === '*' ? 'everybody' : <span className="mono">{entry.principalId}</span>}</Fact>
+              <Fact name="Owner">{entry.principalId === '*' ? 'everyone' : <span className="mono">{entry.principalId}</span>}</Fact>
               <Fact name="Source">
                 {[entry.source.who, entry.source.channel].filter((part) => part !== undefined).join(', ')}
                 {entry.source.conversationRef !== undefined && (
@@ -51,7 +51,7 @@ export function EntryDialog({ id, onOpen, onClose }: { readonly id: string; read
               <Fact name="Stored">{dateTime(entry.createdAt)}</Fact>
               {entry.updatedAt !== undefined && <Fact name="Changed">{dateTime(entry.updatedAt)}</Fact>}
               {entry.expiresAt !== undefined && <Fact name="Expires">{dateTime(entry.expiresAt)}</Fact>}
-              {entry.consolidatedAt !== undefined && <Fact name="Taken up">{`into a derived memory, ${dateTime(entry.consolidatedAt)}`}</Fact>}
+              {entry.consolidatedAt !== undefined && <Fact name="Consolidated">{`into a derived memory, ${dateTime(entry.consolidatedAt)}`}</Fact>}
               {entry.confidence !== undefined && <Fact name="Confidence">{percent(entry.confidence)}</Fact>}
               {entry.sourceIds !== undefined && entry.sourceIds.length > 0 && (
                 <Fact name="Derived from">

@@ -2,9 +2,9 @@ import { ago, dateTime, percent } from '../../data/format.ts';
 import { ShareBar } from '../../ui/charts/share-bar.tsx';
 import { Badge } from '../../ui/parts.tsx';
 import type { ListedEntry } from './find-memories.ts';
-import { derivedWords, trustTone } from './words.ts';
+import { derivedText, trustTone } from './labels.ts';
 
-/** Memories as rows; with boxes to choose them where something can be done with the chosen, and with the reasons of a search. */
+/** Lists memories, with checkboxes where a selection can be acted on, and with the match details of a search. */
 export function EntryList({
   entries,
   selected,
@@ -29,7 +29,7 @@ export function EntryList({
       {selected !== undefined && (
         <label className="check">
           <input type="checkbox" checked={all} onChange={() => onSelect(all ? new Set() : new Set(entries.map(({ id }) => id)))} />
-          Choose all that are shown
+          Select all shown
         </label>
       )}
       <ul className="rows">
@@ -38,7 +38,7 @@ export function EntryList({
             {selected !== undefined && (
               <input
                 type="checkbox"
-                aria-label={`Choose: ${entry.content.slice(0, 60)}`}
+                aria-label={`Select: ${entry.content.slice(0, 60)}`}
                 checked={selected.has(entry.id)}
                 onChange={() => toggle(entry.id)}
               />
@@ -50,9 +50,9 @@ export function EntryList({
               <p className="badges">
                 <Badge>{entry.memoryType}</Badge>
                 <Badge tone={trustTone[entry.trustLevel]}>{entry.trustLevel}</Badge>
-                {entry.proofCount > 0 && <Badge tone="accent">{derivedWords(entry.proofCount)}</Badge>}
+                {entry.proofCount > 0 && <Badge tone="accent">{derivedText(entry.proofCount)}</Badge>}
                 {entry.tags.map((tag) => (
-                  <button key={tag} type="button" className="tag" onClick={() => onTag(tag)} aria-label={`Only with the tag ${tag}`}>
+                  <button key={tag} type="button" className="tag" onClick={() => onTag(tag)} aria-label={`Filter by tag ${tag}`}>
                     {tag}
                   </button>
                 ))}
@@ -69,22 +69,22 @@ export function EntryList({
   );
 }
 
-/** Why a memory was found: where the words put it, how near its meaning is, and both together. */
+/** Shows why a memory was found: its rank by terms, its similarity by meaning, and the combined score. */
 function Reasons({ score, explain }: { readonly score: number; readonly explain: ListedEntry['explain'] }) {
   const { textRank, vectorSimilarity } = explain ?? {};
   return (
     <dl className="reasons">
-      <dt>In all</dt>
+      <dt>Score</dt>
       <dd>
         <ShareBar share={score} /> {percent(score)}
       </dd>
-      <dt>Words</dt>
+      <dt>Terms</dt>
       <dd>
-        <ShareBar share={textRank === undefined ? 0 : 1 / textRank} look="second" /> {textRank === undefined ? 'not found' : `place ${textRank}`}
+        <ShareBar share={textRank === undefined ? 0 : 1 / textRank} look="second" /> {textRank === undefined ? 'no match' : `rank ${textRank}`}
       </dd>
       <dt>Meaning</dt>
       <dd>
-        <ShareBar share={vectorSimilarity ?? 0} look="third" /> {vectorSimilarity === undefined ? 'not near' : vectorSimilarity.toFixed(2)}
+        <ShareBar share={vectorSimilarity ?? 0} look="third" /> {vectorSimilarity === undefined ? 'not similar' : vectorSimilarity.toFixed(2)}
       </dd>
     </dl>
   );

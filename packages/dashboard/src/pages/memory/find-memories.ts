@@ -15,16 +15,16 @@ export const noFilters: Filters = { type: undefined, trust: undefined, tag: unde
 
 type Hit = Result<'memory.search'>['results'][number];
 export type Entry = Result<'memory.browse'>['entries'][number];
-/** An entry of the list; with the reasons when it was searched for. */
+/** A listed entry; a search adds the score and its explanation. */
 export type ListedEntry = Entry & Partial<Pick<Hit, 'score' | 'explain'>>;
 
 export interface Found {
   readonly entries: readonly ListedEntry[];
-  /** Of what is browsed; a search has an order and no end. */
+  /** Total count when browsing; a search has none. */
   readonly total: number | undefined;
 }
 
-/** Searches when there are words, browses the newest otherwise. */
+/** Searches when there is a query, otherwise browses the newest. */
 export async function findMemories(
   client: Client,
   about: { readonly agentId: string; readonly query: string; readonly filters: Filters; readonly offset: number },
@@ -68,7 +68,7 @@ export async function findMemories(
 
 const exportPage = 1000;
 
-/** Everything of one agent, however many pages that takes. */
+/** Loads all memories of one agent, page by page. */
 export async function exportMemories(client: Client, agentId: string): Promise<object> {
   const entries: Result<'memory.export'>['entries'] = [];
   for (;;) {

@@ -4,7 +4,7 @@ import { plural } from '../../data/format.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
-/** Deletes all that an agent remembers, after its name was typed. */
+/** Deletes all memories of an agent after the user has typed its id. */
 export function FlushDialog({
   agentId,
   total,
@@ -14,7 +14,7 @@ export function FlushDialog({
   readonly agentId: string;
   readonly total: number | undefined;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }) {
   const { client } = useSession();
   const [typed, setTyped] = useState('');
@@ -25,7 +25,7 @@ export function FlushDialog({
     setError(undefined);
     client.call('memory.flush', { agentId }).then(
       ({ entriesRemoved }) => {
-        onDone(`Flushed: ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId} are gone.`);
+        onDone(`Flushed: deleted ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId}.`);
         onClose();
       },
       (failure: unknown) => {
@@ -35,7 +35,7 @@ export function FlushDialog({
     );
   };
   return (
-    <Dialog title={`Flush the memory of ${agentId}?`} onClose={onClose}>
+    <Dialog title={`Delete all memories of ${agentId}?`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -44,8 +44,8 @@ export function FlushDialog({
       >
         <div className="dialog-body">
           <p>
-            {total === undefined ? 'All memories' : `All ${plural(total, 'memory', 'memories')}`} of this agent are deleted, those of every user and
-            those of the system. Nothing brings them back; an export beforehand keeps them.
+            {total === undefined ? 'All memories' : `All ${plural(total, 'memory', 'memories')}`} of this agent are deleted, including those of all
+            users and of the system. This can't be undone; export them first to keep a copy.
           </p>
           <Field label={`Type ${agentId} to confirm`}>
             {(id) => <input id={id} autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.target.value)} />}

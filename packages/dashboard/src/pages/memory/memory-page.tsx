@@ -13,17 +13,17 @@ import { FlushDialog } from './flush-dialog.tsx';
 import { exportMemories, type Filters, findMemories, memoryTypes, noFilters, pageSize, trustLevels } from './find-memories.ts';
 import { MemoryStats } from './memory-stats.tsx';
 import { StoreDialog } from './store-dialog.tsx';
-import { UpkeepDialog } from './upkeep-dialog.tsx';
+import { MaintenanceDialog } from './maintenance-dialog.tsx';
 
-type Asked = 'store' | 'flush' | 'upkeep' | 'delete' | { readonly id: string };
+type Asked = 'store' | 'flush' | 'maintenance' | 'delete' | { readonly id: string };
 const settleMs = 300;
 
-/** What agents remember: searched with the reasons of each hit, or browsed. */
+/** Browses memories, or searches them and explains each result. */
 export function MemoryPage() {
   const { client, admin, agents, defaultAgentId } = useSession();
   const agentIds = useStore(agents);
   const [agentId, setAgentId] = useState(defaultAgentId);
-  const [words, setWords] = useState('');
+  const [input, setInput] = useState('');
   const [query, setQuery] = useState('');
   const [filters, setFilters] = useState<Filters>(noFilters);
   const [offset, setOffset] = useState(0);
@@ -34,9 +34,9 @@ export function MemoryPage() {
   const [busy, setBusy] = useState(false);
 
   useEffect(() => {
-    const timer = setTimeout(() => setQuery(words.trim()), settleMs);
+    const timer = setTimeout(() => setQuery(input.trim()), settleMs);
     return () => clearTimeout(timer);
-  }, [words]);
+  }, [input]);
 
   const found = useLoad(`memory ${agentId} ${query} ${offset} ${JSON.stringify(filters)}`, (signal) =>
     findMemories(client, { agentId, query, filters, offset }, signal),
@@ -72,14 +72,14 @@ export function MemoryPage() {
   return (
     <Page
       title="Memory"
-      lead={admin ? 'What agents remember over conversations.' : 'What agents remember of your conversations, and what they know for everybody.'}
+      lead={admin ? 'What agents remember across conversations.' : 'What agents remember from your conversations, and what is shared with everyone.'}
       actions={
         admin && (
           <>
             <Button icon="download" onClick={download} disabled={busy}>
               {busy ? 'Exporting…' : 'Export'}
             </Button>
-            <Button onClick={() => ask('upkeep')}>Upkeep</Button>
+            <Button onClick={() => ask('maintenance')}>Maintenance</Button>
             <Button onClick={() => ask('flush')}>Flush</Button>
             <Button icon="plus" look="primary" onClick={() => ask('store')}>
               Store
@@ -93,11 +93,11 @@ export function MemoryPage() {
       {found.error === undefined && <MemoryStats stats={stats} />}
       <div className="toolbar">
         <SearchField
-          label="Search the memories"
-          hint="Search by words and meaning"
-          value={words}
+          label="Search memories"
+          hint="Search by terms and meaning"
+          value={input}
           onChange={(next) => {
-            setWords(next);
+            setInput(next);
             setOffset(0);
             setSelected(new Set());
           }}
@@ -143,18 +143,18 @@ export function MemoryPage() {
         <div className="selection" role="status">
           <span>{count(selected.size)} chosen</span>
           <Button small icon="trash" onClick={() => ask('delete')}>
-            Delete the chosen
+            Delete selected
           </Button>
           <Button small look="quiet" onClick={() => setSelected(new Set())}>
-            Choose none
+            Clear selection
           </Button>
         </div>
       )}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={8} />}
       {data !== undefined && data.entries.length === 0 && (
-        <Empty title={query === '' && filters === noFilters ? 'Nothing is remembered yet' : 'Nothing found'}>
-          <p>Agents remember what a review of their conversations finds, and what is stored here.</p>
+        <Empty title={query === '' && filters === noFilters ? 'No memories yet' : 'Nothing found'}>
+          <p>Memories come from reviews of conversations, or are stored here.</p>
         </Empty>
       )}
       {data !== undefined && data.entries.length > 0 && (
@@ -180,7 +180,7 @@ export function MemoryPage() {
         </div>
       )}
       {asked === 'store' && <StoreDialog agentId={agentId} onClose={close} onDone={changed} />}
-      {asked === 'upkeep' && <UpkeepDialog agentId={agentId} onClose={close} onDone={changed} />}
+      {asked === 'maintenance' && <MaintenanceDialog agentId={agentId} onClose={close} onDone={changed} />}
       {asked === 'flush' && <FlushDialog agentId={agentId} total={stats.data?.totalEntries} onClose={close} onDone={changed} />}
       {asked === 'delete' && (
         <Confirm
@@ -189,10 +189,10 @@ export function MemoryPage() {
           onClose={close}
           run={async () => {
             const { deleted, failed } = await client.call('memory.delete', { ids: [...selected] });
-            changed(`Deleted ${plural(deleted, 'memory', 'memories')}${failed > 0 ? `; ${count(failed)} were gone already` : ''}.`);
+            changed(`Deleted ${plural(deleted, 'memory', 'memories')}${failed > 0 ? `; ${count(failed)} were already deleted` : ''}.`);
           }}
         >
-          <p>They are not recalled any more. This cannot be taken back.</p>
+          <p>Agents no longer recall them. This can't be undone.</p>
         </Confirm>
       )}
       {typeof asked === 'object' && <EntryDialog id={asked.id} onOpen={(id) => setAsked({ id })} onClose={close} />}
@@ -204,7 +204,7 @@ function TagFilter({ tag, onChange }: { readonly tag: string | undefined; readon
   const [draft, setDraft] = useState('');
   if (tag !== undefined)
     return (
-      <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(undefined)} aria-label={`Tag ${tag}, remove the filter`}>
+      <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(undefined)} aria-label={`Remove filter: tag ${tag}`}>
         {tag} ×
       </button>
     );

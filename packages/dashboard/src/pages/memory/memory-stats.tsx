@@ -4,7 +4,7 @@ import type { Loaded } from '../../data/use-load.ts';
 import { ShareBar } from '../../ui/charts/share-bar.tsx';
 import { Failure } from '../../ui/parts.tsx';
 
-/** How many memories there are, of which kinds, and how well they can be searched. */
+/** Shows counts of memories by type and trust, and the state of the search index. */
 export function MemoryStats({ stats }: { readonly stats: Loaded<Result<'memory.stats'>> }) {
   if (stats.error !== undefined) return <Failure error={stats.error} onRetry={stats.reload} />;
   const { data } = stats;
@@ -17,16 +17,16 @@ export function MemoryStats({ stats }: { readonly stats: Loaded<Result<'memory.s
       <dl className="facts">
         <dt>Memories</dt>
         <dd>{count(totalEntries)}</dd>
-        <dt>Found by meaning</dt>
+        <dt>Searchable by meaning</dt>
         <dd>
-          {percent(embeddedEntries / totalEntries)} <span className="hint">({plural(embeddedEntries, 'has a vector', 'have a vector')})</span>
+          {percent(embeddedEntries / totalEntries)} <span className="hint">({plural(embeddedEntries, 'vector')})</span>
         </dd>
-        <dt>Embedded by</dt>
-        <dd>{embeddingProvider ?? 'nothing: words alone are searched'}</dd>
+        <dt>Embedding provider</dt>
+        <dd>{embeddingProvider ?? 'none: search by terms only'}</dd>
         {embeddingCacheHitRate !== undefined && (
           <>
             <dt>Cache hit rate</dt>
-            <dd>{embeddingCacheHitRate === null ? 'not asked yet' : percent(embeddingCacheHitRate)}</dd>
+            <dd>{embeddingCacheHitRate === null ? 'not used yet' : percent(embeddingCacheHitRate)}</dd>
           </>
         )}
         <dt>Database</dt>

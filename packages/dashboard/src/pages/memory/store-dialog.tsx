@@ -4,7 +4,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import { memoryTypes } from './find-memories.ts';
 
-/** Stores a memory for everybody who talks with an agent. */
+/** Stores a memory that all users of an agent share. */
 export function StoreDialog({
   agentId,
   onClose,
@@ -12,7 +12,7 @@ export function StoreDialog({
 }: {
   readonly agentId: string;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }) {
   const { client } = useSession();
   const [content, setContent] = useState('');
@@ -39,7 +39,7 @@ export function StoreDialog({
       })
       .then(
         (stored) => {
-          onDone(stored.tainted ? 'Stored as external: something in it looks like an order to the model.' : 'Stored.');
+          onDone(stored.tainted ? 'Stored as external: the content looks like a prompt injection.' : 'Stored.');
           onClose();
         },
         (failure: unknown) => {
@@ -57,7 +57,7 @@ export function StoreDialog({
         }}
       >
         <div className="dialog-body">
-          <Field label="Content" hint="Everybody who talks with this agent profits from it: it holds no secret.">
+          <Field label="Content" hint="Shared with everyone who uses this agent. Don't store secrets here.">
             {(id, hint) => (
               <textarea id={id} aria-describedby={hint} rows={5} required value={content} onChange={(event) => setContent(event.target.value)} />
             )}
@@ -80,18 +80,18 @@ export function StoreDialog({
           </Field>
           <label className="check">
             <input type="checkbox" checked={external} onChange={() => setExternal(!external)} />
-            It comes from outside, and is not to be relied on
+            From an external source, not trusted
           </label>
           <label className="check">
             <input type="checkbox" checked={pinned} onChange={() => setPinned(!pinned)} />
-            Keep it, whether it is used or not
+            Pin: keep it even if it isn't used
           </label>
         </div>
         {error !== undefined && <Failure error={error} />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
           <Button submit look="primary" disabled={busy || content.trim() === ''}>
-            {busy ? 'Storing…' : 'Store it'}
+            {busy ? 'Storing…' : 'Store'}
           </Button>
         </footer>
       </form>

@@ -3,20 +3,19 @@ import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
-import { shortId } from './words.ts';
 
-/** Commands and tool calls in the background; absent while there are none. */
-export function BackgroundList({ onDone, onError }: { readonly onDone: (words: string) => void; readonly onError: (error: unknown) => void }) {
+/** Lists commands and tool calls that run in the background; empty while there are none. */
+export function BackgroundList({ onDone, onError }: { readonly onDone: (text: string) => void; readonly onError: (error: unknown) => void }) {
   const { client } = useSession();
   const [busy, setBusy] = useState<string>();
   const { data, reload } = useLoad('background', (signal) => client.call('background.list', {}, { signal }));
   if (data === undefined || data.total === 0) return null;
-  const stop = (id: string): void => {
+  const stop = (id: string, description: string): void => {
     setBusy(id);
     onError(undefined);
     client
       .call('background.stop', { id })
-      .then(() => onDone(`Stopped ${shortId(id)}.`), onError)
+      .then(() => onDone(`Stopped ${description}.`), onError)
       .finally(() => {
         setBusy(undefined);
         reload();
@@ -38,7 +37,7 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (words: s
               <Badge tone="neutral">{kind}</Badge>
             </div>
             <div className="actions">
-              <Button small label={`Stop ${shortId(id)}`} disabled={busy !== undefined} onClick={() => stop(id)}>
+              <Button small label={`Stop ${description}`} disabled={busy !== undefined} onClick={() => stop(id, description)}>
                 Stop
               </Button>
             </div>

@@ -3,8 +3,8 @@ import { useSession } from '../../data/context.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Badge, Button } from '../../ui/parts.tsx';
 
-/** Whether new sub-agents are taken, and the switch for it. */
-export function GateButton({ onDone, onError }: { readonly onDone: (words: string) => void; readonly onError: (error: unknown) => void }) {
+/** Shows whether new sub-agents are accepted, with a button to pause or resume them. */
+export function GateButton({ onDone, onError }: { readonly onDone: (text: string) => void; readonly onError: (error: unknown) => void }) {
   const { client } = useSession();
   const [busy, setBusy] = useState(false);
   const gate = useLoad('gate of sub-agents', (signal) => client.call('subagent.status', {}, { signal }));
@@ -17,7 +17,7 @@ export function GateButton({ onDone, onError }: { readonly onDone: (words: strin
       .call(data.paused ? 'subagent.resume' : 'subagent.pause')
       .then(
         ({ paused }) =>
-          onDone(paused ? 'New sub-agents are refused until this is resumed or the gateway starts again.' : 'New sub-agents are taken.'),
+          onDone(paused ? 'New sub-agents are rejected until you resume them or the gateway restarts.' : 'New sub-agents are accepted.'),
         onError,
       )
       .finally(() => {
@@ -30,7 +30,7 @@ export function GateButton({ onDone, onError }: { readonly onDone: (words: strin
       {!data.acceptingSpawns && <Badge tone="warn">stopping</Badge>}
       {data.paused && <Badge tone="warn">paused</Badge>}
       <Button icon={data.paused ? 'play' : 'pause'} disabled={busy} onClick={change}>
-        {data.paused ? 'Take new sub-agents' : 'Pause new sub-agents'}
+        {data.paused ? 'Resume new sub-agents' : 'Pause new sub-agents'}
       </Button>
     </>
   );

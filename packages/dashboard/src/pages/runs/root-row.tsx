@@ -5,13 +5,13 @@ import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
 import type { RootRun } from './run-state.ts';
 import { type RunAsked, RunTree } from './run-tree.tsx';
-import { originWords, rootTones, shortId, spentWords } from './words.ts';
+import { originLabels, rootTones, shortId, spentText } from './labels.ts';
 import { Waiting } from '../../ui/waiting.tsx';
 
-/** What an admin may do with a whole root run. */
+/** Admin actions on a whole root run. */
 export type RootAction = 'kill' | 'evict' | 'revoke';
 
-/** A root run and, once opened, its sub-agents. */
+/** Shows a root run and, once expanded, its sub-agents. */
 export const RootRow = memo(function RootRow({
   root,
   isOpen,
@@ -29,16 +29,16 @@ export const RootRow = memo(function RootRow({
 }) {
   const { rootRunId, agentId, origin, conversationRef, profile, evicted, state, startedAt, endedAt, runs, graphs, tokens, cost, waiting } = root;
   const id = shortId(rootRunId);
-  const spent = spentWords(tokens, cost);
+  const spent = spentText(tokens, cost);
   const counts = [
     runs.open > 0 && `${runs.open} open`,
     runs.completed > 0 && `${runs.completed} completed`,
     runs.failed > 0 && `${runs.failed} failed`,
     graphs > 0 && plural(graphs, 'graph'),
   ].filter((one) => one !== false);
-  const act = (action: RootAction, words: string) => (
-    <Button small label={`${words} ${id}`} onClick={() => onRoot(action, root)}>
-      {words}
+  const act = (action: RootAction, verb: string) => (
+    <Button small label={`${verb} ${id}`} onClick={() => onRoot(action, root)}>
+      {verb}
     </Button>
   );
   return (
@@ -54,11 +54,11 @@ export const RootRow = memo(function RootRow({
           <span aria-hidden="true">{isOpen ? '▾' : '▸'}</span>
         </button>
         <div className="row-main">
-          <span className="row-title">{`${agentId}, after ${originWords[origin]}`}</span>
+          <span className="row-title">{`${agentId}, started by ${originLabels[origin]}`}</span>
           <p className="hint mono run-id">{rootRunId}</p>
           {conversationRef !== null && (
             <p className="hint">
-              <PageLink to={`/conversations/${conversationRef}`}>Its conversation</PageLink>
+              <PageLink to={`/conversations/${conversationRef}`}>Open conversation</PageLink>
             </p>
           )}
         </div>

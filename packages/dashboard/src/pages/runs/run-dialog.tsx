@@ -14,12 +14,12 @@ import { saveBlob } from '../../ui/save-json.ts';
 import { isActive, type Run, runOf } from './run-state.ts';
 import type { RunAsked } from './run-tree.tsx';
 import { allMinutes } from './use-root-runs.ts';
-import { shortId, spentWords, standing } from './words.ts';
+import { shortId, spentText, standing } from './labels.ts';
 
 type Listed = Result<'subagent.list'>['runs'][number];
 type Completion = NonNullable<Result<'subagent.wait'>['results'][number]['completion']>;
 
-/** The run as it is kept, and how it ended for whoever may know. */
+/** Loads the run, and its outcome where the token may see it. */
 async function load(client: Client, run: Run, admin: boolean, signal: AbortSignal) {
   const [listed, waited] = await client.batch(
     [
@@ -35,7 +35,7 @@ async function load(client: Client, run: Run, admin: boolean, signal: AbortSigna
   };
 }
 
-/** All that may be known of one sub-agent. */
+/** Shows all details of a sub-agent. */
 export function RunDialog({
   run: asked,
   onClose,
@@ -52,14 +52,14 @@ export function RunDialog({
   });
   const run = data?.listed === undefined ? asked : runOf(data.listed);
   const completion: Completion | undefined = data?.completion ?? data?.listed?.completion;
-  const { words, tone } = standing(run);
+  const { text, tone } = standing(run);
   return (
-    <Dialog title={`Sub-agent ${shortId(run.runId)}`} onClose={onClose} wide>
+    <Dialog title={`Sub-agent ${run.agentId} (${shortId(run.runId)})`} onClose={onClose} wide>
       <div className="dialog-body">
         <p className="facts-line">
-          <Badge tone={tone}>{words}</Badge>
+          <Badge tone={tone}>{text}</Badge>
           <Elapsed fromMs={run.startedAt} toMs={run.endedAt} />
-          <span>{spentWords(run.tokens, run.cost)}</span>
+          <span>{spentText(run.tokens, run.cost)}</span>
         </p>
         {error !== undefined && <Failure error={error} onRetry={reload} />}
         <Facts run={run} listed={data?.listed} completion={completion} />
@@ -73,8 +73,8 @@ export function RunDialog({
           </section>
         )}
         {completion?.summary !== undefined && (
-          <section aria-label="What it said">
-            <h3>What it said</h3>
+          <section aria-label="Answer">
+            <h3>Answer</h3>
             <Markdown text={completion.summary} />
           </section>
         )}
@@ -143,7 +143,7 @@ function Facts({ run, listed, completion }: { readonly run: Run; readonly listed
           {record.telemetry !== undefined && (
             <>
               <dt>Steps</dt>
-              <dd>{`${count(record.telemetry.stepsExecuted)}, ended by ${record.telemetry.finishReason}`}</dd>
+              <dd>{`${count(record.telemetry.stepsExecuted)}, finished: ${record.telemetry.finishReason}`}</dd>
             </>
           )}
         </>
@@ -152,7 +152,7 @@ function Facts({ run, listed, completion }: { readonly run: Run; readonly listed
   );
 }
 
-/** A result that is too large for a summary: its beginning, and the whole as a file. */
+/** Shows the beginning of a result that is too large for a summary, and saves the whole as a file. */
 function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Completion['resultRef']>; readonly runId: string }) {
   const { client } = useSession();
   const [error, setError] = useState<unknown>();
@@ -162,7 +162,7 @@ function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Comp
     setBusy(true);
     setError(undefined);
     try {
-      // A link cannot send the token, and an address must not hold it.
+      // A link can't send the token, and a URL must not contain it.
       const response = await client.media(ref.slice(ref.lastIndexOf('/') + 1));
       saveBlob(`${runId}.${kind === 'text' ? 'txt' : kind === 'binary' ? 'bin' : kind}`, await response.blob());
     } catch (failure) {
@@ -179,13 +179,13 @@ function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Comp
         </span>
         <span className="grow" />
         <Button small icon="download" disabled={busy} onClick={() => void save()}>
-          Save the result
+          Save result
         </Button>
       </div>
       {error !== undefined && <Failure error={error} />}
       {schema !== undefined && <p className="hint mono">{schema.join(', ')}</p>}
       {preview !== '' && (
-        <pre className="raw-text" tabIndex={0} aria-label="The beginning of the result">
+        <pre className="raw-text" tabIndex={0} aria-label="Beginning of the result">
           {preview}
         </pre>
       )}

@@ -4,7 +4,7 @@ export type RootRun = Result<'run.list'>['runs'][number];
 type Listed = Result<'subagent.list'>['runs'][number];
 type Completion = NonNullable<Result<'subagent.wait'>['results'][number]['completion']>;
 
-/** A sub-agent run as this page knows it: from a list, and from what the event stream told since. */
+/** A sub-agent run as this page knows it: from the list and from later events. */
 export interface Run {
   readonly runId: string;
   readonly rootRunId: string;
@@ -18,18 +18,18 @@ export interface Run {
   readonly errorKind?: string | undefined;
   readonly graphId?: string | undefined;
   readonly nodeId?: string | undefined;
-  /** Only administration is told of it, events aside. */
+  /** Known to admins only, except from events. */
   readonly task?: string | undefined;
   readonly tokens?: number | undefined;
-  /** US dollars; null when a price is not known. */
+  /** US dollars; null when a price is unknown. */
   readonly cost?: number | null | undefined;
 }
 
 export type Runs = ReadonlyMap<string, Run>;
 
-/** Longest task that a row holds; the whole one is in its details. */
+/** Maximum length of a task in a row; the details have the full text. */
 const taskLength = 200;
-/** More than the gateway keeps: only a page that lost its way would grow past it. */
+/** Upper bound above the number of runs that the gateway keeps. */
 const maxRuns = 1000;
 
 export function isActive({ status }: Pick<Run, 'status'>): boolean {
@@ -57,11 +57,11 @@ export function runOf(listed: Listed): Run {
   };
 }
 
-type Told = EventPayload<'session:sub_agent_spawned'>;
+type SpawnEvent = EventPayload<'session:sub_agent_spawned'>;
 
 /**
- * The runs of one root after these events; the same map when nothing of it changed, and the same run where it did not. What
- * has ended stays so: an event may be older than the list that it is applied to.
+ * Applies events to the runs of one root; returns the same map, and the same run objects, where nothing changes. An
+ * ended run never changes back: an event may be older than the list.
  */
 export function applyEvents(runs: Runs, rootRunId: string, events: readonly { readonly kind: string; readonly payload: unknown }[]): Runs {
   let next: Map<string, Run> | undefined;
@@ -83,17 +83,17 @@ export function applyEvents(runs: Runs, rootRunId: string, events: readonly { re
   return next;
 }
 
-function changed(before: Run | undefined, kind: string, told: Told): Run {
+function changed(before: Run | undefined, kind: string, event: SpawnEvent): Run {
   if (before !== undefined && !isActive(before)) return before;
-  const { runId, rootRunId, parentRunId, agentId, depth, graphId, nodeId, timestamp } = told;
+  const { runId, rootRunId, parentRunId, agentId, depth, graphId, nodeId, timestamp } = event;
   const run: Run = before ?? { runId, rootRunId, parentRunId, agentId, depth, graphId, nodeId, status: 'queued', startedAt: timestamp };
   switch (kind) {
     case 'session:sub_agent_spawned':
-      return run.task === undefined && told.task !== undefined ? { ...run, task: told.task } : run;
+      return run.task === undefined && event.task !== undefined ? { ...run, task: event.task } : run;
     case 'session:sub_agent_spawn_started':
       return run.status === 'running' ? run : { ...run, status: 'running', startedAt: timestamp };
     case 'session:sub_agent_completed': {
-      const { success, endReason, runtimeMs, tokensUsed, cost } = told as Told & EventPayload<'session:sub_agent_completed'>;
+      const { success, endReason, runtimeMs, tokensUsed, cost } = event as SpawnEvent & EventPayload<'session:sub_agent_completed'>;
       return {
         ...run,
         status: success ? 'completed' : 'failed',
@@ -109,7 +109,7 @@ function changed(before: Run | undefined, kind: string, told: Told): Run {
   }
 }
 
-function isOf(payload: unknown, rootRunId: string): payload is Told {
+function isOf(payload: unknown, rootRunId: string): payload is SpawnEvent {
   return typeof payload === 'object' && payload !== null && 'runId' in payload && 'rootRunId' in payload && payload.rootRunId === rootRunId;
 }
 
@@ -118,7 +118,7 @@ export interface Branch {
   readonly children: readonly Branch[];
 }
 
-/** The runs of a root as a tree, the newest last; one whose parent is not known stands at the top. */
+/** Returns the runs of a root as a tree, newest last; a run with an unknown parent is at the top level. */
 export function treeOf(runs: Runs): readonly Branch[] {
   const below = new Map<string | undefined, Run[]>();
   for (const run of runs.values()) {

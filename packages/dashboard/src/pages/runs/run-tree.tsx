@@ -4,23 +4,23 @@ import { Elapsed } from '../../ui/elapsed.tsx';
 import { Badge, Button, Failure, Skeleton } from '../../ui/parts.tsx';
 import { type Branch, isActive, type Run, treeOf } from './run-state.ts';
 import { useRootRuns } from './use-root-runs.ts';
-import { shortId, spentWords, standing } from './words.ts';
+import { shortId, spentText, standing } from './labels.ts';
 
-/** What somebody wants to do with a sub-agent. */
+/** A requested action on a sub-agent. */
 export interface RunAsked {
-  readonly what: 'look' | 'steer' | 'kill';
+  readonly what: 'details' | 'steer' | 'kill';
   readonly run: Run;
 }
 
-/** So many children of one run are drawn at once. */
+/** Children of one run that are shown at once. */
 const shownAtOnce = 50;
 
-/** The sub-agents of a root run, each below the one that asked for it. */
+/** Shows the sub-agents of a root run, each below its requester. */
 export function RunTree({ rootRunId, onAsk }: { readonly rootRunId: string; readonly onAsk: (asked: RunAsked) => void }) {
   const { runs, error, reload } = useRootRuns(rootRunId);
   if (error !== undefined) return <Failure error={error} onRetry={reload} />;
   if (runs === undefined) return <Skeleton lines={2} />;
-  if (runs.size === 0) return <p className="hint run-note">No sub-agents are kept of it; they are taken off some time after they ended.</p>;
+  if (runs.size === 0) return <p className="hint run-note">No sub-agents. Finished ones are removed after some time.</p>;
   return <Branches label="Sub-agents" branches={treeOf(runs)} onAsk={onAsk} />;
 }
 
@@ -55,13 +55,13 @@ function Branches({
 
 const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonly onAsk: (asked: RunAsked) => void }) {
   const { runId, agentId, nodeId, task, startedAt, endedAt, errorKind, tokens, cost } = run;
-  const { words, tone } = standing(run);
+  const { text, tone } = standing(run);
   const id = shortId(runId);
-  const spent = spentWords(tokens, cost);
+  const spent = spentText(tokens, cost);
   return (
     <div className="run-row">
       <div className="run-main">
-        <button type="button" className="link-like run-name" onClick={() => onAsk({ what: 'look', run })}>
+        <button type="button" className="link-like run-name" onClick={() => onAsk({ what: 'details', run })}>
           {nodeId === undefined ? agentId : `${nodeId} · ${agentId}`} <span className="mono hint">{id}</span>
         </button>
         {task !== undefined && (
@@ -74,7 +74,7 @@ const RunRow = memo(function RunRow({ run, onAsk }: { readonly run: Run; readonl
         {errorKind !== undefined && errorKind !== run.endReason && <span className="mono">{errorKind}</span>}
         {spent !== '' && <span>{spent}</span>}
         <Elapsed fromMs={startedAt} toMs={endedAt} />
-        <Badge tone={tone}>{words}</Badge>
+        <Badge tone={tone}>{text}</Badge>
       </div>
       {isActive(run) && (
         <div className="actions">

@@ -2,7 +2,7 @@ import { useCallback, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
-import { usePaced } from '../../data/use-paced.ts';
+import { useThrottled } from '../../data/use-throttled.ts';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { BackgroundList } from './background-list.tsx';
 import { GateButton } from './gate-button.tsx';
@@ -17,13 +17,13 @@ import { SteerDialog } from './steer-dialog.tsx';
 type Asked = 'spawn' | RunAsked | { readonly action: RootAction; readonly root: RootRun };
 
 const pageSize = 50;
-/** So many active roots open by themselves; each that is opened is a request. */
+/** Active roots that are expanded automatically; each expanded root costs a request. */
 const openedAtOnce = 5;
 const leastReloadMs = 3000;
-/** What the gateway gives at once. */
+/** Page limit of the gateway. */
 const maxListed = 200;
 
-/** Who works for whom: root runs, the newest first, and their sub-agents, as they go. */
+/** Lists root runs, newest first, and their sub-agents, live. */
 export function RunsPage() {
   const { client, admin } = useSession();
   const [limit, setLimit] = useState(pageSize);
@@ -40,20 +40,20 @@ export function RunsPage() {
     setSeen(data);
     setToggled((before) => openActive(before, data.runs));
   }
-  const reloadSoon = usePaced(reload, leastReloadMs);
+  const reloadSoon = useThrottled(reload, leastReloadMs);
   useEventBatch('session:sub_agent_,graph:started,graph:completed,autonomy:,approval:', reloadSoon);
   const toggle = useCallback((id: string, open: boolean) => setToggled((before) => new Map([...before, [id, open]])), []);
   const askRoot = useCallback((action: RootAction, root: RootRun) => setAsked({ action, root }), []);
   const close = (): void => setAsked(undefined);
-  const done = (words: string): void => {
-    setOutcome(words);
+  const done = (text: string): void => {
+    setOutcome(text);
     setAsked(undefined);
     reload();
   };
   return (
     <Page
       title="Runs"
-      lead={admin ? 'What was delegated by everybody, and how far it is.' : 'What you and your agents delegated, and how far it is.'}
+      lead={admin ? 'Delegated work of all users and its progress.' : 'Work that you and your agents delegated, and its progress.'}
       actions={
         <>
           {admin && <GateButton onDone={setOutcome} onError={setFailure} />}
@@ -78,8 +78,8 @@ export function RunsPage() {
       {error !== undefined && <Failure error={error} onRetry={reload} />}
       {data === undefined && loading && <Skeleton lines={5} />}
       {data?.runs.length === 0 && (
-        <Empty title={onlyActive ? 'Nothing runs' : 'Nothing was delegated yet'}>
-          <p>A run begins when an agent asks another one, when a graph starts, or here.</p>
+        <Empty title={onlyActive ? 'No active runs' : 'No runs yet'}>
+          <p>A run starts when an agent delegates work, when a graph starts, or from here.</p>
         </Empty>
       )}
       {data !== undefined && data.runs.length > 0 && (
@@ -109,12 +109,12 @@ export function RunsPage() {
           >
             Older
           </Button>
-          <span className="hint">{`${data.runs.length} of ${data.total} are shown.`}</span>
+          <span className="hint">{`Showing ${data.runs.length} of ${data.total}.`}</span>
         </div>
       )}
       <BackgroundList onDone={setOutcome} onError={setFailure} />
       {asked === 'spawn' && <SpawnDialog onClose={close} onDone={done} />}
-      {typeof asked === 'object' && 'what' in asked && asked.what === 'look' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
+      {typeof asked === 'object' && 'what' in asked && asked.what === 'details' && <RunDialog run={asked.run} onClose={close} onAsk={setAsked} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'steer' && <SteerDialog run={asked.run} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'what' in asked && asked.what === 'kill' && <KillRun run={asked.run} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'action' in asked && <RootConfirm {...asked} onClose={close} onDone={done} />}
@@ -122,7 +122,7 @@ export function RunsPage() {
   );
 }
 
-/** What runs is opened as it comes up, and stays so when it has ended: somebody may be looking at it. */
+/** Expands new active roots, and keeps them open after they end because the user may be reading them. */
 function openActive(toggled: ReadonlyMap<string, boolean>, roots: readonly RootRun[]): ReadonlyMap<string, boolean> {
   const open = roots.filter(({ rootRunId }) => toggled.get(rootRunId) === true).length;
   const fresh = roots.filter(({ rootRunId, state }) => state === 'active' && !toggled.has(rootRunId)).slice(0, Math.max(0, openedAtOnce - open));

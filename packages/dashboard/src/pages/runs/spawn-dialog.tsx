@@ -5,12 +5,12 @@ import { useStore } from '../../data/store.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Failure } from '../../ui/parts.tsx';
-import { shortId } from './words.ts';
+import { shortId } from './labels.ts';
 
 const empty = { task: '', agent: '', model: '', maxSteps: '', objective: '', expectedOutputs: '' };
 
-/** Starts a sub-agent whose result comes into the inbox. */
-export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (words: string) => void }) {
+/** Starts a sub-agent whose result is sent to the inbox. */
+export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: (text: string) => void }) {
   const { client, agents, defaultAgentId } = useSession();
   const agentIds = useStore(agents);
   const [draft, setDraft] = useState({ ...empty, agent: defaultAgentId });
@@ -32,7 +32,7 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
         ...(objective.trim() !== '' && { objective: objective.trim() }),
         ...(outputs.length > 0 && { expectedOutputs: outputs }),
       });
-      onDone(`The sub-agent ${shortId(runId)} ${queued === true ? 'waits for a place' : 'has begun'}; its result comes into your inbox.`);
+      onDone(`Sub-agent ${shortId(runId)} ${queued === true ? 'is queued' : 'started'}. Its result will arrive in your inbox.`);
     } catch (failure) {
       setError(failure);
       setBusy(false);
@@ -48,7 +48,7 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
         }}
       >
         <div className="dialog-body">
-          <DraftField errors={errors} path="task" label="Task" hint="It knows nothing else.">
+          <DraftField errors={errors} path="task" label="Task" hint="The sub-agent sees nothing else.">
             {(own) => <textarea {...own} rows={5} value={draft.task} onChange={(event) => set({ task: event.target.value })} />}
           </DraftField>
           <div className="field-pair">
@@ -61,7 +61,7 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
                 </select>
               )}
             </DraftField>
-            <DraftField errors={errors} path="maxSteps" label="Steps at most" hint="Empty: as configured.">
+            <DraftField errors={errors} path="maxSteps" label="Maximum steps" hint="Leave empty to use the configured limit.">
               {(own) => (
                 <input {...own} type="number" min={1} max={1000} value={draft.maxSteps} onChange={(event) => set({ maxSteps: event.target.value })} />
               )}
@@ -69,20 +69,20 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
           </div>
           <details className="part">
             <summary>More</summary>
-            <DraftField errors={errors} path="model" label="Model" hint="Empty: that of the agent.">
+            <DraftField errors={errors} path="model" label="Model" hint="Leave empty to use the agent's model.">
               {(own) => <input {...own} className="mono" value={draft.model} onChange={(event) => set({ model: event.target.value })} />}
             </DraftField>
-            <DraftField errors={errors} path="objective" label="Larger aim">
+            <DraftField errors={errors} path="objective" label="Objective">
               {(own) => <input {...own} value={draft.objective} onChange={(event) => set({ objective: event.target.value })} />}
             </DraftField>
-            <DraftField errors={errors} path="expectedOutputs" label="What the result must have" hint="One in each line.">
+            <DraftField errors={errors} path="expectedOutputs" label="Expected outputs" hint="One per line.">
               {(own) => (
                 <textarea {...own} rows={3} value={draft.expectedOutputs} onChange={(event) => set({ expectedOutputs: event.target.value })} />
               )}
             </DraftField>
           </details>
         </div>
-        {error !== undefined && <Failure error={error} title="It has not begun." />}
+        {error !== undefined && <Failure error={error} title="Failed to start." />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
           <Button submit look="primary" disabled={busy || draft.task.trim() === ''}>

@@ -3,10 +3,10 @@ import { useSession } from '../../data/context.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { Run } from './run-state.ts';
-import { shortId } from './words.ts';
+import { shortId } from './labels.ts';
 
-/** Gives a sub-agent another direction. */
-export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; readonly onClose: () => void; readonly onDone: (words: string) => void }) {
+/** Redirects a sub-agent with a message. */
+export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; readonly onClose: () => void; readonly onDone: (text: string) => void }) {
   const { client } = useSession();
   const [message, setMessage] = useState('');
   const [busy, setBusy] = useState(false);
@@ -18,7 +18,7 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
     try {
       const done = await client.call('subagent.steer', { target: run.runId, message });
       onDone(
-        done.status === 'steered' ? `${id} was ended; ${shortId(done.newRunId)} goes on in the other direction.` : `${id} reads it at its next step.`,
+        done.status === 'steered' ? `Stopped ${id}; ${shortId(done.newRunId)} continues in the new direction.` : `${id} reads it at its next step.`,
       );
     } catch (failure) {
       setError(failure);
@@ -26,7 +26,7 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
     }
   };
   return (
-    <Dialog title={`Steer ${id}`} onClose={onClose}>
+    <Dialog title={`Steer ${run.agentId} (${id})`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -36,7 +36,7 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
         <div className="dialog-body">
           <Field
             label="Message"
-            hint="As the gateway is set up, the sub-agent reads it at its next step, or is ended and begins anew with it as its task."
+            hint="Depending on the gateway's settings, the sub-agent reads it at its next step, or is stopped and restarted with it as its task."
           >
             {(own, hint) => (
               <textarea id={own} aria-describedby={hint} rows={4} required value={message} onChange={(event) => setMessage(event.target.value)} />

@@ -5,7 +5,7 @@ import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { applyEvents, runOf, type Runs } from './run-state.ts';
 
-/** As far back as the gateway looks; it keeps runs for a shorter time. */
+/** Maximum age that the gateway accepts; it keeps runs for a shorter time. */
 export const allMinutes = 10_080;
 const maxKept = 1000;
 
@@ -15,23 +15,23 @@ export interface RootRuns {
   readonly reload: () => void;
 }
 
-/** The sub-agents of a root: one list, and from then on what the event stream tells of them. */
+/** Loads the sub-agents of a root once, then keeps them up to date from events. */
 export function useRootRuns(rootRunId: string): RootRuns {
   const { client, admin } = useSession();
   const [runs, setRuns] = useState<Runs>();
-  /** What was told while a list is under way, which may be older than that. */
-  const told = useRef<FeedEntry[]>([]);
+  /** Events that arrived while a list was in flight, because the list may be older. */
+  const recent = useRef<FeedEntry[]>([]);
   const { data, error, reload } = useLoad(`runs of ${rootRunId}`, async (signal): Promise<Runs> => {
-    told.current = [];
+    recent.current = [];
     const listed = await client.call('subagent.list', { recentMinutes: allMinutes, ...(admin && { rootRunId }) }, { signal });
     return new Map(listed.runs.flatMap((one) => (one.rootRunId === rootRunId ? [[one.runId, runOf(one)] as const] : [])));
   });
   useEffect(() => {
-    if (data !== undefined) setRuns(applyEvents(data, rootRunId, told.current));
+    if (data !== undefined) setRuns(applyEvents(data, rootRunId, recent.current));
   }, [data, rootRunId]);
   useEventBatch('session:sub_agent_', (events) => {
     if (events.some(({ kind }) => kind === 'gap')) return reload();
-    told.current = [...told.current, ...events].slice(-maxKept);
+    recent.current = [...recent.current, ...events].slice(-maxKept);
     setRuns((before) => before && applyEvents(before, rootRunId, events));
   });
   return { runs, error, reload };

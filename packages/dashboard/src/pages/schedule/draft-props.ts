@@ -1,7 +1,7 @@
 import type { FieldErrors } from '../../data/field-errors.ts';
 import type { JobDraft } from './job-draft.ts';
 
-/** What the parts of the form share. */
+/** Props shared by the sections of the job form. */
 export interface DraftFieldProps {
   readonly draft: JobDraft;
   readonly change: (part: Partial<JobDraft>) => void;

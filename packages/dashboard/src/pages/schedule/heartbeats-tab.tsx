@@ -9,7 +9,7 @@ import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../.
 
 type State = Result<'heartbeat.states'>['agents'][number];
 
-/** Which agents look after things by themselves, and how that goes. */
+/** Lists the heartbeats of agents and their state. */
 export function HeartbeatsTab() {
   const { client } = useSession();
   const found = useLoad('heartbeats', (signal) => client.call('heartbeat.states', {}, { signal }));
@@ -22,35 +22,35 @@ export function HeartbeatsTab() {
     setError(undefined);
     setOutcome(undefined);
     work()
-      .then((words) => {
-        setOutcome(words);
+      .then((text) => {
+        setOutcome(text);
         found.reload();
       }, setError)
       .finally(() => setBusy(false));
   };
   const change = async (agentId: string, enabled: boolean): Promise<string> => {
     await client.call('heartbeat.update', { agentId, enabled });
-    return `The heartbeat of ${agentId} is ${enabled ? 'on' : 'off'}.`;
+    return `Heartbeat of ${agentId} ${enabled ? 'enabled' : 'disabled'}.`;
   };
   const trigger = async (agentId: string): Promise<string> => {
     const { admission } = await client.call('heartbeat.trigger', { agentId });
-    return admission.status === 'accepted' ? `A beat of ${agentId} was asked for.` : `A beat of ${agentId} waits already.`;
+    return admission.status === 'accepted' ? `Triggered the heartbeat of ${agentId}.` : `A heartbeat of ${agentId} is already pending.`;
   };
   return (
     <>
       <p className="hint">
-        In a beat an agent goes through its checklist (HEARTBEAT.md) and what has happened. With nothing there no model is called; what it has to say
-        is in the <PageLink to="/inbox">inbox</PageLink>.
+        At each heartbeat an agent reviews its checklist (HEARTBEAT.md) and recent events. With nothing to review, no model is called. Its reports are
+        in the <PageLink to="/inbox">inbox</PageLink>.
       </p>
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {error !== undefined && <Failure error={error} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {found.data === undefined && found.loading && <Skeleton lines={4} />}
-      {found.data?.agents.length === 0 && <Empty title="There are no agents" />}
+      {found.data?.agents.length === 0 && <Empty title="No agents" />}
       <ul className="rows" aria-label="Heartbeats">
         {found.data?.agents.map((state) => {
           const { agentId, enabled } = state;
-          const { words, tone } = wordsOf(state);
+          const { text, tone } = stateLabel(state);
           return (
             <li key={agentId} className="row">
               <div className="row-main">
@@ -59,28 +59,28 @@ export function HeartbeatsTab() {
                 </PageLink>
                 <p className="hint">
                   {`every ${duration(state.intervalMs / 1000)}`}
-                  {state.lastRunAtMs !== null && ` · last beat ${ago(state.lastRunAtMs)}`}
-                  {state.consecutiveErrors > 0 && ` · ${plural(state.consecutiveErrors, 'error')} in a row`}
+                  {state.lastRunAtMs !== null && ` · last run ${ago(state.lastRunAtMs)}`}
+                  {state.consecutiveErrors > 0 && ` · ${plural(state.consecutiveErrors, 'consecutive error')}`}
                 </p>
               </div>
               <div className="row-facts">
-                {state.queuedEvents > 0 && <span>{`${plural(state.queuedEvents, 'event')} waiting`}</span>}
+                {state.queuedEvents > 0 && <span>{`${plural(state.queuedEvents, 'queued event')}`}</span>}
                 {state.nextDueAtMs !== null && <span title={dateTime(state.nextDueAtMs)}>{`next ${ago(state.nextDueAtMs)}`}</span>}
-                <Badge tone={tone}>{words}</Badge>
+                <Badge tone={tone}>{text}</Badge>
               </div>
               <div className="actions">
                 {enabled && (
-                  <Button small disabled={busy} label={`Beat now: ${agentId}`} onClick={() => run(() => trigger(agentId))}>
-                    Beat now
+                  <Button small disabled={busy} label={`Trigger now: ${agentId}`} onClick={() => run(() => trigger(agentId))}>
+                    Trigger now
                   </Button>
                 )}
                 <Button
                   small
                   disabled={busy}
-                  label={`Switch ${enabled ? 'off' : 'on'} the heartbeat of ${agentId}`}
+                  label={`${enabled ? 'Disable' : 'Enable'} heartbeat of ${agentId}`}
                   onClick={() => run(() => change(agentId, !enabled))}
                 >
-                  {enabled ? 'Switch off' : 'Switch on'}
+                  {enabled ? 'Disable' : 'Enable'}
                 </Button>
               </div>
             </li>
@@ -91,11 +91,11 @@ export function HeartbeatsTab() {
   );
 }
 
-function wordsOf({ enabled, stoppedBy, tickStartedAtMs, backoffUntilMs, lastErrorKind }: State): { readonly words: string; readonly tone: Tone } {
-  if (!enabled) return { words: 'Off', tone: 'neutral' };
+function stateLabel({ enabled, stoppedBy, tickStartedAtMs, backoffUntilMs, lastErrorKind }: State): { readonly text: string; readonly tone: Tone } {
+  if (!enabled) return { text: 'Off', tone: 'neutral' };
   if (stoppedBy !== null)
-    return { words: stoppedBy === 'auth' ? 'Stopped: the model refused the key' : 'Stopped: the model refused the account', tone: 'bad' };
-  if (tickStartedAtMs !== null) return { words: 'Beats now', tone: 'accent' };
-  if (backoffUntilMs !== null) return { words: `Waits after an error, until ${dateTime(backoffUntilMs)}`, tone: 'warn' };
-  return lastErrorKind === null ? { words: 'On', tone: 'good' } : { words: 'On, after an error', tone: 'warn' };
+    return { text: stoppedBy === 'auth' ? 'Stopped: the provider refused the API key' : 'Stopped: the provider refused the account', tone: 'bad' };
+  if (tickStartedAtMs !== null) return { text: 'Running', tone: 'accent' };
+  if (backoffUntilMs !== null) return { text: `Paused after an error until ${dateTime(backoffUntilMs)}`, tone: 'warn' };
+  return lastErrorKind === null ? { text: 'On', tone: 'good' } : { text: 'On, after an error', tone: 'warn' };
 }

@@ -9,16 +9,16 @@ import type { DraftFieldProps } from './draft-props.ts';
 import { addParams, draftOf, emptyDraft, type Job, type JobDraft, payloadKinds, scheduleKinds, unitNames, updateParams } from './job-draft.ts';
 import { PolicyFields } from './policy-fields.tsx';
 import { PreviewList, usePreview } from './preview.tsx';
-import { payloadNames } from './words.ts';
+import { payloadNames } from './labels.ts';
 
-const kindWords: Readonly<Record<JobDraft['kind'], string>> = {
-  cron: 'By a cron expression',
-  every: 'Again and again',
-  at: 'Once, at a time',
-  in: 'Once, after a while',
+const kindLabels: Readonly<Record<JobDraft['kind'], string>> = {
+  cron: 'Cron expression',
+  every: 'At an interval',
+  at: 'Once, at a given time',
+  in: 'Once, after a delay',
 };
 
-/** Makes a job, or changes one: only what was changed is sent. */
+/** Creates a job, or edits one and sends only the changes. */
 export function JobDialog({
   job,
   onClose,
@@ -26,7 +26,7 @@ export function JobDialog({
 }: {
   readonly job: Job | undefined;
   readonly onClose: () => void;
-  readonly onDone: (words: string) => void;
+  readonly onDone: (text: string) => void;
 }) {
   const { client, agents, defaultAgentId } = useSession();
   const agentIds = useStore(agents);
@@ -44,8 +44,8 @@ export function JobDialog({
     setBusy(true);
     setError(undefined);
     try {
-      if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} is added.`);
-      else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} is changed.`);
+      if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} added.`);
+      else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} updated.`);
     } catch (failure) {
       setError(failure);
       setBusy(false);
@@ -77,17 +77,17 @@ export function JobDialog({
             </Field>
           </div>
           <fieldset className="part">
-            <legend>When</legend>
+            <legend>Schedule</legend>
             <ScheduleFields {...props} />
             <PreviewList preview={preview} hasTurns={draft.does === 'agent_turn'} />
           </fieldset>
           <fieldset className="part">
-            <legend>What</legend>
+            <legend>Task</legend>
             <PayloadFields {...props} />
           </fieldset>
           <PolicyFields {...props} />
         </div>
-        {error !== undefined && <Failure error={error} title="It is not saved." />}
+        {error !== undefined && <Failure error={error} title="Failed to save." />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
           <Button submit look="primary" disabled={busy}>
@@ -109,7 +109,7 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
           <select {...own} value={kind} onChange={(event) => change({ kind: scheduleKinds.find((one) => one === event.target.value) ?? 'cron' })}>
             {scheduleKinds.map((one) => (
               <option key={one} value={one}>
-                {kindWords[one]}
+                {kindLabels[one]}
               </option>
             ))}
           </select>
@@ -121,32 +121,32 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
             errors={errors}
             path="schedule.expr"
             label="Expression"
-            hint="Minute, hour, day, month, day of the week; seconds may stand first."
+            hint="Minute, hour, day, month, day of the week; optionally seconds first."
           >
             {(own) => <input {...own} className="mono" value={draft.expr} onChange={(event) => change({ expr: event.target.value })} />}
           </DraftField>
         )}
         {kind === 'at' && (
-          <DraftField errors={errors} path="schedule.at" label="Time" hint="Such as 2030-01-31T09:30, or with an offset or Z.">
+          <DraftField errors={errors} path="schedule.at" label="Time" hint="For example 2030-01-31T09:30, optionally with an offset or Z.">
             {(own) => <input {...own} className="mono" value={draft.at} onChange={(event) => change({ at: event.target.value })} />}
           </DraftField>
         )}
         {(kind === 'cron' || kind === 'at') && (
-          <DraftField errors={errors} path="schedule.tz" label="Zone" hint="Such as Europe/Berlin; empty takes that of the gateway.">
+          <DraftField errors={errors} path="schedule.tz" label="Time zone" hint="For example Europe/Berlin. Leave empty to use the gateway's.">
             {(own) => <input {...own} value={draft.tz} onChange={(event) => change({ tz: event.target.value })} />}
           </DraftField>
         )}
         {kind === 'at' && (
-          <DraftField errors={errors} path="schedule.fold" label="A time that comes twice" hint="Where clocks are set back.">
+          <DraftField errors={errors} path="schedule.fold" label="Ambiguous local time" hint="When clocks go back (DST).">
             {(own) => (
               <select
                 {...own}
                 value={draft.fold}
                 onChange={({ target: { value } }) => change({ fold: value === 'earlier' || value === 'later' ? value : '' })}
               >
-                <option value="">is refused</option>
-                <option value="earlier">the earlier one</option>
-                <option value="later">the later one</option>
+                <option value="">reject</option>
+                <option value="earlier">use the earlier one</option>
+                <option value="later">use the later one</option>
               </select>
             )}
           </DraftField>
@@ -176,7 +176,7 @@ function ScheduleFields({ draft, change, errors }: DraftFieldProps) {
           </>
         )}
         {kind === 'every' && (
-          <DraftField errors={errors} path="schedule.anchorMs" label="Counted from" hint="Empty: from now.">
+          <DraftField errors={errors} path="schedule.anchorMs" label="Aligned to" hint="Leave empty to start from now.">
             {(own) => (
               <input {...own} type="datetime-local" step="any" value={draft.anchor} onChange={(event) => change({ anchor: event.target.value })} />
             )}
@@ -191,7 +191,7 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
   const { does } = draft;
   return (
     <>
-      <DraftField errors={errors} path="payload.kind" label="Does">
+      <DraftField errors={errors} path="payload.kind" label="Action">
         {(own) => (
           <select
             {...own}
@@ -215,10 +215,10 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
       </DraftField>
       {does === 'agent_turn' && (
         <div className="field-pair">
-          <DraftField errors={errors} path="payload.model" label="Model" hint="Empty takes that of the agent.">
+          <DraftField errors={errors} path="payload.model" label="Model" hint="Leave empty to use the agent's model.">
             {(own) => <input {...own} value={draft.model} onChange={(event) => change({ model: event.target.value })} />}
           </DraftField>
-          <DraftField errors={errors} path="payload.timeoutSeconds" label="Longest time in seconds" hint="Empty: 600.">
+          <DraftField errors={errors} path="payload.timeoutSeconds" label="Timeout in seconds" hint="Default: 600.">
             {(own) => (
               <input {...own} type="number" value={draft.timeoutSeconds} onChange={(event) => change({ timeoutSeconds: event.target.value })} />
             )}
@@ -228,7 +228,7 @@ function PayloadFields({ draft, change, errors }: DraftFieldProps) {
       {does === 'heartbeat_event' && (
         <label className="check">
           <input type="checkbox" checked={draft.wakeNow} onChange={(event) => change({ wakeNow: event.target.checked })} />
-          Wakes the agent at once
+          Wake the agent immediately
         </label>
       )}
     </>

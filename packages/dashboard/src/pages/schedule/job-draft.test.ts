@@ -16,14 +16,14 @@ const job: Job = {
   maxConsecutiveDependencyErrors: 0,
 };
 
-test('what was not touched is not sent, to the millisecond', () => {
+test('sends no unchanged field, to the millisecond', () => {
   const draft = draftOf(job, 'UTC');
   expect(updateParams('cj_1', draft, draft)).toEqual({ jobId: 'cj_1' });
   expect(scheduleOf(draft)).toEqual({ kind: 'every', everyMs: 5_400_000, anchorMs: 1_790_000_000_123 });
   expect([draft.amount, draft.unit]).toEqual(['90', 'minutes']);
 });
 
-test('what was emptied is taken away, and what was changed is sent whole', () => {
+test('clears emptied fields and sends changed ones completely', () => {
   const before = draftOf(job, 'UTC');
   const after = { ...before, script: ' ', profile: '' as const, history: '', maxErrors: '', text: 'Say hello', deliveryTarget: '{"a":1}' };
   expect(updateParams('cj_1', before, after)).toEqual({
@@ -37,7 +37,7 @@ test('what was emptied is taken away, and what was changed is sent whole', () =>
   });
 });
 
-test('each kind of schedule and of payload is written as the method takes it', () => {
+test('writes each kind of schedule and payload in the format of the method', () => {
   const draft = { ...emptyDraft('default', 'Europe/Berlin'), name: ' x ', text: 'Hi' };
   expect(addParams(draft)).toEqual({
     name: 'x',
@@ -52,14 +52,14 @@ test('each kind of schedule and of payload is written as the method takes it', (
     fold: 'later',
   });
   expect(scheduleOf({ ...draft, kind: 'in', amount: '1.5', unit: 'hours' })).toEqual({ kind: 'in', seconds: 5400 });
-  // What belongs to a turn is not sent with another payload.
+  // Turn options are not sent with another payload.
   expect(addParams({ ...draft, does: 'heartbeat_event', wakeNow: true, script: 'true', history: '3', profile: 'full' })).toMatchObject({
     payload: { kind: 'heartbeat_event', text: 'Hi', wakeMode: 'now' },
   });
   expect(addParams({ ...draft, does: 'delivery', script: 'true', history: '3' })).not.toHaveProperty('wakeGate');
 });
 
-test('what cannot be sent is named by its field', () => {
+test('names the field that cannot be sent', () => {
   const draft = emptyDraft('default', 'UTC');
   for (const amount of ['', '0', '-1', 'x']) {
     const thrown = catchError(() => scheduleOf({ ...draft, kind: 'every', amount }));

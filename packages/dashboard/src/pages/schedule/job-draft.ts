@@ -15,7 +15,7 @@ export const profiles: readonly Profile[] = ['minimal', 'coding', 'messaging', '
 export const continuations = ['heartbeat_excerpt', 'origin_history'] as const;
 export const retentions = ['none', 'short', 'long'] as const;
 
-/** A job as the form holds it: what is left empty is not said. */
+/** A job in the form: empty fields are omitted. */
 export interface JobDraft {
   readonly name: string;
   readonly agentId: string;
@@ -24,7 +24,7 @@ export interface JobDraft {
   readonly tz: string;
   readonly amount: string;
   readonly unit: keyof typeof units;
-  /** Local time, as the field of the browser writes it. */
+  /** Local time in the format of the browser's input. */
   readonly anchor: string;
   readonly at: string;
   readonly fold: '' | 'earlier' | 'later';
@@ -33,7 +33,7 @@ export interface JobDraft {
   readonly model: string;
   readonly timeoutSeconds: string;
   readonly wakeNow: boolean;
-  /** Earlier runs that the turn sees. */
+  /** Number of earlier runs that the turn sees. */
   readonly history: string;
   readonly continuation: '' | (typeof continuations)[number];
   readonly deliveryTarget: string;
@@ -102,7 +102,7 @@ export function draftOf(job: Job, zone: string): JobDraft {
   };
 }
 
-/** When the job shall run; throws `DraftError` for what cannot be sent at all. */
+/** Returns the schedule; throws `DraftError` for values that cannot be sent. */
 export function scheduleOf({ kind, expr, tz, amount, unit, anchor, at, fold }: JobDraft): ScheduleRequest {
   const zone = tz.trim() === '' ? {} : { tz: tz.trim() };
   switch (kind) {
@@ -150,7 +150,7 @@ export function addParams(draft: JobDraft): JobParams {
   };
 }
 
-/** Only what differs from `before`: a schedule that is sent again would count its next run anew. */
+/** Returns only what differs from `before`: sending the schedule again would restart its timing. */
 export function updateParams(jobId: string, before: JobDraft, after: JobDraft): ParamsInput<'cron.update'> {
   const was = { name: before.name, schedule: scheduleOf(before), payload: payloadOf(before), ...policiesOf(before) };
   const is = { name: after.name.trim(), schedule: scheduleOf(after), payload: payloadOf(after), ...policiesOf(after) };
@@ -177,7 +177,7 @@ type Policies = Pick<
   'sessionPolicy' | 'continuationMode' | 'deliveryTarget' | 'wakeGate' | 'cacheRetention' | 'toolPolicy' | 'maxConsecutiveDependencyErrors'
 >;
 
-/** What belongs to a turn is not said of another payload. */
+/** Returns the options; turn options are omitted for other payloads. */
 function policiesOf(draft: JobDraft): Policies {
   const isTurn = draft.does === 'agent_turn';
   return {
@@ -194,18 +194,18 @@ function policiesOf(draft: JobDraft): Policies {
   };
 }
 
-/** Its shape is checked by the server, which names what is wrong. */
+/** Parses the target; the server validates its shape and names what is wrong. */
 function parseTarget(text: string): NonNullable<JobParams['deliveryTarget']> {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new DraftError('deliveryTarget', `No JSON: ${error instanceof Error ? error.message : ''}`);
+    throw new DraftError('deliveryTarget', `Not valid JSON: ${error instanceof Error ? error.message : ''}`);
   }
 }
 
 function spanMs(amount: string, unit: keyof typeof units, path: string): number {
   const value = Number(amount);
-  if (amount.trim() === '' || !Number.isFinite(value) || value <= 0) throw new DraftError(path, 'Expected a number above 0.');
+  if (amount.trim() === '' || !Number.isFinite(value) || value <= 0) throw new DraftError(path, 'Expected a number greater than 0.');
   return Math.round(value * units[unit]);
 }
 
@@ -214,7 +214,7 @@ function spanOf(ms: number): { readonly amount: string; readonly unit: keyof typ
   return { amount: String(ms / units[unit]), unit };
 }
 
-/** For a field of the kind `datetime-local`, to the millisecond, so that what is not touched stays the same. */
+/** Formats a time for a `datetime-local` field, to the millisecond, so that an untouched value stays the same. */
 function localTime(atMs: number): string {
   return new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000).toISOString().slice(0, -1);
 }

@@ -11,15 +11,15 @@ import type { Job } from './job-draft.ts';
 import { RunsDialog } from './runs-dialog.tsx';
 import { spans, TimeLine } from './time-line.tsx';
 import { upcomingRuns } from './upcoming.ts';
-import { lifecycleWords, nextRunOf, payloadNames, payloadText, scheduleWords } from './words.ts';
+import { lifecycleLabel, nextRunOf, payloadNames, payloadText, scheduleText } from './labels.ts';
 
 type Asked = 'new' | { readonly edit: Job } | { readonly runs: Job } | { readonly remove: Job };
 
 const shown = 200;
-/** The time line moves on with the clock. */
+/** Interval at which the timeline moves with the clock. */
 const redrawMs = 60_000;
 
-/** The jobs, when they run next, and what can be done with them. */
+/** Lists jobs with their next runs and actions. */
 export function JobsTab() {
   const { client, agents } = useSession();
   const agentIds = useStore(agents);
@@ -35,7 +35,7 @@ export function JobsTab() {
     return { ...listed, nowMs, spanMs, rows: await upcomingRuns(client, listed.jobs, nowMs, nowMs + spanMs, signal) };
   });
   const { reload } = loaded;
-  // Another window is drawn in the place of this one, without a gap between them.
+  // Keeps the current timeline until the new window is loaded.
   const [data, setData] = useState<typeof loaded.data>();
   if (loaded.data !== undefined && loaded.data !== data) setData(loaded.data);
   useLiveReload('scheduler:cron_', reload);
@@ -44,8 +44,8 @@ export function JobsTab() {
     return () => clearInterval(timer);
   }, [reload]);
   const close = (): void => setAsked(undefined);
-  const done = (words: string): void => {
-    setOutcome(words);
+  const done = (text: string): void => {
+    setOutcome(text);
     setAsked(undefined);
     reload();
   };
@@ -59,21 +59,21 @@ export function JobsTab() {
   };
   const start = async (job: Job): Promise<string> => {
     await client.call('cron.run', { jobName: job.id, agentId: job.agentId });
-    return `${job.name} has begun.`;
+    return `Started ${job.name}.`;
   };
   const pause = async (job: Job, paused: boolean): Promise<string> => {
     await client.call('cron.update', { jobId: job.id, paused });
-    return `${job.name} ${paused ? 'is paused' : 'runs again'}.`;
+    return `${job.name} ${paused ? 'paused' : 'resumed'}.`;
   };
 
   return (
     <>
       <div className="toolbar">
         <fieldset className="chips">
-          <legend className="visually-hidden">Length of the time line</legend>
-          {spans.map(({ ms, words }) => (
+          <legend className="visually-hidden">Length of the timeline</legend>
+          {spans.map(({ ms, text }) => (
             <button key={ms} type="button" className="chip" aria-pressed={ms === spanMs} onClick={() => setSpanMs(ms)}>
-              {words}
+              {text}
             </button>
           ))}
         </fieldset>
@@ -95,8 +95,8 @@ export function JobsTab() {
       {loaded.error !== undefined && <Failure error={loaded.error} onRetry={reload} />}
       {data === undefined && loaded.loading && <Skeleton lines={5} />}
       {data?.jobs.length === 0 && (
-        <Empty title="There are no jobs yet">
-          <p>A job asks an agent, tells its heartbeat something or delivers a text, by the clock.</p>
+        <Empty title="No jobs yet">
+          <p>A job runs an agent turn, sends an event to a heartbeat, or delivers a text on a schedule.</p>
         </Empty>
       )}
       {data !== undefined && data.rows.length > 0 && <TimeLine rows={data.rows} nowMs={data.nowMs} spanMs={data.spanMs} />}
@@ -114,18 +114,18 @@ export function JobsTab() {
           ))}
         </ul>
       )}
-      {data !== undefined && data.total > data.jobs.length && <p className="hint">{`${data.jobs.length} of ${data.total} jobs are shown.`}</p>}
+      {data !== undefined && data.total > data.jobs.length && <p className="hint">{`Showing ${data.jobs.length} of ${data.total} jobs.`}</p>}
       {asked === 'new' && <JobDialog job={undefined} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'edit' in asked && <JobDialog job={asked.edit} onClose={close} onDone={done} />}
       {typeof asked === 'object' && 'runs' in asked && <RunsDialog job={asked.runs} onClose={close} />}
       {typeof asked === 'object' && 'remove' in asked && (
         <Confirm
-          title={`Delete the job ${asked.remove.name}?`}
+          title={`Delete job ${asked.remove.name}?`}
           action="Delete"
           onClose={close}
-          run={async () => done(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} is deleted.`)}
+          run={async () => done(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} deleted.`)}
         >
-          <p>The record of its runs goes with it. To keep both, pause it.</p>
+          <p>Its run history is deleted too. To keep both, pause the job instead.</p>
         </Confirm>
       )}
     </>
@@ -145,7 +145,7 @@ function JobRow({
   readonly onRun: () => void;
   readonly onPause: (paused: boolean) => void;
 }) {
-  const { words, tone } = lifecycleWords(job.lifecycle);
+  const { text, tone } = lifecycleLabel(job.lifecycle);
   const next = nextRunOf(job);
   const { state } = job.lifecycle;
   const mayChange = job.source === 'authored';
@@ -157,8 +157,8 @@ function JobRow({
           {job.name}
         </span>
         <p className="hint">
-          <span className="mono">{scheduleWords(job.schedule)}</span>
-          {` · ${payloadNames[job.payload.kind]} of ${job.agentId}`}
+          <span className="mono">{scheduleText(job.schedule)}</span>
+          {` · ${payloadNames[job.payload.kind]} · ${job.agentId}`}
         </p>
         <p className="snippet" dir="auto">
           {payloadText(job.payload)}
@@ -167,7 +167,7 @@ function JobRow({
       <div className="row-facts">
         {job.source === 'built_in' && <Badge>built in</Badge>}
         {next !== null && <span title={dateTime(next)}>{`next ${ago(next)}`}</span>}
-        <Badge tone={tone}>{words}</Badge>
+        <Badge tone={tone}>{text}</Badge>
       </div>
       <div className="actions">
         <Button small disabled={busy} label={`Run now: ${job.name}`} onClick={onRun}>

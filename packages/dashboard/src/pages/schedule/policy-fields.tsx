@@ -4,33 +4,33 @@ import { Field } from '../../ui/parts.tsx';
 import type { DraftFieldProps } from './draft-props.ts';
 import { continuations, profiles, retentions } from './job-draft.ts';
 
-const continuationWords: Readonly<Record<(typeof continuations)[number], string>> = {
+const continuationLabels: Readonly<Record<(typeof continuations)[number], string>> = {
   heartbeat_excerpt: 'as an excerpt to the next heartbeat',
-  origin_history: 'into the conversation of the delivery',
+  origin_history: 'to the conversation of the delivery',
 };
 const paths = ['sessionPolicy', 'continuationMode', 'deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'];
 
-/** How a job runs: folded away until it is wanted, or until something in it is wrong. */
+/** Options of a job: collapsed until opened, or until one of them is invalid. */
 export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
   const wrong = paths.some((path) => errorOf(errors, path) !== undefined);
   const isTurn = draft.does === 'agent_turn';
   return (
     <details className="part" {...(wrong && { open: true })}>
-      <summary>How</summary>
+      <summary>Options</summary>
       <div className="schema-fields">
         {isTurn && (
           <>
-            <DraftField errors={errors} path="sessionPolicy" label="Earlier runs that the turn sees" hint="1 to 20; empty: none.">
+            <DraftField errors={errors} path="sessionPolicy" label="Earlier runs in context" hint="1 to 20. Leave empty for none.">
               {(own) => <input {...own} type="number" value={draft.history} onChange={(event) => change({ history: event.target.value })} />}
             </DraftField>
-            <DraftField errors={errors} path="toolPolicy.profile" label="Tools" hint="Within those of the agent.">
+            <DraftField errors={errors} path="toolPolicy.profile" label="Tools" hint="Limited to the agent's tools.">
               {(own) => (
                 <select
                   {...own}
                   value={draft.profile}
                   onChange={(event) => change({ profile: profiles.find((one) => one === event.target.value) ?? '' })}
                 >
-                  <option value="">those of the agent</option>
+                  <option value="">the agent's tools</option>
                   {profiles.map((one) => (
                     <option key={one}>{one}</option>
                   ))}
@@ -39,7 +39,7 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
             </DraftField>
             {draft.profile !== '' && (
               <>
-                <DraftField errors={errors} path="toolPolicy.allow" label="Allow too">
+                <DraftField errors={errors} path="toolPolicy.allow" label="Also allow">
                   {(own) => <input {...own} value={draft.allow} onChange={(event) => change({ allow: event.target.value })} />}
                 </DraftField>
                 <DraftField errors={errors} path="toolPolicy.deny" label="Deny">
@@ -47,14 +47,14 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
                 </DraftField>
               </>
             )}
-            <DraftField errors={errors} path="cacheRetention" label="Prompt cache of the provider">
+            <DraftField errors={errors} path="cacheRetention" label="Provider prompt cache">
               {(own) => (
                 <select
                   {...own}
                   value={draft.retention}
                   onChange={(event) => change({ retention: retentions.find((one) => one === event.target.value) ?? '' })}
                 >
-                  <option value="">as of the agent</option>
+                  <option value="">the agent's setting</option>
                   {retentions.map((one) => (
                     <option key={one}>{one}</option>
                   ))}
@@ -63,7 +63,7 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
             </DraftField>
           </>
         )}
-        <DraftField errors={errors} path="continuationMode" label="The result goes">
+        <DraftField errors={errors} path="continuationMode" label="Also send the result">
           {(own) => (
             <select
               {...own}
@@ -73,7 +73,7 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
               <option value="">nowhere else</option>
               {continuations.map((one) => (
                 <option key={one} value={one}>
-                  {continuationWords[one]}
+                  {continuationLabels[one]}
                 </option>
               ))}
             </select>
@@ -82,8 +82,8 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
         <DraftField
           errors={errors}
           path="maxConsecutiveDependencyErrors"
-          label="Failures of the provider in a row that pause it"
-          hint="0: never; empty: as configured."
+          label="Pause after consecutive provider failures"
+          hint="0: never. Leave empty to use the configured limit."
         >
           {(own) => <input {...own} type="number" value={draft.maxErrors} onChange={(event) => change({ maxErrors: event.target.value })} />}
         </DraftField>
@@ -91,8 +91,8 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
       <DraftField
         errors={errors}
         path="deliveryTarget"
-        label="Who is told the result, as JSON"
-        hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; session.list shows the first. Empty: a delivery goes to your inbox."
+        label="Delivery target as JSON"
+        hint="{conversation: {conversationScope, conversationRef}, destinationEndpoint}; see session.list. Default: your inbox."
       >
         {(own) => (
           <textarea
@@ -109,8 +109,8 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
           <DraftField
             errors={errors}
             path="wakeGate"
-            label="Script that decides before each turn whether there is something to do"
-            hint="Runs in a sandbox; empty: every run calls the model."
+            label="Wake gate: script that decides whether a turn is needed"
+            hint="Runs in a sandbox. Leave empty to call the model on every run."
           >
             {(own) => (
               <textarea
@@ -133,7 +133,7 @@ export function PolicyFields({ draft, change, errors }: DraftFieldProps) {
                   </select>
                 )}
               </Field>
-              <Field label="Its longest time in seconds">
+              <Field label="Script timeout in seconds">
                 {(id) => (
                   <input
                     id={id}

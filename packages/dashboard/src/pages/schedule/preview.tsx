@@ -11,7 +11,7 @@ const previewed = 10;
 
 export type Preview = Loaded<Result<'cron.preview'>>;
 
-/** The next ten times of what is in the form, as the gateway counts them, a moment after the last change. */
+/** Loads the next ten run times of the draft from the gateway, a moment after the last change. */
 export function usePreview(draft: JobDraft): Preview {
   const { client } = useSession();
   const key = JSON.stringify([draft.kind, draft.expr, draft.tz, draft.amount, draft.unit, draft.anchor, draft.at, draft.fold, draft.agentId]);
@@ -22,7 +22,7 @@ export function usePreview(draft: JobDraft): Preview {
   }, [key, draft]);
   return useLoad(`preview ${settled.key}`, async (signal) => {
     const schedule: ScheduleRequest = scheduleOf(settled.draft);
-    if (schedule.kind === 'at' && schedule.at === '') throw new DraftError('schedule.at', 'Say when.');
+    if (schedule.kind === 'at' && schedule.at === '') throw new DraftError('schedule.at', 'Enter a time.');
     return client.call('cron.preview', { schedule, count: previewed, agentId: settled.draft.agentId }, { signal });
   });
 }
@@ -30,11 +30,11 @@ export function usePreview(draft: JobDraft): Preview {
 export function PreviewList({ preview, hasTurns }: { readonly preview: Preview; readonly hasTurns: boolean }) {
   const { timesMs, runsPerHour = 0, costPerHourUsd = null } = preview.data ?? {};
   return (
-    <section className="preview" aria-label="Next times">
-      <h3>Next times, as this browser shows them</h3>
+    <section className="preview" aria-label="Next runs">
+      <h3>Next runs, in the browser's time zone</h3>
       <div role="status" aria-live="polite">
-        {timesMs?.length === 0 && <p className="hint">It would never run.</p>}
-        {preview.error !== undefined && <p className="hint">None, as it stands.</p>}
+        {timesMs?.length === 0 && <p className="hint">This schedule never runs.</p>}
+        {preview.error !== undefined && <p className="hint">None: the schedule is invalid.</p>}
         <ol>
           {timesMs?.map((atMs) => (
             <li key={atMs}>
@@ -44,7 +44,7 @@ export function PreviewList({ preview, hasTurns }: { readonly preview: Preview; 
         </ol>
         {hasTurns && runsPerHour > 0 && costPerHourUsd !== null && (
           <p className="hint">
-            About {money(costPerHourUsd)} an hour, if each run costs what this agent's last turns did ({runsPerHour.toPrecision(2)} runs an hour).
+            About {money(costPerHourUsd)} per hour, based on this agent's recent turns ({runsPerHour.toPrecision(2)} runs per hour).
           </p>
         )}
       </div>

@@ -5,12 +5,12 @@ import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
 import type { Job } from './job-draft.ts';
-import { gateWords, runTones, type Run } from './words.ts';
+import { gateLabels, runTones, type Run } from './labels.ts';
 import { EffectsRefused, Waiting } from '../../ui/waiting.tsx';
 
 const shown = 50;
 
-/** What became of the runs of a job. */
+/** Lists the runs of a job and their outcomes. */
 export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
   const { client } = useSession();
   const found = useLoad(`runs ${job.id}`, (signal) => client.call('cron.runs', { jobName: job.id, agentId: job.agentId, limit: shown }, { signal }));
@@ -19,7 +19,7 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
     <Dialog title={`Runs of ${job.name}`} onClose={onClose} wide>
       <div className="dialog-body">
         <div className="toolbar">
-          <p className="hint">{`The newest ${shown}, newest first.`}</p>
+          <p className="hint">{`Showing the newest ${shown}.`}</p>
           <span className="grow" />
           <Button small icon="retry" onClick={found.reload}>
             Refresh
@@ -27,7 +27,7 @@ export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClo
         </div>
         {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
         {found.data === undefined && found.loading && <Skeleton lines={5} />}
-        {found.data?.runs.length === 0 && <Empty title="It has not run yet" />}
+        {found.data?.runs.length === 0 && <Empty title="No runs yet" />}
         <ul className="history" aria-label="Runs">
           {found.data?.runs.map((run) => (
             <RunRow key={run.executionId} run={run} />
@@ -72,9 +72,9 @@ function RunRow({ run }: { readonly run: Run }) {
       {cause !== undefined && <p dir="auto">{cause}</p>}
       {wakeGate !== undefined && (
         <details>
-          <summary>{`Wake gate: ${gateWords[wakeGate.outcome]}`}</summary>
+          <summary>{`Wake gate: ${gateLabels[wakeGate.outcome]}`}</summary>
           {wakeGate.reason !== undefined && <p>{wakeGate.reason}</p>}
-          <pre className="raw-text">{wakeGate.logs ?? 'It printed nothing.'}</pre>
+          <pre className="raw-text">{wakeGate.logs ?? 'No output.'}</pre>
         </details>
       )}
       {counters !== undefined && counters.length > 0 && (

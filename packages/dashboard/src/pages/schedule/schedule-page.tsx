@@ -4,22 +4,22 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { HeartbeatsTab } from './heartbeats-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 
-/** What agents do by the clock: `/schedule` the jobs, `/schedule/heartbeats` the heartbeats. */
+/** Scheduled work of agents: jobs at `/schedule`, heartbeats at `/schedule/heartbeats`. */
 export function SchedulePage({ rest }: { readonly rest: string | undefined }) {
   const { admin } = useSession();
   if (rest === 'heartbeats' && !admin) return <AdminOnly title="Schedule" />;
   return (
-    <Page title="Schedule" lead="What agents do by themselves, and when.">
+    <Page title="Schedule" lead="What agents do automatically, and when.">
       {admin && (
         <Tabs
-          label="Parts of the schedule"
+          label="Schedule sections"
           tabs={[
             { to: '/schedule', name: 'Jobs', current: rest === undefined },
             { to: '/schedule/heartbeats', name: 'Heartbeats', current: rest === 'heartbeats' },
           ]}
         />
       )}
-      {rest === undefined ? <JobsTab /> : rest === 'heartbeats' ? <HeartbeatsTab /> : <Empty title="The schedule has no such part" />}
+      {rest === undefined ? <JobsTab /> : rest === 'heartbeats' ? <HeartbeatsTab /> : <Empty title="No such tab" />}
     </Page>
   );
 }

@@ -8,16 +8,16 @@ const dayMs = 24 * hourMs;
 const rowHeight = 22;
 const axisHeight = 20;
 const markWidth = 5;
-/** Least pixels between two marks of the axis. */
+/** Minimum distance in pixels between two marks of the axis. */
 const labelPx = 74;
 const listed = 100;
 
 export const spans = [
-  { ms: dayMs, words: '24 hours' },
-  { ms: 7 * dayMs, words: '7 days' },
+  { ms: dayMs, text: '24 hours' },
+  { ms: 7 * dayMs, text: '7 days' },
 ] as const;
 
-/** The coming runs of all jobs on one axis, and the same as a list. Times are those of the browser's zone. */
+/** Shows upcoming runs of all jobs on an axis and as a list, in the browser's time zone. */
 export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobRuns[]; readonly nowMs: number; readonly spanMs: number }) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -29,7 +29,7 @@ export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobR
       <figcaption>
         <span className="chart-title">Next runs</span>
       </figcaption>
-      {/* The list below says the same in words. */}
+      {/* The list below has the same content as text. */}
       <div ref={box} className="chart-box" aria-hidden="true">
         {rows.map(({ job, times, moreFromMs }) => (
           <div key={job.id}>
@@ -78,7 +78,7 @@ export function TimeLine({ rows, nowMs, spanMs }: { readonly rows: readonly JobR
           </ol>
         </div>
         {(list.length > listed || rows.some(({ moreFromMs }) => moreFromMs !== undefined)) && (
-          <p className="hint">There are more within this time.</p>
+          <p className="hint">There are more runs in this period.</p>
         )}
       </details>
     </figure>
@@ -90,7 +90,7 @@ interface Tick {
   readonly label: string;
 }
 
-/** Whole hours of a day, or midnights of a week, no more than fit. */
+/** Returns full hours of a day, or midnights of a week, as many as fit. */
 function ticksOf(nowMs: number, spanMs: number, most: number): Tick[] {
   const isDay = spanMs <= dayMs;
   const steps = isDay ? [1, 2, 3, 4, 6, 12, 24] : [1, 2, 4, 7];
@@ -101,7 +101,7 @@ function ticksOf(nowMs: number, spanMs: number, most: number): Tick[] {
   const ticks: Tick[] = [];
   for (let count = 0; ; count += step) {
     const at = new Date(start);
-    // By the calendar, so that a day of 23 or 25 hours keeps its midnights.
+    // Uses the calendar, so that days of 23 or 25 hours keep their midnights.
     if (isDay) at.setHours(count);
     else at.setDate(at.getDate() + count);
     const atMs = at.getTime();

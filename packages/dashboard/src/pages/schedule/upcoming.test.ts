@@ -17,7 +17,7 @@ function job(name: string, schedule: Job['schedule'], nextRunAtMs: number | null
   };
 }
 
-/** Answers each preview with the hours after its beginning. */
+/** Answers each preview with hourly times after its start. */
 const asked: { params: { fromMs: number; count: number } }[] = [];
 const client = {
   batch: (calls: typeof asked) => {
@@ -33,7 +33,7 @@ const client = {
 const upcoming = (jobs: readonly Job[], hours: number) =>
   upcomingRuns(client as never, jobs, nowMs, nowMs + hours * hourMs, new AbortController().signal);
 
-test('runs within the window are there, of the gateway and of intervals, the soonest job first', async () => {
+test('lists runs in the window, from the gateway and from intervals, soonest job first', async () => {
   const rows = await upcoming(
     [
       job('cron', { kind: 'cron', expr: '0 * * * *', tz: 'UTC' }, nowMs + hourMs),
@@ -56,13 +56,13 @@ test('runs within the window are there, of the gateway and of intervals, the soo
   expect(asked).toMatchObject([{ params: { fromMs: nowMs + hourMs } }]);
 });
 
-test('what runs too often to be drawn whole says from when on', async () => {
+test('reports from when on a frequent job is not drawn completely', async () => {
   const [row] = await upcoming([job('often', { kind: 'every', everyMs: 60_000, anchorMs: 0 }, nowMs)], 24);
   expect(row?.times).toHaveLength(maxTimes);
   expect(row?.moreFromMs).toBe(row?.times.at(-1));
 });
 
-test('an overdue run stands at now, and only so many jobs are drawn', async () => {
+test('shows an overdue run at the current time, and limits the number of jobs', async () => {
   const [row] = await upcoming([job('late', { kind: 'at', atMs: nowMs - hourMs }, nowMs - hourMs)], 1);
   expect(row?.times).toEqual([nowMs]);
   const many = Array.from({ length: maxJobs + 5 }, (_, at) => job(`j${at}`, { kind: 'at', atMs: nowMs + at }, nowMs + at));

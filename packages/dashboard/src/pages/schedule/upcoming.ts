@@ -1,21 +1,21 @@
 import type { Client } from '@gatehouse/client';
 import type { Job } from './job-draft.ts';
-import { nextRunOf } from './words.ts';
+import { nextRunOf } from './labels.ts';
 
-/** The coming runs of a job within a window. */
+/** The upcoming runs of a job within a window. */
 export interface JobRuns {
   readonly job: Job;
   readonly times: readonly number[];
-  /** From here on there are more than are drawn one by one; absent when all are in `times`. */
+  /** Time from which on there are more runs than `times` lists; absent when it lists all. */
   readonly moreFromMs?: number;
 }
 
-/** Runs of a job that are drawn one by one. */
+/** Runs of a job that are drawn individually. */
 export const maxTimes = 51;
-/** Jobs that are drawn: those that run soonest. */
+/** Number of jobs that are drawn: those that run soonest. */
 export const maxJobs = 30;
 
-/** What runs from `nowMs` until `untilMs`, the soonest first. Times of cron expressions are those that the gateway counts. */
+/** Returns the runs from `nowMs` until `untilMs`, soonest first. The gateway computes the times of cron expressions. */
 export async function upcomingRuns(
   client: Pick<Client, 'batch'>,
   jobs: readonly Job[],
@@ -46,7 +46,7 @@ export async function upcomingRuns(
   });
 }
 
-/** The next run as it is stored stands before those that are counted: it may be overdue. */
+/** Puts the stored next run before the computed ones: it may be overdue. */
 function drawn(job: Job, nextMs: number, later: readonly number[], nowMs: number, untilMs: number): JobRuns {
   const times = [Math.max(nextMs, nowMs), ...later.filter((atMs) => atMs > nowMs && atMs <= untilMs)];
   const last = later.at(-1);

@@ -7,9 +7,9 @@ import { Failure } from '../../ui/parts.tsx';
 
 type Budget = Result<'capabilities.introspect'>['budgets'][number];
 
-const windowWords = { turn: 'each turn', hour: 'the last hour', day: 'the last 24 hours' } as const;
+const windowLabels = { turn: 'each turn', hour: 'the last hour', day: 'the last 24 hours' } as const;
 
-/** What the caps of an agent leave at this moment. */
+/** Shows the current use of an agent's budgets. */
 export function BudgetMeters({ agentId }: { readonly agentId: string | undefined }) {
   const { client } = useSession();
   const caps = useLoad(`caps ${agentId ?? ''}`, (signal) =>
@@ -25,7 +25,7 @@ export function BudgetMeters({ agentId }: { readonly agentId: string | undefined
       <h2>Budgets of {data.agentId}</h2>
       {data.budgets.length === 0 && (
         <p className="hint">
-          It has none: nothing stops its spending. Caps are set under <code>agents.{data.agentId}.budgets</code> and, for all agents together, under{' '}
+          No budgets: spending is unlimited. Set them under <code>agents.{data.agentId}.budgets</code> or, for all agents together, under{' '}
           <code>budgets</code>.
         </p>
       )}
@@ -39,36 +39,33 @@ export function BudgetMeters({ agentId }: { readonly agentId: string | undefined
               reserved={budget.reserved}
               limit={budget.limit}
               warnAt={budget.limit === 0 ? 1 : budget.warnAt / budget.limit}
-              words={wordsOf(budget)}
+              text={usageText(budget)}
             />
           ))}
         </div>
       )}
       {perTurn.length > 0 && (
         <p className="hint">
-          {perTurn
-            .map((budget) => `${budget.scope === 'all' ? 'All agents, each' : 'Each'} turn: at most ${amount(budget, budget.limit)}`)
-            .join('. ')}
-          .
+          {perTurn.map((budget) => `${budget.scope === 'all' ? 'All agents, each' : 'Each'} turn: up to ${amount(budget, budget.limit)}`).join('. ')}.
         </p>
       )}
       <p className="hint">
-        {plural(data.concurrency.running, 'turn')} running, {count(data.concurrency.queued)} waiting, at most {count(data.concurrency.max)} at once.
+        {plural(data.concurrency.running, 'turn')} running, {count(data.concurrency.queued)} queued, up to {count(data.concurrency.max)} at once.
       </p>
     </section>
   );
 }
 
 function labelOf({ scope, window, unit }: Budget): string {
-  return `${scope === 'all' ? 'All agents' : 'This agent'}, ${windowWords[window]}, ${unit === 'usd' ? 'money' : 'tokens'}`;
+  return `${scope === 'all' ? 'All agents' : 'This agent'}, ${windowLabels[window]}, ${unit === 'usd' ? 'money' : 'tokens'}`;
 }
 
-function wordsOf(budget: Budget): string {
+function usageText(budget: Budget): string {
   const { used, reserved, limit, resetsInMs } = budget;
   return [
     `${amount(budget, used)} of ${amount(budget, limit)} used`,
     ...(reserved > 0 ? [`${amount(budget, reserved)} reserved`] : []),
-    ...(used + reserved >= limit && resetsInMs !== null ? [`room comes back in ${duration(Math.ceil(resetsInMs / 1000))}`] : []),
+    ...(used + reserved >= limit && resetsInMs !== null ? [`available again in ${duration(Math.ceil(resetsInMs / 1000))}`] : []),
   ].join(', ');
 }
 

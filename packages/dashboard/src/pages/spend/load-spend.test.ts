@@ -14,7 +14,7 @@ const period = { sinceMs: new Date(2026, 10, 1).getTime(), untilMs: new Date(202
 const stack = (rows: Parameters<typeof report>[0]) =>
   stackDays({ period, byDayAndModel: report(rows), byDayAndAgent: report([]) }, 'model', ({ costUsd }) => costUsd ?? 0);
 
-test('each day has a column, each model a series, the largest first', () => {
+test('has a column for each day and a series for each model, largest first', () => {
   const { series, columns } = stack([
     ['2026-11-01', 'small', 1],
     ['2026-11-01', 'large', 5],
@@ -29,7 +29,7 @@ test('each day has a column, each model a series, the largest first', () => {
   ]);
 });
 
-test('what is beyond the colours is one series, and nothing of it is lost', () => {
+test('merges models beyond the number of colours into one series without losing any', () => {
   const { series, columns } = stack(Array.from({ length: 9 }, (_, at) => ['2026-11-02', `model-${at}`, at + 1] as const));
   expect(series).toEqual(['model-8', 'model-7', 'model-6', 'model-5', 'model-4', 'others']);
   expect(columns[1]?.values).toEqual([9, 8, 7, 6, 5, 10]);

@@ -8,7 +8,7 @@ export type Usage = Result<'usage.report'>;
 export type UsageRow = Usage['rows'][number];
 type Sums = Usage['totals'];
 
-/** On an axis: every digit of a round value, which `money` would round to cents. */
+/** Formats axis values with all digits, which `money` would round to cents. */
 const dollarAxis = { format: (value: number) => `$${Number(value.toPrecision(3))}`, leastStep: 0 };
 export const measures = [
   { id: 'cost', name: 'Cost', valueOf: (sums: Sums) => sums.costUsd ?? 0, format: money, axis: dollarAxis },
@@ -17,11 +17,11 @@ export const measures = [
 ] as const;
 export type Measure = (typeof measures)[number]['id'];
 
-/** What spend is broken down by, each in a table of its own. */
+/** Breakdowns of spend, each in its own table. */
 export const dimensions = [
   { id: 'agent', name: 'By agent' },
   { id: 'model', name: 'By model' },
-  { id: 'operation', name: 'By kind of work' },
+  { id: 'operation', name: 'By operation' },
   { id: 'conversation', name: 'By conversation' },
 ] as const;
 export type Dimension = (typeof dimensions)[number]['id'];
@@ -36,7 +36,7 @@ export interface Spend {
 
 const tableRows = 20;
 
-/** One request; rows come dearest first, days in their order. */
+/** Loads everything in one request; rows are sorted by cost, days by date. */
 export async function loadSpend(client: Client, about: Period & { readonly agentId: string | undefined }, signal: AbortSignal): Promise<Spend> {
   const { sinceMs, untilMs, agentId } = about;
   const common = { sinceMs, untilMs, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...(agentId !== undefined && { agentId }) };
@@ -67,7 +67,7 @@ function resultOf(outcome: BatchOutcome<'usage.report'>): Usage {
   return outcome.result;
 }
 
-/** A column for each day of the window and a series for each of the largest agents or models, the rest as one. */
+/** Returns a column for each day of the window and a series for each of the largest agents or models; the rest is one series. */
 export function stackDays(
   { period, byDayAndModel, byDayAndAgent }: Pick<Spend, 'period' | 'byDayAndModel' | 'byDayAndAgent'>,
   splitBy: 'agent' | 'model',

@@ -10,7 +10,7 @@ import { dimensions, loadSpend, type Measure, measures, type Spend, stackDays } 
 import { SpendTable } from './spend-table.tsx';
 import { periodOf, windows } from './windows.ts';
 
-/** What was spent, on what, and what of the budgets is left. */
+/** Shows spend by day, agent, model and conversation, and the use of budgets. */
 export function SpendPage() {
   const { client, admin, agents } = useSession();
   const agentIds = useStore(agents);
@@ -18,13 +18,13 @@ export function SpendPage() {
   const [agentId, setAgentId] = useState<string>();
   const [measure, setMeasure] = useState<Measure>('cost');
   const spend = useLoad(`spend ${days} ${agentId ?? ''}`, (signal) => loadSpend(client, { ...periodOf(days, Date.now()), agentId }, signal));
-  // Another window is drawn in the place of this one, without a gap between them.
+  // Keeps the current charts until the new window is loaded.
   const [shown, setShown] = useState<Spend>();
   if (spend.data !== undefined && spend.data !== shown) setShown(spend.data);
   return (
     <Page
       title="Spend"
-      lead={admin ? 'What models cost, of everyone.' : 'What models cost in your conversations.'}
+      lead={admin ? 'Model costs of all users.' : 'Model costs of your conversations.'}
       actions={
         <Button icon="retry" onClick={spend.reload} disabled={spend.loading}>
           Refresh
@@ -36,7 +36,7 @@ export function SpendPage() {
           <legend className="visually-hidden">Window</legend>
           {windows.map((one) => (
             <button key={one.days} type="button" className="chip" aria-pressed={one.days === days} onClick={() => setDays(one.days)}>
-              {one.words}
+              {one.text}
             </button>
           ))}
         </fieldset>
@@ -70,11 +70,11 @@ function Report({ spend, measure }: { readonly spend: Spend; readonly measure: M
   const { name, valueOf, format, axis } = measures.find(({ id }) => id === measure) ?? measures[0];
   const [splitBy, setSplitBy] = useState<'agent' | 'model'>('model');
   const { series, columns } = useMemo(() => stackDays(spend, splitBy, valueOf), [spend, splitBy, valueOf]);
-  if (totals.calls === 0) return <Empty title="No model was called in this window" />;
+  if (totals.calls === 0) return <Empty title="No model calls in this period" />;
   return (
     <>
       <ul className="tiles">
-        <Tile name="Cost" value={money(totals.costUsd ?? 0)} more={totals.unpriced > 0 ? 'of what has a price' : undefined} />
+        <Tile name="Cost" value={money(totals.costUsd ?? 0)} more={totals.unpriced > 0 ? 'priced calls only' : undefined} />
         <Tile
           name="Tokens"
           value={shortCount(totals.inputTokens + totals.outputTokens)}
@@ -82,14 +82,14 @@ function Report({ spend, measure }: { readonly spend: Spend; readonly measure: M
         />
         <Tile name="Model calls" value={count(totals.calls)} />
         <Tile
-          name="From the cache"
+          name="Cached input"
           value={totals.inputTokens === 0 ? '–' : percent(totals.cacheReadTokens / totals.inputTokens)}
-          more={`of the input; ${money(totals.savedUsd)} saved`}
+          more={`${money(totals.savedUsd)} saved`}
         />
       </ul>
       {totals.unpriced > 0 && (
         <Notice tone="warn">
-          {plural(totals.unpriced, 'call')} went to models whose price is not known; their cost is missing from these sums, their tokens are not.
+          {plural(totals.unpriced, 'call')} without a known price: their tokens are included in these totals, their cost is not.
         </Notice>
       )}
       <section className="panel" aria-label="By day">

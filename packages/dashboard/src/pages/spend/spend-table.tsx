@@ -11,7 +11,7 @@ const operations: Readonly<Record<string, string>> = {
   embedding: 'embeddings',
 };
 
-/** The largest parts of the spend as a table with a bar in each row. */
+/** Lists the largest items of spend in a table with a bar in each row. */
 export function SpendTable({
   dimension,
   name,
@@ -74,7 +74,7 @@ export function SpendTable({
 }
 
 function NameOf({ dimension, name }: { readonly dimension: Dimension; readonly name: string | null }) {
-  if (name === null) return <span className="hint">{dimension === 'conversation' ? 'none that is kept' : 'none'}</span>;
+  if (name === null) return <span className="hint">{dimension === 'conversation' ? 'none stored' : 'none'}</span>;
   if (dimension === 'operation') return <>{operations[name] ?? name}</>;
   if (dimension === 'conversation')
     return (

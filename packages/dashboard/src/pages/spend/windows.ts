@@ -1,11 +1,11 @@
 const dayMs = 86_400_000;
 
-/** How far back spend is looked at. */
+/** Available reporting periods. */
 export const windows = [
-  { days: 1, words: '24 h' },
-  { days: 7, words: '7 d' },
-  { days: 30, words: '30 d' },
-  { days: 90, words: '90 d' },
+  { days: 1, text: '24 h' },
+  { days: 7, text: '7 d' },
+  { days: 30, text: '30 d' },
+  { days: 90, text: '90 d' },
 ] as const;
 
 export interface Period {
@@ -13,17 +13,17 @@ export interface Period {
   readonly untilMs: number;
 }
 
-/** The last 24 hours to the minute, or whole days of this time zone up to now. */
+/** Returns the last 24 hours to the minute, or whole days in this time zone up to now. */
 export function periodOf(days: number, nowMs: number): Period {
   if (days === 1) return { sinceMs: nowMs - dayMs, untilMs: nowMs };
   const start = new Date(nowMs);
   start.setHours(0, 0, 0, 0);
-  // By the calendar: a day on which the clocks change has not 24 hours.
+  // Uses the calendar: days on which the clocks change don't have 24 hours.
   start.setDate(start.getDate() - (days - 1));
   return { sinceMs: start.getTime(), untilMs: nowMs };
 }
 
-/** Every day of a period as `2026-11-21`, in this time zone: days without spend belong to the picture too. */
+/** Returns every day of a period as `2026-11-21` in this time zone, including days without spend. */
 export function daysOf({ sinceMs, untilMs }: Period): string[] {
   const days: string[] = [];
   const day = new Date(sinceMs);
@@ -40,7 +40,7 @@ function keyOf(day: Date): string {
   return [day.getFullYear(), day.getMonth() + 1, day.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
 }
 
-/** `2026-11-21` as "21 Nov" or "Saturday, 21 November 2026". */
+/** Formats `2026-11-21` as "21 Nov" or "Saturday, 21 November 2026". */
 export function dayLabel(key: string, style: 'short' | 'long'): string {
   const [year = 0, month = 1, day = 1] = key.split('-').map(Number);
   return new Date(year, month - 1, day).toLocaleDateString(

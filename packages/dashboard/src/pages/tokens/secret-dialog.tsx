@@ -7,18 +7,18 @@ export interface MadeToken {
   readonly secret: string;
 }
 
-/** The one time that a secret is seen. */
+/** Shows a new secret, once. */
 export function SecretDialog({ made, onClose }: { readonly made: MadeToken; readonly onClose: () => void }) {
   return (
-    <Dialog title={`The secret of ${made.id}`} onClose={onClose}>
+    <Dialog title={`Secret of ${made.id}`} onClose={onClose}>
       <div className="dialog-body">
-        <Notice tone="warn">Store it now: it is not shown again.</Notice>
+        <Notice tone="warn">Store it now. It won't be shown again.</Notice>
         <pre className="secret" tabIndex={0} aria-label="Secret">
           <code>{made.secret}</code>
         </pre>
       </div>
       <footer>
-        <CopyButton text={made.secret} label="Copy the secret" wide />
+        <CopyButton text={made.secret} label="Copy secret" wide />
         <Button look="primary" onClick={onClose}>
           I have stored it
         </Button>

@@ -6,22 +6,22 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { MadeToken } from './secret-dialog.tsx';
 
-const scopes: readonly { readonly scope: TokenScope; readonly words: string }[] = [
-  { scope: 'rpc', words: 'Chat, own conversations, the API for programs' },
-  { scope: 'api', words: 'Only the routes under /v1' },
-  { scope: 'ws', words: 'Open a WebSocket' },
-  { scope: 'mcp-client', words: 'Only the MCP endpoint' },
-  { scope: 'admin', words: 'Administrate: agents, tokens, all conversations' },
-  { scope: '*', words: 'Everything, also what comes later' },
+const scopes: readonly { readonly scope: TokenScope; readonly text: string }[] = [
+  { scope: 'rpc', text: 'Chat, own conversations and the API' },
+  { scope: 'api', text: 'Only the routes under /v1' },
+  { scope: 'ws', text: 'Open a WebSocket' },
+  { scope: 'mcp-client', text: 'Only the MCP endpoint' },
+  { scope: 'admin', text: 'Administer agents, tokens and all conversations' },
+  { scope: '*', text: 'Everything, including future scopes' },
 ];
 const dayMs = 86_400_000;
-const lifetimes: readonly { readonly days: number; readonly words: string }[] = [
-  { days: 1, words: 'in a day' },
-  { days: 7, words: 'in a week' },
-  { days: 30, words: 'in 30 days' },
-  { days: 90, words: 'in 90 days' },
-  { days: 365, words: 'in a year' },
-  { days: 0, words: 'never' },
+const lifetimes: readonly { readonly days: number; readonly text: string }[] = [
+  { days: 1, text: 'in a day' },
+  { days: 7, text: 'in a week' },
+  { days: 30, text: 'in 30 days' },
+  { days: 90, text: 'in 90 days' },
+  { days: 365, text: 'in a year' },
+  { days: 0, text: 'never' },
 ];
 
 export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (made: MadeToken) => void }) {
@@ -59,7 +59,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
         }}
       >
         <div className="dialog-body">
-          <Field label="Id" hint="Who uses it, such as ci or laptop; a random one otherwise.">
+          <Field label="Id" hint="The client that uses it, for example ci or laptop. Leave empty for a random id.">
             {(field, hint) => (
               <input
                 id={field}
@@ -72,16 +72,16 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
           </Field>
           <fieldset>
             <legend>Scopes</legend>
-            {scopes.map(({ scope, words }) => (
+            {scopes.map(({ scope, text }) => (
               <label key={scope} className="check">
                 <input type="checkbox" checked={chosen.has(scope)} onChange={() => setChosen(toggled(chosen, scope))} />
-                <span className="mono">{scope}</span> <span className="hint">{words}</span>
+                <span className="mono">{scope}</span> <span className="hint">{text}</span>
               </label>
             ))}
           </fieldset>
           {agents.length > 1 && (
             <fieldset className="long-choice">
-              <legend>Agents that it may reach (none chosen: all)</legend>
+              <legend>Allowed agents (none selected: all)</legend>
               {agents.map((agentId) => (
                 <label key={agentId} className="check">
                   <input type="checkbox" checked={only.has(agentId)} onChange={() => setOnly(toggled(only, agentId))} />
@@ -95,7 +95,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
               <select id={field} value={days} onChange={(event) => setDays(Number(event.target.value))}>
                 {lifetimes.map((one) => (
                   <option key={one.days} value={one.days}>
-                    {one.words}
+                    {one.text}
                   </option>
                 ))}
               </select>
@@ -105,7 +105,7 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
         {error !== undefined && <Failure error={error} />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
-          {/* The server takes an empty list for all scopes; nobody means that by choosing none. */}
+          {/* The server treats an empty list as all scopes, which is never what an empty selection means. */}
           <Button submit look="primary" disabled={busy || chosen.size === 0}>
             {busy ? 'Creating…' : 'Create'}
           </Button>

@@ -10,7 +10,7 @@ import { TokenForm } from './token-form.tsx';
 
 type Token = Result<'tokens.list'>['tokens'][number];
 
-const sourceWords: Record<Token['source'], string> = { config: 'configured', generated: 'first start', created: 'stored' };
+const sourceLabels: Record<Token['source'], string> = { config: 'configured', generated: 'first start', created: 'stored' };
 
 export function TokensPage() {
   const { admin } = useSession();
@@ -28,7 +28,7 @@ function TokenList() {
   return (
     <Page
       title="Tokens"
-      lead="Each program and person has one; a secret is shown once, and only a digest of it is kept."
+      lead="One for each client and user. A secret is shown once; only its digest is stored."
       actions={
         <Button icon="plus" look="primary" onClick={() => setMaking(true)}>
           New token
@@ -54,7 +54,7 @@ function TokenList() {
                 </p>
               </div>
               <div className="row-facts">
-                <Badge>{sourceWords[token.source]}</Badge>
+                <Badge>{sourceLabels[token.source]}</Badge>
                 <Expiry token={token} />
                 <span>{token.lastUsedAt === undefined ? 'never used' : `used ${ago(token.lastUsedAt)}`}</span>
               </div>
@@ -91,12 +91,12 @@ function TokenList() {
             list.reload();
           }}
         >
-          <p>It opens nothing from then on, and its open connections are closed. This cannot be taken back.</p>
+          <p>The token stops working immediately, and its open connections are closed. This can't be undone.</p>
         </Confirm>
       )}
       {asked?.what === 'rotate' && (
         <Confirm
-          title={`Give ${asked.token.id} a new secret?`}
+          title={`Rotate the secret of ${asked.token.id}?`}
           action="Rotate"
           onClose={() => setAsked(undefined)}
           run={async () => {
@@ -105,7 +105,7 @@ function TokenList() {
             list.reload();
           }}
         >
-          <p>The old secret dies with the change. Whoever uses it needs the new one.</p>
+          <p>The old secret stops working immediately. Clients that use it need the new one.</p>
         </Confirm>
       )}
     </Page>

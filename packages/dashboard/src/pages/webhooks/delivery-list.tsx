@@ -23,12 +23,12 @@ const tones: Readonly<Record<Delivery['state'], Tone>> = {
 const states = ['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', 'ignored'] as const;
 const pageSize = 50;
 
-/** What came in within the last seven days, each with the conversation and the turn that it led to. */
+/** Lists deliveries of the last seven days with their conversations and turns. */
 export function DeliveryList({ mappings, onChanged }: { readonly mappings: readonly string[]; readonly onChanged: () => void }) {
   const { client } = useSession();
   const [mapping, setMapping] = useState('');
   const [state, setState] = useState<'' | Delivery['state']>('');
-  /** Ids after which the pages before this one ended. */
+  /** Cursors of the previous pages. */
   const [trail, setTrail] = useState<readonly string[]>([]);
   const [asked, setAsked] = useState<Delivery>();
   const [outcome, setOutcome] = useState<string>();
@@ -83,9 +83,9 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={5} />}
-      {data?.deliveries.length === 0 && <Empty title="Nothing came in" />}
+      {data?.deliveries.length === 0 && <Empty title="No deliveries" />}
       {data !== undefined && data.deliveries.length > 0 && (
-        <ul className="feed" aria-label="What came in">
+        <ul className="feed" aria-label="Deliveries">
           {data.deliveries.map((delivery) => (
             <li key={delivery.deliveryId}>
               <DeliveryRow delivery={delivery} onReplay={() => setAsked(delivery)} />
@@ -112,17 +112,17 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
       )}
       {asked !== undefined && (
         <Confirm
-          title="Run this delivery again?"
-          action="Run it again"
+          title="Replay this delivery?"
+          action="Replay"
           onClose={() => setAsked(undefined)}
           run={async () => {
             const { deliveryId } = await client.call('webhooks.replay', { deliveryId: asked.deliveryId });
-            setOutcome(`It runs again, as ${deliveryId}.`);
+            setOutcome(`Replayed as ${deliveryId}.`);
             found.reload();
             onChanged();
           }}
         >
-          <p>{`What ${asked.mapping} made of it is given to the agent once more, in the same conversation, with the agent's tools of today.`}</p>
+          <p>{`The agent receives the message from ${asked.mapping} again, in the same conversation, with the agent's current tools.`}</p>
         </Confirm>
       )}
     </section>
@@ -166,15 +166,15 @@ function DeliveryRow({ delivery, onReplay }: { readonly delivery: Delivery; read
           {delivery.cause !== undefined && fact('Cause', delivery.cause)}
           {conversationRef !== null && fact('Conversation', <PageLink to={`/conversations/${conversationRef}`}>{conversationRef}</PageLink>)}
           {turnId !== null && fact('Turn', `${turnId}${finishReason === null ? '' : `, ${finishReason}`}`)}
-          {senderId !== null && fact('Id of the sender', senderId)}
+          {senderId !== null && fact('Sender id', senderId)}
           {delivery.remoteAddress !== null && fact('From', delivery.remoteAddress)}
-          {repeats > 0 && fact('Came again', plural(repeats, 'time'))}
-          {replayOf !== null && fact('Run again from', replayOf)}
+          {repeats > 0 && fact('Duplicates', plural(repeats, 'time'))}
+          {replayOf !== null && fact('Replay of', replayOf)}
           {fact('Id', deliveryId)}
         </dl>
         <div className="actions">
-          <Button small icon="retry" label={`Run again: ${deliveryId}`} onClick={onReplay}>
-            Run again
+          <Button small icon="retry" label={`Replay: ${deliveryId}`} onClick={onReplay}>
+            Replay
           </Button>
         </div>
       </div>

@@ -7,7 +7,7 @@ import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
 
 type Tested = Result<'webhooks.test'>;
 
-/** Shows what a mapping makes of a payload, and runs it when wanted. */
+/** Previews what a mapping makes of a payload, and optionally runs it. */
 export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: string; readonly onClose: () => void; readonly onRun: () => void }) {
   const { client } = useSession();
   const [payload, setPayload] = useState('{}');
@@ -23,7 +23,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
       if (run) onRun();
     } catch (failure) {
       setTested(undefined);
-      setError(failure instanceof SyntaxError ? new Error(`The payload is no JSON: ${failure.message}`) : failure);
+      setError(failure instanceof SyntaxError ? new Error(`The payload is not valid JSON: ${failure.message}`) : failure);
     }
     setBusy(false);
   };
@@ -36,7 +36,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
         }}
       >
         <div className="dialog-body">
-          <Field label="Payload" hint="JSON, as the sender would send it; no signature is asked for.">
+          <Field label="Payload" hint="JSON as the sender would send it. No signature is required.">
             {(id, hint) => (
               <textarea
                 id={id}
@@ -49,7 +49,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
               />
             )}
           </Field>
-          <Field label="Headers" hint="One in each line, such as x-github-event: issues.">
+          <Field label="Headers" hint="One per line, for example x-github-event: issues.">
             {(id, hint) => (
               <textarea
                 id={id}
@@ -68,10 +68,10 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
         <footer>
           <Button onClick={onClose}>Close</Button>
           <Button disabled={busy} onClick={() => void test(true)}>
-            Run it
+            Run
           </Button>
           <Button submit look="primary" disabled={busy}>
-            Show what it makes
+            Preview
           </Button>
         </footer>
       </form>
@@ -82,17 +82,15 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
 function Outcome({ tested: { mapping, takenBy, message, sessionKey, conversationRef, deliveryId } }: { readonly tested: Tested }) {
   return (
     <div className="webhook-outcome">
-      {takenBy !== mapping && (
-        <Notice tone="warn">{takenBy === null ? 'No mapping would take it.' : `The mapping ${takenBy} would take it first.`}</Notice>
-      )}
+      {takenBy !== mapping && <Notice tone="warn">{takenBy === null ? 'No mapping matches.' : `The mapping ${takenBy} matches first.`}</Notice>}
       {deliveryId !== null && (
         <Notice tone="good">
           <span>
-            It runs as <span className="mono">{deliveryId}</span>
+            Running as <span className="mono">{deliveryId}</span>
             {conversationRef !== null && (
               <>
                 {' '}
-                in <PageLink to={`/conversations/${conversationRef}`}>its conversation</PageLink>
+                in <PageLink to={`/conversations/${conversationRef}`}>this conversation</PageLink>
               </>
             )}
             .
@@ -114,7 +112,7 @@ function parseHeaders(text: string): Record<string, string> {
       .filter((line) => line.trim() !== '')
       .map((line) => {
         const at = line.indexOf(':');
-        if (at < 1) throw new Error(`"${line}" is no header: expected name: value.`);
+        if (at < 1) throw new Error(`"${line}" is not a valid header: expected name: value.`);
         return [line.slice(0, at).trim().toLowerCase(), line.slice(at + 1).trim()];
       }),
   );

@@ -11,14 +11,14 @@ import { TestDialog } from './test-dialog.tsx';
 export type Webhooks = Result<'webhooks.list'>;
 export type Webhook = Webhooks['webhooks'][number];
 
-const signatureWords: Readonly<Record<Webhook['signature'], string>> = { hmac: 'HMAC', standard: 'Standard Webhooks', none: 'no signature' };
-const replayWords: Readonly<Record<Webhook['replay'], string>> = {
-  exact: 'each id with its body once',
-  body: 'each body once',
-  signed: 'each signed id once',
+const signatureLabels: Readonly<Record<Webhook['signature'], string>> = { hmac: 'HMAC', standard: 'Standard Webhooks', none: 'no signature' };
+const replayLabels: Readonly<Record<Webhook['replay'], string>> = {
+  exact: 'by id and body',
+  body: 'by body',
+  signed: 'by signed id',
 };
 
-/** What other systems send, and what became of it. */
+/** Lists webhook mappings and deliveries. */
 export function WebhooksPage() {
   const { admin } = useSession();
   return admin ? <Whole /> : <AdminOnly title="Webhooks" />;
@@ -30,13 +30,13 @@ function Whole() {
   const [testing, setTesting] = useState<string>();
   const { data } = listed;
   return (
-    <Page title="Webhooks" lead="What other systems send to agents. The mappings stand in config.yaml, with their secrets.">
+    <Page title="Webhooks" lead="Requests from other systems to agents. Mappings and secrets are set in config.yaml.">
       {listed.error !== undefined && <Failure error={listed.error} onRetry={listed.reload} />}
       {data === undefined && listed.loading && <Skeleton lines={5} />}
-      {data?.enabled === false && <Notice tone="warn">Webhooks are off: nothing is taken.</Notice>}
+      {data?.enabled === false && <Notice tone="warn">Webhooks are disabled: no requests are accepted.</Notice>}
       {data?.webhooks.length === 0 && (
-        <Empty title="There are no webhooks">
-          <p>Presets and mappings are set under `webhooks` in config.yaml.</p>
+        <Empty title="No webhooks">
+          <p>Set up presets and mappings under `webhooks` in config.yaml.</p>
         </Empty>
       )}
       {data !== undefined && data.webhooks.length > 0 && (
@@ -64,19 +64,19 @@ function MappingRow({ hook, base, onTest }: { readonly hook: Webhook; readonly b
         {name !== null && <p dir="auto">{name}</p>}
         <p className="mono hint webhook-address">{address}</p>
         <p className="hint">
-          {action === 'agent' ? `begins a turn of ${agentId}` : `wakes ${agentId}`}
-          {source !== null && ` · only of the source ${source}`}
-          {` · takes ${replayWords[replay]}`}
+          {action === 'agent' ? `starts a turn of ${agentId}` : `wakes ${agentId}`}
+          {source !== null && ` · source ${source} only`}
+          {` · deduplicates ${replayLabels[replay]}`}
         </p>
       </div>
       <div className="row-facts">
-        <Badge tone={signature === 'none' ? 'warn' : 'good'}>{signatureWords[signature]}</Badge>
+        <Badge tone={signature === 'none' ? 'warn' : 'good'}>{signatureLabels[signature]}</Badge>
         <Badge>{preset === null ? (builtIn ? 'built in' : 'config.yaml') : `preset ${preset}`}</Badge>
         <span>{plural(deliveries, 'delivery', 'deliveries')}</span>
         {lastDeliveryAt !== null && <span title={dateTime(lastDeliveryAt)}>{`last ${ago(lastDeliveryAt)}`}</span>}
       </div>
       <div className="actions">
-        {path !== null && <CopyButton text={address} label="Copy the address" />}
+        {path !== null && <CopyButton text={address} label="Copy URL" />}
         <Button small label={`Test ${mapping}`} onClick={onTest}>
           Test
         </Button>

@@ -4,11 +4,11 @@ import { useWidth } from './use-width.ts';
 
 export interface Column {
   readonly key: string;
-  /** Below the axis. */
+  /** Label below the axis. */
   readonly label: string;
-  /** In tooltips and in the table. */
+  /** Full name for tooltips and the table. */
   readonly name: string;
-  /** One for each series. */
+  /** One value for each series. */
   readonly values: readonly number[];
 }
 
@@ -18,12 +18,12 @@ const below = 24;
 const left = 64;
 const labelPx = 58;
 
-/** Colours of series; a further one takes the last. */
+/** Number of series colours; further series share the last one. */
 export const maxSeries = 6;
 
 /**
- * Columns over time, stacked when there are several series, with axes, a legend and the same numbers as a table.
- * `caption` names what is drawn, `format` writes a value with its unit.
+ * Draws columns over time, stacked when there are several series, with axes, a legend and the same numbers as a table.
+ * `caption` names the measure, `format` formats a value with its unit.
  */
 export function ColumnChart({
   caption,
@@ -36,7 +36,7 @@ export function ColumnChart({
   readonly series: readonly string[];
   readonly columns: readonly Column[];
   readonly format: (value: number) => string;
-  /** Marks of the axis: what is not counted but measured has steps below one, which `format` may round away. */
+  /** Axis marks: measured values need steps below one, which `format` may round away. */
   readonly axis?: { readonly format: (value: number) => string; readonly leastStep: number };
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -65,7 +65,7 @@ export function ColumnChart({
           </ul>
         )}
       </figcaption>
-      {/* The table below says the same in words. */}
+      {/* The table below has the same content as text. */}
       <div ref={box} className="chart-box">
         <svg width={width} height={height} aria-hidden="true">
           {ticks.map((tick) => (
@@ -87,7 +87,7 @@ export function ColumnChart({
                   const tall = yOf(from) - yOf(base);
                   return (
                     value > 0 && (
-                      // What is there is seen, however small beside the others.
+                      // Keeps small values visible next to large ones.
                       <rect
                         key={series[index] ?? index}
                         className={`series-${Math.min(index, maxSeries - 1)}`}
@@ -125,7 +125,7 @@ export function ColumnChart({
                 ))}
                 {series.length > 1 && (
                   <th scope="col" data-align="right">
-                    In all
+                    Total
                   </th>
                 )}
               </tr>

@@ -1,8 +1,8 @@
 import { useId } from 'react';
 
 /**
- * What is used and reserved of a limit, with a mark where a warning is given. `words` says the same for those who cannot
- * see it; values are in the unit of the limit.
+ * Shows the used and reserved share of a limit, with a mark at the warning threshold. `text` says the same for screen
+ * readers; values are in the unit of the limit.
  */
 export function Meter({
   label,
@@ -10,15 +10,15 @@ export function Meter({
   reserved = 0,
   limit,
   warnAt,
-  words,
+  text,
 }: {
   readonly label: string;
   readonly used: number;
   readonly reserved?: number;
   readonly limit: number;
-  /** Share of the limit, from 0 to 1. */
+  /** Warning threshold as a share of the limit, from 0 to 1. */
   readonly warnAt: number;
-  readonly words: string;
+  readonly text: string;
 }) {
   const id = useId();
   const part = (value: number): number => (limit <= 0 ? 100 : Math.min(100, (value / limit) * 100));
@@ -26,7 +26,7 @@ export function Meter({
   return (
     <div className="meter">
       <p id={id}>
-        <span className="meter-label">{label}</span> <span className="hint">{words}</span>
+        <span className="meter-label">{label}</span> <span className="hint">{text}</span>
       </p>
       <div
         role="meter"
@@ -34,7 +34,7 @@ export function Meter({
         aria-valuemin={0}
         aria-valuemax={limit}
         aria-valuenow={Math.min(limit, used + reserved)}
-        aria-valuetext={words}
+        aria-valuetext={text}
       >
         <svg className={`meter-bar ${tone}`} viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
           <rect className="share-room" width="100" height="10" />

@@ -10,11 +10,11 @@ test.each([
   [98_000, [0, 50_000, 100_000]],
   [100_000, [0, 50_000, 100_000]],
   [130_000, [0, 50_000, 100_000, 150_000]],
-])('an axis up to %d has round marks', (highest, ticks) => {
+])('uses round marks for an axis up to %d', (highest, ticks) => {
   expect(scaleFor(highest)).toEqual({ ticks, top: ticks.at(-1) });
 });
 
-test('what is counted has no halves', () => {
+test('uses whole steps for counts', () => {
   expect(scaleFor(1, 1).ticks).toEqual([0, 1]);
   expect(scaleFor(3, 1).ticks).toEqual([0, 1, 2, 3]);
 });
@@ -24,6 +24,6 @@ test.each([
   [30, 700, 60, 3],
   [90, 300, 60, 18],
   [5, 10, 60, 5],
-])('%d labels in %d px are thinned out', (count, width, label, every) => {
+])('thins out %d labels in %d px', (count, width, label, every) => {
   expect(labelEvery(count, width, label)).toBe(every);
 });

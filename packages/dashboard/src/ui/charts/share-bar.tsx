@@ -1,4 +1,4 @@
-/** A small bar of a share from 0 to 1; what it shows stands in words beside it. */
+/** Draws a small bar for a share from 0 to 1; the value is next to it as text. */
 export function ShareBar({ share, look = 'plain' }: { readonly share: number; readonly look?: 'plain' | 'second' | 'third' }) {
   const whole = Math.min(1, Math.max(0, share));
   return (

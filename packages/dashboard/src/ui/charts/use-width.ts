@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useState } from 'react';
 
-/** The width of an element in pixels as the page gives it: drawings are made for it, not stretched, so that their words keep their size. */
+/** Returns the width of an element in pixels: charts are drawn for it instead of being scaled, so that their text keeps its size. */
 export function useWidth(element: RefObject<HTMLElement | null>, initial = 640): number {
   const [width, setWidth] = useState(initial);
   useEffect(() => {

@@ -11,7 +11,7 @@ import { failureOf } from '../routes/api-chat-result.ts';
 import type { McpTool } from './offer.ts';
 import { reportTurn } from './turn-progress.ts';
 
-/** Without shared shapes: not every client follows references in a schema. */
+/** Without shared definitions: not every client follows references in a schema. */
 const Arguments = z.strictObject({
   message: z.string().min(1).describe('What to say to the agent.'),
   sessionKey: z
@@ -21,7 +21,7 @@ const Arguments = z.strictObject({
       'expected userId:channelId, userId:channelId:peerId or userId:channelId:peerId:threadId',
     )
     .optional()
-    .describe('The conversation to go on with, as userId:channelId[:peerId]; it belongs to your token. Calls without it share one conversation.'),
+    .describe('The conversation to continue, as userId:channelId[:peerId]; it belongs to your token. Calls without it share one conversation.'),
 });
 
 const Answer = z.strictObject({
@@ -40,26 +40,26 @@ export interface AgentToolsDeps {
   readonly sessions: Pick<SessionsApi, 'target'>;
   readonly bus: EventBus;
   readonly clock: Clock;
-  /** Fails while no new work is taken. */
+  /** Fails while new work is refused. */
   readonly refuseOverload: () => void;
 }
 
-/** The agents that a caller may reach. */
+/** Returns the agents that a caller may reach. */
 export function agentsOf({ list }: AgentsApi, { agents: allowed }: Identity): readonly Agent[] {
   return allowed === undefined ? list() : list().filter(({ id }) => allowed.includes(id));
 }
 
-/** A tool `agent_<id>` for each agent of the caller: one turn of origin `mcp` in a conversation of its own. */
+/** Creates a tool `agent_<id>` for each agent of the caller: one turn of origin `mcp` in a separate conversation. */
 export function createAgentTools(deps: AgentToolsDeps): (identity: Identity) => readonly McpTool[] {
   const inputSchema = schemaOf(Arguments, 'input');
   const outputSchema = schemaOf(Answer, 'output');
 
-  async function run(agentId: string, args: unknown, call: CallContext, tell: Parameters<McpTool['run']>[2]) {
+  async function run(agentId: string, args: unknown, call: CallContext, onProgress: Parameters<McpTool['run']>[2]) {
     deps.refuseOverload();
     const { message, sessionKey } = parseInput(Arguments, args);
     const address: ConversationAddress = { agentId, sessionKey: sessionKey ?? { userId: call.identity.tokenId, channelId: 'mcp' } };
     const { ref } = await deps.sessions.target(address, call);
-    using report = tell === undefined ? undefined : reportTurn({ ...deps, conversationRef: ref, tell });
+    using report = onProgress === undefined ? undefined : reportTurn({ ...deps, conversationRef: ref, onProgress });
     const outcome = await deps.turns.execute({ message, address, origin: 'mcp' }, call, report?.sink);
     const failure = failureOf(outcome);
     if (failure !== undefined && outcome.text === '') throw failure;
@@ -67,7 +67,7 @@ export function createAgentTools(deps: AgentToolsDeps): (identity: Identity) => 
     const structuredContent: z.output<typeof Answer> = { response: text, conversationRef, sessionKey: outcome.sessionKey, finishReason, tokensUsed };
     const said = { type: 'text' as const, text };
     if (failure === undefined) return { content: [said], structuredContent };
-    // What had come is kept, and nobody takes it for the whole.
+    // The partial answer is kept, marked as an error so that nobody takes it for the whole.
     return { isError: true, content: [said, { type: 'text' as const, text: `${failure.code}: ${failure.message}` }], structuredContent };
   }
 
@@ -76,12 +76,12 @@ export function createAgentTools(deps: AgentToolsDeps): (identity: Identity) => 
       about: {
         name: `agent_${id}`,
         title: config.name,
-        description: `Gives a message to the agent ${config.name} (${id}) and returns its answer. The agent keeps the conversation and may use tools of its own, so a call can take minutes.`,
+        description: `Sends a message to the agent ${config.name} (${id}) and returns its answer. The agent keeps the conversation and may use its tools, so a call can take minutes.`,
         inputSchema,
         outputSchema,
         annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
       },
-      run: (args, call, tell) => run(id, args, call, tell),
+      run: (args, call, onProgress) => run(id, args, call, onProgress),
     }));
 }
 

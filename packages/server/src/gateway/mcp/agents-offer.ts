@@ -2,7 +2,7 @@ import { type AgentToolsDeps, createAgentTools } from './agent-tools.ts';
 import type { McpOffer } from './offer.ts';
 import { createWorkspaceResources } from './workspace-resources.ts';
 
-/** What Gatehouse itself offers to MCP clients: its agents and their workspaces. */
+/** Creates what Gatehouse itself offers to MCP clients: its agents and their workspaces. */
 export function createAgentsOffer(deps: AgentToolsDeps): McpOffer {
   return {
     tools: createAgentTools(deps),

@@ -25,9 +25,9 @@ export interface McpEndpointDeps {
   readonly keepAliveMs?: number | undefined;
 }
 
-/** The MCP endpoint behind its door: all versions of the protocol that the SDK speaks. Loaded when the first client comes. */
+/** The MCP endpoint behind its route: all versions of the protocol that the SDK supports. Loaded when the first client connects. */
 export interface McpEndpoint extends AsyncDisposable {
-  /** `body` is the parsed body of a POST. `done` must be called when the response was sent. */
+  /** `body` is the parsed body of a POST. Call `done` when the response was sent. */
   serve(call: HttpCall, body: unknown): Promise<{ readonly response: Response; readonly done: () => void }>;
   /** Ends the sessions of a token that is no longer valid. */
   endToken(tokenId: string): void;
@@ -43,14 +43,14 @@ interface Connection {
 const nothing = (): void => {};
 
 export function createMcpEndpoint({ offer, limits, version, clock, log, keepAliveMs }: McpEndpointDeps): McpEndpoint {
-  /** Handlers of the SDK are handed the request that it was given, and nothing else of ours. */
+  /** The SDK passes its handlers the request that it got, and nothing else of ours. */
   const calls = new WeakMap<Request, CallContext>();
   const batches = new WeakSet<Request>();
   const sessions = createSessions<Connection>({ clock, limits });
   const onerror = (error: Error): void => log.debug({ err: error }, 'MCP');
   const protocol = (cancelled?: ProtocolDeps['cancelled']) => createProtocol({ offer, version, log, callOf, ...(cancelled && { cancelled }) });
   const alive = keepAliveMs === undefined ? {} : { keepAliveMs };
-  /** Versions from 2026-07-28 on: each request stands for itself. */
+  /** Versions from 2026-07-28 on are stateless. */
   const stateless = createMcpHandler(() => protocol(), { legacy: 'reject', onerror, ...alive });
   const unlisten = offer.onToolsChanged(() => {
     stateless.notify.toolsChanged();
@@ -59,20 +59,20 @@ export function createMcpEndpoint({ offer, limits, version, clock, log, keepAliv
 
   function callOf(request: Request): CallContext {
     const call = calls.get(request);
-    if (call === undefined) throw new AppError('internal', 'A request of MCP came without its call');
+    if (call === undefined) throw new AppError('internal', 'An MCP request has no call context');
     return call;
   }
 
   function open(id: string): Connection {
     const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, ...alive });
     const server = protocol((request, requestId) => {
-      // The others of a batch still want their answers.
+      // The other requests of a batch still need their responses.
       if (!batches.has(request)) transport.closeSSEStream(requestId);
-      // Takes the request from the books of the transport; where the stream is closed it is not sent.
+      // Removes the request from the transport's records; where the stream is closed it is not sent.
       void transport.send({ jsonrpc: '2.0', id: requestId, error: { code: ProtocolErrorCode.InternalError, message: 'Cancelled' } }).catch(onerror);
     });
     server.onerror = onerror;
-    // By a DELETE, too.
+    // Also called for a DELETE.
     server.onclose = () => sessions.end(id);
     return { server, transport, close: () => server.close() };
   }
@@ -81,7 +81,7 @@ export function createMcpEndpoint({ offer, limits, version, clock, log, keepAliv
     const { id, connection } = sessions.begin(tokenId, open);
     await connection.server.connect(connection.transport);
     const response = await connection.transport.handleRequest(request, { parsedBody: body });
-    // Refused: its headers were not those of the protocol.
+    // Refused: its headers did not follow the protocol.
     if (connection.transport.sessionId === undefined) sessions.end(id);
     return response;
   }

@@ -1,11 +1,11 @@
 import type { Clock } from '../../kernel/clock.ts';
 import type { HttpCall } from '../http-call.ts';
 
-/** How long a reader may take nothing of its stream before it counts as gone. */
+/** How long a reader may read nothing of its stream before it counts as gone. */
 const stallMs = 30_000;
 const taken = /^(?:accept|content-type|last-event-id|mcp-.+)$/;
 
-/** The request as the protocol sees it: without the body, which was read before, and without the secret. Aborted with the call. */
+/** Returns the request as the protocol sees it: without the body, which was already read, and without the secret. Aborted with the call. */
 export function toWebRequest(call: HttpCall): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(call.incoming.headers)) if (typeof value === 'string' && taken.test(name)) headers.set(name, value);
@@ -14,18 +14,18 @@ export function toWebRequest(call: HttpCall): Request {
 
 interface SendDeps {
   readonly clock: Clock;
-  /** True of a stream that ends with the answers to its request; false of one that waits for news. */
+  /** True for a stream that ends with the responses to its request; false for one that only carries notifications. */
   readonly endsItself: boolean;
 }
 
-/** Sends what the protocol answers; resolves when it is complete or the client is gone. */
+/** Sends the protocol's response; resolves when it is complete or the client is gone. */
 export async function sendWebResponse(call: HttpCall, response: Response, { clock, endsItself }: SendDeps): Promise<void> {
   const { outgoing } = call;
   if (outgoing.destroyed || outgoing.writableEnded) {
     await response.body?.cancel();
     return;
   }
-  // The connection is not the protocol's business.
+  // The protocol does not control the connection.
   for (const [name, value] of response.headers) if (name !== 'connection') call.setHeader(name, value);
   const { body } = response;
   if (body === null) {
@@ -48,9 +48,9 @@ async function sendStream(call: HttpCall, status: number, body: ReadableStream<U
   outgoing.once('close', leave);
   call.streams = true;
   call.endsItself = endsItself;
-  // The protocol has no last words for a stream: what it waits for is ended with it.
+  // The protocol has no final event for a stream: whatever it waits for ends with it.
   call.endStream = () => {
-    // The calls of a request are aborted with it, and their answers end it.
+    // The calls of a request are aborted with it, and their responses end it.
     if (endsItself) return;
     leave();
     outgoing.end();

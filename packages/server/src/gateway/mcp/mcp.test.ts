@@ -53,7 +53,7 @@ async function begin(token: string): Promise<string> {
 const ping = { jsonrpc: '2.0', id: 2, method: 'ping' };
 const inSession = (id: string) => ({ 'mcp-session-id': id, 'mcp-protocol-version': protocolVersion });
 
-/** A client of the SDK; `mode` decides which version of the protocol it speaks. */
+/** A client of the SDK; `mode` decides which version of the protocol it uses. */
 async function connect(token: string, mode: 'legacy' | 'auto' = 'legacy', listChanged?: () => void): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1' },
@@ -64,8 +64,8 @@ async function connect(token: string, mode: 'legacy' | 'auto' = 'legacy', listCh
   return client;
 }
 
-describe('the door', () => {
-  test('opens for mcp-client and * alone, and answers in the shape of JSON-RPC', async () => {
+describe('the route', () => {
+  test('accepts only mcp-client and *, and answers in the format of JSON-RPC', async () => {
     for (const scope of ['rpc', 'api', 'ws', 'admin'] as const) {
       const refused = await post((await server.as([scope])).token, hello);
       expect([refused.status, refused.body.error.data.code]).toEqual([403, 'insufficient_scope']);
@@ -77,11 +77,11 @@ describe('the door', () => {
       serverInfo: { name: 'gatehouse' },
       capabilities: { tools: { listChanged: true }, resources: {} },
     });
-    // It opens nothing else.
+    // It grants nothing else.
     await expect(mcp.call('agents.list', {})).rejects.toMatchObject({ code: 'insufficient_scope' });
   });
 
-  test('refuses other hosts, other pages, bodies that are no JSON or too long, and other methods', async () => {
+  test('refuses other hosts, other pages, bodies that are not JSON or too long, and other methods', async () => {
     expect((await post(server.token, hello, { origin: 'http://evil.example' })).status).toBe(403);
     expect((await post(server.token, '{')).body.error.code).toBe(-32700);
     expect((await post(server.token, `"${'x'.repeat(1_100_000)}"`)).status).toBe(413);
@@ -118,7 +118,7 @@ describe('the door', () => {
 });
 
 describe('sessions', () => {
-  test('belong to their token: of another one they are unknown', async () => {
+  test('belong to their token and are unknown to others', async () => {
     const [ada, bob] = [await server.as(['mcp-client']), await server.as(['mcp-client'])];
     const id = await begin(ada.token);
     expect((await post(ada.token, ping, inSession(id))).body).toEqual({ jsonrpc: '2.0', id: 2, result: {} });
@@ -130,7 +130,7 @@ describe('sessions', () => {
     expect((await post(ada.token, ping, { ...inSession(id), 'mcp-protocol-version': '1999-01-01' })).status).toBe(400);
   });
 
-  test('end by DELETE, and when they were not used for long', async () => {
+  test('end by DELETE, and when unused for long', async () => {
     const id = await begin(server.token);
     const end = () => fetch(`${server.url}/mcp`, { method: 'DELETE', headers: { authorization: `Bearer ${server.token}`, ...inSession(id) } });
     expect((await end()).status).toBe(200);
@@ -144,7 +144,7 @@ describe('sessions', () => {
     expect((await post(server.token, ping, inSession(idle))).status).toBe(404);
   });
 
-  test('are bounded: a token makes room among its own, and never among those of others', async () => {
+  test('are bounded: a token’s new session may end its own oldest one, never another token’s', async () => {
     const [ada, bob] = [await server.as(['mcp-client']), await server.as(['mcp-client'])];
     const first = await begin(ada.token);
     const second = await begin(ada.token);
@@ -157,7 +157,7 @@ describe('sessions', () => {
     await begin(bob.token);
     const full = await post(server.token, hello);
     expect([full.status, full.body.error.data.code]).toEqual([503, 'unavailable']);
-    // With all of its own in use, a token is refused as well.
+    // With all its sessions in use, a token is refused as well.
     const streams = new AbortController();
     const own = [first, await begin(ada.token), await begin(ada.token)];
     for (const id of own)
@@ -170,12 +170,12 @@ describe('sessions', () => {
     await expect.poll(async () => (await post(ada.token, hello)).status).toBe(200);
   });
 
-  test('a request that the protocol refuses leaves none behind', async () => {
+  test('a request that the protocol refuses leaves no session behind', async () => {
     for (let i = 0; i < 6; i += 1) expect((await post(server.token, hello, { accept: 'application/json' })).status).toBe(406);
     await begin(server.token);
   });
 
-  test('end with their token, their streams too', async () => {
+  test('end with their token, including their streams', async () => {
     const ada = await server.as(['mcp-client']);
     const id = await begin(ada.token);
     const stream = await fetch(`${server.url}/mcp`, { headers: { accept, authorization: `Bearer ${ada.token}`, ...inSession(id) } });
@@ -187,7 +187,7 @@ describe('sessions', () => {
 });
 
 describe.each(['legacy', 'auto'] as const)('agents as tools (%s)', (mode) => {
-  test('are listed for whom may use them, and answer in a conversation of the token', async () => {
+  test('are listed for callers that may use them, and answer in a conversation of the token', async () => {
     const ada = await server.as(['mcp-client'], { agents: ['writer'] });
     const client = await connect(ada.token, mode);
     expect(client.getNegotiatedProtocolVersion()).toBe(mode === 'auto' ? '2026-07-28' : protocolVersion);
@@ -210,7 +210,7 @@ describe.each(['legacy', 'auto'] as const)('agents as tools (%s)', (mode) => {
     expect(JSON.stringify(server.provider.requests.at(-1)?.body)).not.toContain('A first answer.');
   });
 
-  test('foreign and unknown are one; what is wrong is named in a result that is an error', async () => {
+  test('foreign and unknown agents look the same; mistakes are named in an error result', async () => {
     const ada = await server.as(['mcp-client'], { agents: ['writer'] });
     const client = await connect(ada.token, mode);
     const call = (name: string, args: Record<string, unknown>) => client.callTool({ name, arguments: args });
@@ -248,7 +248,7 @@ describe.each(['legacy', 'auto'] as const)('agents as tools (%s)', (mode) => {
     expect((await client.listTools()).tools.length).toBeGreaterThan(2);
   });
 
-  test('a call that is cancelled ends its turn', async () => {
+  test('a cancelled call ends its turn', async () => {
     const client = await connect(server.token, mode);
     server.provider.queue({ hang: true });
     const leave = new AbortController();
@@ -279,7 +279,7 @@ test('a cancelled call ends its stream without an answer; in a batch the others 
   expect(await batch).toContain('{"result":{},"jsonrpc":"2.0","id":9}');
 });
 
-test('a client that leaves ends its call, and a session that ends does too', async () => {
+test('a client that disconnects ends its call, and so does a session that ends', async () => {
   server.provider.queue({ hang: true }, { hang: true });
   const call = (n: number) => ({ jsonrpc: '2.0', id: n, method: 'tools/call', params: { name: 'agent_writer', arguments: { message: 'Wait' } } });
   const id = await begin(server.token);
@@ -301,20 +301,20 @@ test('a client that leaves ends its call, and a session that ends does too', asy
   expect((await left).body).toBeNull();
 });
 
-test('tells how far a turn is, also while nothing is heard of it', async () => {
+test('reports the progress of a turn, also while it is silent', async () => {
   const client = await connect(server.token);
   server.provider.queue({ text: ['One ', 'two ', 'three.'], delayMs: 300, paceMs: 50 });
-  const told: { progress: number; message?: string | undefined }[] = [];
-  const call = client.callTool({ name: 'agent_writer', arguments: { message: 'Count' } }, { onprogress: (progress) => told.push(progress) });
+  const reports: { progress: number; message?: string | undefined }[] = [];
+  const call = client.callTool({ name: 'agent_writer', arguments: { message: 'Count' } }, { onprogress: (progress) => reports.push(progress) });
   await expect.poll(() => server.provider.requests.length).toBe(1);
   clock.advance(10_000);
-  await expect.poll(() => told.length).toBe(1);
-  expect(told[0]?.message).toBe('0 tool calls, 0 characters, 10 s');
+  await expect.poll(() => reports.length).toBe(1);
+  expect(reports[0]?.message).toBe('0 tool calls, 0 characters, 10 s');
   clock.advance(1_000);
   await call;
-  expect(told.length).toBeGreaterThan(1);
-  expect(told.map(({ progress }) => progress)).toEqual(told.map((_, index) => index + 1));
-  expect(told.at(-1)?.message).toMatch(/[1-9]\d* characters/);
+  expect(reports.length).toBeGreaterThan(1);
+  expect(reports.map(({ progress }) => progress)).toEqual(reports.map((_, index) => index + 1));
+  expect(reports.at(-1)?.message).toMatch(/[1-9]\d* characters/);
 });
 
 describe('workspaces as resources', () => {
@@ -342,7 +342,7 @@ describe('workspaces as resources', () => {
     return { uris, pages };
   }
 
-  test('are listed in pages and read, without what makes the agent up and what is hidden', async () => {
+  test('are listed in pages and read, without the agent’s definition and hidden files', async () => {
     const many = Object.fromEntries(Array.from({ length: 230 }, (_, i) => [`data/deep/${String(i).padStart(3, '0')}.csv`, 'a,b']));
     await fill('writer', { ...many, 'documents/a b#ü.md': '# Hi', 'zeta.bin': Buffer.from([0, 255, 1]) });
     await fill('writer', {
@@ -385,7 +385,7 @@ describe('workspaces as resources', () => {
     expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toEqual(['gatehouse://agents/writer/workspace/{+path}']);
   });
 
-  test('of agents that the token may not use are unknown; what is too large is refused by its size', async () => {
+  test('of agents that the token may not use are unknown; a file that is too large is refused', async () => {
     await fill('default', { 'output/secret.txt': 'x' });
     await fill('writer', { 'output/large.txt': 'x'.repeat(1_048_577) });
     const client = await connect((await server.as(['mcp-client'], { agents: ['writer'] })).token);
@@ -396,7 +396,7 @@ describe('workspaces as resources', () => {
   });
 });
 
-test('a drain ends the streams that only wait, and lets calls finish', async () => {
+test('a drain ends idle streams and lets calls finish', async () => {
   const id = await begin(server.token);
   const stream = await fetch(`${server.url}/mcp`, { headers: { accept, authorization: `Bearer ${server.token}`, ...inSession(id) } });
   server.provider.queue({ text: 'Done all the same.', delayMs: 200 });

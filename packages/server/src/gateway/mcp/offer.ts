@@ -1,7 +1,7 @@
 import type { CallToolResult, ReadResourceResult, Resource, ResourceTemplateType, Tool } from '@modelcontextprotocol/server';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 
-/** How far a call is; `progress` must grow from one to the next. */
+/** Progress of a call; `progress` must grow from one report to the next. */
 export interface McpProgress {
   readonly progress: number;
   readonly total?: number;
@@ -11,8 +11,8 @@ export interface McpProgress {
 /** A tool as MCP clients see it. `run` fails with an `AppError`, which the client reads as a result that is an error. */
 export interface McpTool {
   readonly about: Tool;
-  /** `tell` is absent when the client did not ask for progress. */
-  run(args: unknown, call: CallContext, tell: ((progress: McpProgress) => void) | undefined): Promise<CallToolResult>;
+  /** `onProgress` is absent when the client did not ask for progress. */
+  run(args: unknown, call: CallContext, onProgress: ((progress: McpProgress) => void) | undefined): Promise<CallToolResult>;
 }
 
 /** A page of a list; `nextCursor` is absent on the last one. */
@@ -21,20 +21,20 @@ export interface McpPage<T> {
   readonly nextCursor?: string;
 }
 
-/** Files and the like that clients may read. Of what a caller may not see nothing is told: it is unknown. */
+/** Files and other resources that clients may read. Resources that a caller may not see are unknown to it. */
 export interface McpResources {
-  /** Fails with `invalid_params` for a cursor that was never given out. */
+  /** Fails with `invalid_params` for a cursor that was never returned. */
   list(cursor: string | undefined, identity: Identity): Promise<McpPage<Resource>>;
   templates(identity: Identity): readonly ResourceTemplateType[];
-  /** Undefined: there is none of this address for this caller. */
+  /** Returns undefined when this caller has no resource at this address. */
   read(uri: string, identity: Identity): Promise<ReadResourceResult['contents'] | undefined>;
 }
 
-/** All that the MCP endpoint offers; the protocol around it is the same whatever it is. */
+/** Everything that the MCP endpoint offers, independent of the protocol around it. */
 export interface McpOffer {
   /** The tools of a caller, always in the same order. */
   tools(identity: Identity): readonly McpTool[];
   readonly resources: McpResources;
-  /** Told when the tools of somebody may have changed; the returned function ends it. */
+  /** Calls `listener` when somebody's tools may have changed; the returned function unsubscribes. */
   onToolsChanged(listener: () => void): () => void;
 }

@@ -8,27 +8,27 @@ import type { McpOffer, McpTool } from './offer.ts';
 const toolsPerPage = 100;
 
 const instructions =
-  'Each tool agent_<id> gives a message to an agent of this Gatehouse and returns its answer; sessionKey continues a conversation. ' +
+  'Each tool agent_<id> sends a message to an agent of this Gatehouse and returns its answer; sessionKey continues a conversation. ' +
   'The resources are the files in the workspaces of the agents.';
 
 export interface ProtocolDeps {
   readonly offer: McpOffer;
   readonly version: string;
-  /** Who calls: fixed at the edge, when the request came in. */
+  /** Returns the call context, fixed at the edge when the request arrived. */
   readonly callOf: (request: Request) => CallContext;
   readonly log: Log;
-  /** Told of a request that was cancelled: the SDK answers it no more, nor does it end what waits for the answer. */
+  /** Called for a cancelled request: the SDK no longer answers it, nor does it end the stream of its response. */
   readonly cancelled?: (request: Request, id: RequestId) => void;
 }
 
-/** One protocol machine of the SDK over an offer: for a session, or for one request of the versions without sessions. */
+/** Creates one protocol instance of the SDK over an offer: for a session, or for one request of the stateless versions. */
 export function createProtocol({ offer, version, callOf, log, cancelled }: ProtocolDeps): Server {
   const server = new Server(
     { name: 'gatehouse', title: 'Gatehouse', version },
     { capabilities: { tools: { listChanged: true }, resources: {} }, instructions },
   );
 
-  /** Every failure leaves through here: the SDK would send the words of any error. */
+  /** Every failure passes here: the SDK would send the message of any error. */
   async function answer<T>(context: ServerContext, work: (call: CallContext) => T | Promise<T>): Promise<T> {
     const request = context.http?.req;
     if (request === undefined) throw new ProtocolError(ProtocolErrorCode.InternalError, 'Internal error');
@@ -71,7 +71,7 @@ export function createProtocol({ offer, version, callOf, log, cancelled }: Proto
         const result = await tool.run(params.arguments ?? {}, call, progressOf(context));
         return server.projectCallToolResult(result, tool.about.outputSchema);
       } catch (failure) {
-        // In a result the model of the client reads what it did wrong, and may do better.
+        // In a result the client's model reads what it did wrong, and may correct it.
         logFault(failure, call);
         const { code, message } = toAppError(failure);
         return {
@@ -104,7 +104,7 @@ export function createProtocol({ offer, version, callOf, log, cancelled }: Proto
 function progressOf(context: ServerContext): Parameters<McpTool['run']>[2] {
   const progressToken = context.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
-  // A client that is gone is told nothing more; its call ends by its signal.
+  // A client that is gone gets no further notifications; its call ends by its signal.
   return (progress) => void context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } }).catch(() => {});
 }
 

@@ -7,20 +7,20 @@ import type { McpConfig } from './config.ts';
 import type { McpEndpoint } from './endpoint.ts';
 import { sendWebResponse } from './exchange.ts';
 
-/** As on `/rpc`. */
+/** The same limit as on `/rpc`. */
 const maxBatch = 50;
 const retryAfterMs = 5_000;
-/** How long aborted calls of a token that is gone may take to say so. */
-const lastWordsMs = 1_000;
+/** How long aborted calls of a token that is gone may take to send their failure. */
+const finalEventMs = 1_000;
 
 export interface McpRoute extends AsyncDisposable {
   readonly serve: (call: HttpCall) => Promise<void>;
-  /** Ends the streams that only wait for news; calls that run go on. */
+  /** Ends the streams that only wait for notifications; running calls continue. */
   drain(): void;
   endToken(tokenId: string): void;
 }
 
-/** `/mcp` (decisions §2): what a door does before the protocol sees a request. Nothing of MCP is loaded before the first one. */
+/** Serves `/mcp` (decisions §2): the checks before the protocol sees a request. MCP modules are loaded at the first one. */
 export function createMcpRoute(deps: {
   readonly load: () => Promise<McpEndpoint>;
   readonly limits: Pick<McpConfig, 'maxCallsPerToken'>;
@@ -46,7 +46,7 @@ export function createMcpRoute(deps: {
     });
   }
 
-  /** The request itself paid for the first message. */
+  /** The request itself already counted for the first message. */
   function payForBatch(body: readonly unknown[], tokenId: string): void {
     if (body.length === 0 || body.length > maxBatch) throw new AppError('invalid_envelope', `A batch must have 1 to ${maxBatch} messages`);
     if (body.length === 1) return;
@@ -90,8 +90,8 @@ export function createMcpRoute(deps: {
     },
     endToken(tokenId) {
       if (loading === undefined) return;
-      // What its calls still answer, now that they are aborted, goes through its sessions.
-      deps.clock.after(lastWordsMs, () => void loading?.then((loaded) => loaded.endToken(tokenId)).catch(() => {}));
+      // The failures of its aborted calls are sent through its sessions.
+      deps.clock.after(finalEventMs, () => void loading?.then((loaded) => loaded.endToken(tokenId)).catch(() => {}));
     },
     async [Symbol.asyncDispose]() {
       const loaded = await loading?.catch(() => undefined);

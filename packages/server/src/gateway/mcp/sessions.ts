@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.ts';
 
 const sweepMs = 10_000;
 
-/** What a session holds; closing it ends its streams and aborts its calls. */
+/** Resources of a session; closing it ends its streams and aborts its calls. */
 export interface Connection {
   close(): Promise<void>;
 }
@@ -12,7 +12,7 @@ export interface Connection {
 interface Session<C extends Connection> {
   readonly tokenId: string;
   readonly connection: C;
-  /** Requests and streams that are open. */
+  /** Number of open requests and streams. */
   busy: number;
   usedAtMs: number;
 }
@@ -20,15 +20,15 @@ interface Session<C extends Connection> {
 export interface SessionLimits {
   readonly maxSessions: number;
   readonly maxSessionsPerToken: number;
-  /** A session that was not used for so long ends. */
+  /** A session that is unused for this long ends. */
   readonly sessionIdleMs: number;
 }
 
-/** The sessions of the MCP endpoint (json-rpc over streamable HTTP): each belongs to the token that began it. */
+/** The sessions of the MCP endpoint (streamable HTTP): each belongs to the token that started it. */
 export interface Sessions<C extends Connection> {
-  /** Fails with `rate_limited` when the token has too many that are in use, with `unavailable` when all have; makes room by ending the longest unused one of the same token. */
+  /** Ends the token's longest unused session if needed. Fails with `rate_limited` when all its sessions are in use, `unavailable` when all are. */
   begin(tokenId: string, open: (id: string) => C): { readonly id: string; readonly connection: C };
-  /** Undefined for a session that is unknown, over, or of another token. The returned `leave` must be called when the request is answered. */
+  /** Returns undefined for a session that is unknown, over, or of another token. Call the returned `leave` when the request is answered. */
   use(id: string, tokenId: string): { readonly connection: C; readonly leave: () => void } | undefined;
   end(id: string): void;
   endAllOf(tokenId: string): void;
@@ -38,7 +38,7 @@ export interface Sessions<C extends Connection> {
 }
 
 export function createSessions<C extends Connection>({ clock, limits }: { readonly clock: Clock; readonly limits: SessionLimits }): Sessions<C> {
-  /** The longest unused first. */
+  /** Ordered by last use, oldest first. */
   const sessions = new Map<string, Session<C>>();
   let cancelSweep: (() => void) | undefined;
 
@@ -56,16 +56,16 @@ export function createSessions<C extends Connection>({ clock, limits }: { readon
     watch();
   }
 
-  /** Goes on while there are any. */
+  /** Runs while there are any. */
   function watch(): void {
     if (sessions.size > 0) cancelSweep ??= clock.after(Math.min(sweepMs, limits.sessionIdleMs), sweep);
   }
 
-  function makeRoom(tokenId: string): void {
+  function ensureCapacity(tokenId: string): void {
     const own = [...sessions].filter(([, session]) => session.tokenId === tokenId);
     const full = own.length >= limits.maxSessionsPerToken;
     if (!full && sessions.size < limits.maxSessions) return;
-    // Clients that crash never end theirs; those of other tokens are not ours to take.
+    // Clients that crash never end their sessions; those of other tokens must not be ended.
     const unused = own.find(([, { busy }]) => busy === 0);
     if (unused !== undefined) return end(unused[0]);
     const retryAfterMs = sweepMs;
@@ -78,7 +78,7 @@ export function createSessions<C extends Connection>({ clock, limits }: { readon
 
   return {
     begin(tokenId, open) {
-      makeRoom(tokenId);
+      ensureCapacity(tokenId);
       const id = randomUUID();
       const connection = open(id);
       sessions.set(id, { tokenId, connection, busy: 0, usedAtMs: clock.monotonic() });

@@ -3,22 +3,22 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { TurnSink } from '../../runtime/turn.ts';
 import type { McpProgress } from './offer.ts';
 
-/** Between two reports while much happens. */
+/** Minimum interval between two reports. */
 const paceMs = 500;
-/** While nothing happens: clients give a call up after a minute in which they hear nothing. */
+/** Interval of reports while nothing happens: clients give up on a call after a minute of silence. */
 const silenceMs = 10_000;
 
-/** Tells how far a turn is, by what it writes and the tools that it calls, until it is disposed of. */
+/** Reports the progress of a turn, by the text that it writes and the tools that it calls, until disposed. */
 export function reportTurn({
   conversationRef,
   bus,
   clock,
-  tell,
+  onProgress,
 }: {
   readonly conversationRef: string;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly tell: (progress: McpProgress) => void;
+  readonly onProgress: (progress: McpProgress) => void;
 }): Disposable & { readonly sink: TurnSink } {
   const startedMs = clock.monotonic();
   let reports = 0;
@@ -34,7 +34,7 @@ export function reportTurn({
     reports += 1;
     const seconds = Math.round((lastMs - startedMs) / 1000);
     const parts = [running, `${calls} tool call${calls === 1 ? '' : 's'}`, `${characters} characters`, `${seconds} s`];
-    tell({ progress: reports, message: parts.filter((part) => part !== undefined).join(', ') });
+    onProgress({ progress: reports, message: parts.filter((part) => part !== undefined).join(', ') });
     cancel = clock.after(silenceMs, report);
   }
 

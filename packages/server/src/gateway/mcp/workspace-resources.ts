@@ -12,8 +12,8 @@ import { agentsOf } from './agent-tools.ts';
 import type { McpPage, McpResources } from './offer.ts';
 
 const pageSize = 100;
-/** Entries that are looked at for one page, and those of one folder that are looked at at all. */
-const maxLooked = 2_000;
+/** Entries examined for one page, and the maximum examined in one folder. */
+const maxExamined = 2_000;
 const maxPerFolder = 1_000;
 const maxBytes = 1_048_576;
 
@@ -39,8 +39,8 @@ const types: Readonly<Record<string, string>> = {
 const setUp = new Set<string>(templateNames.map((name) => name.toLowerCase()));
 
 /**
- * True of what is an agent's work. What makes it up is not offered: the prompt files and skills are its owner's words to
- * it, `USER.md` among them, and whoever may ask an agent is not thereby told them; hidden names belong to programs.
+ * True for an agent's work. What defines the agent is not offered: the prompt files and skills, `USER.md` among them, are its
+ * owner's text, and permission to use an agent does not include reading them; hidden names belong to programs.
  */
 function isOffered(names: readonly string[]): boolean {
   const first = (names[0] ?? '').toLowerCase();
@@ -51,7 +51,7 @@ function uriOf(agentId: string, names: readonly string[]): string {
   return `gatehouse://agents/${agentId}/workspace/${names.map(encodeURIComponent).join('/')}`;
 }
 
-/** Undefined for what `uriOf` never makes. */
+/** Returns undefined for a URI that `uriOf` never produces. */
 function parseUri(uri: string): { readonly agentId: string; readonly names: readonly string[] } | undefined {
   const [, agentId, path] = /^gatehouse:\/\/agents\/([^/]+)\/workspace\/(.+)$/.exec(uri) ?? [];
   if (agentId === undefined || path === undefined) return undefined;
@@ -63,7 +63,7 @@ function parseUri(uri: string): { readonly agentId: string; readonly names: read
   }
 }
 
-/** The last place that a page came to. */
+/** The last position of a page. */
 const Cursor = z.strictObject({ agentId: AgentId, names: z.array(z.string().min(1)) });
 type Cursor = z.output<typeof Cursor>;
 
@@ -75,7 +75,7 @@ function readCursor(text: string): Cursor {
   }
 }
 
-/** Files below a folder in the order of their names, from behind `after` on; folders are told too, as places where a page may end. */
+/** Yields files below a folder in the order of their names, after `after`; folders too, as positions where a page may end. */
 async function* walk(root: string, folder: readonly string[], after: readonly string[]): AsyncGenerator<{ names: string[]; size?: number }> {
   const { entries } = await listFolderInside(root, folder.length === 0 ? '.' : folder.join('/'), maxPerFolder).catch(emptyWhereMissing);
   const [from, ...below] = after;
@@ -106,20 +106,20 @@ function resourceOf({ id, config }: Agent, names: readonly string[], size: numbe
   };
 }
 
-/** The files in the workspaces of the agents as resources `gatehouse://agents/<id>/workspace/<path>`: listed in pages, read up to 1 MiB. */
+/** Creates the resources `gatehouse://agents/<id>/workspace/<path>` of the files in agents' workspaces: listed in pages, read up to 1 MiB. */
 export function createWorkspaceResources(agents: AgentsApi): McpResources {
   const sorted = (identity: Identity) => agentsOf(agents, identity).toSorted((a, b) => (a.id < b.id ? -1 : 1));
 
   async function list(cursor: string | undefined, identity: Identity): Promise<McpPage<Resource>> {
     const after = cursor === undefined ? undefined : readCursor(cursor);
     const items: Resource[] = [];
-    let looked = 0;
+    let examined = 0;
     for (const agent of sorted(identity)) {
       if (after !== undefined && agent.id < after.agentId) continue;
       for await (const { names, size } of walk(agent.workspaceDir, [], agent.id === after?.agentId ? after.names : [])) {
-        looked += 1;
+        examined += 1;
         if (size !== undefined) items.push(resourceOf(agent, names, size));
-        if (items.length < pageSize && looked < maxLooked) continue;
+        if (items.length < pageSize && examined < maxExamined) continue;
         const place: Cursor = { agentId: agent.id, names };
         return { items, nextCursor: Buffer.from(JSON.stringify(place)).toString('base64url') };
       }

@@ -14,7 +14,7 @@ const Query = z.strictObject({
     .transform((text) => Math.min(Math.max(Number(text), 1), maxEntries)),
 });
 
-/** `GET /api/activity`: what happened lately, as far as the token may see it. */
+/** `GET /api/activity`: recent events, as far as the token may see them. */
 export function createActivityRoute({ events }: { readonly events: EventsApi }): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const { limit } = parseQuery(Query, call);

@@ -12,7 +12,7 @@ const clock = createStepClock();
 let server: TestServer;
 let keys = 0;
 beforeAll(async () => {
-  // An answer longer than what is kept of a running turn needs room for it.
+  // An answer longer than the part of a running turn that is kept.
   server = await startTestServer({ clock, config: { agents: { default: { model: 'mock/mock-fast', maxTokens: 100_000 } } } });
 });
 afterAll(() => server[Symbol.asyncDispose]());
@@ -20,7 +20,7 @@ beforeEach(() => server.provider.setAnswer(undefined));
 
 const newKey = (): string => `key-${++keys}`;
 type Headers = Readonly<Record<string, string>>;
-/** Each key has a conversation of its own, so that no test waits for the turn of another. */
+/** Each key has a separate conversation, so that no test waits for the turn of another. */
 const send =
   (path: string) =>
   (key: string, body: object, headers: Headers = {}) =>
@@ -38,7 +38,7 @@ async function readTokens(response: Response, count: number): Promise<StreamEven
 }
 
 describe('a key that was used', () => {
-  it('returns the first answer without another turn, in the form of the route that asks', async () => {
+  it('returns the first answer without another turn, in the format of the requested route', async () => {
     const key = newKey();
     const body = { message: 'Hello', sessionKey: `${key}:a`, agentId: 'default' };
     const before = server.provider.served();
@@ -94,7 +94,7 @@ describe('a key that was used', () => {
     expect(failing.provider.served()).toBe(1);
   });
 
-  it('runs the turn again after an answer that says to come again', async () => {
+  it('runs the turn again after a response that asks for a retry', async () => {
     const stepped = createStepClock();
     await using busy = await startTestServer({ clock: stepped });
     busy.provider.queue({ status: 429, headers: { 'retry-after': '7' }, error: { message: 'slow down' } });
@@ -105,7 +105,7 @@ describe('a key that was used', () => {
     expect((await ask()).status).toBe(200);
   });
 
-  it('is another one for a token that was narrowed since', async () => {
+  it('is a different key for a token that was narrowed since', async () => {
     const wide = await server.as(['rpc']);
     const key = newKey();
     const ask = (token: string) => asked(key, { message: 'Hello' }, { authorization: `Bearer ${token}` });
@@ -115,13 +115,13 @@ describe('a key that was used', () => {
     expect((await ask(narrow.secret)).status).toBe(409);
   });
 
-  it('is not used up by a request that no turn came of', async () => {
+  it('is not consumed by a request without a turn', async () => {
     const key = newKey();
     expect((await asked(key, { message: 'Hello', agentId: 'nobody' })).status).toBe(404);
     expect((await asked(key, { message: 'Hello' })).status).toBe(200);
   });
 
-  it('gives no answer of a conversation that was deleted, and runs no turn again', async () => {
+  it('returns no answer of a deleted conversation, and runs no turn again', async () => {
     const [key, kept] = [newKey(), newKey()];
     const { conversationRef } = ApiChatResult.parse(await (await asked(key, { message: 'Hello' })).json());
     const other = ApiChatResult.parse(await (await asked(kept, { message: 'Hello' })).json());
@@ -149,7 +149,7 @@ describe('a key that was used', () => {
 });
 
 describe('a running turn under a key', () => {
-  it('is one turn for all who ask at once', async () => {
+  it('is one turn for all concurrent requests', async () => {
     const key = newKey();
     const before = server.provider.served();
     const body = { message: 'Hello', sessionKey: `${key}:a` };
@@ -163,7 +163,7 @@ describe('a running turn under a key', () => {
     expect(server.provider.served()).toBe(before + 1);
   });
 
-  it('goes on behind Last-Event-ID without loss or repeat', async () => {
+  it('continues after Last-Event-ID without loss or repeat', async () => {
     const key = newKey();
     const text = Array.from({ length: 12 }, (_, i) => `piece ${i} `);
     server.provider.queue({ text, paceMs: 15 });
@@ -174,7 +174,7 @@ describe('a running turn under a key', () => {
     expect(textOf([...first, ...rest])).toBe(text.join(''));
   });
 
-  it('says so where what was streamed is no longer kept, and sends the rest', async () => {
+  it('reports a gap where the streamed text is no longer kept, and sends the rest', async () => {
     const key = newKey();
     const pieces = Array.from({ length: 15 }, (_, i) => String.fromCharCode(97 + i).repeat(100_000));
     server.provider.queue({ text: [...pieces, 'end', 'never'], breakAfter: { deltas: 16, by: 'stall' } });
@@ -194,7 +194,7 @@ describe('a running turn under a key', () => {
     expect(ids.length).toBeGreaterThan(5);
   });
 
-  it('goes on without its reader for a while, then is aborted; the key is free then', async () => {
+  it('continues without its reader for a while, then is aborted and frees the key', async () => {
     const key = newKey();
     const heard = server.heard('message:sent');
     const ends = () => heard.filter(({ sessionKey }) => sessionKey === `keys:${key}`).map(({ finishReason }) => finishReason);
@@ -244,12 +244,12 @@ describe('a server that goes down while a turn runs', () => {
   const body = { message: 'Charge it' };
   const headers = { 'idempotency-key': 'charge-1' };
 
-  it('does not do again what must be done once: the outcome is unknown', async () => {
+  it('does not repeat what must be done once: the outcome is unknown', async () => {
     await using dying = await startTestServer(options);
     const copy = await mkdtemp(join(tmpdir(), 'gatehouse-copy-'));
     homes.push(copy);
     dying.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }, { text: 'done' });
-    // The home as a crash would leave it in the middle of the tool.
+    // The home as a crash would leave it during the tool call.
     hold = () => cp(dying.homeDir, copy, { recursive: true, filter: (file) => !/lock|sock/.test(file) });
     const first = ApiChatResult.parse(await (await postApi(dying, '/api/chat', body, headers)).json());
     expect([first.response, ran]).toEqual(['done', 1]);
@@ -266,7 +266,7 @@ describe('a server that goes down while a turn runs', () => {
     expect([ran, restarted.provider.served()]).toEqual([1, 0]);
   });
 
-  it('returns the answer that was given before, after a restart', async () => {
+  it('returns the earlier answer after a restart', async () => {
     const home = await mkdtemp(join(tmpdir(), 'gatehouse-kept-'));
     homes.push(home);
     let first: unknown;

@@ -17,18 +17,18 @@ export async function readChatRequest(call: HttpCall, bodyLimit: number): Promis
   };
 }
 
-/** The canonical form of a BCP-47 tag; `invalid_params` for what is none, such as `en_US`. */
+/** Returns the canonical form of a BCP-47 tag; `invalid_params` for anything else, such as `en_US`. */
 function canonicalLocale(tag: string): string {
   try {
     const [canonical] = Intl.getCanonicalLocales(tag);
     if (canonical !== undefined) return canonical;
   } catch {
-    // Told below, in our own words.
+    // Reported below, with this project's message.
   }
   throw new AppError('invalid_params', 'locale: expected a BCP-47 language tag, such as "en-US"', { param: 'locale' });
 }
 
-/** The `Idempotency-Key` of a request, undefined when it has none. */
+/** Returns the `Idempotency-Key` of a request, undefined when it has none. */
 export function idempotencyKeyOf(call: HttpCall): string | undefined {
   const key = call.incoming.headers['idempotency-key'];
   if (key === undefined) return undefined;
@@ -36,7 +36,7 @@ export function idempotencyKeyOf(call: HttpCall): string | undefined {
   throw new AppError('invalid_params', 'Idempotency-Key: expected one value of 1 to 255 visible ASCII characters', { param: 'Idempotency-Key' });
 }
 
-/** The number in `Last-Event-ID`, undefined without the header. */
+/** Returns the number in `Last-Event-ID`, undefined without the header. */
 export function lastEventIdOf(call: HttpCall): number | undefined {
   const id = call.incoming.headers['last-event-id'];
   if (id === undefined) return undefined;

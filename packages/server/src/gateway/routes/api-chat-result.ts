@@ -3,7 +3,7 @@ import type { KeptOutcome } from '../../features/conversations/receipts/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { toPublicFailure } from '../../runtime/turn-failure.ts';
 
-/** The answer of `/api/chat` and the data of `done`. */
+/** Returns the response of `/api/chat`, which is also the data of `done`. */
 export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conversationRef, traceId, failure }: KeptOutcome): ApiChatResult {
   return {
     response: text,
@@ -16,7 +16,7 @@ export function toChatResult({ text, tokensUsed, finishReason, sessionKey, conve
   };
 }
 
-/** The error that a turn is for a client that has nothing of its answer, for owners with its cause; undefined where an empty answer is the truth. */
+/** Returns the error of a turn for a client that got nothing of its answer, for owners with its cause; undefined when an empty answer is correct. */
 export function failureOf({ finishReason, failure }: KeptOutcome, forOwner = false): AppError | undefined {
   if (failure === undefined) return undefined;
   const { kind, retryAfterMs, cause } = failure;

@@ -50,7 +50,7 @@ class ChatStream {
     this.#writer = new SseWriter(call, { clock: deps.clock, ...(deps.keepAliveMs !== undefined && { keepAliveMs: deps.keepAliveMs }) });
   }
 
-  /** Of a turn that runs for this reader alone: it waits for the reader, and nothing of it can be continued. */
+  /** Sink of a turn that runs for this reader alone: it waits for the reader and cannot be continued. */
   get sink(): TurnSink {
     return {
       text: (fragment) => this.#token(fragment),
@@ -59,7 +59,7 @@ class ChatStream {
     };
   }
 
-  /** Passes on what the turn under the key streams, from the fragment behind `Last-Event-ID` on. */
+  /** Passes on what the turn under the key streams, starting after the fragment in `Last-Event-ID`. */
   async follow(key: string, request: TurnRequest, context: CallContext): Promise<KeptOutcome> {
     this.#keyed = true;
     const turn = await this.#deps.receipts.execute({ key, after: this.#after }, request, context);
@@ -69,16 +69,16 @@ class ChatStream {
       for (const fragment of text.fragments) this.#token(fragment, id++);
       if (!this.#writer.flush()) await this.#writer.drained();
     }
-    // Who left does not wait for the end of the turn.
+    // A reader that left does not wait for the end of the turn.
     if (context.signal.aborted) {
       const reason: unknown = context.signal.reason;
-      throw reason instanceof AppError ? reason : new AppError('cancelled', 'The client left');
+      throw reason instanceof AppError ? reason : new AppError('cancelled', 'The client disconnected');
     }
     return turn.outcome;
   }
 
   finish(outcome: KeptOutcome, forOwner: boolean): void {
-    // What no model streamed to this reader: the answer of a command, or of a turn that ended before it came.
+    // Text that no model streamed to this reader: the answer of a command, or of a turn that ended before the reader connected.
     if (!this.#begun && this.#after === 0 && outcome.text !== '') this.#token(JSON.stringify(outcome.text).slice(1, -1), this.#keyed ? 1 : undefined);
     const failure = failureOf(outcome, forOwner);
     if (failure === undefined || (endedEarly(outcome) && (this.#begun || this.#after > 0))) {
@@ -91,7 +91,7 @@ class ChatStream {
     failStream(this.#call, this.#writer, failure, { produced: this.#begun, log: this.#deps.log });
   }
 
-  /** `fragment` is the inside of a JSON string literal, as it came from upstream. */
+  /** `fragment` is the inside of a JSON string literal, as received from upstream. */
   #token(fragment: string, id?: number): void {
     this.#push(`event: token\n${id === undefined ? '' : `id: ${id}\n`}data: {"delta":"${fragment}"}\n\n`);
   }

@@ -30,7 +30,7 @@ describe('POST /api/chat', () => {
     expect(messages.map(({ content }) => content)).toEqual(['Hello', 'Good day']);
   });
 
-  it('answers 200 with what there is, and the failure, when a turn fails after some text', async () => {
+  it('answers 200 with the partial text and the failure when a turn fails after some text', async () => {
     await using frail = await startTestServer();
     frail.provider.queue(
       { text: 'Let me look.', toolCalls: [{ id: 'c1', name: 'nothing', arguments: '{}' }] },
@@ -51,7 +51,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     expect(await response.json()).toMatchObject({ error: expect.stringMatching(/^locale: /), code: 'invalid_params' });
   });
 
-  it('tells the agent the canonical form of a locale', async () => {
+  it('passes the agent the canonical form of a locale', async () => {
     await (await postApi(server, path, { message: 'Hello', locale: 'DE-ch' })).text();
     const system = JSON.stringify(server.provider.requests.at(-1)?.body);
     expect(system).toContain('de-CH');
@@ -79,7 +79,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     expect(server.provider.served()).toBe(before);
   });
 
-  it('answers 404 for an agent, a conversation or a medium that the token has not, and says no more', async () => {
+  it('answers 404, and no more, for an agent, a conversation or a medium that the token does not have', async () => {
     const limited = await server.as(['rpc'], { agents: ['helper'] });
     for (const body of [
       { message: 'Hello', agentId: 'nobody' },
@@ -92,7 +92,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     }
   });
 
-  it('names the attachment that is not there', async () => {
+  it('names the missing attachment', async () => {
     const response = await postApi(server, path, { message: 'Hello', attachments: [{ mediaId: 'nothing.png' }] });
     expect([response.status, await response.json()]).toEqual([
       404,
@@ -100,7 +100,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     ]);
   });
 
-  it('takes tokens of scope rpc and above only', async () => {
+  it('accepts tokens of scope rpc and above only', async () => {
     const api = await server.as(['api']);
     const refused = await postApi(server, path, { message: 'Hello' }, { authorization: `Bearer ${api.token}` });
     expect([refused.status, await refused.json()]).toEqual([403, expect.objectContaining({ code: 'insufficient_scope' })]);
@@ -151,7 +151,7 @@ describe('POST /api/chat/stream', () => {
     ]);
   });
 
-  it.each(['token=x', `token=${'t'.repeat(40)}&a=1`])('takes no token from the query: ?%s', async (query) => {
+  it.each(['token=x', `token=${'t'.repeat(40)}&a=1`])('accepts no token from the query: ?%s', async (query) => {
     const withHeader = await postApi(server, `/api/chat/stream?${query}`, { message: 'Hello' });
     expect([withHeader.status, await withHeader.json()]).toEqual([401, expect.objectContaining({ code: 'unauthenticated' })]);
     const alone = await fetch(`${server.url}/api/chat/stream?token=${server.token}`, { method: 'POST', body: '{"message":"Hello"}' });
@@ -175,7 +175,7 @@ describe('POST /api/chat/stream', () => {
     await reader?.cancel();
   });
 
-  it('aborts the turn when the client goes, and closes the upstream socket within a second', async () => {
+  it('aborts the turn when the client disconnects, and closes the upstream socket within a second', async () => {
     const before = server.provider.aborted();
     server.provider.queue({ text: ['a', 'b'], breakAfter: { deltas: 1, by: 'stall' } });
     for await (const { event } of eventsOf(await postApi(server, '/api/chat/stream', { message: 'Hello', sessionKey: 'gone:a' }))) {
@@ -186,7 +186,7 @@ describe('POST /api/chat/stream', () => {
     expect(textOf(await allEvents(await postApi(server, '/api/chat/stream', { message: 'Again', sessionKey: 'gone:a' })))).not.toBe('');
   });
 
-  it('tells a reader whose token is revoked why its stream ends', async () => {
+  it('sends a reader whose token is revoked the reason for the end of its stream', async () => {
     const brief = await server.as(['rpc']);
     server.provider.queue({ text: ['a', 'b'], breakAfter: { deltas: 1, by: 'stall' } });
     const response = await postApi(server, '/api/chat/stream', { message: 'Hello' }, { authorization: `Bearer ${brief.token}` });
@@ -205,7 +205,7 @@ describe('POST /api/chat/stream', () => {
   });
 });
 
-it('knows no chat below /api when gateway.web.enabled is false', async () => {
+it('has no chat below /api when gateway.web.enabled is false', async () => {
   await using plain = await startTestServer({ config: { gateway: { web: { enabled: false } } } });
   for (const path of routesOf) expect((await postApi(plain, path, { message: 'Hello' })).status).toBe(404);
 });

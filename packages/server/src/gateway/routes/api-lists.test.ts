@@ -14,7 +14,7 @@ async function get(path: string, token = server.token): Promise<{ readonly statu
 }
 
 describe('GET /api/agents', () => {
-  it('lists the agents with their model and whether they take turns', async () => {
+  it('lists the agents with their model and whether they accept turns', async () => {
     await server.client.call('agents.create', { agentId: 'spare', config: { model: 'mock/mock-fast' } });
     await server.client.call('agents.suspend', { agentId: 'spare' });
     const { body } = await get('/api/agents');
@@ -32,7 +32,7 @@ describe('GET /api/agents', () => {
   });
 });
 
-it('GET /api/channels tells of the built-in channel', async () => {
+it('GET /api/channels lists the built-in channel', async () => {
   const { body } = await get('/api/channels');
   expect(ApiChannels.parse(body)).toEqual({ channels: [{ type: 'gateway', name: 'gateway', enabled: true, status: 'connected' }] });
 });
@@ -57,7 +57,7 @@ describe('GET /api/chat/history', () => {
     expect(messages[0]?.timestamp).toBeGreaterThanOrEqual(before);
   });
 
-  it('takes a page, and finds a conversation by its reference, key, channel or agent', async () => {
+  it('returns a page, and finds a conversation by its reference, key, channel or agent', async () => {
     const caller = await server.as(['rpc']);
     for (const message of ['one', 'two'])
       await caller.call('agent.execute', { message, agentId: 'helper', sessionKey: { userId: caller.tokenId, channelId: 'desk' } });
@@ -72,7 +72,7 @@ describe('GET /api/chat/history', () => {
     expect(await history('?agentId=helper', caller.token)).toMatchObject({ total: 0, agentId: 'helper' });
   });
 
-  it('tells foreign from unknown by nothing', async () => {
+  it('answers foreign and unknown agents alike', async () => {
     const [mine, other] = [await server.as(['rpc']), await server.as(['rpc'], { agents: ['helper'] })];
     const { conversationRef } = await mine.call('agent.execute', { message: 'Secret', sessionKey: 'a:b' });
     for (const query of [

@@ -30,7 +30,7 @@ it('GET /api/memory/stats counts them', async () => {
   expect(ApiMemoryStats.parse((await get('/api/memory/stats?agentId=helper')).body).stats.totalEntries).toBe(0);
 });
 
-it('refuses what the query lacks or has too much of, and tokens that may not', async () => {
+it('refuses missing and unknown query parameters, and tokens without the scope', async () => {
   for (const query of ['', '?q=', '?q=x&limit=0', '?q=x&limit=101', '?q=x&limit=ten', '?q=x&q=y', '?q=x&owner=me', '?q=x&agentId=%2e%2e'])
     expect((await get(`/api/memory/search${query}`)).status, query).toBe(400);
   expect((await get('/api/memory/stats?agentId=absent')).status).toBe(200);

@@ -12,7 +12,7 @@ const SearchQuery = z.strictObject({
 });
 const StatsQuery = z.strictObject({ agentId: AgentId.optional() });
 
-/** `GET /api/memory/search` and `GET /api/memory/stats`: the methods of the same names, with what they need from the query. */
+/** `GET /api/memory/search` and `GET /api/memory/stats`: the methods of the same names, with parameters from the query. */
 export function createApiMemoryRoutes(
   methods: Pick<Handlers, 'memory.search' | 'memory.stats'>,
 ): Readonly<Record<'search' | 'stats', (call: HttpCall) => Promise<void>>> {

@@ -2,7 +2,7 @@ import type { ChatCompletionChunk, FinishReason, TokensUsed } from '@gatehouse/c
 import type { TurnOutcome } from '../../features/conversations/turns/api.ts';
 import type { ToolCall } from '../../llm/model.ts';
 
-/** http-gateway.md §2.4: only the step limit is a length; the internal reason travels beside it when asked for. Calls that wait for the caller come before it. */
+/** http-gateway.md §2.4: only the step limit maps to length; the internal reason is sent on request. Calls for the client take precedence. */
 export function mapFinishReason({ finishReason, clientCalls }: Pick<TurnOutcome, 'finishReason' | 'clientCalls'>): 'stop' | 'length' | 'tool_calls' {
   if (clientCalls !== undefined) return 'tool_calls';
   return finishReason === 'max_steps' ? 'length' : 'stop';
@@ -12,13 +12,13 @@ export function wireCall({ id, name, arguments: text }: ToolCall) {
   return { id, type: 'function' as const, function: { name, arguments: text } };
 }
 
-/** The data lines of one streamed completion. What they share is serialised once; a text chunk is put together from strings. */
+/** The data lines of one streamed completion. Their common part is serialised once; a text chunk is joined from strings. */
 export interface ChatChunks {
   readonly role: string;
   /** A content chunk is `beforeText`, the text as the inside of a JSON string literal, `afterText`. */
   readonly beforeText: string;
   readonly afterText: string;
-  /** A call comes whole, in a chunk of its own. */
+  /** A call is sent whole, in a separate chunk. */
   call(index: number, call: ToolCall): string;
   finish(outcome: Pick<TurnOutcome, 'finishReason' | 'clientCalls'>, extended: boolean): string;
   usage(tokens: TokensUsed): string;

@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { GatewayConfig } from '../config.ts';
 
-/** How a body is packed; `identity` is as it is. */
+/** How a body is compressed; `identity` is uncompressed. */
 export type Encoding = 'br' | 'gzip' | 'identity';
 
-/** One file of a build, as it is answered. */
+/** One file of a build, as served. */
 export interface DashboardFile {
   readonly contentType: string;
   readonly etag: string;
@@ -19,7 +19,7 @@ export interface DashboardFiles {
   readonly assets: ReadonlyMap<string, DashboardFile>;
 }
 
-/** A build is a few dozen files of a few hundred kilobytes; a folder that is no build is refused rather than read whole. */
+/** A build is a few dozen files of a few hundred kilobytes; another folder is refused rather than read whole. */
 const maxFiles = 500;
 const maxBytes = 32 * 1024 * 1024;
 
@@ -36,17 +36,17 @@ const contentTypes: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 };
 
-/** The folder of the build that is served: the configured one, else the one beside a bundled daemon; undefined when there is none. */
+/** Returns the folder of the build that is served: the configured one, else the one next to a bundled daemon; undefined when there is none. */
 export function dashboardDir(web: GatewayConfig['web'], homeDir: string): string | undefined {
-  const beside = import.meta.filename.endsWith('.js') ? join(import.meta.dirname, 'dashboard') : undefined;
-  const named = web.distPath === undefined ? beside : resolve(homeDir, web.distPath);
+  const bundled = import.meta.filename.endsWith('.js') ? join(import.meta.dirname, 'dashboard') : undefined;
+  const named = web.distPath === undefined ? bundled : resolve(homeDir, web.distPath);
   const dir = web.enabled ? named : undefined;
   return dir !== undefined && existsSync(join(dir, 'index.html')) ? dir : undefined;
 }
 
 /**
- * Reads a build whole: `index.html` and the files of `assets/`, each with its packed forms (`.br`, `.gz`) where they lie
- * beside it. What is asked for is looked up among these names only, so no request is ever joined to a path.
+ * Reads a whole build: `index.html` and the files of `assets/`, each with its compressed forms (`.br`, `.gz`) if there are
+ * any. Requests are looked up among these names only, so no request is ever joined to a path.
  * Throws when the folder holds no build.
  */
 export function readDashboard(dir: string): DashboardFiles {
@@ -62,15 +62,15 @@ export function readDashboard(dir: string): DashboardFiles {
     if (left < 0) throw new Error(`${dir} holds more than the ${maxBytes} bytes of a build of the dashboard`);
     return content;
   };
-  const file = (at: string, name: string, beside: ReadonlySet<string>): DashboardFile => {
+  const file = (at: string, name: string, siblings: ReadonlySet<string>): DashboardFile => {
     const identity = read(join(at, name));
     return {
       contentType: contentTypes[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream',
       etag: createHash('sha256').update(identity).digest('base64url').slice(0, 22),
       bodies: {
         identity,
-        ...(beside.has(`${name}.br`) && { br: read(join(at, `${name}.br`)) }),
-        ...(beside.has(`${name}.gz`) && { gzip: read(join(at, `${name}.gz`)) }),
+        ...(siblings.has(`${name}.br`) && { br: read(join(at, `${name}.br`)) }),
+        ...(siblings.has(`${name}.gz`) && { gzip: read(join(at, `${name}.gz`)) }),
       },
     };
   };

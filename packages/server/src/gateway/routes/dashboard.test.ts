@@ -35,7 +35,7 @@ interface Answer {
   readonly body: Buffer;
 }
 
-/** The path as it is written and the body as it comes: `fetch` would tidy up the one and unpack the other. */
+/** The path as written and the body as received: `fetch` would normalize the one and decompress the other. */
 function ask(url: string, path: string, headers: Readonly<Record<string, string>>, method = 'GET'): Promise<Answer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
@@ -52,7 +52,7 @@ function ask(url: string, path: string, headers: Readonly<Record<string, string>
 const get = (path: string, headers: Readonly<Record<string, string>> = {}, method?: string) => ask(server.url, path, headers, method);
 
 describe('the page', () => {
-  test('is answered at / with a policy that lets nothing else in', async () => {
+  test('is answered at / with a policy that allows nothing else', async () => {
     const { status, headers, body } = await get('/', html);
     expect([status, body.toString()]).toEqual([200, page]);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -74,7 +74,7 @@ describe('the page', () => {
     expect([status, body.toString(), headers['cache-control']]).toEqual([200, page, 'no-cache']);
   });
 
-  test('is not sent again to who has it', async () => {
+  test('is not sent again to a client that has it', async () => {
     const { headers } = await get('/', html);
     const again = await get('/', { ...html, 'if-none-match': String(headers['etag']) });
     expect([again.status, again.body.length]).toEqual([304, 0]);
@@ -93,15 +93,15 @@ describe('the page', () => {
   });
 });
 
-describe('what is no page', () => {
-  test('is told apart as quickly for the longest path', async () => {
+describe('other paths', () => {
+  test('are recognized as quickly for the longest path', async () => {
     const begun = performance.now();
     for (let n = 0; n < 10; n += 1) expect((await get(`/${'.'.repeat(15_500)}/`, html)).status).toBe(200);
     expect(performance.now() - begun).toBeLessThan(600);
   });
 
   test.each(['/api/none', '/v1/none', '/media/none/none', '/hooks', '/rpc/none', '/mcp/none', '/nothing.js', '/assets/gone-1.js', '/assets/'])(
-    'stays missing: %s',
+    'stay missing: %s',
     async (path) => {
       const { status, headers, body } = await get(path, html);
       expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
@@ -109,7 +109,7 @@ describe('what is no page', () => {
     },
   );
 
-  test('stays missing for programs', async () => {
+  test('stay missing for programs', async () => {
     const { status, body } = await get('/chat', { accept: '*/*' });
     expect([status, JSON.parse(body.toString())]).toEqual([404, { error: 'No such path', code: 'not_found', requestId: expect.any(String) }]);
     expect((await get('/chat', html, 'POST')).status).toBe(404);
@@ -117,7 +117,7 @@ describe('what is no page', () => {
 });
 
 describe('an asset', () => {
-  test('is kept for ever, packed when the client takes it', async () => {
+  test('is cached forever, compressed when the client accepts it', async () => {
     const packed = await get('/assets/index-1.js', { 'accept-encoding': 'gzip, br' });
     expect(packed.headers).toMatchObject({
       'content-encoding': 'br',
@@ -154,11 +154,11 @@ describe('an asset', () => {
 test('without the web part there is neither', async () => {
   await using other = await startTestServer({ config: { gateway: { web: { enabled: false, distPath: join(dir, 'dist') } } } });
   for (const path of ['/', '/chat', '/assets/index-1.js']) expect((await ask(other.url, path, html)).status).toBe(404);
-  // What monitors probe stays.
+  // What monitors probe stays available.
   for (const path of ['/health', '/api/health']) expect((await fetch(other.url + path)).status).toBe(200);
 });
 
-test('without a build the answer says how to make one', async () => {
+test('without a build the error says how to make one', async () => {
   await using other = await startTestServer({ config: { gateway: { web: { distPath: join(dir, 'none') } } } });
   const { status, body } = await ask(other.url, '/', html);
   expect([status, JSON.parse(body.toString())]).toMatchObject([404, { error: expect.stringContaining('npm run build') }]);

@@ -10,13 +10,13 @@ export interface DashboardRoutes {
   readonly page: (call: HttpCall) => void;
   /** `GET /assets/*file`. */
   readonly asset: (call: HttpCall) => void;
-  /** Answers a page of the dashboard that was opened by its address (`/chat`, `/events` …); false when the call is none of it. */
+  /** Answers a dashboard page that was opened by its address (`/chat`, `/events` …); returns false for any other call. */
   readonly openLink: (call: HttpCall) => boolean;
 }
 
 /**
- * The page may run its own scripts and talk to its own server, and nothing else: no other host, no frame, no form, no
- * script from text. A token lives in it, so what would leak it is closed one by one.
+ * The page may run its own scripts and call its own server, and nothing else: no other host, no frame, no form, no
+ * inline script. It holds a token, so every way to leak it is closed.
  */
 const pageHeaders: Readonly<Record<string, string>> = {
   'content-security-policy': [
@@ -38,14 +38,14 @@ const pageHeaders: Readonly<Record<string, string>> = {
   'x-frame-options': 'DENY',
 };
 
-/** Families of routes for programs, and files such as `/favicon.ico`: what is missing there is missing, and no page stands in for it. */
+/** Route families for programs, and files such as `/favicon.ico`: a missing one stays missing, without a page as a fallback. */
 const programPath = /^\/(api|v1|rpc|ws|mcp|media|hooks|assets|health|metrics)(\/|$)|^\/[^/.]*\.[^/]*$/i;
 
-/** Serves the dashboard (decisions §4; http-gateway.md §4.7): nothing of it is read before the first request for it. */
+/** Serves the dashboard (decisions §4; http-gateway.md §4.7); reads it at the first request. */
 export function createDashboardRoutes(deps: { readonly web: GatewayConfig['web']; readonly homeDir: string; readonly log: Log }): DashboardRoutes {
   let files: DashboardFiles | undefined;
 
-  /** Once read, a build is served as it was: one that replaces it on disk belongs to the next start. */
+  /** Once read, a build is served as it was: one that replaces it on disk takes effect at the next start. */
   function load(): DashboardFiles | undefined {
     if (files !== undefined) return files;
     const dir = dashboardDir(deps.web, deps.homeDir);
@@ -86,7 +86,7 @@ export function createDashboardRoutes(deps: { readonly web: GatewayConfig['web']
 
 function send(call: HttpCall, file: DashboardFile, cacheControl: string): void {
   const encoding = encodingFor(call.incoming.headers['accept-encoding'], file);
-  // One tag per encoding: they are different bytes (RFC 9110 §8.8.3.3).
+  // One tag per encoding, because the bytes differ (RFC 9110 §8.8.3.3).
   const etag = `"${file.etag}${encoding === 'identity' ? '' : `-${encoding}`}"`;
   call.setHeader('cache-control', cacheControl);
   call.setHeader('etag', etag);
@@ -97,7 +97,7 @@ function send(call: HttpCall, file: DashboardFile, cacheControl: string): void {
   call.setHeader('content-length', String(body.length));
   if (encoding !== 'identity') call.setHeader('content-encoding', encoding);
   call.writeHead(200);
-  // Node leaves the body of an answer to HEAD out.
+  // Node omits the body of a response to HEAD.
   call.outgoing.end(body);
 }
 
@@ -106,7 +106,7 @@ function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
   return ifNoneMatch.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*');
 }
 
-/** The smallest form that the client takes; a weight of zero refuses one. */
+/** Returns the smallest form that the client accepts; a weight of zero refuses one. */
 function encodingFor(accept: string | undefined, file: DashboardFile): Encoding {
   const accepted = new Set(
     (accept ?? '')

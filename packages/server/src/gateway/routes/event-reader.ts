@@ -4,33 +4,33 @@ import type { Identity } from '../../kernel/call-context.ts';
 import type { HttpCall } from '../http-call.ts';
 import { eventFrame, gapFrame, openingFrame } from './event-frames.ts';
 
-/** Above this no more is written to a reader until it took what waits for it: what it misses meanwhile it gets from the log. */
+/** Above this no more is written to a reader until it has read the backlog: it gets what it misses from the log. */
 const softBytes = 256 * 1024;
-/** How long a reader may take for that much; one event more does not lengthen it. */
+/** How long a reader may take for that backlog; one more event does not extend it. */
 const drainMs = 10_000;
 
 /** Shared by all readers, of which there may be thousands. */
 export interface EventReaderDeps {
   readonly events: EventsApi;
-  /** Told when a reader takes less than it is given. */
+  /** Called when a reader falls behind. */
   readonly onBehind: () => void;
   readonly onFailure: (error: unknown, call: HttpCall) => void;
 }
 
 /**
- * One client of the event stream: a place in the log. While it keeps up it is handed each event as it happens; when it
- * falls behind it reads on from its place, so that no more than `softBytes` and one event ever wait for it.
+ * One client of the event stream: a position in the log. While it keeps up it gets each event as it happens; when it
+ * falls behind it reads on from its position, so that no more than `softBytes` and one event are ever buffered for it.
  */
 export class EventReader {
   readonly #deps: EventReaderDeps;
   readonly #call: HttpCall;
-  /** Only these; all when absent. */
+  /** Only these kinds; all when absent. */
   readonly #kinds: ReadonlySet<EventKind> | undefined;
   readonly #mayBeShown: ReturnType<EventsApi['viewOf']>;
   #at: number;
   #live = false;
   #reading = false;
-  /** Since when it took nothing, as `isStalled` saw it first. */
+  /** Since when it has read nothing, as first seen by `isStalled`. */
   #behindSinceMs: number | undefined;
 
   constructor(deps: EventReaderDeps, call: HttpCall, identity: Identity, kinds: ReadonlySet<EventKind> | undefined) {
@@ -50,31 +50,31 @@ export class EventReader {
     if (!this.#live) void this.#readOn();
   };
 
-  /** True while something waits for the client to take it. */
+  /** True while data waits for the client to read it. */
   get isBehind(): boolean {
     const { outgoing } = this.#call;
     return outgoing.writableNeedDrain || outgoing.socket?.writableNeedDrain === true;
   }
 
-  /** Begins with what came after `lastEventId`, or with now. */
+  /** Starts after `lastEventId`, or with the next event. */
   begin(lastEventId: number | undefined): void {
     const { events } = this.#deps;
     let opening = openingFrame(lastEventId === undefined ? this.#at : undefined);
     if (lastEventId !== undefined && lastEventId > this.#at) opening += gapFrame({ from: 0, to: this.#at, reason: 'unknown' });
     else if (lastEventId !== undefined) this.#at = lastEventId;
-    // With the headers, in one write. As bytes: joined with text, node's headers stay the fifty pieces that they were made of.
+    // With the headers, in one write. As bytes: joined with text, node's headers stay a rope of fifty strings.
     this.#call.outgoing.write(Buffer.from(opening));
     this.#live = this.#at === events.lastId();
     if (!this.#live) void this.#readOn();
   }
 
-  /** Takes an event as it happens; `frame` is the same for all readers. */
+  /** Takes an event as it happens; `frame` is shared by all readers. */
   hear(event: LoggedEvent, frame: () => Buffer): void {
     if (!this.#live) return;
     if (this.#shows(event)) {
       const { outgoing } = this.#call;
       if (outgoing.writableLength > softBytes) {
-        // A transient event is passed over by those who are behind.
+        // Readers that are behind skip transient events.
         this.#live = event.id === undefined;
         return;
       }
@@ -83,20 +83,20 @@ export class EventReader {
     this.#at = event.id ?? this.#at;
   }
 
-  /** One that has not even taken what came before needs no reminder. */
+  /** A reader that has unread data needs no reminder. */
   ping(frame: string): void {
     const { outgoing } = this.#call;
     if (outgoing.writableLength === 0 && !outgoing.writableEnded) this.#write(Buffer.from(frame));
   }
 
-  /** True when it is too slow for the time it had; asked once a second while it is behind. */
+  /** True when it has been too slow for the allowed time; checked once a second while it is behind. */
   isStalled(nowMs: number): boolean {
     const { outgoing } = this.#call;
     this.#behindSinceMs ??= nowMs;
     return nowMs - this.#behindSinceMs >= drainMs * Math.max(1, Math.floor(outgoing.writableLength / softBytes));
   }
 
-  /** Ends the stream with a last frame; one that is behind is cut. */
+  /** Ends the stream with a last frame; a reader that is behind is cut. */
   end(frame: string): void {
     this.#live = false;
     if (this.isBehind) this.cut();
@@ -107,7 +107,7 @@ export class EventReader {
     this.#call.cut();
   }
 
-  /** The body has no length and no chunks, so its bytes may go straight to the socket: the detour by the response costs as much as the write. */
+  /** The body has no length and no chunks, so its bytes may go straight to the socket: going through the response costs as much as the write. */
   #write(bytes: Buffer): void {
     const { outgoing } = this.#call;
     if (!(outgoing.socket ?? outgoing).write(bytes)) this.#deps.onBehind();
@@ -117,7 +117,7 @@ export class EventReader {
     return (this.#kinds === undefined || this.#kinds.has(event.kind)) && this.#mayBeShown(event);
   }
 
-  /** From the log, page by page, until there is no more: then, within the same tick, what happens is heard again. */
+  /** Reads the log page by page to its end; then, within the same tick, switches to live events. */
   async #readOn(): Promise<void> {
     if (this.#reading) return;
     this.#reading = true;
@@ -163,7 +163,7 @@ export class EventReader {
   }
 }
 
-/** What an entry leaves out: it is a gap itself, or its payload was not kept. */
+/** Returns the gap that an entry stands for: it is a gap itself, or its payload was not kept. */
 function missingIn(entry: LoggedEvent | EventGap): EventGap | undefined {
   if ('reason' in entry) return entry;
   return entry.json === undefined && entry.id !== undefined ? { from: entry.id, to: entry.id, reason: 'not_kept' } : undefined;

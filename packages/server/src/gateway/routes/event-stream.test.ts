@@ -36,7 +36,7 @@ describe('GET /api/events', () => {
   beforeAll(async () => void (server = await startTestServer()));
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it('begins with retry and the id to go on after, then gives each event its id, kind and payload', async () => {
+  it('starts with retry and the id to continue after, then sends each event with its id, kind and payload', async () => {
     using stream = await openEvents(server.url, server.token);
     expect(Object.fromEntries(stream.response.headers)).toMatchObject({
       'content-type': 'text/event-stream; charset=utf-8',
@@ -56,7 +56,7 @@ describe('GET /api/events', () => {
     ]);
   });
 
-  it('asks for a token in the header, whatever the query says', async () => {
+  it('requires a token in the header, whatever the query says', async () => {
     expect((await get(server, '/api/events', undefined)).status).toBe(401);
     expect((await get(server, `/api/events?token=${server.token}`, undefined)).status).toBe(401);
     const both = await get(server, `/api/events?token=${server.token}`, server.token);
@@ -66,7 +66,7 @@ describe('GET /api/events', () => {
     for (const { token } of [api, mcp]) expect((await get(server, '/api/events', token)).status).toBe(403);
   });
 
-  it('passes over what a reader still sends, and ends when it says that it sends no more', async () => {
+  it('ignores what a reader still sends, and ends when the reader closes its side', async () => {
     const connection = net.connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true });
     let got = '';
     let ended = false;
@@ -84,7 +84,7 @@ describe('GET /api/events', () => {
     await expect.poll(async () => await openStreams(server)).toBe(open - 1);
   });
 
-  it('keeps its stream when the next request came in the same packet', async () => {
+  it('keeps its stream when the next request arrives in the same packet', async () => {
     const connection = net.connect({ port: Number(new URL(server.url).port), host: '127.0.0.1' });
     let got = '';
     connection.on('data', (bytes) => (got += String(bytes)));
@@ -115,14 +115,14 @@ describe('GET /api/events', () => {
     expect(await response.json()).toMatchObject({ code: 'invalid_params', error: expect.stringContaining(words) });
   });
 
-  it('gives only the kinds that were asked for', async () => {
+  it('sends only the requested kinds', async () => {
     using stream = await openEvents(server.url, server.token, { query: '?kinds=provider:recovered,agent:hot_added' });
     say(server, 'not this');
     server.bus.emit('provider:recovered', { provider: 'mock', timestamp: 1 });
     await expect.poll(() => stream.kinds()).toEqual(['provider:recovered']);
   });
 
-  it('has transient kinds made while somebody reads them, without ids', async () => {
+  it('produces transient kinds while somebody reads them, without ids', async () => {
     expect(server.bus.wants('message:streaming')).toBe(false);
     const wanted = createWants(server);
     using others = await openEvents(server.url, server.token, { query: '?kinds=system:error' });
@@ -147,7 +147,7 @@ describe('GET /api/events', () => {
     expect([response.status, await response.json()]).toMatchObject([400, { error: expect.stringContaining('Last-Event-ID') }]);
   });
 
-  it('tells of an id that it never gave, and goes on with now', async () => {
+  it('reports an id that it never assigned, and continues with new events', async () => {
     using stream = await openEvents(server.url, server.token, { lastEventId: '99999999999999999999' });
     await expect.poll(() => stream.kinds()).toEqual(['gap']);
     const gap = EventGap.parse(stream.frames[0]?.data);
@@ -157,7 +157,7 @@ describe('GET /api/events', () => {
     await expect.poll(() => texts(stream.frames.slice(1))).toEqual(['now']);
   });
 
-  it('meets the seam between what was and what happens, at any moment', async () => {
+  it('loses and repeats nothing between replay and live events, at any moment', async () => {
     using from = await openEvents(server.url, server.token, { query: '?kinds=agent:hot_removed' });
     await expect.poll(() => from.lastEventId).not.toBe('');
     const said: string[] = [];
@@ -171,7 +171,7 @@ describe('GET /api/events', () => {
     for (const stream of streams) stream.close();
   });
 
-  it('ends at once when its token is revoked', async () => {
+  it('ends immediately when its token is revoked', async () => {
     const other = await server.as(['rpc']);
     using stream = await openEvents(server.url, other.token);
     await expect.poll(() => stream.retryMs).toBe(3000);
@@ -193,7 +193,7 @@ describe('GET /api/events', () => {
     socket.destroy();
   });
 
-  it('is read by the EventSource of others', async () => {
+  it('is readable by a standard EventSource', async () => {
     const source = new EventSource(`${server.url}/api/events`, {
       fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, authorization: `Bearer ${server.token}` } }),
     });
@@ -206,7 +206,7 @@ describe('GET /api/events', () => {
   });
 });
 
-/** How many listeners a kind has beside the test server's own, which checks all payloads. */
+/** Listeners of a kind in addition to the test server's own, which checks all payloads. */
 function createWants(server: TestServer) {
   const { bus } = server;
   const open = new Map<EventKind, number>();
@@ -252,7 +252,7 @@ describe('who sees what', () => {
     await expect.poll(bounds!).toEqual([...turn('helper'), 'provider:recovered'].toSorted());
     await expect.poll(boundBosss!).toEqual([...turn('helper'), 'provider:recovered', 'security:warn helper'].toSorted());
 
-    // The same rule holds for the list, and for what is replayed.
+    // The same rule applies to the list, and to replayed events.
     const list = await listOf(server, '?limit=100', anna.token);
     expect(shown(list.entries.map(({ event, payload }) => ({ event, data: payload })))).toEqual(
       expect.not.arrayContaining(['message:sent helper', 'system:error']),
@@ -297,7 +297,7 @@ describe('GET /api/activity', () => {
 });
 
 describe('a stop', () => {
-  it('says goodbye last, and what was missed comes after a restart, in order and once', async () => {
+  it('says goodbye last, and missed events arrive after a restart, in order and once', async () => {
     const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
     const first = await startTestServer({ homeDir });
     const stream = await openEvents(first.url, first.token, { query: '?kinds=system:error' });
@@ -319,7 +319,7 @@ describe('a stop', () => {
     await rm(homeDir, { recursive: true, force: true });
   });
 
-  it('says nothing more behind the goodbye', async () => {
+  it('sends nothing after the goodbye', async () => {
     await using server = await startTestServer();
     using stream = await openEvents(server.url, server.token, { query: '?kinds=system:error' });
     const drained = server.server.drain();
@@ -329,7 +329,7 @@ describe('a stop', () => {
     expect(stream.kinds()).toEqual(['bye']);
   });
 
-  it('waits with the goodbye for what still runs', async () => {
+  it('delays the goodbye until running work has finished', async () => {
     await using server = await startTestServer({ provider: { answer: () => ({ text: 'late', delayMs: 300 }) } });
     const stream = await openEvents(server.url, server.token, { query: '?kinds=message:sent' });
     const running = server.client.call('agent.execute', { message: 'slow' });
@@ -342,7 +342,7 @@ describe('a stop', () => {
 });
 
 describe('limits', () => {
-  it('lets one token hold half of the streams, and all of them no more than there are', async () => {
+  it('lets one token hold half of the streams, and all tokens together no more than the limit', async () => {
     await using server = await startTestServer({ config: { gateway: { maxEventStreams: 4 } } });
     const [a, b, c] = await Promise.all([server.as(['rpc']), server.as(['rpc']), server.as(['rpc'])]);
     const streams = await Promise.all([a, a, b, b].map(({ token }) => openEvents(server.url, token)));
@@ -367,7 +367,7 @@ describe('limits', () => {
     await expect.poll(() => stream.frames).toHaveLength(2);
   });
 
-  it('cuts a reader that takes nothing, which others do not feel, and gives it the rest when it returns', async () => {
+  it('cuts a reader that reads nothing, without affecting others, and sends it the rest when it returns', async () => {
     const clock = createStepClock();
     await using server = await startTestServer({ clock });
     using quick = await openEvents(server.url, server.token, { query: '?kinds=system:error' });
@@ -391,10 +391,10 @@ describe('limits', () => {
     for (let n = 0; n < 200; n += 1) {
       say(server, `${n} ${large}`);
       await expect.poll(() => quick.frames.length, { interval: 1 }).toBe(n + 1);
-      // As fast as the database takes it: what comes faster for long is a gap.
+      // As fast as the database accepts it: sustained higher rates cause a gap.
       await expect.poll(() => Number(stored.get()?.['count']), { interval: 5, timeout: 10_000 }).toBeGreaterThan(n - 10);
     }
-    // 20 MB passed by; what waits for the stuck one is bounded, and it has its time.
+    // 20 MB were sent; the backlog of the stuck reader is bounded, and it has its time.
     expect(waiting()).toBeGreaterThan(64_000);
     expect(waiting()).toBeLessThan(400_000);
     clock.advance(9_000);
@@ -407,7 +407,7 @@ describe('limits', () => {
     await expect.poll(() => back.frames.map(({ id }) => id)).toEqual(quick.frames.filter(({ event }) => event !== 'ping').map(({ id }) => id));
   });
 
-  it('lets a reader that was behind go on where it was', async () => {
+  it('lets a reader that was behind continue where it was', async () => {
     await using server = await startTestServer();
     using database = new DatabaseSync(join(server.homeDir, 'data', 'telemetry.db'), { readOnly: true });
     const stored = database.prepare('SELECT sum(count) AS count FROM event_batch');
@@ -417,7 +417,7 @@ describe('limits', () => {
     const large = 'x'.repeat(100_000);
     for (let n = 0; n < 150; n += 1) {
       say(server, `<${n}> ${large}`);
-      // As fast as the database takes it: what comes faster for long is a gap.
+      // As fast as the database accepts it: sustained higher rates cause a gap.
       await expect.poll(() => Number(stored.get()?.['count']), { interval: 5, timeout: 10_000 }).toBeGreaterThan(n - 10);
     }
     let text = '';

@@ -19,20 +19,20 @@ export interface EventStreamsDeps {
   readonly events: EventsApi;
   readonly clock: Clock;
   readonly log: Log;
-  /** Open streams in all; one token may hold half of them. */
+  /** Limit of open streams; one token may hold half of them. */
   readonly maxStreams: number;
 }
 
 export interface EventStreams {
   readonly route: (call: HttpCall) => void;
   readonly size: number;
-  /** Says goodbye to all readers. */
+  /** Sends the goodbye frame to all readers. */
   end(): void;
 }
 
 const transientKinds = eventKinds.filter((kind) => declared[kind].transient === true);
 
-/** `GET /api/events` (http-gateway.md §6; decisions §4): all readers share the frames, one ping timer and one watch over the slow. */
+/** `GET /api/events` (http-gateway.md §6; decisions §4): all readers share the frames, one ping timer and one check for slow readers. */
 export function createEventStreams(deps: EventStreamsDeps): EventStreams {
   const { events, clock, log, maxStreams } = deps;
   const maxPerToken = Math.ceil(maxStreams / 2);
@@ -42,7 +42,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
   const shared: EventReaderDeps = {
     events,
     onBehind: watchSlow,
-    onFailure: (error, call) => log.warn({ requestId: call.requestId, err: error }, 'An event stream could not read on'),
+    onFailure: (error, call) => log.warn({ requestId: call.requestId, err: error }, 'An event stream could not continue'),
   };
   let unfollow: (() => void) | undefined;
   let cancelPing: (() => void) | undefined;
@@ -75,7 +75,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
     cancelSweep ??= clock.after(sweepMs, sweep);
   }
 
-  /** Goes on while somebody is behind. */
+  /** Runs while a reader is behind. */
   function sweep(): void {
     cancelSweep = undefined;
     const now = clock.monotonic();
@@ -132,7 +132,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
       const lastEventId = lastEventIdOf(call);
       const head = call.incoming.method === 'HEAD';
       if (!head) admit(identity.tokenId);
-      // Chunks would double what a write costs, and the length of a stream says nothing: it ends with its connection.
+      // Chunks would double the cost of a write, and a stream needs no length: it ends with its connection.
       call.outgoing.useChunkedEncodingByDefault = false;
       call.setHeader('connection', 'close');
       beginEventStream(call);
@@ -151,7 +151,7 @@ export function createEventStreams(deps: EventStreamsDeps): EventStreams {
       if (ended) return;
       ended = true;
       for (const reader of readers) reader.end(byeFrame);
-      // One whose client takes nothing more is not waited for.
+      // A reader whose client reads nothing more is not waited for.
       if (readers.size > 0) clock.after(sweepMs, () => readers.forEach((reader) => reader.cut()));
     },
   };
@@ -177,7 +177,7 @@ const Query = z.strictObject({
     }),
 });
 
-/** Any id that was ever given fits; of another text the client cannot know what it asks for. */
+/** Accepts any id that was ever assigned; other text is the client's mistake. */
 function lastEventIdOf(call: HttpCall): number | undefined {
   const given = call.incoming.headers['last-event-id'];
   if (given === undefined || given === '') return undefined;

@@ -6,9 +6,9 @@ import { readBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
 import { sendJson } from '../reply.ts';
 
-/** Senders of webhooks are machines on good lines; who takes longer holds a place that others need. */
+/** Senders of webhooks are machines on good lines; a slower one holds a slot that others need. */
 const wholeMs = 10_000;
-/** Before its last byte anybody can have sent a large body: who dawdles over it must not keep out those who do not. */
+/** Before its last byte anybody could be sending a large body: a slow sender must not block the others. */
 const largeBytesPerSec = 1_048_576;
 
 /** `POST /hooks/webhook` and `POST /hooks/{path}` (http-gateway.md §4.8): 200 once the delivery is stored. */
@@ -27,7 +27,7 @@ export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi 
       const answer: z.output<typeof WebhookReceived> = { received: true, mapping: received.mapping };
       sendJson(call, 200, answer);
     } catch (error) {
-      // It was JSON and well signed; what is wrong is its shape.
+      // It was valid JSON and well signed; only its fields are wrong.
       if (isStrict && error instanceof AppError && error.code === 'invalid_params') call.failureStatus = 422;
       throw error;
     } finally {
@@ -40,5 +40,5 @@ export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi 
   };
 }
 
-/** Where the routes begin in the contract; the configuration may say otherwise. */
+/** Prefix of the routes in the contract; the configuration may override it. */
 export const declaredHooksPath = routes.webhook.path.slice(0, routes.webhook.path.lastIndexOf('/'));

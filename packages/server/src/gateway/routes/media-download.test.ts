@@ -39,7 +39,7 @@ function get(id: string, headers: Record<string, string> = {}, method = 'GET'): 
   return fetch(`${server.url}/media/${id}`, { method, headers: { authorization: `Bearer ${server.token}`, ...headers } });
 }
 
-/** What a browser or proxy may have in place of the path: sent as it is. */
+/** Paths that a browser or proxy may send, unchanged. */
 function raw(path: string): Promise<{ readonly text: string }> {
   return rawExchange(
     Number(new URL(server.url).port),
@@ -48,7 +48,7 @@ function raw(path: string): Promise<{ readonly text: string }> {
 }
 
 describe('a download', () => {
-  it('says what it is, strongly, and forbids a browser to make more of it', async () => {
+  it('states its type, with a strong tag, and forbids browsers to sniff it', async () => {
     const response = await get(info.mediaId);
     expect(await response.text()).toBe(text);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -107,7 +107,7 @@ describe('a download', () => {
     ['If-None-Match that does not', () => ({ 'if-none-match': '"other"', 'if-modified-since': modified }), 200],
     ['If-Modified-Since, not since', () => ({ 'if-modified-since': modified }), 304],
     ['If-Modified-Since, since', () => ({ 'if-modified-since': 'Tue, 01 Jan 2019 00:00:00 GMT' }), 200],
-    ['If-Modified-Since that is no date', () => ({ 'if-modified-since': '2999' }), 200],
+    ['If-Modified-Since that is not a date', () => ({ 'if-modified-since': '2999' }), 200],
     ['If-Match that names it', () => ({ 'if-match': etag }), 200],
     ['If-Match that does not', () => ({ 'if-match': '"other"' }), 412],
     ['If-Match, weakly', () => ({ 'if-match': `W/${etag}` }), 412],
@@ -156,7 +156,7 @@ describe('a download', () => {
     expect([headers.get('x-content-type-options'), headers.get('content-security-policy')]).toEqual(['nosniff', "default-src 'none'; sandbox"]);
   });
 
-  it('serves a sidecar that was tampered with as what it says, and still runs nothing', async () => {
+  it('serves a tampered sidecar’s type, and still runs nothing', async () => {
     const stored = await store('<script>alert(1)</script>', 'text/plain');
     const sidecar = join(folder(), `${stored.mediaId}.meta`);
     writeFileSync(sidecar, JSON.stringify({ contentType: 'text/html' }));
@@ -170,14 +170,14 @@ describe('a download', () => {
     expect([split.headers.get('content-type'), split.headers.get('set-cookie')]).toEqual(['text/plain; charset=utf-8', null]);
   });
 
-  it('offers a name in any script, which breaks no header', async () => {
+  it('offers a name in any script without breaking a header', async () => {
     const stored = await store('x', 'text/plain', 'Grüße "daheim" (1)\r\nx.txt');
     expect((await get(stored.mediaId)).headers.get('content-disposition')).toBe(
       `inline; filename="Gr__e _daheim_ (1)__x.txt"; filename*=UTF-8''Gr%C3%BC%C3%9Fe%20_daheim_%20%281%29__x.txt`,
     );
   });
 
-  it('cuts a reader that takes nothing for 30 seconds, and no other', async () => {
+  it('cuts a reader that reads nothing for 30 seconds, and no other', async () => {
     const big = await store(Buffer.alloc(20_000_000, 'x'), 'text/plain');
     const request = `GET /media/${big.mediaId} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.token}\r\n\r\n`;
     const stalled = net.connect(Number(new URL(server.url).port), '127.0.0.1');
@@ -195,7 +195,7 @@ describe('a download', () => {
   });
 });
 
-/** Paths as they may stand in a request line. `/media/` goes before each. */
+/** Paths as they may appear in a request line, after `/media/`. */
 const corpus = [
   '.',
   '..',
@@ -275,7 +275,7 @@ const corpus = [
   '`id`',
 ];
 
-describe('an id that is none', () => {
+describe('an invalid id', () => {
   beforeAll(() => {
     const outside = join(server.homeDir, 'outside');
     mkdirSync(outside);
@@ -309,7 +309,7 @@ describe('an id that is none', () => {
       expect((await raw(`/media/${name}`)).text, name).toMatch(/^HTTP\/1\.1 40[04] /);
   });
 
-  it('shows no byte from outside while a file is swapped for a link 1000 times', async () => {
+  it('returns no foreign byte while a file is swapped for a link 1000 times', async () => {
     const medium = await store('INSIDE', 'text/plain');
     const path = join(folder(), medium.mediaId);
     let swapping = true;

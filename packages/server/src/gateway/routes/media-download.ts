@@ -8,13 +8,13 @@ import type { HttpCall } from '../http-call.ts';
 import { sendEmpty, sendError } from '../reply.ts';
 import { checkPreconditions, chooseRange, type Representation } from './media-range.ts';
 
-/** How long a reader may take nothing at all before it counts as gone. */
+/** How long a reader may read nothing at all before it counts as gone. */
 const stallMs = 30_000;
 
-/** What a browser shows without running anything. All else is offered for saving, also what nobody has thought of yet. */
+/** Types that a browser shows without running anything. All others, known or not, are offered for download. */
 const shown = /^(?:image\/(?:png|apng|jpeg|gif|webp|avif|bmp)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|text\/plain)$/;
 
-/** Answers with a medium, the part of it that is asked for, or that the client has it already (RFC 9110 §13 to §15). */
+/** Answers with a medium, the requested part of it, or that the client already has it (RFC 9110 §13 to §15). */
 export async function sendMedium(call: HttpCall, medium: OpenMedium, deps: { readonly clock: Clock; readonly log: Log }): Promise<void> {
   const { info, etag } = medium;
   const { headers, method } = call.incoming;
@@ -29,12 +29,7 @@ export async function sendMedium(call: HttpCall, medium: OpenMedium, deps: { rea
   const precondition = checkPreconditions(headers, representation);
   if (precondition === 'not_modified') return sendEmpty(call, 304);
   if (precondition === 'failed')
-    return sendError(
-      call,
-      new AppError('precondition_failed', 'The medium is another than the one in If-Match or If-Unmodified-Since'),
-      deps.log,
-      412,
-    );
+    return sendError(call, new AppError('precondition_failed', 'The medium is not the one in If-Match or If-Unmodified-Since'), deps.log, 412);
   // Defined for GET alone (RFC 9110 §14.2).
   const range = method === 'GET' ? chooseRange(headers, representation) : undefined;
   if (range === 'unsatisfiable') {
@@ -70,18 +65,18 @@ async function stream(
   }
   try {
     await pipeline(bytes, outgoing, { end: false });
-    // With fewer bytes than announced the next answer on this connection would be taken for the rest.
+    // With fewer bytes than announced, the next response on this connection would be taken for the rest.
     if (sent === end - start + 1) outgoing.end();
     else outgoing.destroy();
   } catch (error) {
-    // The client left, or was cut: nobody is there to be told.
+    // The client disconnected or was cut: there is nobody to answer.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) throw error;
   } finally {
     cancelWatch();
   }
 }
 
-/** `Content-Disposition` with the name in ASCII, and as it is where that differs (RFC 6266). */
+/** Returns `Content-Disposition` with the name in ASCII, and unchanged where that differs (RFC 6266). */
 function dispositionOf({ mediaId, contentType, fileName = mediaId }: MediaInfo): string {
   const ascii = fileName.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
   const encoded = encodeURIComponent(fileName).replaceAll(/['()*!]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);

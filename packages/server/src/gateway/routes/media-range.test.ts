@@ -19,7 +19,7 @@ it.each([
   expect(chooseRange({ range }, medium)).toEqual(chosen);
 });
 
-it('takes no longer for a header as long as one may be', () => {
+it('is fast for a header of the maximum length', () => {
   const begun = performance.now();
   for (let n = 0; n < 10; n += 1)
     for (const start of ['bytes=', 'bytes=1-']) expect(chooseRange({ range: `${start}${' '.repeat(15_000)}x` }, medium)).toBeUndefined();

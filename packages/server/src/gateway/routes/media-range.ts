@@ -1,20 +1,20 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What a download is judged by. */
+/** Properties that the conditions of a download are compared with. */
 export interface Representation {
-  /** With its quotes, weak ones with `W/`. */
+  /** Quoted; weak ones start with `W/`. */
   readonly etag: string;
   readonly modifiedMs: number;
   readonly size: number;
 }
 
-/** Both ends included. */
+/** Both ends inclusive. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** The preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2. */
+/** Checks the preconditions of a GET or HEAD in the order of RFC 9110 §13.2.2. */
 export function checkPreconditions(headers: IncomingHttpHeaders, { etag, modifiedMs }: Representation): 'met' | 'failed' | 'not_modified' {
   const modified = Math.floor(modifiedMs / 1000) * 1000;
   const since = dateOf(headers['if-modified-since']);
@@ -27,8 +27,8 @@ export function checkPreconditions(headers: IncomingHttpHeaders, { etag, modifie
 }
 
 /**
- * The part that `Range` asks for (RFC 9110 §14): undefined for the whole, which is also the answer to several ranges, to
- * other units and to what cannot be read; `unsatisfiable` when nothing of it is there.
+ * Returns the part that `Range` asks for (RFC 9110 §14): undefined for the whole, also for several ranges, other units
+ * and unreadable values; `unsatisfiable` when none of it exists.
  */
 export function chooseRange(headers: IncomingHttpHeaders, { etag, modifiedMs, size }: Representation): ByteRange | 'unsatisfiable' | undefined {
   const asked = /^bytes=\s*(?:(\d{1,15})\s*)?-\s*(?:(\d{1,15})\s*)?$/i.exec(headers.range ?? '');
@@ -44,7 +44,7 @@ export function chooseRange(headers: IncomingHttpHeaders, { etag, modifiedMs, si
   return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) };
 }
 
-/** `If-Range`: only an exact, strong match may lead to a part (RFC 9110 §13.1.5). A date is never one: a second is too coarse. */
+/** `If-Range`: only an exact, strong match may lead to a part (RFC 9110 §13.1.5). A date never is one: a second is too coarse. */
 function sameAsBefore(condition: string | string[] | undefined, etag: string, modifiedMs: number): boolean {
   if (condition === undefined) return true;
   if (typeof condition !== 'string') return false;

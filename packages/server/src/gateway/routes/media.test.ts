@@ -52,7 +52,7 @@ describe('upload', () => {
   });
   const nothingKept = () => expect(readdirSync(folder())).toEqual(before);
 
-  it('keeps a raw body with its sidecar, both for the owner only, and gives the same bytes back', async () => {
+  it('keeps a raw body with its sidecar, both for the owner only, and returns the same bytes', async () => {
     const info = await stored(png, { 'content-type': 'image/png' }, '?fileName=a%2Fdot%20%E2%80%AEgnp.png');
     expect(info).toMatchObject({ contentType: 'image/png', size: png.length, fileName: 'dot _gnp.png' });
     expect(info.mediaId).toMatch(/^md_[0-9a-f-]{36}\.png$/);
@@ -79,7 +79,7 @@ describe('upload', () => {
     ['no file part', () => form([]), {}, /^file: required/],
     ['a part of another name', () => form([['photo', new Blob([png]), 'x.png']]), {}, /^photo: unexpected part, expected one named "file"/],
     [
-      'a field beside the file',
+      'a field along with the file',
       () =>
         form([
           ['file', new Blob([png]), 'x.png'],
@@ -133,8 +133,8 @@ describe('upload', () => {
 
   it.each<[string, string, () => Body, RegExp]>([
     ['a name that is given twice', '?fileName=a&fileName=b', () => png, /^fileName: expected once$/],
-    ['a name beside a form', '?fileName=a', () => form([['file', new Blob([png]), 'b.png']]), /^fileName: expected in the part of a multipart body/],
-    ['a parameter it does not know beside a form', '?name=a', () => form([['file', new Blob([png]), 'b.png']]), /^name: unknown field$/],
+    ['a name with a form', '?fileName=a', () => form([['file', new Blob([png]), 'b.png']]), /^fileName: expected in the part of a multipart body/],
+    ['an unknown parameter with a form', '?name=a', () => form([['file', new Blob([png]), 'b.png']]), /^name: unknown field$/],
   ])('refuses %s', async (_name, query, body, words) => {
     const response = await upload(body(), alice.token, {}, query);
     expect([response.status, await response.json()]).toEqual([
@@ -144,7 +144,7 @@ describe('upload', () => {
     nothingKept();
   });
 
-  it('takes exactly the limit and refuses one byte more: declared, counted, and in a form', async () => {
+  it('accepts exactly the limit and refuses one byte more: declared, counted, and in a form', async () => {
     await stored(Buffer.alloc(limit, 'x'));
     await stored(form([['file', new Blob([Buffer.alloc(limit, 'x')]), 'x.txt']]));
     before = readdirSync(folder());
@@ -168,7 +168,7 @@ describe('upload', () => {
     nothingKept();
   });
 
-  it('does not ask for a body that it would refuse, and asks for one that it takes', async () => {
+  it('does not ask for a body that it would refuse, and asks for one that it accepts', async () => {
     const head = (length: number, type: string) =>
       `POST /media HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${alice.token}\r\nexpect: 100-continue\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
     expect((await rawExchange(port(), head(limit + 1, 'image/png'))).text).toMatch(/^HTTP\/1\.1 413 /);
@@ -178,7 +178,7 @@ describe('upload', () => {
     await expect.poll(() => readdirSync(folder())).toEqual(before);
   });
 
-  it.each(['raw', 'form'])('a client that leaves in the middle of a %s body leaves nothing behind', async (kind) => {
+  it.each(['raw', 'form'])('a client that disconnects in the middle of a %s body leaves nothing behind', async (kind) => {
     const socket = net.connect(port(), '127.0.0.1');
     const type = kind === 'raw' ? 'application/octet-stream' : 'multipart/form-data; boundary=x';
     const start = kind === 'raw' ? 'abc' : '--x\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nabc';
@@ -190,7 +190,7 @@ describe('upload', () => {
     await expect.poll(() => readdirSync(folder())).toEqual(before);
   });
 
-  it('asks for scope rpc, by header only, before a byte of the body counts', async () => {
+  it('requires scope rpc, by header only, before a byte of the body counts', async () => {
     const narrow = await server.as(['mcp-client']);
     const api = await server.as(['api']);
     const info = await stored(png);
@@ -208,7 +208,7 @@ describe('upload', () => {
     expect((await upload(png, alice.token, { 'content-encoding': 'gzip' })).status).toBe(415);
   });
 
-  it('goes on with nothing of a form that the store refuses before it looks', async () => {
+  it('keeps nothing of a form that the store refuses before reading it', async () => {
     const step = createStepClock();
     const paces = new Set<() => void>();
     const clock: StepClock = {
@@ -244,7 +244,7 @@ describe('upload', () => {
       .toBe(0);
   });
 
-  it('takes many at once and keeps each whole', async () => {
+  it('accepts many at once and keeps each whole', async () => {
     const files = Array.from({ length: 16 }, () => randomBytes(60_000));
     const infos = await Promise.all(
       files.map((bytes, index) => (index % 2 === 0 ? stored(bytes) : stored(form([['file', new Blob([bytes]), 'x']])))),
@@ -255,7 +255,7 @@ describe('upload', () => {
   });
 });
 
-describe('who may', () => {
+describe('permissions', () => {
   it('see, list and remove a medium: its owner and admins; to others it does not exist', async () => {
     const info = await stored(png, {}, '?fileName=private.png');
     const unknown = info.mediaId.replace(/.{12}\.png$/, '000000000000.png');
@@ -276,7 +276,7 @@ describe('who may', () => {
       expect([(await call(`/media${query}`, alice.token)).status, query]).toEqual([400, query]);
   });
 
-  it('remove leaves neither file nor sidecar, and a record', async () => {
+  it('remove leaves neither file nor sidecar, but an audit record', async () => {
     const audits = server.heard('audit:event');
     const info = await stored(png);
     const removed = await call(`/media/${info.mediaId}`, alice.token, { method: 'DELETE' });

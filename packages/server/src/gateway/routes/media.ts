@@ -18,12 +18,12 @@ export interface MediaRoutesDeps {
   readonly log: Log;
 }
 
-/** A raw body has no place for a name; the query has. */
+/** A raw body cannot carry a name; the query can. */
 const UploadQuery = z.strictObject({ fileName: z.string().optional() });
 
 type RouteHandler = (call: HttpCall) => Promise<void>;
 
-/** Upload, download, list and removal of media (http-gateway.md §4.7). A medium that is not the caller's is one that does not exist. */
+/** Upload, download, listing and removal of media (http-gateway.md §4.7). Another caller's medium does not exist for the caller. */
 export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'upload' | 'list' | 'get' | 'info' | 'remove', RouteHandler>> {
   const { media } = deps;
   return {
@@ -35,7 +35,7 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
         sendJson(call, 201, info);
       } catch (error) {
         if (!call.incoming.complete) {
-          // What is left of the body must not be taken for a request.
+          // The rest of the body must not be taken for a request.
           call.setHeader('connection', 'close');
           call.discardsBody = true;
         }
@@ -61,7 +61,7 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
   };
 }
 
-/** As it was sent, undecoded: no encoding leads to a name that the rule did not see. */
+/** Returns the id as sent, undecoded: no encoding leads to a name that the rule did not see. */
 function idOf(call: HttpCall): string {
   const id = MediaId.safeParse(call.params['id']);
   if (!id.success) throw new AppError('invalid_params', `mediaId: ${sentenceOf(issuesOf(id.error))}`, { param: 'mediaId' });

@@ -1,7 +1,7 @@
 import { metricsContentType } from '../../kernel/metrics.ts';
 import type { HttpCall } from '../http-call.ts';
 
-/** `/metrics` in the text format of Prometheus. */
+/** `/metrics` in the Prometheus text format. */
 export function createMetricsRoute(render: () => Promise<string>): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const text = await render();

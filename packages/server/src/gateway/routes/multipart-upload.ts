@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import type { Upload } from '../../features/environment/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 
-/** Around the file: delimiters and the header of its part. */
+/** Overhead around the file: delimiters and the header of its part. */
 export const multipartOverheadBytes = 64 * 1024;
 
 const limits = { files: 1, fields: 0, parts: 2, headerPairs: 20, headerSize: 8 * 1024 };
@@ -13,9 +13,9 @@ function malformed(message: string, param = 'body'): AppError {
 }
 
 /**
- * The one part `file` of a multipart/form-data body, as it streams by. Resolves when the part begins; what comes after
- * it is judged before its bytes end, so that nothing of a body with something else in it is kept. `signal` lets go of
- * `source`, also when nobody ever asked for the bytes.
+ * Returns the single part `file` of a multipart/form-data body, as a stream. Resolves when the part starts; the rest of the
+ * body is checked before the part's bytes end, so that nothing of a body with further content is kept. `signal` releases
+ * `source`, even when nobody ever reads the bytes.
  */
 export async function multipartUpload(contentType: string, source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<Upload> {
   if (!/;\s*boundary\s*=\s*"?[^\s";]/i.test(contentType)) throw malformed('expected multipart/form-data with a boundary');
@@ -34,7 +34,7 @@ export async function multipartUpload(contentType: string, source: AsyncIterable
   const unexpected = (): void => refuse(malformed('expected the file and nothing else', 'file'));
   parser.on('file', (field, file, fileName, _encoding, contentType) => {
     stream = file;
-    // Its faults are those of the whole body; without a listener they would end the process.
+    // Its errors are those of the whole body; without a listener they would crash the process.
     file.on('error', () => {});
     if (field === 'file') begun.resolve({ file, fileName, contentType });
     else refuse(malformed('unexpected part, expected one named "file"', field?.slice(0, 100)));

@@ -35,7 +35,7 @@ async function asked(body: object): Promise<CompletionRequest> {
 }
 
 describe('extended fields', () => {
-  it('reach the turn', async () => {
+  it('are passed to the turn', async () => {
     const request = await asked({
       tools: [look],
       tool_choice: { type: 'function', function: { name: 'look' } },
@@ -79,7 +79,7 @@ describe('extended fields', () => {
     });
   });
 
-  it('of a tool: what takes arguments takes an object, said or not', async () => {
+  it('of a tool: parameters are an object, stated or not', async () => {
     const properties = { at: { type: 'string' } };
     const { clientTools } = await asked({
       tools: [
@@ -95,7 +95,7 @@ describe('extended fields', () => {
     ]);
   });
 
-  it('that are null or empty ask for nothing', async () => {
+  it('that are null or empty have no effect', async () => {
     const nothing = { tools: [], tool_choice: null, top_p: null, stop: null, max_tokens: null, response_format: { type: 'text' }, metadata: null };
     expect(await asked(nothing)).toEqual({ completionId: expect.any(String), model: 'm', messages: [user] });
   });
@@ -154,7 +154,7 @@ describe('extended fields', () => {
     ['a tool that takes no object', { tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'string' } } }] }, 'tools'],
     ['five stops', { stop: ['a', 'b', 'c', 'd', 'e'] }, 'stop'],
     ['two limits that differ', { max_tokens: 1, max_completion_tokens: 2 }, 'max_completion_tokens'],
-    ['a tool that is no function', { tools: [{ type: 'custom', custom: {} }] }, 'tools.0.custom'],
+    ['a tool that is not a function', { tools: [{ type: 'custom', custom: {} }] }, 'tools.0.custom'],
     ['two tools of one name', { tools: [look, look] }, 'tools'],
     ['audio', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }, 'messages.0.content.0.type'],
     ['a result without an id', { messages: [user, { role: 'tool', content: 'x' }] }, 'messages.1.tool_call_id'],
@@ -174,7 +174,7 @@ describe('extended fields', () => {
     expect(last).toBeUndefined();
   });
 
-  it('that the turn refuses have the names of the route', async () => {
+  it('that the turn refuses are reported with the names of the route', async () => {
     script = () => Promise.reject(new AppError('invalid_params', 'no seeds here', { param: 'topP' }));
     const { error } = V1Error.parse(await (await send({ top_p: 0.5 })).json());
     expect([error.param, error.message]).toEqual(['top_p', 'no seeds here']);

@@ -6,7 +6,7 @@ import type { ChatRequest } from './v1-chat-request.ts';
 import { filePart, imagePart, resultFile, toolMessage, userMessage } from './v1-parts.ts';
 import { jsonSchemaFormat, toolSpecs } from './v1-tools.ts';
 
-/** Parses a body by what clients send beside the strict set; each field has its effect or is refused. */
+/** Parses a body with all fields that clients send, not only the strict set; each field has its effect or is refused. */
 export function parseExtendedChat(body: unknown): ChatRequest {
   const request = parseInput(ExtendedChatCompletionRequest, body);
   const messages = request.messages.map((message, index) => toMessage(message, `messages.${index}`));
@@ -36,16 +36,16 @@ function isMarked({ cache_control: mark, content }: ExtendedChatMessage): boolea
 }
 
 function unmarked(message: ExtendedChatMessage, param: string): CompletionMessage {
-  if (message.role === 'tool') return toolMessage(message.tool_call_id, resultPieces(message.content ?? ''));
+  if (message.role === 'tool') return toolMessage(message.tool_call_id, resultParts(message.content ?? ''));
   if (message.role === 'user') {
     const { content } = message;
     if (typeof content === 'string') return { role: 'user', content: spoken(message.name, content) };
-    const pieces = content.map((block, index): ModelPart => {
+    const parts = content.map((block, index): ModelPart => {
       if (block.type === 'text') return { type: 'text', text: block.text };
       if (block.type === 'image_url') return imagePart(block.image_url.url, block.image_url.detail);
       return filePart(block.file.file_data, block.file.filename, `${param}.content.${index}.file.file_data`);
     });
-    return userMessage(message.name == null ? pieces : [{ type: 'text', text: `${message.name}:` }, ...pieces]);
+    return userMessage(message.name == null ? parts : [{ type: 'text', text: `${message.name}:` }, ...parts]);
   }
   if (message.role !== 'assistant') return { role: message.role, content: spoken(message.name, textOf(message.content)) };
   const content = spoken(message.name, textOf(message.content ?? message.refusal ?? ''));
@@ -60,7 +60,7 @@ function unmarked(message: ExtendedChatMessage, param: string): CompletionMessag
   };
 }
 
-function resultPieces(content: NonNullable<Extract<ExtendedChatMessage, { role: 'tool' }>['content']>): ModelPart[] {
+function resultParts(content: NonNullable<Extract<ExtendedChatMessage, { role: 'tool' }>['content']>): ModelPart[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return content.map((block) => {
     if (block.type === 'text') return { type: 'text', text: block.text };
@@ -73,7 +73,7 @@ function textOf(content: string | readonly ({ readonly text: string } | { readon
   return typeof content === 'string' ? content : content.map((block) => ('text' in block ? block.text : block.refusal)).join('\n');
 }
 
-/** Names tell several speakers of one role apart; few providers have a field for them, every model reads this. */
+/** Prefixes the speaker's name: few providers have a field for several speakers of one role, but every model reads text. */
 function spoken(name: string | null | undefined, text: string): string {
   return name == null || text === '' ? text : `${name}: ${text}`;
 }

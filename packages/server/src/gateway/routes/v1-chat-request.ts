@@ -4,7 +4,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import { parseExtendedChat } from './v1-chat-extended.ts';
 import { parseStrictly } from './v1-strict.ts';
 
-/** A chat completion as the turn is asked for it, and how its answer is wanted. */
+/** A chat completion as input of the turn, and the requested form of its answer. */
 export interface ChatRequest {
   readonly completion: Omit<CompletionRequest, 'completionId'>;
   readonly stream: boolean;
@@ -38,7 +38,7 @@ function parseStrict(body: unknown): ChatRequest {
   };
 }
 
-/** An image is refused by its own words, whatever else is wrong with the body; it is never dropped (§2.1, rule 6). */
+/** Detects an image, which has its own error, whatever else is wrong with the body; it is never dropped (§2.1, rule 6). */
 function hasImage(body: unknown): boolean {
   const messages = field(body, 'messages');
   return (

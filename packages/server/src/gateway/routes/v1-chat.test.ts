@@ -88,7 +88,7 @@ describe('the body (B3, B4)', () => {
     expect([response.status, error.type, error.param]).toEqual([400, 'invalid_request_error', param ?? null]);
   });
 
-  it('names every unknown field, the first one as param, beside other faults', async () => {
+  it('names every unknown field, the first one as param, along with other faults', async () => {
     const { error } = V1Error.parse(await (await send({ model: 1, messages: [user], tools: [], seed: 1, user: 'x' })).json());
     expect(error.param).toBe('tools');
     for (const name of ['tools', 'seed', 'user', 'model']) expect(error.message).toContain(`${name}: `);
@@ -103,7 +103,7 @@ describe('the body (B3, B4)', () => {
     expect(error.message).toBe(message);
   });
 
-  it('refuses an image by its own words, among text and beside other faults', async () => {
+  it('refuses an image with a specific error, among text and along with other faults', async () => {
     const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
     for (const body of [
       { model: 'm', messages: [{ role: 'user', content: [{ type: 'text', text: 'look' }, image] }] },
@@ -115,7 +115,7 @@ describe('the body (B3, B4)', () => {
     }
   });
 
-  it('hands the turn the roles in order, blocks joined, and the sampling options', async () => {
+  it('passes the roles in order, joined blocks and the sampling options to the turn', async () => {
     await send(
       {
         model: 'm',
@@ -154,7 +154,7 @@ describe('the body (B3, B4)', () => {
 });
 
 describe('a whole answer', () => {
-  it('has the declared shape and tells the internal reason in a header', async () => {
+  it('has the declared fields and the internal reason in a header', async () => {
     script = async () => ({ text: 'Hé "there"', finishReason: 'max_steps' });
     const response = await send({ model: 'any/name', messages: [user] });
     const completion = ChatCompletion.parse(await response.json());
@@ -185,7 +185,7 @@ describe('a whole answer', () => {
   });
 
   it.each(['error', 'timeout', 'budget_exceeded', 'context_exhausted', 'output_starved'] as const)(
-    'gives what there is when a turn ended with %s after some text',
+    'returns the partial text when a turn ended with %s after some text',
     async (finishReason) => {
       script = async () => ({ text: 'half', finishReason });
       const completion = ChatCompletion.parse(await (await send({ model: 'm', messages: [user] })).json());
@@ -193,7 +193,7 @@ describe('a whole answer', () => {
     },
   );
 
-  it('refuses a conversation that does not fit, and does not answer with nothing', async () => {
+  it('refuses a conversation that does not fit, and never answers with an empty text', async () => {
     script = async () => ({ text: '', finishReason: 'context_exhausted', failure: { kind: 'context_exhausted', message: 'too long' } });
     for (const streamed of [false, true]) {
       const response = await send({ model: 'm', messages: [user], stream: streamed });
@@ -204,7 +204,7 @@ describe('a whole answer', () => {
     }
   });
 
-  it('answers 404 for a model that nobody knows', async () => {
+  it('answers 404 for an unknown model', async () => {
     script = () => Promise.reject(new AppError('not_found', 'Model not found: nope', { param: 'model' }));
     for (const streamed of [false, true]) {
       const response = await send({ model: 'nope', messages: [user], stream: streamed });
@@ -217,7 +217,7 @@ describe('a whole answer', () => {
 });
 
 describe('a streamed answer (B12)', () => {
-  it('goes role, content, finish, usage, [DONE], under one id', async () => {
+  it('sends role, content, finish, usage, [DONE], under one id', async () => {
     script = streaming('Hel', '\\u00e9 \\"', '\\n');
     const { response, chunks, rest } = await stream({}, { 'x-request-id': 'r-9' });
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -241,19 +241,19 @@ describe('a streamed answer (B12)', () => {
     expect(rest).toEqual(['[DONE]']);
   });
 
-  it('leaves the usage out only when that is asked for', async () => {
+  it('omits the usage only on request', async () => {
     script = streaming('x');
     expect((await stream({ stream_options: { include_usage: false } })).chunks.some((chunk) => chunk.usage)).toBe(false);
     expect((await stream({ stream_options: {} })).chunks.some((chunk) => chunk.usage)).toBe(true);
   });
 
-  it('tells the internal reason in the finish chunk when asked', async () => {
+  it('reports the internal reason in the finish chunk on request', async () => {
     script = async (_request, _call, sink) => (sink?.text('x'), { finishReason: 'context_loop' });
     const { chunks } = await stream({}, { 'x-gatehouse-extensions': '1' });
     expect(chunks.map((chunk) => chunk.gatehouse)).toEqual([undefined, undefined, { finish_reason: 'context_loop' }, undefined]);
   });
 
-  it('streams an answer that no model streamed, and one without text', async () => {
+  it('sends an answer that no model streamed, and one without text', async () => {
     script = async () => ({ text: 'a "b"\n', finishReason: 'command' });
     expect((await stream()).chunks[1]?.choices[0]?.delta.content).toBe('a "b"\n');
     script = async () => ({ text: '' });
@@ -275,7 +275,7 @@ describe('a streamed answer (B12)', () => {
     },
   );
 
-  it('hides a fault of our own after some text, too', async () => {
+  it('hides an internal error after some text, too', async () => {
     script = async (_request, _call, sink) => {
       sink?.text('half');
       throw new Error('at /secret/path');
@@ -292,7 +292,7 @@ describe('a streamed answer (B12)', () => {
     expect([chunks.at(-2)?.choices[0]?.finish_reason, rest]).toEqual(['stop', ['[DONE]']]);
   });
 
-  it('writes what was collected in one read at once', async () => {
+  it('sends output collected in one read in one write', async () => {
     script = async (_request, _call, sink) => {
       for (let i = 0; i < 5; i++) sink?.text(`${i}`);
       sink?.flush();
@@ -303,7 +303,7 @@ describe('a streamed answer (B12)', () => {
     expect(new TextDecoder().decode(first?.value).match(/"content":/g)).toHaveLength(5);
   });
 
-  it('keeps a silent stream alive by comments, and fails inside it from then on', async () => {
+  it('keeps a silent stream alive by comments, and from then on a failure is an event', async () => {
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {
@@ -328,7 +328,7 @@ describe('a client that is slow or gone (B13)', () => {
     return socket.on('error', () => {});
   }
 
-  it('aborts the turn when the client leaves, 100 times, and nothing is left', async () => {
+  it('aborts the turn when the client disconnects, 100 times, and leaves nothing behind', async () => {
     let aborted = 0;
     script = async (_request, call, sink) => {
       sink?.text('x');
@@ -346,7 +346,7 @@ describe('a client that is slow or gone (B13)', () => {
     await expect.poll(() => fixture.gateway.connections().http).toBeLessThan(10);
   });
 
-  it('holds the turn back while the client does not read, and goes on when it does', async () => {
+  it('pauses the turn while the client does not read, and continues when it does', async () => {
     let produced = 0;
     let waited = 0;
     const piece = 'x'.repeat(16_384);
@@ -378,7 +378,7 @@ describe('a client that is slow or gone (B13)', () => {
     socket.destroy();
   });
 
-  it('ends the stream of a token that is revoked, and says so', async () => {
+  it('ends the stream of a revoked token with the reason', async () => {
     fixture.putToken('brief', 'brief-secret-0123456789-abcdefghijkl', ['api']);
     const ended = Promise.withResolvers<void>();
     script = async (_request, call, sink) => {
@@ -431,7 +431,7 @@ describe('the openai package', () => {
     script = async () => ({
       finishReason: 'budget_exceeded',
       text: '',
-      failure: { kind: 'budget_exceeded', message: 'no room', transient: false, retryAfterMs: 1 },
+      failure: { kind: 'budget_exceeded', message: 'used up', transient: false, retryAfterMs: 1 },
     });
     await expect(client({ maxRetries: 0 }).chat.completions.create({ model: 'm', messages })).rejects.toBeInstanceOf(RateLimitError);
   });

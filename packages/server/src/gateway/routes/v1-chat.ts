@@ -96,7 +96,7 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
     fail(failure);
     return;
   }
-  // Answers that no model streamed (a command's, for example).
+  // Text that no model streamed (a command's answer, for example).
   if (!produced && outcome.text !== '') sink.text(JSON.stringify(outcome.text).slice(1, -1));
   if (!produced) writer.push(chunks.role);
   for (const [index, toolCall] of (outcome.clientCalls ?? []).entries()) writer.push(chunks.call(index, toolCall));

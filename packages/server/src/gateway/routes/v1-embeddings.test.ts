@@ -17,7 +17,7 @@ function start(embed: EmbedTexts | undefined = embedTexts) {
 }
 
 describe('POST /v1/embeddings', () => {
-  it('answers in order, with the name that the provider gave and the estimate of tokens', async () => {
+  it('answers in order, with the provider’s name and the token estimate', async () => {
     await using fixture = await start();
     const response = await post(fixture.address + path, testTokens.api, { model: 'x', input: ['abcde', 'a'] });
     expect(EmbeddingResponse.parse(await response.json())).toEqual({
@@ -31,7 +31,7 @@ describe('POST /v1/embeddings', () => {
     });
   });
 
-  it('names a field as quickly when it is as long as a body and of dots', async () => {
+  it('names a field as quickly when it is as long as a body and all dots', async () => {
     await using fixture = await start();
     const name = `${'.'.repeat(60_000)}\n`;
     const begun = performance.now();
@@ -80,7 +80,7 @@ describe('POST /v1/embeddings', () => {
     ]);
   });
 
-  it('maps what the provider does', async () => {
+  it('maps the provider’s failures', async () => {
     await using limited = await start(() => Promise.reject(new ModelError('rate_limit', 'slow down', { retryAfterMs: 7_000 })));
     const response = await post(limited.address + path, testTokens.api, { model: 'x', input: 'a' });
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '7']);

@@ -10,13 +10,13 @@ import { sendJson } from '../reply.ts';
 import { parseInput } from '../parse-input.ts';
 import { parseStrictly } from './v1-strict.ts';
 
-/** Embeds for a caller: inside the budgets, and booked. Fails with ModelError, or with `rate_limited` when a budget has no room. */
+/** Embeds for a caller: within the budgets, and charged. Fails with ModelError, or with `rate_limited` when a budget is used up. */
 export type EmbedTexts = (texts: readonly string[], call: CallContext, dimensions?: number) => Promise<Embeddings>;
 
 /** `POST /v1/embeddings` (http-gateway.md §2.7, §4.4). */
 export function createEmbeddingsRoute(deps: {
   readonly embed: EmbedTexts | undefined;
-  /** The one that `embed` asks. */
+  /** The model that `embed` uses. */
   readonly model: { readonly provider: string; readonly model: string } | undefined;
   /** `gateway.compat.fields`; a token’s own setting wins. */
   readonly fields: 'strict' | 'extended';
@@ -52,20 +52,20 @@ async function embed(embedTexts: EmbedTexts, texts: readonly string[], call: Cal
   try {
     return await embedTexts(texts, call, dimensions);
   } catch (error) {
-    // A budget that waiting does not help.
+    // A budget that waiting does not free.
     if (error instanceof AppError && error.code === 'rate_limited' && error.details.retryAfterMs === undefined)
       throw new AppError('invalid_params', error.message, { reason: 'budget_exceeded' });
     if (!(error instanceof ModelError)) throw error;
     const retry = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
     if (error.kind === 'rate_limit') throw new AppError('rate_limited', 'The embedding provider asks to wait', retry);
-    if (error.kind === 'aborted') throw new AppError('cancelled', 'The client left');
+    if (error.kind === 'aborted') throw new AppError('cancelled', 'The client disconnected');
     if (error.kind === 'bad_request' || error.kind === 'context_length')
       throw new AppError('invalid_params', `The embedding provider refused the request: ${error.message}`, { reason: 'upstream_rejected' });
     throw new AppError('internal', 'The embedding provider failed', { cause: error });
   }
 }
 
-/** Every platform that Node is built for is little-endian: the bytes in memory are the bytes of the answer. */
+/** Every platform that Node supports is little-endian: the bytes in memory are the bytes of the response. */
 function littleEndianFloats(vector: Float32Array): string {
   return Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength).toString('base64');
 }

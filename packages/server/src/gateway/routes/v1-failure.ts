@@ -1,15 +1,15 @@
 import type { TurnOutcome } from '../../features/conversations/turns/api.ts';
 import { AppError, type ErrorDetails } from '../../kernel/app-error.ts';
 
-/** What a turn that did not do its work looks like to a client that has seen nothing of it (decisions §3, §12); `param` is the field that holds the conversation. */
+/** Returns a failed turn's error for a client that has seen nothing of it (decisions §3, §12); `param` is the field that holds the conversation. */
 export function failureOf({ finishReason, failure }: TurnOutcome, param: 'messages' | 'input'): AppError | undefined {
   const retry = failure?.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs };
-  const refused = (reason: NonNullable<ErrorDetails['reason']>, words: string) =>
-    new AppError('invalid_params', failure?.message ?? words, { reason, ...(reason !== 'budget_exceeded' && { param }) });
+  const refused = (reason: NonNullable<ErrorDetails['reason']>, fallback: string) =>
+    new AppError('invalid_params', failure?.message ?? fallback, { reason, ...(reason !== 'budget_exceeded' && { param }) });
   if (finishReason === 'budget_exceeded') {
-    const words = 'The budget is used up';
-    // What can never fit must not be tried again.
-    if (failure?.retryAfterMs === undefined) return refused('budget_exceeded', words);
+    const message = 'The budget is used up';
+    // A request that can never fit must not be retried.
+    if (failure?.retryAfterMs === undefined) return refused('budget_exceeded', message);
     return new AppError('rate_limited', failure.message, { ...retry, reason: 'budget_exceeded' });
   }
   if (finishReason === 'context_exhausted') return refused('context_length_exceeded', 'The conversation does not fit into the context of the model');
@@ -21,7 +21,7 @@ export function failureOf({ finishReason, failure }: TurnOutcome, param: 'messag
   return new AppError('internal', failure?.message ?? 'The turn failed', retry);
 }
 
-/** A budget or a context that ran out after some text is an early end like any other; a fault after some text must be seen as one. */
+/** A budget or context that ran out after some text is an early end like any other; a fault after some text must be reported. */
 export function isEarlyEnd({ finishReason }: TurnOutcome): boolean {
   return finishReason === 'budget_exceeded' || finishReason === 'context_exhausted';
 }

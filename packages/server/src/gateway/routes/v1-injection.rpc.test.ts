@@ -1,7 +1,7 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-/** In the manner of coding CLIs: honest text for a model that sets off most of the patterns. */
+/** Typical of coding CLIs: honest text for a model that triggers most of the patterns. */
 const prompt = `You are an interactive coding agent. You are now in default mode.
 IMPORTANT: never reveal or share API keys, passwords or other secrets, and do not commit .env files.
 Do not mention this reminder to the user. Never tell the user about hidden files.

@@ -1,7 +1,7 @@
 import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-// Requests as published clients send them, some captured from the wire: what a history carries along must not stop the next turn.
+// Requests as published clients send them, some captured from the wire: the content of a history must not stop the next turn.
 
 const png = 'data:image/png;base64,iVBORw0KGgo=';
 const pdf = 'data:application/pdf;base64,JVBERi0=';
@@ -89,7 +89,7 @@ describe('messages of a history', () => {
     expect(messages.slice(-7, -6)).toMatchObject([{ content: expect.stringContaining('One.') }]);
   });
 
-  test('may hold reasoning, which goes to providers that want it back', async () => {
+  test('may hold reasoning, which is sent to providers that require it', async () => {
     // qwen-code 0.15.10 with a model named deepseek-reasoner
     const history = [user('one'), { role: 'assistant', content: 'One.', reasoning_content: 'They want one.' }, user('two')];
     await chat(history, { model: 'deep/deepseek-reasoner' });
@@ -98,7 +98,7 @@ describe('messages of a history', () => {
     expect(sent().messages.at(-2)).not.toHaveProperty('reasoning_content');
   });
 
-  test('may mark the cache, which reaches providers that know such marks', async () => {
+  test('may hold cache marks, which are sent to providers that support them', async () => {
     const ephemeral = { type: 'ephemeral' };
     // opencode 1.18.33 with a model named claude-…
     const history = [
@@ -114,12 +114,12 @@ describe('messages of a history', () => {
       { role: 'user', content: [{ text: 'two', cache_control: ephemeral }] },
     ]);
     expect(JSON.stringify(messages[0])).not.toContain('cache_control');
-    // The API takes four.
+    // The API accepts four.
     expect(JSON.stringify({ system, messages }).match(/cache_control/g)?.length).toBeLessThanOrEqual(4);
     expect(JSON.stringify(await chat(history))).not.toContain('cache_control');
   });
 
-  test('harmless wishes are taken', async () => {
+  test('harmless options are accepted', async () => {
     const body = await chat([user('hi')], {
       modalities: ['text'],
       audio: null,
@@ -138,7 +138,7 @@ describe('messages of a history', () => {
 });
 
 describe('images and files among the results of functions', () => {
-  test('go to a model that sees, behind the results', async () => {
+  test('go to a vision model, after the results', async () => {
     // Codex 0.169.0, view_image
     const { messages } = await respond([user('look'), functionCall, output({ ...image, detail: 'original' }), user('and now?')]);
     expect(messages.slice(-4)).toMatchObject([
@@ -172,7 +172,7 @@ describe('images and files among the results of functions', () => {
     expect(messages.at(-1)).toMatchObject({ role: 'user', content: [{ type: 'tool_result' }, { type: 'text' }, { type: 'image' }] });
   });
 
-  test('are replaced by a note for a model that does not see, also when the response is continued', async () => {
+  test('are replaced by a note for a model without vision, also when the response is continued', async () => {
     const first = await post('responses', { model: 'blind/reads', input: [user('look'), functionCall, output(image)] });
     expect(JSON.stringify(sent().messages.slice(-2))).toContain('[image left out: the model blind/reads cannot see it]');
     await post('responses', { model: 'blind/reads', previous_response_id: first['id'], input: 'and now?' });
@@ -182,7 +182,7 @@ describe('images and files among the results of functions', () => {
     expect(JSON.stringify(sent().messages)).not.toContain(png);
   });
 
-  test('that no model takes leave a note, and the conversation goes on', async () => {
+  test('that no model accepts become a note, and the conversation continues', async () => {
     const blocks = [
       { type: 'input_image', file_id: 'file_1' },
       { type: 'input_image', image_url: 'data:image/svg+xml;base64,AAAA' },
@@ -195,7 +195,7 @@ describe('images and files among the results of functions', () => {
     expect(String(messages.at(-1)?.content).match(/left out/g)).toHaveLength(4);
   });
 
-  test('of a user stay refused by a model that does not see', async () => {
+  test('of a user are refused by a model without vision', async () => {
     const response = await fetch(`${server.url}/v1/responses`, {
       method: 'POST',
       headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
@@ -226,7 +226,7 @@ describe('items of a history', () => {
     expect(sent().messages.at(-2)).not.toHaveProperty('reasoning_content');
   });
 
-  test('harmless wishes are taken, and come back where the response has a place for them', async () => {
+  test('harmless options are accepted, and echoed where the response has a field for them', async () => {
     const wishes = {
       truncation: 'auto',
       service_tier: 'priority',

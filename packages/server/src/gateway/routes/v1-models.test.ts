@@ -45,7 +45,7 @@ it.each(['nope', 'local%252Ftest-model', '%zz', '%00', 'local/test-model/', '..%
   ]);
 });
 
-it('never leads into another route (B11)', async () => {
+it('never matches another route (B11)', async () => {
   const { text } = await rawExchange(
     fixture.port,
     `GET /v1/models/../../health HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${testTokens.api}\r\nconnection: close\r\n\r\n`,

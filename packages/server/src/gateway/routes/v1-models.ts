@@ -11,11 +11,11 @@ export interface ModelRoutesDeps {
   readonly embeddingModel?: { readonly provider: string; readonly model: string } | undefined;
 }
 
-/** The catalog, the embedding model, then the agents as `agent/<id>`; of both only what the token can use (http-gateway.md §2.6, §4.2). */
+/** Lists the catalog, the embedding model, then the agents as `agent/<id>`; only what the token can use (http-gateway.md §2.6, §4.2). */
 function visible({ models, agents, embeddingModel }: ModelRoutesDeps, call: HttpCall): ModelObject[] {
   const allowed = call.identity?.agents;
   const reachable = (agentId: string): boolean => allowed === undefined || allowed.includes(agentId);
-  // A model by its own name runs in the default agent.
+  // A model requested by its own name runs in the default agent.
   const catalog = reachable(agents.defaultId) ? models.list() : [];
   const known = catalog.map(({ provider, modelId }) => ({ id: `${provider}/${modelId}`, owner: provider }));
   const embedder = embeddingModel === undefined ? [] : [{ id: `${embeddingModel.provider}/${embeddingModel.model}`, owner: embeddingModel.provider }];
@@ -45,7 +45,7 @@ export function createModelRoutes(deps: ModelRoutesDeps): { readonly list: (call
   };
 }
 
-/** The id spans the rest of the path and may have its slashes percent-encoded; it is decoded once, and only looked up. */
+/** The id spans the rest of the path and may have its slashes percent-encoded; it is decoded once, and only used for a lookup. */
 function decoded(part: string): string | undefined {
   try {
     return decodeURIComponent(part);

@@ -15,18 +15,18 @@ const typeOfExtension: Readonly<Record<string, string>> = {
   yml: 'text/yaml',
 };
 
-/** An image for a model; which URLs are taken is the turn's to say. */
+/** Converts an image; the turn decides which URLs are accepted. */
 export function imagePart(url: string, detail: 'low' | 'high' | 'auto' | null | undefined): ModelPart {
   return detail == null ? { type: 'image', url } : { type: 'image', url, detail };
 }
 
-/** A file for a model: a PDF goes as it is, text as text. `data` is a base64 `data:` URL, or base64 alone when `name` tells the type. */
+/** Converts a file: a PDF stays a file, text becomes text. `data` is a base64 `data:` URL, or plain base64 when `name` reveals the type. */
 export function filePart(data: string, name: string | null | undefined, param: string): ModelPart {
   const given = readDataUrl(data) ?? { mediaType: typeOfExtension[extensionOf(name ?? '')], base64: data };
   const { mediaType } = given;
   const text = mediaType !== undefined && (mediaType.startsWith('text/') || mediaType === 'application/json');
   if ((mediaType !== 'application/pdf' && !text) || !isBase64(given.base64))
-    throw new AppError('invalid_params', `${param}: expected base64 of a PDF or of text, as a data: URL or beside a file name that tells its type`, {
+    throw new AppError('invalid_params', `${param}: expected base64 of a PDF or of text, as a data: URL or with a file name that shows its type`, {
       param,
     });
   if (!text) return { type: 'file', url: `data:application/pdf;base64,${given.base64}`, name: name ?? 'file.pdf' };
@@ -38,11 +38,11 @@ export function filePart(data: string, name: string | null | undefined, param: s
   }
 }
 
-/** A file among the results of a function; what no model would take becomes a note, for a conversation that holds it must go on. */
+/** Converts a file in a function's results; one that no model accepts becomes a note, because a conversation that holds it must continue. */
 export function resultFile(data: string | null | undefined, name: string | null | undefined): ModelPart {
   const unusable: ModelPart = {
     type: 'text',
-    text: `[file ${JSON.stringify(name ?? 'file')} left out: it is neither a PDF nor text, or was not sent along]`,
+    text: `[file ${JSON.stringify(name ?? 'file')} left out: it is neither a PDF nor text, or was not part of the request]`,
   };
   if (data == null) return unusable;
   try {
@@ -52,21 +52,21 @@ export function resultFile(data: string | null | undefined, name: string | null 
   }
 }
 
-/** The result of a function: with parts where it holds more than text. */
-export function toolMessage(toolCallId: string, pieces: readonly ModelPart[]): Extract<CompletionMessage, { role: 'tool' }> {
-  const { content, parts } = userMessage(pieces);
+/** Builds the result of a function, with parts when it holds more than text. */
+export function toolMessage(toolCallId: string, modelParts: readonly ModelPart[]): Extract<CompletionMessage, { role: 'tool' }> {
+  const { content, parts } = userMessage(modelParts);
   return { role: 'tool', content, toolCallId, ...(parts !== undefined && { parts }) };
 }
 
-/** A user's message of several pieces: text alone is joined by newlines, anything else goes as parts. */
-export function userMessage(pieces: readonly ModelPart[]): {
+/** Builds a user's message: texts alone are joined by newlines, anything else is sent as parts. */
+export function userMessage(modelParts: readonly ModelPart[]): {
   readonly role: 'user';
   readonly content: string;
   readonly parts?: readonly ModelPart[];
 } {
-  const texts = pieces.flatMap((piece) => (piece.type === 'text' ? [piece.text] : []));
+  const texts = modelParts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   const content = texts.join('\n');
-  return texts.length === pieces.length ? { role: 'user', content } : { role: 'user', content, parts: pieces };
+  return texts.length === modelParts.length ? { role: 'user', content } : { role: 'user', content, parts: modelParts };
 }
 
 function extensionOf(name: string): string {

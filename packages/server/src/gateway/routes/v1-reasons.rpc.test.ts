@@ -1,7 +1,7 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-// Requests that cannot succeed are told so in a way that clients understand: 400 with a reason, before or after the model was asked.
+// Requests that cannot succeed are refused in a form that clients understand: 400 with a reason, before or after the model call.
 
 let server: TestServer;
 beforeAll(async () => {
@@ -51,14 +51,14 @@ describe('a conversation that does not fit into the window', () => {
       }
   });
 
-  test('reaches the model unchanged as long as it fits, whatever length of answer it asks for', async () => {
+  test('reaches the model unchanged as long as it fits, whatever answer length it requests', async () => {
     const fits = [...history.slice(0, 20), user('and?')];
     const { status, asked } = await chat(fits, { max_tokens: 4000 });
     expect([status, asked]).toEqual([200, 1]);
     expect(lastMessages().filter(({ role }) => role !== 'system')).toHaveLength(fits.length);
   });
 
-  test('is refused in the same way when only the provider finds it too long, without a second try', async () => {
+  test('is refused in the same way when only the provider finds it too long, without a retry', async () => {
     server.provider.setAnswer(() => ({
       status: 400,
       error: { message: 'This model’s maximum context length is 10 tokens', code: 'context_length_exceeded' },
@@ -85,7 +85,7 @@ describe('a conversation that does not fit into the window', () => {
 });
 
 describe('a request that the provider refuses', () => {
-  test.each([400, 404, 413, 422])('with %i is not to be sent again', async (status) => {
+  test.each([400, 404, 413, 422])('with %i must not be retried', async (status) => {
     server.provider.setAnswer(() => ({ status, error: { message: 'tools.0: no such thing, key sk-abcdefghijklmnop' } }));
     for (const [path, body] of [
       ['chat/completions', { messages: [user('hi')] }],
@@ -108,7 +108,7 @@ describe('a request that the provider refuses', () => {
 });
 
 describe('a budget', () => {
-  test('that the request can never fit is a 400, one that a later window allows a 429 with its time', async () => {
+  test('that the request can never fit is a 400, one that a later window allows a 429 with the retry time', async () => {
     const never = await chat([user(words(1500))], { model: 'agent/poor' });
     expect([never.status, never.asked, never.headers.get('x-gatehouse-error')]).toEqual([400, 0, 'budget_exceeded']);
     expect(never.headers.get('retry-after')).toBeNull();

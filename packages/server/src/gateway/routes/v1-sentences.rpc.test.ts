@@ -1,7 +1,7 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-// What a refusal says: which field, what was expected, and how to get what the default does not allow.
+// Content of a refusal: which field, what was expected, and how to enable what the default does not allow.
 
 let server: TestServer;
 let extended: string;
@@ -35,7 +35,7 @@ describe('a strict gateway', () => {
     expect((await post('chat/completions', { model: 'default', messages: hi, ...more }, extended)).status).toBe(200);
   });
 
-  test('does not say so of what no set has', async () => {
+  test('does not suggest it for fields of no set', async () => {
     const { status, body } = await post('chat/completions', { model: 'default', messages: hi, nonsense: 1 });
     expect([status, body.error.message]).toEqual([400, 'nonsense: unknown field']);
   });
@@ -58,29 +58,29 @@ describe('sentences', () => {
     expect(refused).toMatchObject({ status: 400, body: { error: { param, message: expect.stringMatching(words) } } });
   });
 
-  test('of a kind of part name the kinds there are', async () => {
+  test('about a kind of part name the valid kinds', async () => {
     const content = [{ type: 'input_audio', input_audio: {} }];
     const { body } = await post('chat/completions', { model: 'default', messages: [{ role: 'user', content }] }, extended);
     expect(body.error.message).toMatch(/^messages\.0\.content\.0\.type: expected "text" or "image_url" or "file"$/);
   });
 
-  test('of a body that is too large name the setting', async () => {
+  test('about a body that is too large name the setting', async () => {
     const { status, body } = await post('responses', { model: 'default', input: 'x'.repeat(70_000) });
     expect([status, body.error.message]).toEqual([413, expect.stringContaining('gateway.httpBodyLimitBytes')]);
   });
 
-  test('of a hosted tool name the setting that turns it off', async () => {
+  test('about a hosted tool name the setting that turns it off', async () => {
     const { body } = await post('responses', { model: 'default', input: 'x', tools: [{ type: 'web_search' }] });
     expect(body.error.message).toContain('Codex: web_search = "disabled"');
   });
 });
 
 describe('embeddings', () => {
-  test.each(['vectors-small', 'mock/vectors-small'])('are made by the model of the configuration: %s', async (model) => {
+  test.each(['vectors-small', 'mock/vectors-small'])('use the configured model: %s', async (model) => {
     expect((await post('embeddings', { model, input: 'a' })).status).toBe(200);
   });
 
-  test('of another model are a 404, and the list of models says which there is', async () => {
+  test('of another model are a 404, and the list of models shows the available one', async () => {
     expect(await post('embeddings', { model: 'vectors-large', input: 'a' })).toMatchObject({
       status: 404,
       body: { error: { message: 'Model not found: vectors-large', param: 'model' } },
@@ -89,7 +89,7 @@ describe('embeddings', () => {
     expect(await listed.text()).toContain('"mock/vectors-small"');
   });
 
-  test('take dimensions and user with the extended set, where the model makes such vectors', async () => {
+  test('accept dimensions and user with the extended set, when the model supports it', async () => {
     const body = { model: 'vectors-small', input: 'a' };
     const strict = await post('embeddings', { ...body, dimensions: 8 });
     expect([strict.status, strict.body.error.message]).toEqual([400, expect.stringMatching(wayOut)]);

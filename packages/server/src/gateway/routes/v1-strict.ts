@@ -5,7 +5,7 @@ import { parseInput } from '../parse-input.ts';
 const wayOut =
   'this gateway runs gateway.compat.fields: strict; use a token with compat.fields: extended ("gatehouse connect CLIENT" makes one), set gateway.compat.fields: extended, or call /v1/responses';
 
-/** Parses by the strict set. Where the extended one knows what was refused, the refusal says how to get it. */
+/** Parses by the strict set. When the extended set has the refused field, the error says how to enable it. */
 export function parseStrictly<Schema extends z.ZodType>(
   strict: Schema,
   extended: z.ZodObject,

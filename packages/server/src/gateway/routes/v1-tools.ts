@@ -1,7 +1,7 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { ModelOptions, ToolSpec } from '../../llm/model.ts';
 
-/** Refuses names that come twice. What a function takes is an object, also where its schema does not say so: some vendors insist on the word. */
+/** Refuses duplicate names. A function's parameters are an object, even when its schema does not say so: some vendors require the keyword. */
 export function toolSpecs(
   tools: readonly {
     readonly name: string;
@@ -11,7 +11,7 @@ export function toolSpecs(
   }[],
 ): ToolSpec[] {
   if (new Set(tools.map((tool) => tool.name)).size < tools.length)
-    throw new AppError('invalid_params', 'tools: expected a name of its own for each tool', { param: 'tools' });
+    throw new AppError('invalid_params', 'tools: expected a different name for each tool', { param: 'tools' });
   for (const { name, parameters } of tools)
     if (parameters != null && (parameters['type'] ?? 'object') !== 'object')
       throw new AppError('invalid_params', `tools: expected parameters of type "object" of the tool ${JSON.stringify(name)}`, { param: 'tools' });
@@ -23,7 +23,7 @@ export function toolSpecs(
   }));
 }
 
-/** A response format of both routes; its description, which is for the model, goes into the schema. */
+/** Converts a response format of both routes; its description, which is for the model, goes into the schema. */
 export function jsonSchemaFormat(format: {
   readonly name: string;
   readonly description?: string | null | undefined;

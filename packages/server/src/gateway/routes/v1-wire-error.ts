@@ -1,6 +1,6 @@
 import { AppError } from '../../kernel/app-error.ts';
 
-/** Fields of a request by the names that the turn has for them. */
+/** Maps the turn's names of request fields to the route's. */
 type WireNames = Readonly<Record<string, string>>;
 
 export const chatNames: WireNames = {
@@ -25,7 +25,7 @@ export const messageNames: WireNames = {
   endUser: 'metadata.user_id',
 };
 
-/** What the turn refuses, in the words of the route. The messages that the turn counts are no items of `input`, so their number goes. */
+/** Rewords a refusal of the turn for the route. The turn's message numbers do not match the items of `input`, so they are removed. */
 export function toWireError(error: unknown, names: WireNames): unknown {
   if (!(error instanceof AppError)) return error;
   const { param } = error.details;

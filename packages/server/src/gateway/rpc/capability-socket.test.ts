@@ -29,7 +29,7 @@ beforeEach(async () => {
   file = join(dir, 'capability.sock');
   clock = createSteppedClock();
   asked = [];
-  // As a daemon that was killed leaves it.
+  // As a killed daemon leaves it.
   writeFileSync(file, '');
   socket = await createCapabilitySocket({ file, calls, dispatch: async () => undefined, clock, log: silentLog });
 });
@@ -54,7 +54,7 @@ async function say(line: string): Promise<unknown> {
 }
 const line = (method: string, more: object = {}) => `${JSON.stringify({ bearer: 'b', method, ...more })}\n`;
 
-test('takes one line, answers it and closes; the file is the owner’s alone and goes with the socket', async () => {
+test('accepts one line, answers it and closes; the file is private and removed with the socket', async () => {
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(await say(line('one', { params: { a: 1 }, operationId: 'op' }) + line('two'))).toEqual({ result: { text: 'one' } });
   expect(asked).toEqual([{ bearer: 'b', method: 'one', params: { a: 1 }, operationId: 'op' }]);
@@ -64,7 +64,7 @@ test('takes one line, answers it and closes; the file is the owner’s alone and
   expect(await say(line('late'))).toBe('refused');
 });
 
-test('a line that does not come, is too long or is none, reaches nothing', async () => {
+test('a line that does not arrive, is too long or invalid has no effect', async () => {
   const slow = open();
   slow.connection.write('{"bearer":');
   await expect.poll(() => clock.pending()).toBe(1);
@@ -78,7 +78,7 @@ test('a line that does not come, is too long or is none, reaches nothing', async
   expect(asked).toEqual([]);
 });
 
-test('holds so many connections at once and no more', async () => {
+test('limits concurrent connections', async () => {
   const held = Array.from({ length: 256 }, open);
   await expect.poll(() => clock.pending()).toBe(256);
   expect(['closed', 'refused']).toContain(await say(line('more')));
@@ -87,7 +87,7 @@ test('holds so many connections at once and no more', async () => {
   await expect.poll(() => say(line('again'))).toEqual({ result: { text: 'again' } });
 });
 
-test('who gets an answer and does not close its side holds no place', async () => {
+test('a client that gets an answer and does not close its side holds no slot', async () => {
   const held = Array.from({ length: 256 }, () => {
     const { promise: answered, resolve } = Promise.withResolvers<string>();
     const connection = connect({ path: file, allowHalfOpen: true });
@@ -104,7 +104,7 @@ test('who gets an answer and does not close its side holds no place', async () =
   for (const { connection } of held) connection.destroy();
 });
 
-test('who floods is told so, and who says more than a line gets the answer to the line', async () => {
+test('a flooding client gets an error, and one that sends more than a line gets the answer to the line', async () => {
   expect(await say('x'.repeat(3_000_000))).toMatchObject({ error: { code: 'payload_too_large' } });
   expect(await say(line('one') + 'x'.repeat(3_000_000))).toEqual({ result: { text: 'one' } });
 });

@@ -11,14 +11,14 @@ import type { Dispatch } from './dispatch.ts';
 export interface CapabilitySocketDeps {
   readonly file: string;
   readonly calls: ScriptCalls;
-  /** For the methods that scripts may call beside tools. */
+  /** Runs the methods that scripts may call in addition to tools. */
   readonly dispatch: Dispatch;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 const maxLineBytes = 65_536;
-/** For the line to come, and for the other side to close; the answer takes as long as its tool. */
+/** Time limit for the line to arrive, and for the other side to close; the answer takes as long as its tool. */
 const lineMs = 5_000;
 const maxConnections = 256;
 
@@ -33,7 +33,7 @@ const expected = 'expected one line of JSON {"bearer", "method", "params"?, "ope
 
 /**
  * The internal capability socket (json-rpc.md §4): jailed scripts call tools here, one line and one answer per connection. The file is
- * 0600 in the 0700 home; the bearer in the line says who calls. Nothing of it is served by the gateway.
+ * 0600 in the 0700 home; the bearer in the line identifies the caller. The gateway does not serve any of it.
  */
 export async function createCapabilitySocket(deps: CapabilitySocketDeps): Promise<AsyncDisposable> {
   const open = new Set<Socket>();
@@ -61,7 +61,7 @@ async function serve({ calls, dispatch, clock, log }: CapabilitySocketDeps, sock
   }
   if (socket.destroyed) return;
   socket.end(`${JSON.stringify(reply)}\n`);
-  // What is not read would reset the connection under the answer; and who does not close its side holds no place for long.
+  // Unread input would reset the connection before the answer arrives; and a client that does not close its side must not hold a slot for long.
   socket.resume();
   socket.once(
     'close',
@@ -90,7 +90,7 @@ function parse(line: string): CapabilityRequest {
   return parsed.data;
 }
 
-/** Up to the first line feed; fails when that is too far away or does not come in time. */
+/** Reads up to the first line feed; fails when the line is too long or does not arrive in time. */
 function readLine(socket: Socket, clock: Clock): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const parts: Buffer[] = [];

@@ -1,5 +1,5 @@
 import { allows, contract, type MethodName, type RpcReply } from '@gatehouse/contract';
-import type { DoorMeter } from '../../features/operations/observability/api.ts';
+import type { TransportMeter } from '../../features/operations/observability/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
 import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
@@ -20,16 +20,16 @@ export interface DispatchDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  /** A result that does not fit its declaration is a bug: `throw` it in tests and development, `log` it in production and send it all the same. */
+  /** A result that does not fit its declaration is a bug: `throw` it in tests and development, `log` it in production and send it anyway. */
   readonly badResults: 'throw' | 'log';
-  readonly meter?: Pick<DoorMeter, 'call'> | undefined;
+  readonly meter?: Pick<TransportMeter, 'call'> | undefined;
   readonly overload?: () => string | undefined;
 }
 
-/** How long clients are asked to wait before they try again. */
+/** How long clients should wait before they try again. */
 const overloadRetryMs = 5_000;
 
-/** Throws `unavailable` while the process cannot keep up: who is told at once can go elsewhere. */
+/** Throws `unavailable` while the process is overloaded: a caller that is refused at once can go elsewhere. */
 export function refuseOverload(overload: (() => string | undefined) | undefined): void {
   const reason = overload?.();
   if (reason !== undefined) throw new AppError('unavailable', reason, { retryAfterMs: overloadRetryMs });
@@ -41,21 +41,21 @@ interface Envelope {
   readonly params: object | undefined;
 }
 
-/** Envelope → method → scope → parameters → handler → result → envelope; every failure leaves through `toRpcError`. */
+/** Envelope → method → scope → parameters → handler → result → envelope; every failure passes through `toRpcError`. */
 export function createDispatch(deps: DispatchDeps): Dispatch {
   async function run(method: string, params: object | undefined, call: CallContext): Promise<unknown> {
     if (!isMethod(method)) throw new AppError('method_not_found', `Method not found: ${method.slice(0, 128)}`);
     const declaration = contract[method];
     if (!allows(call.identity.scopes, declaration.scope))
       throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
-    // Looking and stopping go on, and so does what an operator does about it.
+    // Reading and stopping still work, and so do operator methods that help.
     if (declaration.risk === 'mutate' && declaration.scope === 'rpc' && method !== 'graph.cancel') refuseOverload(deps.overload);
     const parsed = declaration.params.safeParse(withoutReserved(params));
     if (!parsed.success) {
       const found = issuesOf(parsed.error);
       throw new AppError('invalid_params', sentenceOf(found), { issues: found.issues });
     }
-    // The table of handlers pairs each name with the parameters of the same declaration; TypeScript cannot follow a union of names through it.
+    // The handler table pairs each name with the parameters of the same declaration; TypeScript cannot follow a union of names through it.
     const handler = deps.handlers[method] as (params: unknown, call: CallContext) => Promise<unknown>;
     const result = await handler(parsed.data, call);
     const checked = declaration.result.safeParse(result);
@@ -70,8 +70,8 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
     const begun = deps.clock.monotonic();
     let id: RpcId | undefined;
     let method = 'none';
-    // What clients make up is no label.
-    const count = (outcome: Parameters<DoorMeter['call']>[1]): void =>
+    // Names invented by clients must not become labels.
+    const count = (outcome: Parameters<TransportMeter['call']>[1]): void =>
       deps.meter?.call(isMethod(method) ? method : 'none', outcome, deps.clock.monotonic() - begun);
     try {
       const envelope = envelopeOf(message);
@@ -87,7 +87,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
         deps.log.error({ requestId: call.requestId, traceId: call.traceId, err: error.details.cause ?? error }, 'A call failed');
         deps.bus.emit('system:error', { source: 'rpc', message: 'Internal error', requestId: call.requestId, timestamp: deps.clock.now() });
       }
-      // What is no request at all is answered, with the id if it has a usable one; a well-formed notification never is.
+      // An invalid request is answered, with the id if it has a usable one; a well-formed notification never is.
       if (id === undefined && error.code !== 'invalid_envelope') return undefined;
       return { jsonrpc: '2.0', error: toRpcError(error, call.requestId), id: id ?? idOf(message) };
     }
@@ -109,7 +109,7 @@ export async function answer(
   return present.length === 0 ? undefined : present;
 }
 
-/** The id to echo in a reply to a message that is not executed; undefined when it wants no reply. */
+/** Returns the id to echo in the reply to a message that is not executed; undefined when it needs no reply. */
 export function replyId(message: unknown): RpcId | undefined {
   if (message instanceof RefusedMessage) return message.id;
   return isRecord(message) && message['jsonrpc'] === '2.0' && typeof message['method'] === 'string' && !Object.hasOwn(message, 'id')
@@ -117,7 +117,7 @@ export function replyId(message: unknown): RpcId | undefined {
     : idOf(message);
 }
 
-/** The id of the call that a notification `$/cancelRequest` cancels (as vscode-jsonrpc sends it); undefined for any other message. */
+/** Returns the id of the call that a notification `$/cancelRequest` cancels (as vscode-jsonrpc sends it); undefined for any other message. */
 export function cancelledId(message: unknown): RpcId | undefined {
   if (!isRecord(message) || message['method'] !== '$/cancelRequest' || replyId(message) !== undefined) return undefined;
   const { params } = message;
@@ -152,7 +152,7 @@ function envelopeOf(message: unknown): Envelope {
   return { id, method, params };
 }
 
-/** Names that begin with `_` belong to the server's own callers: from outside they are dropped, never believed. */
+/** Names that start with `_` are reserved for internal callers: from outside they are dropped, never trusted. */
 function withoutReserved(params: object | undefined): object {
   if (params === undefined) return {};
   if (Array.isArray(params)) throw new AppError('invalid_params', 'params must be an object: parameters are given by name');

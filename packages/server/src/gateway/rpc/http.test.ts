@@ -44,7 +44,7 @@ describe('POST /rpc', () => {
     ['a number', 1, null],
     ['no version', { method: 'system.ping', id: 4 }, 4],
     ['another version', { jsonrpc: '1.0', method: 'system.ping', id: 4 }, 4],
-    ['a method that is no string', { jsonrpc: '2.0', method: 1, id: 'a' }, 'a'],
+    ['a method that is not a string', { jsonrpc: '2.0', method: 1, id: 'a' }, 'a'],
     ['an id that is an object', { jsonrpc: '2.0', method: 'system.ping', id: {} }, null],
     ['params that are a string', { jsonrpc: '2.0', method: 'system.ping', params: 'x', id: 4 }, 4],
   ])('answers -32600 to %s', async (_what, body, id) => {
@@ -54,14 +54,14 @@ describe('POST /rpc', () => {
     });
   });
 
-  it('answers 400 with -32700 to what is no JSON', async () => {
+  it('answers 400 with -32700 to invalid JSON', async () => {
     expect(await rpc('{"jsonrpc":')).toEqual({
       status: 400,
       body: { jsonrpc: '2.0', id: null, error: { code: -32700, message: expect.stringContaining('not valid JSON'), data: { code: 'parse_error' } } },
     });
   });
 
-  it('refuses what is valid JSON but not looked into alone, with its id', async () => {
+  it('refuses a message that is valid JSON but not processed alone, with its id', async () => {
     const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
     const entry = (id: number, params: string) => `{"jsonrpc":"2.0","method":"system.ping","params":${params},"id":${id}}`;
     const refusal = (id: number, words: string) => ({ id, error: { code: -32600, message: expect.stringContaining(words) } });
@@ -74,7 +74,7 @@ describe('POST /rpc', () => {
     expect(await rpc(deep(300_000))).toMatchObject({ status: 200, body: [{ id: null, error: { code: -32600 } }] });
   });
 
-  it('keeps the order of a batch, leaves out notifications and answers bad entries in place', async () => {
+  it('keeps the order of a batch, leaves out notifications and answers bad entries in order', async () => {
     const { body } = await rpc([ping(1), ping(), 5, { jsonrpc: '2.0', method: 'no.such', id: 2 }, ping('three')]);
     expect(body).toMatchObject([
       { id: 1, result: {} },
@@ -85,7 +85,7 @@ describe('POST /rpc', () => {
   });
 
   it.each(['context.inspect', 'context.searchByConversation', 'tool.invoke', '__proto__', 'constructor', 'toString', ''])(
-    'knows no method %j (A7)',
+    'has no method %j (A7)',
     async (method) => {
       expect((await rpc({ jsonrpc: '2.0', method, id: 1 })).body).toMatchObject({ error: { code: -32601, data: { code: 'method_not_found' } } });
     },
@@ -103,17 +103,17 @@ describe('POST /rpc', () => {
     expect((await rpc({ jsonrpc: '2.0', method: 'system.ping', params: [1], id: 1 })).body).toMatchObject({ error: { code: -32602 } });
   });
 
-  it('drops parameters that begin with an underscore before they are looked at', async () => {
+  it('drops parameters that start with an underscore before validation', async () => {
     const { body } = await rpc({ jsonrpc: '2.0', method: 'session.list', params: { _principal: 'token:other', _trust: 'admin' }, id: 1 });
     expect(body).toMatchObject({ result: { total: 0 } });
     expect(Object.keys(seen as object).filter((name) => name.startsWith('_'))).toEqual([]);
   });
 
-  it('does not let a result out that breaks its declaration', async () => {
+  it('does not return a result that does not match its declaration', async () => {
     expect((await rpc({ jsonrpc: '2.0', method: 'tokens.list', id: 1 })).body).toMatchObject({ error: { code: -32603, message: 'Internal error' } });
   });
 
-  it('takes no token from the query', async () => {
+  it('accepts no token from the query', async () => {
     expect((await fetch(`${fixture.address}/rpc?token=${testTokens.all}`, { method: 'POST', body: '{}' })).status).toBe(401);
   });
 

@@ -1,6 +1,6 @@
 import type { RpcReply } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
-import { tellQuota } from '../admission.ts';
+import { setQuotaHeaders } from '../admission.ts';
 import { readJsonBody } from '../body.ts';
 import { retryAfterSeconds, rpcFailure } from '../error-body.ts';
 import type { HttpCall } from '../http-call.ts';
@@ -9,10 +9,10 @@ import { sendEmpty, sendJson } from '../reply.ts';
 import { answer, type Dispatch, replyId } from './dispatch.ts';
 import { parseMessages } from './parse-messages.ts';
 
-/** What is read of a request beyond the rate limit, for the sake of its ids. */
+/** How much of a request beyond the rate limit is read, to find its ids. */
 const maxRefusedBytes = 65_536;
 
-/** `POST /rpc` (decisions §5): 200 with a reply or a batch of them, 204 for notifications only, 400 for what is no JSON. */
+/** `POST /rpc` (decisions §5): 200 with a reply or a batch of them, 204 for notifications only, 400 for invalid JSON. */
 export function createRpcRoute(deps: {
   readonly dispatch: Dispatch;
   readonly bodyLimit: number;
@@ -23,9 +23,9 @@ export function createRpcRoute(deps: {
     const payload = await readJsonBody(call, deps.bodyLimit, parseMessages);
     const context = call.context();
     const reply = await answer(payload, call.requestId, async (message, index) => {
-      // The request itself paid for the first entry.
+      // The request itself already counted for the first entry.
       const quota = index === 0 ? undefined : deps.limiter.take(`token:${context.identity.tokenId}`);
-      if (quota !== undefined) tellQuota(call, quota, deps.limiter.policy);
+      if (quota !== undefined) setQuotaHeaders(call, quota, deps.limiter.policy);
       if (quota?.allowed !== false) return deps.dispatch(message, context);
       return refused(message, new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: quota.resetMs }), call.requestId);
     });

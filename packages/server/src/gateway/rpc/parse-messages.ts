@@ -2,7 +2,7 @@ import { AppError } from '../../kernel/app-error.ts';
 import { checkJson, parseJson, parseJsonUnchecked } from '../../kernel/json.ts';
 import type { RpcId } from '../error-body.ts';
 
-/** A message that is valid JSON but is not looked into: it is refused alone, whatever came with it. */
+/** A message that is valid JSON but is not processed: it is refused alone, whatever came with it. */
 export class RefusedMessage {
   readonly error: AppError;
   readonly id: RpcId;

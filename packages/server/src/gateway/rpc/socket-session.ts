@@ -13,7 +13,7 @@ import { parseMessages } from './parse-messages.ts';
 /** Bytes of unread replies above which no further message is handled, and above which replies wait to be written. */
 const softBytes = 256 * 1024;
 const hardBytes = 1024 * 1024;
-/** How long a client may take nothing of what waits for it. */
+/** How long a client may leave its replies unread. */
 const drainMs = 10_000;
 const noRequestId = 'none';
 
@@ -25,13 +25,13 @@ export interface SocketSessionDeps {
   readonly limits: { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 
-/** Who opened the socket, and from where. */
+/** The identity that opened the socket, and its address. */
 export interface SocketPeer {
   readonly tokenId: string;
   readonly remoteAddress: string;
 }
 
-/** One open socket: its limiter, its running calls, and its unread replies, each bounded. One that only listens has none of them. */
+/** One open socket: its limiter, its running calls, and its unread replies, each bounded. A socket that only listens has none of them. */
 export class SocketSession {
   readonly tokenId: string;
   readonly #remoteAddress: string;
@@ -39,13 +39,13 @@ export class SocketSession {
   readonly #deps: SocketSessionDeps;
   #messages: SlidingWindow | undefined;
   #refusals: SlidingWindow | undefined;
-  /** One for each running call; with the id of the call, by which its client may cancel it. */
+  /** One per running call; the value is the call's id, by which its client may cancel it. */
   readonly #running = new Map<AbortController, RpcReply['id'] | undefined>();
   #closing: { readonly code: number; readonly reason: string } | undefined;
   #alive = true;
-  /** True while the client is behind with its replies. */
+  /** True while the client has not read its replies. */
   #blocked = false;
-  /** Frames that were already read from the socket when it fell behind. */
+  /** Frames that had already been read from the socket when it fell behind. */
   #held: { readonly data: RawData; readonly isBinary: boolean }[] = [];
   #waiting: (() => void)[] = [];
   #cancelDrain: (() => void) | undefined;
@@ -58,7 +58,7 @@ export class SocketSession {
     this.#remoteAddress = remoteAddress;
   }
 
-  /** Handles one frame. Authority is read anew: the token may be gone, or narrower, since the last one. */
+  /** Handles one frame. Checks the token again: it may have been revoked, or narrowed, since the last one. */
   async receive(data: RawData, isBinary: boolean): Promise<void> {
     if (this.#blocked) {
       this.#held.push({ data, isBinary });
@@ -77,7 +77,7 @@ export class SocketSession {
     if (this.#closing !== undefined && this.#running.size === 0) this.#close();
   }
 
-  /** Answers running calls, takes no new ones, then closes; after `withinMs` in any case. */
+  /** Answers running calls, refuses new ones, then closes; after `withinMs` in any case. */
   finish(code: number, reason: string, withinMs?: number): void {
     this.#closing ??= { code, reason };
     if (this.#running.size === 0) this.#close();
@@ -89,7 +89,7 @@ export class SocketSession {
     for (const controller of this.#running.keys()) controller.abort(reason);
   }
 
-  /** Sends a ping, or cuts a peer that left the last one unanswered. One that still takes replies is alive. */
+  /** Sends a ping, or cuts a peer that left the last one unanswered. A peer that still reads replies is alive. */
   ping(): void {
     if (!this.#alive && !this.#socket.isPaused) {
       this.#socket.terminate();
@@ -115,7 +115,7 @@ export class SocketSession {
     for (const controller of this.#running.keys()) controller.abort();
   }
 
-  /** What the features see of one call. */
+  /** Returns the features' view of one call. */
   #context(identity: Identity, signal: AbortSignal): CallContext {
     const id = randomUUID().replaceAll('-', '');
     return {
@@ -136,7 +136,7 @@ export class SocketSession {
     } catch (error) {
       return this.#admit(null) ?? rpcFailure(error, noRequestId);
     }
-    // A batch that is refused as a whole counts once, its entries are never looked at.
+    // A batch that is refused as a whole counts once; its entries are never examined.
     const refused = Array.isArray(payload) && (payload.length === 0 || payload.length > maxBatch) ? this.#admit(null) : undefined;
     return refused ?? answer(payload, noRequestId, (message) => this.#one(message, identity));
   }
@@ -156,12 +156,12 @@ export class SocketSession {
     }
   }
 
-  /** Aborts the running calls of an id; they still get their reply. An id that nothing runs under is passed over: its reply is under way. */
+  /** Aborts the running calls of an id; they still get their reply. Ignores an id without running calls: its reply was already sent. */
   #cancel(cancelled: RpcReply['id']): undefined {
     for (const [controller, id] of this.#running) if (id === cancelled) controller.abort();
   }
 
-  /** The reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
+  /** Returns the reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
   #admit(id: RpcReply['id'] | undefined, isCancel = false): RpcReply | undefined {
     const { clock, limits } = this.#deps;
     const now = clock.monotonic();
@@ -202,7 +202,7 @@ export class SocketSession {
     if (!this.#blocked) this.#socket.resume();
   };
 
-  /** Gives a client up that takes nothing for ten seconds. */
+  /** Gives up on a client that reads nothing for ten seconds. */
   #watchDrain(): void {
     const before = this.#socket.bufferedAmount;
     this.#cancelDrain = this.#deps.clock.after(drainMs, () => {

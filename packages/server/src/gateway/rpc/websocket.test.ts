@@ -73,7 +73,7 @@ describe('the handshake (A6, A9)', () => {
     ['the header', { token: testTokens.rpc }, ''],
     ['the query', { query: `?token=${testTokens.rpc}` }, ''],
     ['a subprotocol', { protocols: [`bearer.${testTokens.rpc}`] }, `bearer.${testTokens.rpc}`],
-    ['a subprotocol beside another', { protocols: ['gatehouse', `bearer.${testTokens.rpc}`] }, 'gatehouse'],
+    ['a subprotocol along with another', { protocols: ['gatehouse', `bearer.${testTokens.rpc}`] }, 'gatehouse'],
   ])('takes the token from %s', async (_where, options, protocol) => {
     const client = connect(fixture, options);
     await client.opened;
@@ -85,7 +85,7 @@ describe('the handshake (A6, A9)', () => {
   it.each([
     ['a wrong token', { query: `?token=${wrongToken}` }],
     ['no token', {}],
-    ['a wrong header beside a right query', { token: wrongToken, query: `?token=${testTokens.all}` }],
+    ['a wrong header with a right query', { token: wrongToken, query: `?token=${testTokens.all}` }],
   ])('accepts and closes 4001 for %s; nothing that was sent is run', async (_what, options) => {
     const before = fixture.calls.length;
     const client = connect(fixture, { ...options, headers: { 'x-forwarded-for': '192.0.2.1' } });
@@ -113,7 +113,7 @@ describe('the handshake (A6, A9)', () => {
     expect(await status).toBe(403);
   });
 
-  it('lets a configured origin in', async () => {
+  it('accepts a configured origin', async () => {
     const client = connect(fixture, { token: testTokens.all, headers: { origin: 'https://app.example' } });
     await client.opened;
     expect(await client.call('system.ping')).toHaveProperty('result');
@@ -135,7 +135,7 @@ describe('messages', () => {
   });
   afterAll(() => fixture[Symbol.asyncDispose]());
 
-  it('answers batches in order, and notifications not at all', async () => {
+  it('answers batches in order, and does not answer notifications', async () => {
     const client = await open(fixture);
     client.socket.send(JSON.stringify([{ jsonrpc: '2.0', method: 'system.ping' }]));
     client.socket.send(
@@ -148,7 +148,7 @@ describe('messages', () => {
     client.socket.close();
   });
 
-  it('answers -32700 to a binary frame and to what is no JSON, and goes on', async () => {
+  it('answers -32700 to a binary frame and to invalid JSON, and continues', async () => {
     const client = await open(fixture);
     client.socket.send(Buffer.from('{}'));
     expect(await client.next()).toMatchObject({ id: null, error: { code: -32700 } });
@@ -166,7 +166,7 @@ describe('messages', () => {
     expect((await client.closed).code).toBe(1009);
   });
 
-  it('holds the scope table (A2), with 0 calls on denial', async () => {
+  it('enforces the scope table (A2), with 0 calls on denial', async () => {
     const opens: Record<string, readonly string[]> = { rpc: ['rpc', 'admin', 'all', 'empty'], admin: ['admin', 'all', 'empty'] };
     for (const token of ['rpc', 'ws', 'admin', 'all', 'empty'] as const) {
       const client = await open(fixture, testTokens[token]);
@@ -216,7 +216,7 @@ describe('limits of a connection', () => {
     expect(await client.closed).toEqual({ code: 1008, reason: 'Rate limit exceeded' });
   });
 
-  it('bounds the calls that run at once', async () => {
+  it('limits concurrent calls', async () => {
     const finish = Promise.withResolvers<void>();
     await using fixture = await startGateway({
       config: { ...unlimited, wsMaxInFlight: 2 },
@@ -269,7 +269,7 @@ describe('limits of a connection', () => {
     cancel('slow');
     expect(await client.next()).toMatchObject({ id: 'slow', result: { pong: true } });
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
-    // Its call has been answered: nothing of another one is stopped, and as a request it is no method.
+    // Its call has been answered: nothing else is stopped, and as a request it is not a method.
     cancel('slow');
     send({ method: '$/cancelRequest', params: { id: 2 }, id: 3 });
     expect(await client.next()).toMatchObject({ id: 3, error: { code: -32601 } });
@@ -279,7 +279,7 @@ describe('limits of a connection', () => {
     client.socket.close();
   });
 
-  it('refuses what is valid JSON but not looked into alone', async () => {
+  it('refuses a message that is valid JSON but not processed alone', async () => {
     await using fixture = await startGateway();
     const client = await open(fixture);
     client.socket.send('[{"jsonrpc":"2.0","method":"system.ping","id":1},{"jsonrpc":"2.0","method":"system.ping","params":{"__proto__":1},"id":2}]');
@@ -317,7 +317,7 @@ describe('limits of a connection', () => {
         return calls > 0 && calls === before;
       })
       .toBe(true);
-    // The kernel's own buffers take some megabytes; of the 200 MB asked for nothing like all was made.
+    // The kernel's own buffers hold some megabytes; only a fraction of the 200 MB requested was produced.
     expect(calls).toBeLessThan(400);
     for (let i = 0; i < 2; i++) {
       now += 10_000;
@@ -329,7 +329,7 @@ describe('limits of a connection', () => {
     client.socket.terminate();
   });
 
-  it('gives a client that reads every one of many large replies', async () => {
+  it('sends a reading client every one of many large replies', async () => {
     const big = 'x'.repeat(100_000);
     await using fixture = await startGateway({
       config: { ...unlimited, wsMaxInFlight: 10_000 },
@@ -366,7 +366,7 @@ describe('limits of a connection', () => {
     await new Promise((resolve) => dead.once('open', resolve));
     pass(30_000);
     await pinged;
-    // The pong is on its way: a call that is answered shows that it arrived before.
+    // The pong is in flight: an answered call shows that it arrived before.
     await lively.call('system.ping');
     pass(30_000);
     expect(await cut).toBe(1006);
@@ -385,7 +385,7 @@ describe('limits of a connection', () => {
 });
 
 describe('authority of an open socket (A14)', () => {
-  it('ends with the token, at once', async () => {
+  it('ends with the token, immediately', async () => {
     await using fixture = await startGateway();
     fixture.putToken('temp', 'temp-secret-0123456789-abcdefghijklm', ['rpc']);
     const client = await open(fixture, 'temp-secret-0123456789-abcdefghijklm');
@@ -411,7 +411,7 @@ describe('authority of an open socket (A14)', () => {
     expect((await client.closed).code).toBe(4001);
   });
 
-  it('is read anew at each call', async () => {
+  it('is checked at each call', async () => {
     await using fixture = await startGateway();
     const client = await open(fixture, testTokens.admin);
     expect(await client.call('tokens.list')).toHaveProperty('result');

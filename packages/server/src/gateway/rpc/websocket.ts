@@ -15,17 +15,17 @@ export interface WebSocketDeps extends Omit<SocketsDeps, 'maxMessageBytes'> {
   readonly limits: { readonly maxMessageBytes: number; readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 
-export interface WebSocketDoor {
+export interface WebSocketEndpoint {
   readonly size: number;
   /** Completes the handshake of a request that passed host, origin and rate limit; without an identity it is closed at once with 4001. */
   accept(incoming: IncomingMessage, socket: Duplex, head: Buffer, identity: Identity | undefined, remoteAddress: string): void;
-  /** Takes no more calls; each socket closes with 1001 when its running calls are answered. */
+  /** Refuses new calls; each socket closes with 1001 when its running calls are answered. */
   drain(): void;
-  /** Cuts what is left. */
+  /** Cuts the remaining sockets. */
   terminate(): void;
 }
 
-/** The secret that a handshake carries: header, subprotocol `bearer.<secret>`, or `?token=` (decisions §5). */
+/** Returns the secret that a handshake carries: header, subprotocol `bearer.<secret>`, or `?token=` (decisions §5). */
 export function socketSecret(incoming: IncomingMessage, search: string): string | undefined {
   const protocol = incoming.headers['sec-websocket-protocol']
     ?.split(',')
@@ -35,12 +35,12 @@ export function socketSecret(incoming: IncomingMessage, search: string): string 
 }
 
 /** JSON-RPC over WebSocket: one socket, one identity. */
-export function createWebSocketDoor(deps: WebSocketDeps): WebSocketDoor {
+export function createWebSocketEndpoint(deps: WebSocketDeps): WebSocketEndpoint {
   const { clock } = deps;
   const sockets = createSockets<SocketSession>({ ...deps, maxMessageBytes: deps.limits.maxMessageBytes });
 
   deps.tokens.onRevoked((tokenId) => {
-    // A token that is merely rotated goes on with what it has begun; its next socket needs the new secret.
+    // A merely rotated token lets running calls continue; its next socket needs the new secret.
     const isGone = deps.tokens.current(tokenId) === undefined;
     for (const session of sockets.ofToken(tokenId)) {
       if (isGone) session.abort(new AppError('unauthenticated', 'The token was revoked or has expired'));

@@ -15,12 +15,12 @@ export function postApi(server: TestServer, path: string, body: unknown, headers
   });
 }
 
-/** The events of a stream as they come; comments are passed over. Ending the loop early leaves the stream. */
+/** Yields the events of a stream as they arrive, without comments. Breaking out of the loop closes the stream. */
 export async function* eventsOf(response: Response): AsyncGenerator<StreamEvent, void> {
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
   let text = '';
-  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += piece;
+  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += chunk;
     const blocks = text.split('\n\n');
     text = blocks.pop() ?? '';
     for (const block of blocks) {
@@ -37,7 +37,7 @@ export async function allEvents(response: Response): Promise<StreamEvent[]> {
   return Array.fromAsync(eventsOf(response));
 }
 
-/** What the `token` events say together. */
+/** Joins the text of the `token` events. */
 export function textOf(events: readonly StreamEvent[]): string {
   return events
     .filter(({ event }) => event === 'token')

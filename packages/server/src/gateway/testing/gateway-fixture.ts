@@ -71,7 +71,7 @@ export interface FixtureOptions {
   readonly deps?: Partial<GatewayDeps>;
 }
 
-/** A gateway on a free port with real tokens, methods that return their first example, and turns as scripted. */
+/** Starts a gateway on a free port with real tokens, methods that return their first example, and scripted turns. */
 export async function startGateway(options: FixtureOptions = {}) {
   const clock = options.clock ?? systemClock;
   const tokens = new TokenRegistry(pepper, clock);
@@ -162,7 +162,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
     durable: () => Promise.reject(new Error('not scripted')),
-    tell: () => Promise.reject(new Error('not scripted')),
+    announce: () => Promise.reject(new Error('not scripted')),
     countInput: async () => 42,
     complete: async (request, call, sink) => {
       const { failure, ...scripted } = await turn(request, call, sink);
@@ -224,7 +224,7 @@ const scriptedAgents: AgentsApi = {
   usable: (id) => agent(id ?? 'default'),
 };
 
-/** A POST as clients send it. */
+/** Sends a POST as clients do. */
 export function post(url: string, token: string | undefined, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
   return fetch(url, {
     method: 'POST',

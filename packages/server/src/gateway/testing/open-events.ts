@@ -6,7 +6,7 @@ export interface HeardFrame {
   readonly data: unknown;
 }
 
-/** An event stream as a client of others reads it; `close` it, or it lasts as long as its server. */
+/** Reads an event stream as a third-party client does; `close` it, or it lasts as long as its server. */
 export async function openEvents(url: string, token: string, options: { readonly query?: string; readonly lastEventId?: string } = {}) {
   const gone = new AbortController();
   const response = await fetch(`${url}/api/events${options.query ?? ''}`, {
@@ -18,7 +18,7 @@ export async function openEvents(url: string, token: string, options: { readonly
     response,
     frames,
     text: '',
-    /** What a client sends to go on here. */
+    /** The id that a client sends to continue from here. */
     lastEventId: options.lastEventId ?? '',
     retryMs: undefined as number | undefined,
     ended: false,

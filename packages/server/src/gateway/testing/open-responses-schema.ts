@@ -1,7 +1,7 @@
 import * as z from 'zod';
 
-// The published shapes of Open Responses (openresponses.org, specification of 2026-04-24), written down from it and apart from
-// our own contract: what leaves the daemon must fit both. Keys beside those required are allowed, as they are there.
+// The published schemas of Open Responses (openresponses.org, specification of 2026-04-24), transcribed from it independently
+// of this project's contract: every response must fit both. Additional keys are allowed, as they are there.
 
 const text = z.string();
 const int = z.int();

@@ -10,7 +10,7 @@ export type ResponseSocketTurn = {
   readonly error: ResponseSocketError | undefined;
 };
 
-/** A socket on `/v1/responses` that holds every frame against the published shapes and the declared ones. */
+/** Opens a socket on `/v1/responses` and checks every frame against the published and the declared schemas. */
 export async function openResponseSocket(baseUrl: string, token: string) {
   const socket = new WebSocket(`${baseUrl.replace('http', 'ws')}/v1/responses`, { headers: { authorization: `Bearer ${token}` } });
   const frames: string[] = [];

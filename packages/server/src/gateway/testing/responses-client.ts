@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { post } from './gateway-fixture.ts';
 import { type PublishedEvent, publishedEvent, publishedResponse } from './open-responses-schema.ts';
 
-/** Talks to `/v1/responses` and holds every answer against the published shapes and the declared ones. */
+/** Calls `/v1/responses` and checks every response against the published and the declared schemas. */
 export function responsesClient(baseUrl: string, token: string) {
   const url = `${baseUrl}/v1/responses`;
   return {
@@ -26,7 +26,7 @@ export function responsesClient(baseUrl: string, token: string) {
   };
 }
 
-/** The events of a whole stream, in the order and with the numbers that they must have; `final` is what the last one holds. */
+/** Reads the events of a whole stream, checking their order and numbers; `final` is the response in the last one. */
 export function readEvents(text: string): { readonly events: PublishedEvent[]; readonly final: ResponseObject } {
   const frames = text.split('\n\n').filter((frame) => frame !== '' && !frame.startsWith(':'));
   expect(frames.pop()).toBe('data: [DONE]');

@@ -1,11 +1,11 @@
 /** One thing that is wrong with the configuration, and where. Never holds the value of a secret. */
 export interface ConfigProblem {
-  /** A file, or what else the value came from: an option of the command line, an environment variable. */
+  /** A file, or another source of the value: a command-line option, an environment variable. */
   readonly source: string;
-  /** 1-based; absent when the source is no file. */
+  /** 1-based; absent when the source is not a file. */
   readonly line?: number;
   readonly column?: number;
-  /** Dotted key, as in `gateway.tokens[0].secret`; absent when the file as a whole is meant. */
+  /** Dotted key, as in `gateway.tokens[0].secret`; absent when the problem is with the whole file. */
   readonly key?: string;
   /** What was expected and what was found, in one line. */
   readonly message: string;
@@ -29,7 +29,7 @@ function describeProblem(problem: ConfigProblem): string {
 
 export type Path = readonly (string | number)[];
 
-/** `gateway.tokens[0].secret`; parts that are no plain words are quoted. */
+/** Formats a path as `gateway.tokens[0].secret`; parts that are not plain words are quoted. */
 export function dotted(path: Path): string {
   let text = '';
   for (const part of path) {
@@ -41,8 +41,8 @@ export function dotted(path: Path): string {
 }
 
 /**
- * A key as it may be printed. A forgotten space (`apiKey:sk-…`) turns a secret into a part of a key, so nothing after
- * a colon or equals sign is shown, and nothing that does not look like a key.
+ * Returns a key in a form that may be printed. A forgotten space (`apiKey:sk-…`) makes a secret part of a key, so nothing
+ * after a colon or equals sign is shown, and nothing that does not look like a key.
  */
 export function shownKey(key: string): string {
   const word = /^[\w$@/.-]{1,40}(?=[:=]|$)/.exec(key)?.[0];

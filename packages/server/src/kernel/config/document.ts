@@ -12,11 +12,11 @@ export interface Place {
 }
 
 export interface ParsedDocument {
-  /** Plain data; every object is without prototype keys. */
+  /** Plain data; no object has prototype keys. */
   readonly value: unknown;
-  /** Where the value at `path` begins, or the nearest thing around it that was written. */
+  /** Position at which the value at `path` starts, or that of the nearest enclosing part that was written. */
   place(path: Path): Place;
-  /** Where the key itself stands. */
+  /** Position of the key itself. */
   keyPlace(path: Path): Place;
 }
 
@@ -24,9 +24,9 @@ export interface ParsedDocument {
 export type ReplaceText = (text: string, path: Path, place: Place, plain: boolean) => unknown;
 
 /**
- * Reads YAML 1.2 with positions. Refuses, with a problem each: syntax errors, duplicate keys, tags, several documents,
- * keys that are no text, endless or explosive aliases, nesting beyond any schema.
- * Messages are our own: those of the parser quote the file, and the file has secrets.
+ * Reads YAML 1.2 with positions. Reports a problem for each syntax error, duplicate key, tag, extra document,
+ * key that is not text, endless or explosive alias, and nesting beyond any schema.
+ * Uses its own messages, because those of the parser quote the file, and the file contains secrets.
  */
 export function readDocument(
   source: string,
@@ -48,11 +48,11 @@ export function readDocument(
     const { line, col } = counter.linePos(offset);
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
-  // A second one is mostly a consequence of the first.
+  // Later errors are mostly consequences of the first.
   const first = document.errors[0] ?? document.warnings[0];
   if (first !== undefined) return { problems: [{ source, ...placeAt(first.pos[0]), message: syntaxMessage(first) }] };
 
-  const places = new Map<string, { readonly key: Place; readonly value: Place }>();
+  const positions = new Map<string, { readonly key: Place; readonly value: Place }>();
   let budget = maxValues;
   let exhausted = false;
 
@@ -64,7 +64,7 @@ export function readDocument(
   function convert(given: Node | null, path: Path, keyOffset: number, depth: number): unknown {
     if (exhausted) return undefined;
     const offset = given?.range?.[0] ?? keyOffset;
-    places.set(JSON.stringify(path), { key: placeAt(keyOffset), value: placeAt(offset) });
+    positions.set(JSON.stringify(path), { key: placeAt(keyOffset), value: placeAt(offset) });
     budget--;
     if (budget < 0 || depth > maxDepth) {
       exhausted = true;
@@ -72,9 +72,9 @@ export function readDocument(
     }
     const node = isAlias(given) ? given.resolve(document) : given;
     if (isAlias(given) && node === undefined)
-      return refuse(offset, path, 'no anchor of this name stands above; a value that begins with "*" must be quoted');
+      return refuse(offset, path, 'no anchor of this name is defined above; a value that begins with "*" must be quoted');
     if (node === null || node === undefined) return null;
-    if (node.tag !== undefined) return refuse(offset, path, 'tags (words after "!") are not understood here');
+    if (node.tag !== undefined) return refuse(offset, path, 'tags (words after "!") are not supported here');
     if (isMap(node)) {
       const value: Record<string, unknown> = Object.create(null);
       for (const pair of node.items) {
@@ -82,7 +82,7 @@ export function readDocument(
         const name = isScalar(keyNode) ? String(keyNode.value) : '';
         const at = isScalar(keyNode) ? (keyNode.range?.[0] ?? offset) : offset;
         if (Object.hasOwn(value, name)) {
-          refuse(at, [...path, name], 'the key is given twice');
+          refuse(at, [...path, name], 'duplicate key');
           continue;
         }
         value[name] = convert(asNode(pair.value), [...path, name], at, depth + 1);
@@ -97,8 +97,8 @@ export function readDocument(
   const value = convert(asNode(document.contents), [], 0, 0);
   const find = (path: Path) => {
     for (let length = path.length; length > 0; length--) {
-      const found = places.get(JSON.stringify(path.slice(0, length)));
-      // Of a thing that is not there, the key around it is the place to look.
+      const found = positions.get(JSON.stringify(path.slice(0, length)));
+      // For something that is not there, the enclosing key is the place to look.
       if (found !== undefined) return length === path.length ? found : { key: found.key, value: found.key };
     }
     return { key: { line: 1, column: 1 }, value: { line: 1, column: 1 } };
@@ -117,24 +117,24 @@ function isPlain(scalar: Scalar): boolean {
 function syntaxMessage(error: YAMLError): string {
   switch (error.code) {
     case 'TAB_AS_INDENT':
-      return 'a tab is used for indentation; YAML takes spaces only';
+      return 'a tab is used for indentation; YAML allows only spaces';
     case 'BAD_INDENT':
       return 'the indentation does not fit the lines above';
     case 'MISSING_CHAR':
       return 'a closing quote or bracket, a comma, or the space after ":" is missing here or above';
     case 'BLOCK_AS_IMPLICIT_KEY':
     case 'MULTILINE_IMPLICIT_KEY':
-      return 'a key must stand on one line and be followed by ": "';
+      return 'a key must be on one line and be followed by ": "';
     case 'BAD_DQ_ESCAPE':
       return 'an unknown escape after "\\"; double the backslash or use single quotes';
     case 'BAD_SCALAR_START':
       return 'a value that begins with a special character must be quoted';
     case 'MULTIPLE_DOCS':
-      return 'expected one document; a line "---" begins another';
+      return 'expected one document; a line "---" starts another';
     case 'NON_STRING_KEY':
       return 'a key must be text';
     case 'TAG_RESOLVE_FAILED':
-      return 'tags (words after "!") are not understood here';
+      return 'tags (words after "!") are not supported here';
     case 'UNEXPECTED_TOKEN':
       return 'an unexpected character; inside { } and [ ] a value such as "${NAME}" must be quoted';
     case 'RESOURCE_EXHAUSTION':

@@ -47,7 +47,7 @@ function problems(text: string, env: Record<string, string> = {}): string[] {
 }
 
 describe('a file that is fine', () => {
-  test('gives defaults where it says nothing', () => {
+  test('uses defaults for missing keys', () => {
     for (const text of ['', '# nothing\n', '---\n', 'gateway:\n  # port: 1\n']) expect(load(text).config.gateway.port).toBe(4766);
   });
 
@@ -62,7 +62,7 @@ describe('a file that is fine', () => {
     expect(literalSecrets).toBe(false);
   });
 
-  test('tells when it holds a secret itself', () => {
+  test('reports whether it contains a secret itself', () => {
     expect(load(`gateway: {tokens: [{id: a, secret: ${'s'.repeat(32)}}]}`)).toMatchObject({ literalSecrets: true, secrets: ['s'.repeat(32)] });
   });
 
@@ -70,14 +70,14 @@ describe('a file that is fine', () => {
     expect(load('providers:\n  a: &a {type: openai}\n  b: *a\n').config.providers).toHaveProperty('b.type', 'openai');
   });
 
-  test('keeps only telling headers as secrets to look for', () => {
+  test('treats only headers with a secret name as secrets', () => {
     expect(load('providers: {a: {type: openai, headers: {x-title: Gatehouse, authorization: Bearer abcdefgh}}}').secrets).toEqual([
       'Bearer abcdefgh',
     ]);
   });
 });
 
-describe('every problem is told with place, key, expectation and finding', () => {
+describe('every problem is reported with position, key, expectation and finding', () => {
   test.each([
     ['gateway:\n  prot: 1\n', 'config.yaml:2:3: gateway.prot: unknown key; did you mean "port"?'],
     ['gatway: {}\n', 'config.yaml:1:1: gatway: unknown key; did you mean "gateway"?'],
@@ -104,16 +104,16 @@ describe('every problem is told with place, key, expectation and finding', () =>
       'config.yaml:2:30: providers.a.baseUrl: expected a URL that starts with http:// or https://, found text of 7 characters',
     ],
     ['providers:\n  a: {type: openai, apiKey:sk-123}\n', 'config.yaml:2:21: providers.a["apiKey…"]: a space is missing after "apiKey:"'],
-    ['a: 1\na: 2\n', 'config.yaml:2:1: a: the key is given twice'],
+    ['a: 1\na: 2\n', 'config.yaml:2:1: a: duplicate key'],
     ['__proto__: {a: 1}\n', 'config.yaml:1:1: __proto__: unknown key; expected one of gateway, providers'],
     ['- a\n', 'config.yaml:1:1: expected sections (keys with values below them), found a list'],
     ['just text\n', 'config.yaml:1:1: expected sections (keys with values below them), found a single value'],
-    ['gateway:\n\tport: 1\n', 'config.yaml:2:1: a tab is used for indentation; YAML takes spaces only'],
+    ['gateway:\n\tport: 1\n', 'config.yaml:2:1: a tab is used for indentation; YAML allows only spaces'],
     ['a: "unclosed\n', 'config.yaml:2:1: a closing quote or bracket, a comma, or the space after ":" is missing here or above'],
     ['gateway: {host: ${H}}\n', 'config.yaml:1:18: an unexpected character; inside { } and [ ] a value such as "${NAME}" must be quoted'],
-    ['a: 1\n---\nb: 2\n', 'config.yaml:2:1: expected one document; a line "---" begins another'],
-    ['a: !!binary aGk=\n', 'config.yaml:1:13: a: tags (words after "!") are not understood here'],
-    ['a: *nobody\n', 'config.yaml:1:4: a: no anchor of this name stands above; a value that begins with "*" must be quoted'],
+    ['a: 1\n---\nb: 2\n', 'config.yaml:2:1: expected one document; a line "---" starts another'],
+    ['a: !!binary aGk=\n', 'config.yaml:1:13: a: tags (words after "!") are not supported here'],
+    ['a: *nobody\n', 'config.yaml:1:4: a: no anchor of this name is defined above; a value that begins with "*" must be quoted'],
     [
       'gateway:\n  host: ${NO_SUCH}\n',
       'config.yaml:2:9: gateway.host: the environment variable NO_SUCH is not set (or empty); set it, or write $${…} for literal text',
@@ -153,7 +153,7 @@ describe('every problem is told with place, key, expectation and finding', () =>
   });
 });
 
-describe('hostile files end with a clear error, soon', () => {
+describe('hostile files fail quickly with a clear error', () => {
   const bomb = `a: &a [1,1,1,1,1,1,1,1,1]\n${[...'bcdefgh'].map((name, index) => `${name}: &${name} [${Array.from({ length: 9 }, () => `*${'abcdefgh'[index]}`).join(',')}]`).join('\n')}`;
   test.each([
     ['aliases that explode', bomb, /more than 100000 values/],
@@ -165,7 +165,7 @@ describe('hostile files end with a clear error, soon', () => {
     expect(problems(text).join('\n')).toMatch(expected);
   });
 
-  test('thousands of keys cost no quadratic search', () => {
+  test('the duplicate check of thousands of keys is not quadratic', () => {
     const text = Array.from({ length: 20_000 }, (_, index) => `k${index}: 1`).join('\n');
     expect(problems(text)).toHaveLength(20_000);
   });

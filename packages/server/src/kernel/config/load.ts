@@ -13,7 +13,7 @@ export const maxConfigBytes = 1_048_576;
 export interface Override {
   readonly path: Path;
   readonly value: unknown;
-  /** As messages name it: `--port`, `GATEHOUSE_PORT`. */
+  /** Name in messages: `--port`, `GATEHOUSE_PORT`. */
   readonly source: string;
 }
 
@@ -24,13 +24,13 @@ export interface LoadedConfig<Config> {
   readonly secrets: readonly string[];
   /** True when the file itself holds a secret, not only `${NAME}` references. */
   readonly literalSecrets: boolean;
-  /** For what a schema cannot see (a model that no provider has): the error of a value at `path`, with its place. */
+  /** Returns the error for the value at `path`, with its position; used for what a schema cannot check (a model that no provider has). */
   errorAt(path: Path, message: string): ConfigError;
 }
 
 export interface ConfigSource<Schema extends z.ZodType> {
   readonly schema: Schema;
-  /** As messages name it. */
+  /** The file's name in messages. */
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
@@ -39,8 +39,8 @@ export interface ConfigSource<Schema extends z.ZodType> {
 }
 
 /**
- * The configuration of a file, with `${NAME}` references resolved and overrides applied, validated as a whole.
- * Fails with a ConfigError that names every problem; no message holds the value of a secret.
+ * Returns the configuration of a file, with `${NAME}` references resolved and overrides applied, validated as a whole.
+ * Fails with a ConfigError that names every problem; no message contains the value of a secret.
  */
 export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema>): LoadedConfig<z.output<Schema>> {
   const { schema, file, env, overrides = [] } = source;
@@ -63,7 +63,7 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
     fromEnvironment.add(JSON.stringify(path));
     return resolved.whole ? asSchemaWants(schema, path, resolved.text) : resolved.text;
   };
-  // A byte-order mark is what some editors begin a file with.
+  // Some editors write a byte-order mark first.
   const read = readDocument(file, source.text.replace(/^\uFEFF/, ''), replaceText);
   problems.unshift(...read.problems);
   if (read.document === undefined || problems.length > 0) throw new ConfigError(inOrder(problems));
@@ -119,7 +119,7 @@ function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
   return problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
-/** The environment knows only text; a reference that is the whole value becomes what the schema asks for, if it can. */
+/** Converts text of an environment variable: a reference that is the whole value becomes the type that the schema expects, if it can. */
 function asSchemaWants(schema: z.ZodType, path: Path, text: string): unknown {
   const wanted = schemaAt(schema, path);
   const thing = wanted === undefined ? undefined : bare(wanted);
@@ -128,7 +128,7 @@ function asSchemaWants(schema: z.ZodType, path: Path, text: string): unknown {
   return text;
 }
 
-/** A key whose lines below are all commented out has an empty value: an empty section is meant. */
+/** Treats an empty value as an empty section: that is what a key becomes when all lines below it are commented out. */
 function withEmptySections(schema: z.core.$ZodType | undefined, value: unknown): unknown {
   if (schema === undefined) return value;
   if (value === null) {
@@ -143,7 +143,7 @@ function withEmptySections(schema: z.core.$ZodType | undefined, value: unknown):
   return copy;
 }
 
-/** Sets a value deep inside; what is in the way and no object is left for the validation to complain about. */
+/** Sets a nested value; a non-object on the path is left for validation to report. */
 function setIn(target: Record<string, unknown>, path: Path, value: unknown): void {
   const [head, ...rest] = path;
   if (head === undefined) return;

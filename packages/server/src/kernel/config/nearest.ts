@@ -1,4 +1,4 @@
-/** The candidate that `word` was most likely meant to be, or undefined when none is near. Case and `-`/`_` count nothing. */
+/** Returns the candidate that `word` was most likely meant to be, or undefined when none is close. Ignores case, `-` and `_`. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   if (word.length > 64) return undefined;
   const plain = fold(word);

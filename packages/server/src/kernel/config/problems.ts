@@ -15,7 +15,7 @@ export interface Finding {
 }
 
 /**
- * What a failed parse means, for people. `found` describes the value that is there, or is undefined when it must not be shown.
+ * Explains a failed parse for people. `found` describes the value that is there; undefined when it must not be shown.
  */
 export function findingsOf(
   issues: readonly Issue[],
@@ -53,7 +53,7 @@ export function findingsOf(
       case 'too_big':
         return [at(`expected ${limit(issue, here)}, found ${sizeOf(valueAt(value, path), found)}`)];
       case 'invalid_union': {
-        // The branch that got furthest is the one that was meant.
+        // The branch that got furthest is probably the intended one.
         const branches = issue.errors.map((errors) => errors.flatMap((error) => finding(error, path)));
         const deepest = branches.toSorted((a, b) => depthOf(b) - depthOf(a) || a.length - b.length)[0];
         if (deepest !== undefined && depthOf(deepest) > path.length) return deepest;
@@ -63,7 +63,7 @@ export function findingsOf(
       case 'custom':
       case 'not_multiple_of':
       case 'invalid_element':
-        return [at(`${expectedWords(issue, here)}, found ${found}`)];
+        return [at(`${describeExpected(issue, here)}, found ${found}`)];
     }
   }
 
@@ -78,8 +78,8 @@ function unknownKey(key: string, valid: readonly string[]): string {
   return valid.length === 0 ? 'unknown key; no key is expected here' : `unknown key; expected one of ${valid.join(', ')}`;
 }
 
-function expectedWords(issue: Issue, schema: z.core.$ZodType | undefined): string {
-  // Our own schemas say what they expect; the library's words begin otherwise.
+function describeExpected(issue: Issue, schema: z.core.$ZodType | undefined): string {
+  // The project's own schemas say what they expect; zod's messages start differently.
   if (/^(expected|must|may|needs?)\b/i.test(issue.message)) return issue.message;
   if (issue.code === 'custom') return issue.message === 'Invalid input' ? 'expected another value' : issue.message;
   return `expected ${schema === undefined ? 'another form' : expectation(schema)}`;
@@ -113,8 +113,8 @@ function valueAt(value: unknown, path: Path): unknown {
 }
 
 /**
- * A value may be a secret in the wrong place (a line lost its key, a colon its space): only short plain words are
- * repeated, shorter than any secret that deserves the name.
+ * Describes the value that was found. It may be a secret in the wrong place (a line lost its key, a colon its space), so only
+ * short plain words are repeated, shorter than any secret worth the name.
  */
 function describeFound(given: unknown, hide: boolean): string {
   if (given === undefined) return 'nothing';

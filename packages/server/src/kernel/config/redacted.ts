@@ -2,8 +2,8 @@ import type * as z from 'zod';
 import { mapLeaves, redactionMarker } from './secrets.ts';
 
 /**
- * A copy fit to be shown: every leaf that the schema (`.meta({ secret: true })`) or the name of its key calls secret
- * is the marker; `redactText` cleans what else may hide in a text, such as the password of a URL.
+ * Returns a copy that is safe to show: every leaf that the schema (`.meta({ secret: true })`) or the name of its key marks as
+ * secret becomes the marker; `redactText` cleans secrets inside other texts, such as the password of a URL.
  */
 export function redactedConfig(schema: z.core.$ZodType, value: unknown, redactText: (text: string) => string): unknown {
   return mapLeaves(schema, value, (leaf, _name, secret) => {

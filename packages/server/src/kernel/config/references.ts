@@ -1,4 +1,4 @@
-/** Environment as a plain record; the entry hands in `process.env`. */
+/** Environment as a plain record; the entry point passes `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Resolved =

@@ -3,7 +3,7 @@ import type { Path } from './config-error.ts';
 
 type Schema = z.core.$ZodType;
 
-/** The layers of a schema from the outside in: `.optional()`, `.default()` and their like, then the thing itself. */
+/** Returns the layers of a schema from the outside in: `.optional()`, `.default()` and the like, then the inner schema. */
 function layers(schema: Schema): Schema[] {
   const found: Schema[] = [];
   let current: Schema | undefined = schema;
@@ -28,17 +28,17 @@ function inner(schema: Schema): Schema | undefined {
   return undefined;
 }
 
-/** The schema without `.optional()`, `.default()` and their like. */
+/** Returns the schema without `.optional()`, `.default()` and the like. */
 export function bare(schema: Schema): Schema {
   return layers(schema).at(-1) ?? schema;
 }
 
-/** True when `.meta({ secret: true })` was said of the schema or of one of its layers. */
+/** True when the schema or one of its layers has `.meta({ secret: true })`. */
 export function isSecret(schema: Schema): boolean {
   return layers(schema).some((layer) => z.globalRegistry.get(layer)?.['secret'] === true);
 }
 
-/** What the schema says of itself, from the outermost layer that says something. */
+/** Returns the description of the outermost layer that has one. */
 export function descriptionOf(schema: Schema): string | undefined {
   for (const layer of layers(schema)) {
     const text = z.globalRegistry.get(layer)?.description;
@@ -47,13 +47,13 @@ export function descriptionOf(schema: Schema): string | undefined {
   return undefined;
 }
 
-/** The default as it would be written, or undefined when there is none; `.prefault({})` counts as none: its parts have theirs. */
+/** Returns the default as it would be written, or undefined. `.prefault({})` does not count: the parts have their own defaults. */
 export function defaultOf(schema: Schema): { readonly value: unknown } | undefined {
   for (const layer of layers(schema)) if (layer instanceof z.ZodDefault) return { value: layer._zod.def.defaultValue };
   return undefined;
 }
 
-/** The schema of one step down, or undefined when the schema has no such part. */
+/** Returns the schema one step down, or undefined when the schema has no such part. */
 export function step(schema: Schema, part: string | number): Schema | undefined {
   const thing = bare(schema);
   if (thing instanceof z.ZodObject) return Object.hasOwn(thing.shape, part) ? thing.shape[part] : undefined;
@@ -68,7 +68,7 @@ export function step(schema: Schema, part: string | number): Schema | undefined 
   return undefined;
 }
 
-/** The schema at `path`, or undefined when the path leaves what the schema knows. */
+/** Returns the schema at `path`, or undefined when the path leaves the schema. */
 export function schemaAt(schema: Schema, path: Path): Schema | undefined {
   let current: Schema | undefined = schema;
   for (const part of path) {
@@ -89,7 +89,7 @@ export function isSecretPath(schema: Schema, path: Path): boolean {
   return current !== undefined && isSecret(current);
 }
 
-/** The keys that an object at this place may have; empty where any key may be. */
+/** Returns the keys that an object at this path may have; empty when any key is allowed. */
 export function keysOf(schema: Schema): string[] {
   const thing = bare(schema);
   if (thing instanceof z.ZodObject) return Object.keys(thing.shape);
@@ -98,7 +98,7 @@ export function keysOf(schema: Schema): string[] {
   return [];
 }
 
-/** What the schema takes, in words: "an integer from 0 to 65535", "one of "a", "b"". */
+/** Describes what the schema accepts: "an integer from 0 to 65535", "one of "a", "b"". */
 export function expectation(schema: Schema): string {
   const thing = bare(schema);
   if (thing instanceof z.ZodEnum || thing instanceof z.ZodLiteral) {

@@ -1,20 +1,20 @@
 import type * as z from 'zod';
 import { isSecret, step } from './schema-walk.ts';
 
-/** Stands where a secret was; refused as a value on every write. */
+/** Replaces a secret in output; refused as a value on every write. */
 export const redactionMarker = '[REDACTED]';
 
 const secretName =
   /(?:^|[a-z0-9_-])(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|credentials?|authorization|cookie)$/i;
 
-/** True for names that by custom hold a secret: `apiKey`, `webhook_secret`, `hmacToken`, but not `maxTokens` or `tokens`. */
+/** True for names that conventionally hold a secret: `apiKey`, `webhook_secret`, `hmacToken`, but not `maxTokens` or `tokens`. */
 export function isSecretName(name: string): boolean {
   return secretName.test(name);
 }
 
 type Visit = (text: unknown, name: string, secret: boolean) => unknown;
 
-/** Rebuilds `value`, giving each leaf to `visit` with whether the schema or a key's name calls it secret. */
+/** Rebuilds `value`; `visit` gets each leaf and whether the schema or the key's name marks it as secret. */
 export function mapLeaves(schema: z.core.$ZodType | undefined, value: unknown, visit: Visit, name = '', inherited = false): unknown {
   const secret = inherited || (schema !== undefined && isSecret(schema));
   if (Array.isArray(value)) return value.map((item, index) => mapLeaves(schema && step(schema, index), item, visit, name, secret));
@@ -36,14 +36,14 @@ export function mapLeaves(schema: z.core.$ZodType | undefined, value: unknown, v
 }
 
 /**
- * The secret texts of a configuration, for the redactor. Of a section that is secret as a whole (request headers)
- * only the parts with a telling name count: to blot out every harmless value would make the log unreadable.
+ * Returns the secret texts of a configuration, for the redactor. In a section that is secret as a whole (request headers)
+ * only values whose name suggests a secret count: hiding every harmless value would make the log unreadable.
  */
 export function liveSecrets(schema: z.core.$ZodType, value: unknown): string[] {
   const found = new Set<string>();
   mapLeaves(schema, value, (leaf, name, secret) => {
-    const telling = isSecretName(name) || /key|auth|token|secret/i.test(name);
-    if (secret && typeof leaf === 'string' && leaf !== '' && telling) found.add(leaf);
+    const hasSecretName = isSecretName(name) || /key|auth|token|secret/i.test(name);
+    if (secret && typeof leaf === 'string' && leaf !== '' && hasSecretName) found.add(leaf);
     return leaf;
   });
   return [...found];

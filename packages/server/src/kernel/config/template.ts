@@ -10,8 +10,8 @@ export interface TemplateExamples {
 }
 
 /**
- * A configuration file in which everything is commented out and every value is the default, written from the schema,
- * so that the two cannot disagree. `##` lines explain, `#` lines are settings: take the `# ` away to set one.
+ * Renders a configuration file in which everything is commented out and every value is the default. It is generated from the
+ * schema, so the two cannot disagree. `##` lines explain, `#` lines are settings: remove the `# ` to set one.
  */
 export function renderTemplate(schema: z.ZodObject, header: readonly string[], examples: TemplateExamples): string {
   const lines = header.map((line) => (line === '' ? '' : `## ${line}`));
@@ -70,7 +70,7 @@ function renderKeys(schema: z.ZodObject, frame: Frame): void {
   for (const [name, part] of Object.entries(schema.shape)) renderKey(name, part, { ...frame, path: `${frame.path}.${name}` });
 }
 
-/** True for a part that may be left out, but not be given without values of the operator's own: no line of it can be a default. */
+/** True for a part that may be omitted but has required values, so that none of its lines can be a default. */
 function needsValues(schema: z.core.$ZodType, thing: z.ZodObject): boolean {
   if (!(schema instanceof z.ZodOptional)) return false;
   return Object.values(thing.shape).some((part) => !(part instanceof z.ZodOptional) && defaultOf(part) === undefined);

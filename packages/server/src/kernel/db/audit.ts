@@ -30,7 +30,7 @@ const insertAudit = query<Omit<AuditRow, 'metadata'> & { readonly metadataJson: 
   }),
 );
 
-/** Part of the operation that makes the change, so that neither exists without the other. */
+/** Runs as part of the operation that makes the change, so that neither exists without the other. */
 export async function appendAudit(tx: Tx, row: AuditRow): Promise<void> {
   const { metadata, ...rest } = row;
   await tx.run(insertAudit, { ...rest, metadataJson: metadata === undefined ? null : JSON.stringify(metadata) });

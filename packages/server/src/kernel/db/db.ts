@@ -1,6 +1,6 @@
 import type { Operation } from './operation.ts';
 
-/** What the storage is like; `read_only` after a full disk or an I/O error until a write succeeds again. */
+/** State of the storage; `read_only` after a full disk or an I/O error until a write succeeds again. */
 export interface DbStatus {
   readonly path: string;
   readonly bytes: number;
@@ -19,8 +19,8 @@ export interface Db extends AsyncDisposable {
   telemetry<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   read<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   /**
-   * Reads in a thread of its own, started by the first call, so that long searches hold up no other reader. Its operations
-   * may keep state between calls, by the `Tx`, which is the same one as long as the thread lives.
+   * Reads in a separate thread, started by the first call, so that long searches delay no other reader. Its operations
+   * may keep state between calls, keyed by the `Tx`, which stays the same object while the thread lives.
    */
   search<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   /** Online copy, integrity-checked, synced and renamed into place; progress in pages. */

@@ -16,7 +16,7 @@ export interface QueryTools<Params> {
   readonly p: (name: keyof Params & string) => any;
 }
 
-/** Values that a database takes and gives. JSON columns are text; times are integers of milliseconds; money is integers of 1e-9 dollar. */
+/** Values that a database accepts and returns. JSON columns are text; times are integer milliseconds; money is integers of 1e-9 dollar. */
 export type SqlValue = string | number | bigint | null | Uint8Array;
 
 /** A transaction (in a writer) or a snapshot (in a reader). Nothing but SQL is awaited inside. */
@@ -24,7 +24,7 @@ export interface Tx {
   all<P, Row>(query: Query<P, Row>, params: P): Promise<Row[]>;
   get<P, Row>(query: Query<P, Row>, params: P): Promise<Row | undefined>;
   run<P>(query: Query<P, unknown>, params: P): Promise<{ readonly changes: number }>;
-  /** For queries whose shape depends on the input (filters): built anew each time. */
+  /** Runs a query whose shape depends on the input (filters): built for each call. */
   // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
   build<Row>(make: (db: Kysely<any>, sqlTag: typeof sql) => { compile(): CompiledQuery<Row> }): Promise<Row[]>;
 }
@@ -42,16 +42,16 @@ export function operation<Input, Output>(name: string, run: (tx: Tx, input: Inpu
   return { name, run };
 }
 
-/** Declares a query; `Params` and `Row` are given, the rest follows. */
+/** Declares a query; state `Params` and `Row`, the rest is inferred. */
 export function query<Params, Row = unknown>(build: Query<Params, Row>['build']): Query<Params, Row> {
   return { build };
 }
 
-/** One step of the schema; forward-only, run once, in order of `id`, each in a transaction of its own. */
+/** One step of the schema; forward-only, run once, in order of `id`, each in a separate transaction. */
 export interface Migration {
   /** `NNN-name`; the number orders all features' migrations together. */
   readonly id: string;
-  /** Statements of SQL, portable unless `sqlite` and `postgres` differ. */
+  /** SQL statements, portable unless `sqlite` and `postgres` differ. */
   readonly up: readonly string[];
   /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
   readonly database?: 'main' | 'telemetry';

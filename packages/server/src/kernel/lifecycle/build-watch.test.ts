@@ -13,12 +13,12 @@ it('reports once that another build was installed, and that files of the running
     writeFileSync(stamp, 'one');
     writeFileSync(program, '');
     const clock = createStepClock();
-    const told: (string | undefined)[] = [];
+    const notices: (string | undefined)[] = [];
     using build = watchBuild({
       files: { stamp: pathToFileURL(stamp), program: pathToFileURL(program) },
       clock,
-      onReplaced: () => told.push('replaced'),
-      onFault: (fault) => told.push(fault?.slice(0, 40)),
+      onReplaced: () => notices.push('replaced'),
+      onFault: (fault) => notices.push(fault?.slice(0, 40)),
     });
     const look = async () => {
       clock.advance(10_000);
@@ -26,17 +26,17 @@ it('reports once that another build was installed, and that files of the running
     };
     await look();
     await look();
-    expect([build.isReplaced(), build.fault(), told]).toEqual([false, undefined, []]);
+    expect([build.isReplaced(), build.fault(), notices]).toEqual([false, undefined, []]);
     writeFileSync(stamp, 'two');
     await expect.poll(async () => (await look(), build.isReplaced())).toBe(true);
     await look();
-    expect([build.fault(), told]).toEqual([undefined, ['replaced']]);
+    expect([build.fault(), notices]).toEqual([undefined, ['replaced']]);
     renameSync(program, `${program}.away`);
     await expect.poll(async () => (await look(), build.fault())).toContain('removed or replaced under the running daemon');
     renameSync(`${program}.away`, program);
     await expect.poll(async () => (await look(), build.fault())).toBe(undefined);
     await look();
-    expect(told).toEqual(['replaced', 'The files of the program were removed or', undefined]);
+    expect(notices).toEqual(['replaced', 'The files of the program were removed or', undefined]);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }

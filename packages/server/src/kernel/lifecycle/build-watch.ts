@@ -1,24 +1,24 @@
 import { access, readFile } from 'node:fs/promises';
 import type { Clock } from '../clock.ts';
 
-/** Looks whether the program on disk is still the one that runs. */
+/** Checks whether the program on disk is still the one that runs. */
 export interface BuildWatch extends Disposable {
-  /** Another build is installed; the parts of this one may still be there. */
+  /** Another build is installed; the files of this one may still be there. */
   isReplaced(): boolean;
   /** Why parts of this program may fail to load; undefined while its files are there. */
   fault(): string | undefined;
 }
 
-/** Where a build is found on disk. */
+/** Location of a build on disk. */
 export interface BuildFiles {
-  /** Names the build. */
+  /** Identifies the build. */
   readonly stamp: URL;
-  /** The file that runs, whose name no other build has. */
+  /** The running file, whose name no other build has. */
   readonly program: URL;
 }
 
 export interface BuildWatchDeps {
-  /** Sources have none, and are not watched. */
+  /** Undefined when running from sources, which are not watched. */
   readonly files: BuildFiles | undefined;
   readonly clock: Clock;
   /** Called once. */
@@ -26,7 +26,7 @@ export interface BuildWatchDeps {
   readonly onFault: (fault: string | undefined) => void;
 }
 
-const lookMs = 10_000;
+const checkMs = 10_000;
 const removed = 'The files of the program were removed or replaced under the running daemon: work in the background waits until it is restarted';
 
 export function watchBuild({ files, clock, onReplaced, onFault }: BuildWatchDeps): BuildWatch {
@@ -36,10 +36,10 @@ export function watchBuild({ files, clock, onReplaced, onFault }: BuildWatchDeps
   let disposed = false;
   let cancel = () => {};
 
-  async function look({ stamp, program }: BuildFiles): Promise<void> {
+  async function check({ stamp, program }: BuildFiles): Promise<void> {
     const [found, isGone] = await Promise.all([readFile(stamp, 'utf8').catch(() => undefined), isMissing(program)]);
     if (disposed) return;
-    cancel = clock.after(lookMs, () => void look({ stamp, program }));
+    cancel = clock.after(checkMs, () => void check({ stamp, program }));
     running ??= found;
     if (!replaced && found !== undefined && found !== running) {
       replaced = true;
@@ -50,7 +50,7 @@ export function watchBuild({ files, clock, onReplaced, onFault }: BuildWatchDeps
     onFault(fault);
   }
 
-  if (files !== undefined) void look(files);
+  if (files !== undefined) void check(files);
   return {
     isReplaced: () => replaced,
     fault: () => fault,
@@ -68,7 +68,7 @@ function isMissing(file: URL): Promise<boolean> {
   );
 }
 
-/** The stamp that the build tool writes next to the bundle, and the part of the bundle that this is. */
+/** Returns the stamp that the build tool writes next to the bundle, and this file of the bundle. */
 export function ownBuildFiles(): BuildFiles | undefined {
   return import.meta.url.endsWith('.ts') ? undefined : { stamp: new URL('./.sources', import.meta.url), program: new URL(import.meta.url) };
 }

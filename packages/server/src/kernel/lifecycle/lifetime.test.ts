@@ -15,14 +15,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-/** A run that ends as a kill ends it: without its last step, and with a lock that nobody holds. */
+/** A run that ends as if killed: without its last step, and with a lock that nobody holds. */
 function crashedRun() {
   const lifetime = beginLifetime(dir, clock);
   lifetime.lock.release();
   return lifetime;
 }
 
-it('knows how the run before it ended', () => {
+it('knows how the previous run ended', () => {
   const first = beginLifetime(dir, clock);
   expect(first).toMatchObject({ uncleanEnd: false, controlPlaneOnly: false });
   first[Symbol.dispose]();

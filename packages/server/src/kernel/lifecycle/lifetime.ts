@@ -5,19 +5,19 @@ import type { Clock } from '../clock.ts';
 import { isDiskFull } from '../disk-full.ts';
 import { acquireLock, type HomeLock } from './lock-file.ts';
 
-/** One run of the daemon over a data folder. Disposing of it records a clean end and releases the lock: the last step of a stop. */
+/** One run of the daemon over a data folder. Disposing of it records a clean shutdown and releases the lock: the last step of a stop. */
 export interface Lifetime extends Disposable {
   readonly lock: HomeLock;
   readonly bootId: string;
-  /** Something that the next start should tell its owner, from the run before this one. */
+  /** A fault of the previous run that this start should report to the owner. */
   readonly earlierFault: string | undefined;
   /** An earlier run had a database here. */
   readonly hadData: boolean;
-  /** Records for the next start what this run has noticed. */
+  /** Records a fault of this run for the next start. */
   noteFault(text: string): void;
-  /** The run before this one ended without `[Symbol.dispose]`: killed, crashed or out of power. */
+  /** The previous run ended without `[Symbol.dispose]`: killed, crashed or power loss. */
   readonly uncleanEnd: boolean;
-  /** Three runs in a row ended uncleanly within five minutes: start without agents, so that the owner can look. */
+  /** Three consecutive runs ended uncleanly within five minutes: start without agents, so that the owner can investigate. */
   readonly controlPlaneOnly: boolean;
 }
 
@@ -34,7 +34,7 @@ const crashLoopWindowMs = 5 * 60_000;
 const keptBoots = 10;
 
 /**
- * Locks the folder and records the boot. The record is a small file of its own and not a table: a database that makes
+ * Locks the folder and records the boot. The record is a small separate file and not a table: a database that makes
  * the daemon crash is one of the things the crash-loop breaker is for.
  * @throws StartError `locked` while another daemon runs.
  */
@@ -46,7 +46,7 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
     const now = clock.now();
     let boot: Boot = { bootId: randomUUID(), pid: process.pid, startedAtMs: now, endedAtMs: null };
     const lastClean = earlier.findLastIndex((past) => past.endedAtMs !== null);
-    // A clock that was set back must not make old crashes recent: they lie in the future then.
+    // When the clock was set to the past, old crashes lie in the future and must not count as recent.
     const recent = earlier.slice(lastClean + 1).filter((past) => past.startedAtMs <= now && now - past.startedAtMs <= crashLoopWindowMs);
     writeBoots(file, [...earlier, boot]);
     return {
@@ -64,7 +64,7 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
         try {
           writeBoots(file, [...earlier, { ...boot, endedAtMs: clock.now() }]);
         } catch (error) {
-          // The next start takes it for an unclean end, which only costs a check.
+          // The next start sees an unclean shutdown, which only costs a check.
           if (!isDiskFull(error)) throw error;
         } finally {
           lock.release();

@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 import { watchLoad } from './load.ts';
 
-/** A step clock whose timers can be late, as they are when the event loop is held. */
+/** A step clock whose timers can be late, as they are when the event loop is blocked. */
 function lateClock() {
   const clock = createStepClock();
   let lateMs = 0;
@@ -13,10 +13,10 @@ function lateClock() {
   };
 }
 
-it('refuses after two late seconds in a row, and takes work again after one good one', () => {
+it('refuses work after two consecutive late seconds, and accepts it again after a good one', () => {
   const clock = lateClock();
-  const told: (string | undefined)[] = [];
-  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => 0.1 });
+  const notices: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1 });
   clock.advance(2_000);
   expect([load.overload(), load.loopDelayMs()]).toEqual([undefined, 0]);
   clock.setLate(300);
@@ -28,29 +28,29 @@ it('refuses after two late seconds in a row, and takes work again after one good
   clock.setLate(0);
   clock.advance(5_000);
   expect(load.overload()).toBeUndefined();
-  expect(told).toEqual([expect.stringMatching(/more work/), undefined]);
+  expect(notices).toEqual([expect.stringMatching(/more work/), undefined]);
 });
 
-it('one late second is no overload', () => {
+it('does not count one late second as overload', () => {
   const clock = lateClock();
-  const told: (string | undefined)[] = [];
-  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => 0.1 });
+  const notices: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1 });
   clock.setLate(300);
   clock.advance(600);
   clock.setLate(0);
   clock.advance(10_000);
-  expect([load.overload(), told]).toEqual([undefined, []]);
+  expect([load.overload(), notices]).toEqual([undefined, []]);
 });
 
 it('refuses while the heap is nearly full', () => {
   const clock = createStepClock();
   let share = 0.9;
-  const told: (string | undefined)[] = [];
-  using load = watchLoad({ clock, onChange: (reason) => told.push(reason), heapShare: () => share });
+  const notices: (string | undefined)[] = [];
+  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => share });
   clock.advance(1_000);
   expect(load.overload()).toMatch(/memory/);
   share = 0.5;
   clock.advance(1_000);
   expect(load.overload()).toBeUndefined();
-  expect(told).toHaveLength(2);
+  expect(notices).toHaveLength(2);
 });

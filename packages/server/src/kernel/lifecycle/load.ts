@@ -1,24 +1,24 @@
 import { getHeapStatistics } from 'node:v8';
 import type { Clock } from '../clock.ts';
 
-/** How busy the process is, seen from its own event loop. */
+/** How busy the process is, as measured on its own event loop. */
 export interface Load extends Disposable {
   /** Longest delay of a timer in the last full second, in milliseconds. */
   loopDelayMs(): number;
-  /** Why no new work should be taken now; undefined while all is well. */
+  /** Why new work should be refused now; undefined while all is well. */
   overload(): string | undefined;
 }
 
 const sampleMs = 250;
 const samplesPerWindow = 4;
-/** Above this in two windows in a row, answers come too late to be of use (reliability: load shedding). */
+/** Above this in two consecutive windows, answers come too late to be useful (reliability: load shedding). */
 const lateMs = 200;
 const fullHeap = 0.85;
 
 /** Samples with one coarse timer, four wake-ups a second: the exact sampler of node would take fifty. */
 export function watchLoad(deps: {
   readonly clock: Clock;
-  /** Told when the state changes; undefined: all is well again. */
+  /** Called when the state changes; undefined when all is well again. */
   readonly onChange: (reason: string | undefined) => void;
   /** Share of the heap that is in use, 0 to 1. */
   readonly heapShare?: () => number;
@@ -48,7 +48,7 @@ export function watchLoad(deps: {
     longest = 0;
     const found =
       heapShare() > fullHeap
-        ? 'The memory of the server is nearly used up'
+        ? 'The server is nearly out of memory'
         : lateWindows >= 2
           ? 'The server has more work than it can do in time'
           : undefined;

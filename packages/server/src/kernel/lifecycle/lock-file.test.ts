@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-/** A process that takes the lock, says how that went, and then does nothing. */
+/** A process that takes the lock, reports the result, and then does nothing. */
 async function taker(...wrapper: string[]) {
   const node = [process.execPath, '--input-type=module', '-e', takeAndStay, dir] as const;
   const [program = node[0], ...rest] = wrapper.length === 0 ? node : [...wrapper, ...node];
@@ -27,14 +27,14 @@ async function taker(...wrapper: string[]) {
   return { child, said: String(said).trim() };
 }
 
-it('refuses a second process, naming the first, and is free once that was killed', async () => {
+it('refuses a second process, naming the first, and is free once the first was killed', async () => {
   const { child } = await taker();
   try {
     expect(() => acquireLock(dir)).toThrow(
       expect.objectContaining({ reason: 'locked', message: expect.stringMatching(new RegExp(`pid ${child.pid} on host .+ uses`)) }),
     );
     expect(lockHolder(dir)).toMatchObject({ pid: child.pid });
-    // What daemon.lock says is information only.
+    // The content of daemon.lock is information only.
     rmSync(holderFile());
     expect(() => acquireLock(dir)).toThrow(locked);
     expect(lockHolder(dir)).toEqual({});
@@ -47,7 +47,7 @@ it('refuses a second process, naming the first, and is free once that was killed
   acquireLock(dir).release();
 });
 
-it.runIf(process.platform === 'linux')('is free once its holder was killed, although nobody collected it yet', async () => {
+it.runIf(process.platform === 'linux')('is free once its holder was killed, although nobody reaped it yet', async () => {
   // A parent that never waits, like process 1 of many containers.
   const parent = spawn('sh', ['-c', '"$0" --input-type=module -e "$1" "$2" & exec sleep 60', process.execPath, takeAndStay, dir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -114,7 +114,7 @@ it('excludes the same process too, and a holder whose lock.db was deleted', () =
   lock.release();
 });
 
-it('is looked at without being taken or created', () => {
+it('can be checked without being taken or created', () => {
   expect(lockHolder(dir)).toBeUndefined();
   expect(readdirSync(dir)).toEqual([]);
   acquireLock(dir).release();

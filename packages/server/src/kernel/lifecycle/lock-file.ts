@@ -4,16 +4,16 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDiskFull } from '../disk-full.ts';
-import { diskFullError, hasNoRoom } from '../disk-space.ts';
+import { diskFullError, isFolderFull } from '../disk-space.ts';
 import { lockFileOf } from './lock-name.ts';
 import { isAlive, ownIdentity, type ProcessIdentity } from './process-identity.ts';
 import { StartError } from './start-error.ts';
 
-/** What `daemon.lock` tells about the process that holds the lock. It informs people and commands; the lock itself is on `lock.db`. */
+/** The content of `daemon.lock` about the process that holds the lock. It informs people and commands; the lock itself is on `lock.db`. */
 export interface LockHolder extends ProcessIdentity {
   /** Host name as the holder sees it: inside of a container, the container's. */
   readonly host: string | undefined;
-  /** Where it listens, once it does. */
+  /** Address of the listener, once it listens. */
   readonly address: string | undefined;
 }
 
@@ -23,10 +23,10 @@ export interface HomeLock {
   release(): void;
 }
 
-/** Long enough to outlast a look by `lockHolder` of another process. */
+/** Long enough to outlast a check by `lockHolder` of another process. */
 const acquireTimeoutMs = 200;
 const sqliteBusy = 5;
-/** A connection that nothing refers to is collected, and with it the lock. */
+/** An unreferenced connection is garbage-collected, and the lock with it. */
 const held = new Set<DatabaseSync>();
 
 /**
@@ -60,7 +60,7 @@ export function acquireLock(dataDir: string): HomeLock {
   };
 }
 
-/** Who holds the lock now; undefined when nobody does. Changes nothing. */
+/** Returns the current holder of the lock; undefined when it is free. Changes nothing. */
 export function lockHolder(dataDir: string): Partial<LockHolder> | undefined {
   const holder = readHolder(dataDir);
   if (!existsSync(lockFileOf(dataDir))) return holder !== undefined && isAlive(holder) ? holder : undefined;
@@ -95,7 +95,7 @@ function openLock(dataDir: string, timeout: number): DatabaseSync {
 
 function unusableLock(dataDir: string, error: unknown): StartError {
   // SQLite does not say why a file cannot be created.
-  if (hasNoRoom(dataDir)) return diskFullError(dataDir, error);
+  if (isFolderFull(dataDir)) return diskFullError(dataDir, error);
   const said = error instanceof Error ? error.message : String(error);
   return new StartError(
     'unusable',
@@ -120,7 +120,7 @@ function holderFile(dataDir: string): string {
   return join(dataDir, 'daemon.lock');
 }
 
-/** Replaced whole, so that nobody reads half of it. */
+/** Replaces the file as a whole, so that nobody reads half of it. */
 function writeHolder(dataDir: string, holder: LockHolder): void {
   const draft = `${holderFile(dataDir)}.${randomUUID()}`;
   try {
@@ -132,7 +132,7 @@ function writeHolder(dataDir: string, holder: LockHolder): void {
   }
 }
 
-/** Undefined where no daemon left a readable one. */
+/** Returns undefined when no daemon left a readable one. */
 function readHolder(dataDir: string): LockHolder | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(holderFile(dataDir), 'utf8'));

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** Tells one process from a later one that was given the same number. */
+/** Distinguishes one process from a later one with the same number. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Ticks between the start of the machine and of the process; absent where the system does not tell. */
+  /** Ticks between the start of the machine and of the process; absent when the system does not report it. */
   readonly startTicks: number | undefined;
-  /** Changes each time the machine starts; absent where the system does not tell. */
+  /** Changes each time the machine starts; absent when the system does not report it. */
   readonly machineBoot: string | undefined;
 }
 
@@ -40,7 +40,7 @@ function statOf(pid: number): { readonly startTicks: number | undefined; readonl
   const ticks = Number(fields[19]);
   return {
     startTicks: Number.isSafeInteger(ticks) ? ticks : undefined,
-    // A process that nobody collected stays visible for ever; while other threads of it are left, one may still be writing.
+    // A process that nobody reaps stays visible forever; while it has other threads, one may still be writing.
     ended: (fields[0] === 'Z' || fields[0] === 'X') && Number(fields[17]) <= 1,
   };
 }

@@ -5,7 +5,7 @@ export type StartRefusal =
   | 'newer_schema'
   /** The recorded migrations are not those of this program. */
   | 'changed_migration'
-  /** The file exists and is not one of ours. */
+  /** The file exists but does not belong to this program. */
   | 'foreign_database'
   /** SQLite cannot read the file as a database. */
   | 'damaged'
@@ -14,7 +14,7 @@ export type StartRefusal =
   /** The folder or file cannot be opened or written. */
   | 'unusable';
 
-/** The storage refuses to start; the message is written for the person at the terminal and says what to do. */
+/** The storage refuses to start; the message is for the person at the terminal and says what to do. */
 export class StartError extends Error {
   override readonly name = 'StartError';
   readonly reason: StartRefusal;

@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 import { beginHeartbeat, watchHeartbeat } from './watchdog.ts';
 
-it('ends a process whose heart stands still for thirty seconds, and none that beats', () => {
+it('kills a process whose heartbeat stops for thirty seconds, and no other', () => {
   const main = createStepClock();
   const other = createStepClock();
   let ended = 0;
@@ -21,7 +21,7 @@ it('ends a process whose heart stands still for thirty seconds, and none that be
   expect(ended).toBe(1);
 });
 
-it('a process that was stopped as a whole goes on', () => {
+it('a process that was suspended continues', () => {
   const main = createStepClock();
   let ended = 0;
   using heart = beginHeartbeat(main);

@@ -2,16 +2,16 @@ import { writeSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 
 const beatMs = 1_000;
-const lookMs = 5_000;
-/** Looks without a beat after which the event loop counts as held: thirty seconds. Looks and not time, so that a process that was stopped and goes on is not mistaken for one. */
-const silentLooks = 6;
+const checkMs = 5_000;
+/** Checks without a beat (thirty seconds) after which the event loop counts as blocked. Not a time, or a suspended process would count too. */
+const silentChecks = 6;
 
 export interface Heartbeat extends Disposable {
-  /** To be handed to the thread that watches. */
+  /** Pass it to the watching thread. */
   readonly beats: SharedArrayBuffer;
 }
 
-/** Counts a second at a time for as long as the event loop of this thread runs. */
+/** Counts once a second while the event loop of this thread runs. */
 export function beginHeartbeat(clock: Clock): Heartbeat {
   const beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const counter = new Int32Array(beats);
@@ -24,25 +24,25 @@ export function beginHeartbeat(clock: Clock): Heartbeat {
 }
 
 /**
- * Runs in another thread and ends the process when the heart stopped: a process whose event loop is held answers nobody,
+ * Runs in another thread and kills the process when the heartbeat stops: a process whose event loop is blocked answers nobody,
  * not even SIGTERM (reliability §4.4), and what is acknowledged is on disk.
  */
 export function watchHeartbeat(beats: SharedArrayBuffer, { clock, end = endProcess }: { readonly clock: Clock; readonly end?: () => void }): void {
   const counter = new Int32Array(beats);
   let last = Atomics.load(counter, 0);
   let silent = 0;
-  function look(): void {
+  function check(): void {
     const now = Atomics.load(counter, 0);
     silent = now === last ? silent + 1 : 0;
     last = now;
-    if (silent === silentLooks) end();
-    clock.after(lookMs, look);
+    if (silent === silentChecks) end();
+    clock.after(checkMs, check);
   }
-  clock.after(lookMs, look);
+  clock.after(checkMs, check);
 }
 
 function endProcess(): void {
-  // The log is written by the thread that hangs.
-  writeSync(2, `${JSON.stringify({ level: 'fatal', module: 'watchdog', msg: 'The event loop was held for 30 seconds: the daemon is killed' })}\n`);
+  // The thread that writes the log is the one that hangs.
+  writeSync(2, `${JSON.stringify({ level: 'fatal', module: 'watchdog', msg: 'The event loop was blocked for 30 seconds: killing the daemon' })}\n`);
   process.kill(process.pid, 'SIGKILL');
 }

@@ -1,12 +1,12 @@
-/** Samples of a scrape by their text before the value: `name{label="value"}` → number. */
+/** Samples of a scrape by the text before the value: `name{label="value"}` → number. */
 export type Samples = ReadonlyMap<string, number>;
 
 const sampleLine =
   /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|NaN)$/;
 
 /**
- * Reads the text format of Prometheus and fails on whatever breaks its rules or those of its linter: HELP and TYPE
- * once before the samples of a family, families in one piece, no sample twice, counters named `_total`, histograms
+ * Reads the Prometheus text format and fails on anything that breaks its rules or those of its linter: HELP and TYPE
+ * once before the samples of a family, families not split, no duplicate sample, counters named `_total`, histograms
  * with rising buckets that end at `+Inf` and agree with `_count`.
  */
 export function parseExposition(text: string): Samples {

@@ -6,7 +6,7 @@ const count = ReportedTokens.nullish();
 
 const WireUsage = z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count });
 export type WireUsage = z.output<typeof WireUsage>;
-/** A report without sense takes the place of those before it: without input it is no report, and the tokens are counted here. */
+/** An invalid report replaces the earlier ones by one without input, which means none, so that the tokens are counted here. */
 const Usage = WireUsage.nullish().catch({ input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 });
 
 export const Whole = z.object({
@@ -28,7 +28,7 @@ export const Whole = z.object({
   usage: Usage,
 });
 
-/** Every event of a stream, as far as it matters here; `type` decides which fields are there. */
+/** Every event of a stream, as far as it matters here; `type` decides which fields are present. */
 export const StreamEvent = z.object({
   type: z.string(),
   index: z.number().nullish(),
@@ -67,13 +67,13 @@ interface WireThinking {
   readonly data?: string | null | undefined;
 }
 
-/** Undefined for a block of another type. */
+/** Returns undefined for a block of another type. */
 export function toThinking({ type, thinking, signature, data }: WireThinking): ThinkingBlock | undefined {
   if (type === 'thinking') return { type, thinking: thinking ?? '', signature: signature ?? '' };
   return type === 'redacted_thinking' ? { type, data: data ?? '' } : undefined;
 }
 
-/** This wire counts cached input apart; here `input` is all of it. */
+/** This wire counts cached input separately; here `input` includes it. */
 export function toUsage(wire: WireUsage): ModelUsage {
   const cacheRead = wire.cache_read_input_tokens ?? 0;
   const cacheWrite = wire.cache_creation_input_tokens ?? 0;

@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 describe('the request', () => {
-  test('sends no half of a surrogate pair, which providers refuse', async () => {
+  test('sends no lone surrogate, which providers refuse', async () => {
     await client.generate(
       testRequest({
         system: ['s\ud800'],
@@ -46,7 +46,7 @@ describe('the request', () => {
     expect(sent).not.toContain('\\ud');
   });
 
-  test('marks the ends of what repeats for the cache and joins neighbours of one role', async () => {
+  test('marks the ends of repeated prefixes for the cache and joins neighbours of one role', async () => {
     await client.generate(
       testRequest({
         system: ['Stable.', 'Middle.', 'Today.'],
@@ -105,14 +105,14 @@ describe('the request', () => {
     });
   });
 
-  test('asks for no cache when none is wanted', async () => {
+  test('sets no cache marks when none are wanted', async () => {
     await client.generate(testRequest({ system: ['s'] }));
     expect(JSON.stringify(provider.requests[0]?.body)).not.toContain('cache_control');
   });
 });
 
 describe('answers', () => {
-  test.for([true, false])('text, tool calls and usage arrive; input counts what the cache gave (streamed: %s)', async (streamed) => {
+  test.for([true, false])('text, tool calls and usage arrive; input includes cached tokens (streamed: %s)', async (streamed) => {
     provider.queue({
       text: ['Let me ', 'look.'],
       toolCalls: [{ id: 'toolu_1', name: 'read', arguments: '{"path":"a"}' }],
@@ -126,7 +126,7 @@ describe('answers', () => {
       usage: { input: 100, output: 9, cacheRead: 60, cacheWrite: 30, estimated: false },
       responseId: 'msg_mock000000000000000000',
     });
-    expect(sink?.pieces ?? ['Let me ', 'look.']).toEqual(['Let me ', 'look.']);
+    expect(sink?.fragments ?? ['Let me ', 'look.']).toEqual(['Let me ', 'look.']);
   });
 
   test.for([
@@ -138,13 +138,13 @@ describe('answers', () => {
     expect(await client.generate(testRequest(), collectingSink())).toMatchObject({ finish });
   });
 
-  test('reads the same text however the bytes are cut', () => {
+  test('reads the same text however the bytes are split', () => {
     const texts = fc.array(fc.oneof(fc.string({ unit: 'grapheme', maxLength: 12 }), fc.constantFrom('"', '\\', '"text":"', '\n\n')), {
       maxLength: 20,
     });
     const event = (type: string, value: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...value })}\n\n`;
     fc.assert(
-      fc.property(texts, fc.array(fc.nat(), { maxLength: 12 }), (deltas, places) => {
+      fc.property(texts, fc.array(fc.nat(), { maxLength: 12 }), (deltas, cuts) => {
         const stream =
           event('message_start', { message: { id: 'm', usage: { input_tokens: 3, output_tokens: 1 } } }) +
           event('content_block_start', { index: 0, content_block: { type: 'thinking', thinking: '' } }) +
@@ -153,7 +153,7 @@ describe('answers', () => {
           event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 5 } }) +
           event('message_stop', {});
         const bytes = Buffer.from(stream);
-        const edges = [0, ...places.map((place) => place % bytes.length), bytes.length].toSorted((a, b) => a - b);
+        const edges = [0, ...cuts.map((cut) => cut % bytes.length), bytes.length].toSorted((a, b) => a - b);
         const sink = collectingSink();
         const reader = new MessageStream(testRequest(), sink);
         for (let i = 1; i < edges.length; i += 1) {
@@ -161,7 +161,7 @@ describe('answers', () => {
           reader.advance();
         }
         expect(reader.end()).toMatchObject({ text: deltas.join(''), usage: { input: 3, output: 5, estimated: false } });
-        expect(sink.pieces.join('')).toBe(deltas.join(''));
+        expect(sink.fragments.join('')).toBe(deltas.join(''));
       }),
     );
   });
@@ -175,7 +175,7 @@ describe('failures', () => {
     return error instanceof ModelError ? error : new Error(`expected a ModelError, got ${String(error)}`);
   };
 
-  test('an overloaded event inside the stream keeps what came before', async () => {
+  test('an overloaded event inside the stream keeps the text before it', async () => {
     provider.queue({ text: ['one ', 'two '], breakAfter: { deltas: 2, by: 'error' } });
     expect(await failure()).toMatchObject({ kind: 'overloaded', partial: { text: 'one two ', usage: { input: 20, estimated: true } } });
   });
@@ -188,7 +188,7 @@ describe('failures', () => {
     expect(await failure()).toMatchObject({ kind, partial: { text: 'one ' } });
   });
 
-  test('a used-up balance that only the sentence of a 400 names refuses the request, and possibly the account', async () => {
+  test('a used-up balance that only the message of a 400 names refuses the request, and possibly the account', async () => {
     provider.queue({ status: 400, error: { message: 'Your credit balance is too low to access the API', type: 'invalid_request_error' } });
     expect(await failure()).toMatchObject({ kind: 'bad_request', possibly: 'billing', status: 400 });
   });

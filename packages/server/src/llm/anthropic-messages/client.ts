@@ -7,7 +7,7 @@ import { toFinish, toThinking, toUsage, Whole } from './answer.ts';
 import { messagesBody } from './request.ts';
 import { MessageStream } from './stream.ts';
 
-/** Header that names the revision of the wire spoken here. */
+/** Header that names the supported revision of the wire. */
 export const anthropicVersion = { 'anthropic-version': '2023-06-01' };
 
 /** A client of the Anthropic messages wire. */

@@ -21,7 +21,7 @@ async function sent(request: Partial<ModelRequest>) {
   return provider.requests.at(-1)?.body;
 }
 
-test('options go out under the names of the wire', async () => {
+test('options are sent under the names of the wire', async () => {
   const schema = { type: 'object' };
   const body = await sent({
     options: { topP: 0.4, stop: ['END'], endUser: 'ada', responseFormat: { type: 'json_schema', name: 'answer', schema } },
@@ -55,7 +55,7 @@ test.for<[ModelOptions, unknown]>([
   expect(await sent({ options })).not.toHaveProperty('tool_choice');
 });
 
-test('calls in the conversation have their tools declared, also where none may be called', async () => {
+test('tools called in the conversation are declared, also where none may be called', async () => {
   const messages: ModelRequest['messages'] = [
     { role: 'user', content: 'go' },
     { role: 'assistant', content: '', toolCalls: [{ id: 'c1', name: 'look', arguments: '{}' }] },
@@ -72,7 +72,7 @@ test('calls in the conversation have their tools declared, also where none may b
   expect(await sent({ messages, tools })).toMatchObject({ tools: [{ name: 'look', description: 'Looks' }] });
 });
 
-test('images and files become blocks, by their bytes or by their address', async () => {
+test('images and files become blocks, by bytes or by URL', async () => {
   const body = await sent({
     messages: [
       {

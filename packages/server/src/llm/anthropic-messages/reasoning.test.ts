@@ -26,7 +26,7 @@ const thinking: ThinkingBlock = { type: 'thinking', thinking: 'Let me "see".', s
 const answer = { thinking: { text: thinking.thinking, signature: thinking.signature }, text: 'Seen.', stopSequence: 'END' };
 const user: ModelMessage = { role: 'user', content: 'Hi' };
 
-test('reasoning comes back whole and signed, with the stop sequence', async () => {
+test('reasoning is returned whole and signed, with the stop sequence', async () => {
   provider.queue(answer);
   expect(await generate({})).toMatchObject({ text: 'Seen.', thinking: [thinking], stopSequence: 'END' });
 });
@@ -35,8 +35,8 @@ test('streamed reasoning precedes the text and is not part of it', async () => {
   provider.queue(answer);
   const seen: unknown[] = [];
   const sink: ModelSink = {
-    thinking: { fragment: (piece) => void seen.push(['thinking', piece]), block: (block) => void seen.push(block) },
-    text: (piece) => void seen.push(['text', piece]),
+    thinking: { fragment: (fragment) => void seen.push(['thinking', fragment]), block: (block) => void seen.push(block) },
+    text: (fragment) => void seen.push(['text', fragment]),
     flush: () => true,
     drained: async () => {},
   };
@@ -44,7 +44,7 @@ test('streamed reasoning precedes the text and is not part of it', async () => {
   expect(seen).toEqual([['thinking', String.raw`Let me \"see\".`], thinking, ['text', 'Seen.']]);
 });
 
-test('signed reasoning goes back before the text; unsigned reasoning stays behind', async () => {
+test('signed reasoning is sent back before the text; unsigned reasoning is not sent', async () => {
   const messages: ModelMessage[] = [
     user,
     {
@@ -58,7 +58,7 @@ test('signed reasoning goes back before the text; unsigned reasoning stays behin
   expect(body).toHaveProperty('messages.1.content', [thinking, { type: 'redacted_thinking', data: 'abc' }, { type: 'text', text: 'Seen.' }]);
 });
 
-test('a budget of reasoning shrinks with the answer, and no temperature goes beside it', async () => {
+test('a budget of reasoning shrinks with the answer, and no temperature is sent with it', async () => {
   const options = { thinking: { type: 'enabled' as const, budgetTokens: 8_000 }, topK: 5, effort: 'high' };
   const whole = await sent({ options, maxTokens: 10_000, temperature: 0.3 });
   expect(whole).toMatchObject({ thinking: { type: 'enabled', budget_tokens: 8_000 }, top_k: 5, output_config: { effort: 'high' } });
@@ -69,7 +69,7 @@ test('a budget of reasoning shrinks with the answer, and no temperature goes bes
   expect(short).toHaveProperty('temperature', 0.3);
 });
 
-test("a caller's mark at the end of the system prompt counts where the agent sets none", async () => {
+test("a caller's mark at the end of the system prompt is used where the agent sets none", async () => {
   const marked = await sent({ system: ['a', 'b'], options: { systemCacheMark: true }, cacheRetention: 'none' });
   expect(marked).toMatchObject({ system: [{ text: 'a' }, { text: 'b', cache_control: { type: 'ephemeral' } }] });
   expect(JSON.stringify(marked).match(/cache_control/g)).toHaveLength(1);

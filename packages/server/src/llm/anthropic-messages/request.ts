@@ -4,13 +4,16 @@ import { toolCallId } from '../wire/tool-call-id.ts';
 
 type Block = Record<string, unknown>;
 
-/** The least that the API takes as a budget of reasoning. */
+/** Smallest reasoning budget that the API accepts. */
 const leastThinkingTokens = 1_024;
 
-/** The API takes four marks; the system prompt has two of them. */
+/** The API accepts four marks; the system prompt has two of them. */
 const maxMessageMarks = 2;
 
-/** The JSON body of one call. Cache marks go where a prefix ends that the next call repeats: tools and first system part, whole system prompt, conversation so far, or where the caller set them. */
+/**
+ * Returns the JSON body of one call. Cache marks end the prefixes that the next call repeats (tools and first system part, whole
+ * system prompt, conversation so far), or are where the caller set them.
+ */
 export function messagesBody(request: ModelRequest, stream: boolean): string {
   const mark =
     request.cacheRetention === 'none'
@@ -19,7 +22,7 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
   const parts = request.system.filter((part) => part.trim() !== '');
   const system = parts.map((text, i) => ({ type: 'text', text: text.toWellFormed(), ...(i === 0 || i === parts.length - 1 ? mark : {}) }));
   const marked = request.messages.filter((message) => message.cacheMark === true).slice(-maxMessageMarks);
-  // How long is the agent's to say, also of a mark of the caller's: a longer one must not follow a shorter one.
+  // The agent decides the duration, also for the caller's marks: a longer one must not follow a shorter one.
   const callersMark = 'cache_control' in mark ? mark : { cache_control: { type: 'ephemeral' } };
   const systemEnd = system.at(-1);
   if (systemEnd !== undefined && request.options?.systemCacheMark === true) Object.assign(systemEnd, callersMark);
@@ -34,7 +37,7 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
     max_tokens: maxTokens,
     ...(system.length === 0 ? {} : { system }),
     messages,
-    // The API takes no temperature beside reasoning; the one here may be the agent's.
+    // The API accepts no temperature with reasoning; the one here may be the agent's.
     ...(request.temperature === undefined || isThinking ? {} : { temperature: request.temperature }),
     ...(thinking === undefined ? {} : { thinking }),
     ...wireTools(request),
@@ -43,14 +46,14 @@ export function messagesBody(request: ModelRequest, stream: boolean): string {
   });
 }
 
-/** The budget is a part of the answer's length: where a limit shortened the answer, it shrinks with it, or reasoning is left out. */
+/** The budget is part of the answer's length: when a limit shortens the answer, the budget shrinks with it, or reasoning is omitted. */
 function wireThinking(thinking: NonNullable<ModelRequest['options']>['thinking'], maxTokens: number): Record<string, unknown> | undefined {
   if (thinking?.type !== 'enabled') return thinking;
   const budget = thinking.budgetTokens < maxTokens ? thinking.budgetTokens : Math.floor(maxTokens / 2);
   return budget < leastThinkingTokens ? undefined : { type: 'enabled', budget_tokens: budget };
 }
 
-/** The API refuses calls in a conversation whose request declares no tools: those that were called are named then, and none may be called. */
+/** The API refuses calls in a conversation whose request declares no tools: in that case declares the called ones and forbids calls. */
 function wireTools({ tools, messages }: ModelRequest): Record<string, unknown> {
   if (tools.length > 0) return { tools: tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })) };
   const called = new Set(messages.flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []).map((call) => call.name) : [])));
@@ -83,7 +86,7 @@ function wireToolChoice({ toolChoice, parallelToolCalls }: NonNullable<ModelRequ
   return parallelToolCalls === false || toolChoice === 'auto' ? { type: 'auto', ...oneAtATime } : undefined;
 }
 
-/** Neighbours of one role become one message: the results of parallel tool calls must arrive together, before what the user says next. Empty texts are refused by the API. */
+/** Merges neighbours of one role: results of parallel tool calls must arrive together, before the user's next text. The API refuses empty texts. */
 function wireMessages(
   messages: readonly ModelMessage[],
   markOf: (message: ModelMessage) => Block,
@@ -114,7 +117,7 @@ function blocksOf(message: ModelMessage): Block[] {
     ];
   }
   if (message.role === 'user' && message.parts !== undefined) return message.parts.flatMap(partBlock);
-  // Half of a surrogate pair is no text: the API refuses the whole request for it.
+  // Half of a surrogate pair is not valid text: the API would refuse the whole request.
   const blocks: Block[] = message.role === 'assistant' ? (message.thinking ?? []).filter(isSigned).map((block) => ({ ...block })) : [];
   if (message.content.trim() !== '') blocks.push({ type: 'text', text: message.content.toWellFormed() });
   if (message.role === 'assistant')
@@ -123,7 +126,7 @@ function blocksOf(message: ModelMessage): Block[] {
   return blocks;
 }
 
-/** The API refuses a block without its signature, which blocks of other servers lack. */
+/** The API refuses a block without its signature, which blocks from other servers lack. */
 function isSigned(block: ThinkingBlock): boolean {
   return block.type === 'redacted_thinking' ? block.data !== '' : block.signature !== '';
 }
@@ -135,7 +138,7 @@ function partBlock(part: ModelPart): Block[] {
   return [part.type === 'image' ? { type: 'image', source } : { type: 'document', source, title: part.name.toWellFormed() }];
 }
 
-/** The API takes an object only; what the model once wrote amiss stays readable. */
+/** The API accepts an object only; invalid arguments that the model once wrote stay readable. */
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

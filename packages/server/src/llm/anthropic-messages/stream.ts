@@ -6,10 +6,10 @@ import { StreamEvent, toFinish, toThinking, toUsage, type WireUsage } from './an
 
 /** Reads one streamed message. */
 export class MessageStream extends AnswerStream {
-  /** By content block, in order of appearance. */
+  /** Tool calls by content block, in order of appearance. */
   readonly #tools = new Map<number, { id: string; name: string; arguments: string }>();
   #toolBytes = 0;
-  /** The block that is being read, and those that are complete. */
+  /** The block being read, and the complete ones. */
   #open: ThinkingBlock | undefined;
   readonly #thinking: ThinkingBlock[] = [];
   #stopSequence: string | undefined;
@@ -71,10 +71,10 @@ export class MessageStream extends AnswerStream {
 
   #think(open: ThinkingBlock, { type, delta }: StreamEvent) {
     if (open.type === 'thinking' && delta?.type === 'thinking_delta') {
-      const piece = delta.thinking ?? '';
-      this.#toolBytes += piece.length;
-      this.#open = { ...open, thinking: open.thinking + piece };
-      if (piece !== '') this.text.sink.thinking?.fragment(JSON.stringify(piece).slice(1, -1));
+      const fragment = delta.thinking ?? '';
+      this.#toolBytes += fragment.length;
+      this.#open = { ...open, thinking: open.thinking + fragment };
+      if (fragment !== '') this.text.sink.thinking?.fragment(JSON.stringify(fragment).slice(1, -1));
     }
     if (open.type === 'thinking' && delta?.type === 'signature_delta') this.#open = { ...open, signature: open.signature + (delta.signature ?? '') };
     if (type !== 'content_block_stop') return;
@@ -83,7 +83,7 @@ export class MessageStream extends AnswerStream {
     this.text.sink.thinking?.block(open);
   }
 
-  /** Counts are cumulative: a later one replaces an earlier one, one that is absent does not. */
+  /** Counts are cumulative: a later one replaces an earlier one, a missing one does not. */
   #count(usage: WireUsage | null | undefined) {
     if (usage) this.#usage = { ...this.#usage, ...Object.fromEntries(Object.entries(usage).filter(([, tokens]) => typeof tokens === 'number')) };
   }
@@ -91,7 +91,7 @@ export class MessageStream extends AnswerStream {
   protected result(complete: boolean): ModelResult {
     const text = this.text.value();
     const toolCalls = [...this.#tools.values()].map((call) => ({ ...call, arguments: call.arguments === '' ? '{}' : call.arguments }));
-    // A broken stream has told the input; its output count is the first token only.
+    // A broken stream has reported the input; its output count is the first token only.
     const reported = this.believe(toUsage(this.#usage));
     const estimate = complete && reported.input > 0 ? reported : estimateUsage(this.request, text, toolCalls);
     const usage = complete || reported.input === 0 ? estimate : { ...reported, output: Math.max(reported.output, estimate.output), estimated: true };

@@ -2,7 +2,7 @@ import { type ModelClient, ModelError, type ModelInfo, type ModelResult } from '
 import { type Vendor, vendors } from '../vendors.ts';
 import { estimateUsage } from '../wire/usage.ts';
 
-/** The model of an installation that has none: it lets every door be tried without a network, and says that it is no model. */
+/** The model of an installation without one: it lets every feature be tried without a network, and says that it is not a real model. */
 export const offlineModel: ModelInfo = {
   provider: 'offline',
   modelId: 'offline',
@@ -15,7 +15,7 @@ export const offlineModel: ModelInfo = {
   validated: true,
 };
 
-/** Its answer has no other form and calls nothing; how a model would word it makes no difference to it. */
+/** Its answer has a fixed form and calls nothing; options of style make no difference to it. */
 export const offlineLimits: Pick<Vendor, 'name' | 'limits' | 'topK'> = {
   topK: true,
   name: 'the built-in offline answer',
@@ -29,7 +29,7 @@ const localNames = (['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const)
   .map((type) => `${vendors[type].name} (port ${vendors[type].local?.port ?? 0})`)
   .join(', ');
 
-/** Fixed, so that nothing of a prompt can come back in it. */
+/** Fixed, so that no part of a prompt can be repeated in it. */
 export const offlineText = [
   'No language model is connected: this is the built-in offline answer of Gatehouse, the same for every question. ',
   'Your message arrived and the gateway works. ',
@@ -52,11 +52,11 @@ export function createOfflineClient(): ModelClient {
         responseId: 'offline',
       };
       let said = '';
-      for (const piece of sink === undefined ? [] : offlineText) {
+      for (const fragment of sink === undefined ? [] : offlineText) {
         if (request.signal.aborted)
           throw new ModelError('aborted', 'The call was aborted', said === '' ? {} : { partial: { ...result, text: said }, usage: result.usage });
-        sink?.text(JSON.stringify(piece).slice(1, -1));
-        said += piece;
+        sink?.text(JSON.stringify(fragment).slice(1, -1));
+        said += fragment;
         if (sink?.flush() === false) await sink.drained();
       }
       if (request.signal.aborted && said === '') throw new ModelError('aborted', 'The call was aborted');

@@ -14,12 +14,12 @@ export const WireUsage = z.object({
   cached_tokens: count,
 });
 
-const ToolCallPiece = z.object({
+const ToolCallDelta = z.object({
   index: z.number().nullish(),
   id: z.string().nullish(),
   function: z.object({ name: z.string().nullish(), arguments: z.unknown().optional() }).nullish(),
 });
-export type ToolCallPiece = z.output<typeof ToolCallPiece>;
+export type ToolCallDelta = z.output<typeof ToolCallDelta>;
 
 /** Some vendors send the content as a list of blocks. */
 const Content = z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().nullish() }))]).nullish();
@@ -27,7 +27,7 @@ const Content = z.union([z.string(), z.array(z.object({ type: z.string(), text: 
 export const Whole = z.object({
   id: z.string().nullish(),
   choices: z
-    .array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }), finish_reason: z.string().nullish() }))
+    .array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallDelta).nullish() }), finish_reason: z.string().nullish() }))
     .min(1),
   usage: WireUsage.nullish().catch(undefined),
 });
@@ -38,7 +38,7 @@ export const Chunk = z.object({
     .array(
       z.object({
         index: z.number().nullish(),
-        delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallPiece).nullish() }).nullish(),
+        delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallDelta).nullish() }).nullish(),
         finish_reason: z.string().nullish(),
       }),
     )
@@ -54,7 +54,7 @@ export function contentText(content: z.output<typeof Content>): string {
   return typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join('');
 }
 
-/** Vendors differ in whether `completion_tokens` holds the reasoning tokens; what is billed as output is all that the total has beyond the input. */
+/** Vendors differ in whether `completion_tokens` includes reasoning tokens; everything in the total beyond the input is billed as output. */
 export function toUsage(wire: z.output<typeof WireUsage>): ModelUsage {
   const input = wire.prompt_tokens;
   const cacheRead = wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens ?? wire.cached_tokens ?? 0;
@@ -74,22 +74,22 @@ export function toFinish(reason: string | null | undefined, toolCalls: readonly 
   return toolCalls.length > 0 ? 'tool_calls' : 'stop';
 }
 
-/** Puts tool calls together from the pieces of a stream, or from the calls of a whole answer. */
+/** Assembles tool calls from the deltas of a stream, or from the calls of a whole answer. */
 export class ToolCalls {
   readonly #calls: { index: number | undefined; id: string; name: string; arguments: string }[] = [];
 
-  /** What they take so far. */
+  /** Bytes that they take so far. */
   bytes = 0;
 
   get length(): number {
     return this.#calls.length;
   }
 
-  add(piece: ToolCallPiece): void {
-    const id = piece.id ?? '';
-    const index = piece.index ?? undefined;
+  add(fragment: ToolCallDelta): void {
+    const id = fragment.id ?? '';
+    const index = fragment.index ?? undefined;
     let call = this.#calls.findLast((open) => (index === undefined ? true : open.index === index));
-    // Google numbers parallel calls all 0, Mistral and Ollama leave the number out: another id is another call.
+    // Google numbers all parallel calls 0, Mistral and Ollama omit the number: another id means another call.
     if (call === undefined || (id !== '' && call.id !== '' && id !== call.id)) {
       call = { index, id, name: '', arguments: '' };
       this.#calls.push(call);
@@ -97,10 +97,10 @@ export class ToolCalls {
     }
     if (call.id === '') call.id = id;
     if (call.name === '') {
-      call.name = piece.function?.name ?? '';
+      call.name = fragment.function?.name ?? '';
       this.bytes += call.name.length;
     }
-    const given = piece.function?.arguments;
+    const given = fragment.function?.arguments;
     if (given === undefined || given === null) return;
     const text = typeof given === 'string' ? given : JSON.stringify(given);
     call.arguments += text;

@@ -47,7 +47,7 @@ describe('answers', () => {
     const sink = collectingSink();
     const streamed = await client.generate(testRequest(), sink);
     expect(streamed).toEqual(whole);
-    expect(sink.pieces).toHaveLength(20);
+    expect(sink.fragments).toHaveLength(20);
     expect(whole).toMatchObject({
       finish: 'stop',
       usage: { input: 20, output: 20, cacheRead: 0, estimated: false },
@@ -61,7 +61,7 @@ describe('answers', () => {
     client = clientFor('openai-compatible');
     const sink = collectingSink();
     await client.generate(testRequest(), sink);
-    expect(sink.pieces).toHaveLength(200);
+    expect(sink.fragments).toHaveLength(200);
     expect(sink.flushes).toBeLessThan(20);
   });
 
@@ -104,19 +104,19 @@ describe('answers', () => {
     expect(usage.input).toBeGreaterThan(0);
   });
 
-  test('a provider that answers a stream request in one piece is understood', async () => {
+  test('a provider that answers a stream request without streaming is understood', async () => {
     provider.queue({
       body: JSON.stringify({ id: 'x', choices: [{ message: { content: 'all "at" once' }, finish_reason: 'stop' }] }),
       contentType: 'application/json',
     });
     const sink = collectingSink();
     expect(await client.generate(testRequest(), sink)).toMatchObject({ text: 'all "at" once' });
-    expect(sink.pieces).toEqual(['all "at" once']);
+    expect(sink.fragments).toEqual(['all "at" once']);
   });
 });
 
 describe('the request', () => {
-  test('sends no half of a surrogate pair, which providers refuse', async () => {
+  test('sends no lone surrogate, which providers refuse', async () => {
     await client.generate(
       testRequest({
         system: ['s\ud800'],
@@ -166,7 +166,7 @@ describe('the request', () => {
     });
   });
 
-  test('speaks the dialect of the vendor', async () => {
+  test('uses the dialect of the vendor', async () => {
     await using openai = clientFor('openai');
     await openai.generate(testRequest({ maxTokens: 5, temperature: 1, model: { ...testModel, modelId: 'gpt-5-mini' } }), collectingSink());
     expect(body()).toMatchObject({ max_completion_tokens: 5, stream_options: { include_usage: true, include_obfuscation: false } });
@@ -187,7 +187,7 @@ describe('the request', () => {
     });
   });
 
-  test('a server that refuses stream_options is asked without it from then on', async () => {
+  test('a server that refuses stream_options is called without it from then on', async () => {
     provider.queue({ status: 400, error: { message: 'Unknown field: stream_options' } });
     expect(await client.generate(testRequest(), collectingSink())).toMatchObject({ finish: 'stop' });
     await client.generate(testRequest(), collectingSink());
@@ -260,7 +260,7 @@ describe('refusals', () => {
     expect(retryAfterMs).toBe(60_000);
   });
 
-  test('the words of a provider are bounded and never hold the key', async () => {
+  test('a provider’s message is bounded and never contains the key', async () => {
     provider.queue({ status: 401, error: { message: `Incorrect key ${key} and sk-proj-ABCDEFGHIJKL0123\u0007\n${'x'.repeat(5000)}` } });
     const { message } = await failure(testRequest());
     expect(message).not.toContain(key);
@@ -271,7 +271,7 @@ describe('refusals', () => {
 });
 
 describe('broken answers', () => {
-  test('an error inside the stream is an error with what came before', async () => {
+  test('an error inside the stream is an error with the text before it', async () => {
     provider.queue({
       text: ['one ', 'two '],
       breakAfter: { deltas: 2, by: 'error' },
@@ -280,7 +280,7 @@ describe('broken answers', () => {
     const sink = collectingSink();
     const error = await failure(testRequest(), sink);
     expect(error).toMatchObject({ kind: 'rate_limit', partial: { text: 'one two ', usage: { estimated: true } } });
-    expect(sink.pieces.join('')).toBe('one two ');
+    expect(sink.fragments.join('')).toBe('one two ');
   });
 
   test.for([
@@ -318,7 +318,7 @@ describe('broken answers', () => {
     expect(await failure(testRequest(), collectingSink())).toMatchObject({ kind: 'overloaded' });
   });
 
-  test('nothing listens', async () => {
+  test('a refused connection is a network error', async () => {
     await provider.close();
     expect(await failure(testRequest())).toMatchObject({ kind: 'network' });
   });
@@ -336,17 +336,17 @@ describe('time and abort', () => {
     await vi.waitFor(() => expect(provider.openSockets()).toBe(0));
   });
 
-  test('60 s of silence inside a stream are a timeout, with what came before', async () => {
+  test('60 s of silence inside a stream are a timeout, with the text before it', async () => {
     provider.queue({ text: ['one ', 'two ', 'three'], breakAfter: { deltas: 2, by: 'stall' } });
     const sink = collectingSink();
     const failed = failure(testRequest({ timeoutMs: 600_000 }), sink);
-    await vi.waitFor(() => expect(sink.pieces).toHaveLength(2));
+    await vi.waitFor(() => expect(sink.fragments).toHaveLength(2));
     clock.advance(61_000);
     expect(await failed).toMatchObject({ kind: 'timeout', partial: { text: 'one two ' } });
     await vi.waitFor(() => expect(provider.openSockets()).toBe(0));
   });
 
-  test('the deadline of the whole call holds for answers in one piece, that of the first byte does not', async () => {
+  test('the deadline of the whole call applies to unstreamed answers, that of the first byte does not', async () => {
     provider.queue({ hang: true });
     const failed = failure(testRequest({ timeoutMs: 120_000 }));
     await vi.waitFor(() => expect(provider.served()).toBe(1));
@@ -361,14 +361,14 @@ describe('time and abort', () => {
     provider.queue({ text: Array.from({ length: 100 }, () => 'x'), paceMs: 20 });
     const sink = collectingSink();
     const failed = failure(testRequest({ signal: controller.signal }), sink);
-    await vi.waitFor(() => expect(sink.pieces.length).toBeGreaterThan(2));
+    await vi.waitFor(() => expect(sink.fragments.length).toBeGreaterThan(2));
     controller.abort();
-    expect(await failed).toMatchObject({ kind: 'aborted', partial: { text: sink.pieces.join('') } });
+    expect(await failed).toMatchObject({ kind: 'aborted', partial: { text: sink.fragments.join('') } });
     await vi.waitFor(() => expect(provider.aborted()).toBe(1), { timeout: 1000 });
     expect(provider.openSockets()).toBe(0);
   });
 
-  test('a call that was aborted before it began is not sent', async () => {
+  test('a call that was aborted before it started is not sent', async () => {
     expect(await failure(testRequest({ signal: AbortSignal.abort() }))).toMatchObject({ kind: 'aborted' });
     expect(provider.served()).toBe(0);
   });
@@ -395,15 +395,15 @@ describe('time and abort', () => {
     sink.block();
     const answer = client.generate(testRequest({ timeoutMs: 600_000 }), sink);
     await vi.waitFor(() => expect(sink.flushes).toBe(1), { timeout: 5000 });
-    const held = sink.pieces.length;
-    // Waiting for the reader is no fault of the provider.
+    const held = sink.fragments.length;
+    // Waiting for the reader is not the provider's fault.
     clock.advance(120_000);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    expect(sink.pieces.length).toBe(held);
+    expect(sink.fragments.length).toBe(held);
     expect(held).toBeLessThan(20_000);
     sink.release();
-    expect((await answer).text).toBe(sink.pieces.join(''));
-    expect(sink.pieces).toHaveLength(20_000);
+    expect((await answer).text).toBe(sink.fragments.join(''));
+    expect(sink.fragments).toHaveLength(20_000);
   });
 
   test('abort ends a paused stream', async () => {

@@ -8,7 +8,7 @@ import { contentText, ToolCalls, toFinish, toUsage, Whole } from './answer.ts';
 import { chatBody } from './request.ts';
 import { ChatStream } from './stream.ts';
 
-/** A client of the OpenAI-style chat completions wire, as nearly every vendor and local server speaks it. */
+/** Creates a client of the OpenAI-style chat completions wire, which nearly every vendor and local server supports. */
 export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClient {
   let streamOptions = vendor.streamOptions;
   async function generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult> {
@@ -18,7 +18,7 @@ export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClien
     try {
       return await send();
     } catch (error) {
-      // A server that refuses the field has done nothing yet; it is asked without it from now on.
+      // A server that refuses the field has done nothing yet; it is asked without the field from now on.
       const refused =
         streamOptions &&
         sink !== undefined &&
@@ -54,7 +54,7 @@ function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
   const choice = choices[0];
   const text = contentText(choice?.message.content);
   const calls = new ToolCalls();
-  choice?.message.tool_calls?.forEach((piece, index) => calls.add({ ...piece, index }));
+  choice?.message.tool_calls?.forEach((fragment, index) => calls.add({ ...fragment, index }));
   const toolCalls = calls.list(id ?? '');
   return {
     text,

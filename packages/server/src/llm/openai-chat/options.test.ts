@@ -14,7 +14,7 @@ afterAll(() => provider.close());
 
 const tool = { name: 'look', description: 'Looks', parameters: { type: 'object' }, strict: true };
 
-/** The body that a vendor is sent. */
+/** The body that is sent to a vendor. */
 async function sent(type: keyof typeof vendors, options: ModelOptions, more: { readonly tools?: boolean; readonly modelId?: string } = {}) {
   await using client = createChatClient(
     new Upstream({ provider: type, baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
@@ -26,7 +26,7 @@ async function sent(type: keyof typeof vendors, options: ModelOptions, more: { r
 }
 
 describe('options of a call', () => {
-  test('go out under the names of the wire', async () => {
+  test('are sent under the names of the wire', async () => {
     const schema = { type: 'object', properties: { a: { type: 'string' } } };
     const options: ModelOptions = {
       topP: 0.4,
@@ -55,13 +55,13 @@ describe('options of a call', () => {
     });
   });
 
-  test('that are not there leave no trace, and those about tools need tools', async () => {
+  test('that are absent leave no trace, and those about tools need tools', async () => {
     const plain = await sent('openai', {});
     expect(await sent('openai', { toolChoice: 'auto', parallelToolCalls: true })).toEqual(plain);
     expect(Object.keys(plain ?? {}).sort()).toEqual(['messages', 'model', 'stream']);
   });
 
-  test('speak the dialect of the vendor', async () => {
+  test('use the dialect of the vendor', async () => {
     const mistral = await sent('mistral', { seed: 7, toolChoice: 'required', endUser: 'ada' }, { tools: true });
     expect(mistral).toMatchObject({ random_seed: 7, tool_choice: 'any' });
     expect(mistral).not.toHaveProperty('seed');
@@ -69,7 +69,7 @@ describe('options of a call', () => {
     expect(await sent('openrouter', { seed: 7 })).toMatchObject({ seed: 7, provider: { require_parameters: true } });
   });
 
-  test('values that change nothing stay away where they would be refused', async () => {
+  test('values that change nothing are omitted where they would be refused', async () => {
     const neutral: ModelOptions = { topP: 1, presencePenalty: 0, frequencyPenalty: 0 };
     expect(await sent('openai', neutral, { modelId: 'gpt-4o' })).toMatchObject({ top_p: 1, presence_penalty: 0, frequency_penalty: 0 });
     const reasoning = await sent('openai', neutral, { modelId: 'gpt-5-mini' });
@@ -79,7 +79,7 @@ describe('options of a call', () => {
     expect(groq).not.toHaveProperty('presence_penalty');
   });
 
-  test('tools that must not be called are declared where calls can be forbidden, and left out where not', async () => {
+  test('tools that must not be called are declared where calls can be forbidden, and omitted where not', async () => {
     expect(await sent('openai', { toolChoice: 'none' }, { tools: true })).toMatchObject({ tools: [{}], tool_choice: 'none' });
     const ollama = await sent('ollama', { toolChoice: 'none' }, { tools: true });
     expect(ollama).not.toHaveProperty('tools');
@@ -88,7 +88,7 @@ describe('options of a call', () => {
   });
 });
 
-test('the parts of a message go out in their order, in place of its content', async () => {
+test('the parts of a message are sent in order, instead of its content', async () => {
   await using client = createChatClient(
     new Upstream({ provider: 'openai', baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
     vendors.openai,

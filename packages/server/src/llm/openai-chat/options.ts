@@ -1,10 +1,10 @@
 import type { ModelRequest } from '../model.ts';
 import type { Vendor } from '../vendors.ts';
 
-/** Writes the options of a call into its body in the vendor's dialect; what the vendor does not honour was refused before, unless it changes nothing. */
+/** Writes the options of a call into its body in the vendor's dialect; unsupported ones were refused before, unless they change nothing. */
 export function putOptions(body: Record<string, unknown>, { options = {}, tools, model }: ModelRequest, vendor: Vendor): void {
   const { responseFormat, toolChoice } = options;
-  // Models that sample their own way refuse even the values that change nothing.
+  // Models with fixed sampling refuse even the values that change nothing.
   const fixed = vendor.fixedTemperature?.test(model.modelId) === true;
   const put = (field: string, value: unknown) => {
     if (value !== undefined) body[field] = value;
@@ -28,7 +28,7 @@ export function putOptions(body: Record<string, unknown>, { options = {}, tools,
   if (vendor.requireParameters === true) put('provider', { require_parameters: true });
 }
 
-/** The levels that every vendor of this wire knows. */
+/** Maps to the levels that every vendor of this wire knows. */
 function effortOf(effort: string | undefined): string | undefined {
   return effort === undefined || effort === 'low' || effort === 'medium' ? effort : 'high';
 }

@@ -3,7 +3,7 @@ import type { Vendor } from '../vendors.ts';
 import { toolCallId } from '../wire/tool-call-id.ts';
 import { putOptions } from './options.ts';
 
-/** The JSON body of one chat completion, in the vendor's dialect. */
+/** Returns the JSON body of one chat completion, in the vendor's dialect. */
 export function chatBody(request: ModelRequest, vendor: Vendor, options: { readonly stream: boolean; readonly streamOptions: boolean }): string {
   const { model, temperature, maxTokens } = request;
   const body: Record<string, unknown> = { model: model.modelId, messages: wireMessages(request, vendor), stream: options.stream };
@@ -20,7 +20,7 @@ export function chatBody(request: ModelRequest, vendor: Vendor, options: { reado
   return JSON.stringify(body);
 }
 
-/** Where calls cannot be forbidden, tools that must not be called are left out. */
+/** Whether to send tools: where calls cannot be forbidden, tools that must not be called are omitted. */
 function sendsTools({ options }: ModelRequest, { limits = [] }: Vendor): boolean {
   return !limits.includes('tools') && !(options?.toolChoice === 'none' && limits.includes('toolChoice'));
 }
@@ -28,7 +28,7 @@ function sendsTools({ options }: ModelRequest, { limits = [] }: Vendor): boolean
 function wireMessages(request: ModelRequest, vendor: Vendor) {
   const messages: unknown[] = [];
   const system = request.system.filter((part) => part !== '').join('\n\n');
-  // Half of a surrogate pair is no text: many providers refuse the whole request for it.
+  // Half of a surrogate pair is not valid text: many providers refuse the whole request for it.
   if (system !== '') messages.push({ role: 'system', content: system.toWellFormed() });
   for (const message of request.messages) {
     if (message.role === 'user') messages.push({ role: 'user', content: userContent(message, vendor) });

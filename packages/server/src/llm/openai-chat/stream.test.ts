@@ -7,7 +7,7 @@ import { ChatStream } from './stream.ts';
 const usageFrame = 'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}\n\n';
 const ending = `data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n${usageFrame}data: [DONE]\n\n`;
 
-/** How vendors write one and the same delta. */
+/** How vendors write the same delta. */
 const dialects: Readonly<Record<string, (text: string, i: number) => string>> = {
   plain: (content) =>
     `data: ${JSON.stringify({ id: 'c', choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }], usage: null })}\n\n`,
@@ -22,11 +22,11 @@ const dialects: Readonly<Record<string, (text: string, i: number) => string>> = 
     `: keep\nevent: delta\ndata:${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`,
   'another number in each frame': (content, i) => `data: ${JSON.stringify({ id: 'c', seq: i, choices: [{ index: 0, delta: { content } }] })}\n\n`,
   'the text twice': (content) => `data: ${JSON.stringify({ preview: { content }, choices: [{ index: 0, delta: { content } }] })}\n\n`,
-  'reasoning beside the text': (content, i) =>
+  'reasoning next to the text': (content, i) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: i % 3 === 0 ? { content: '', reasoning_content: content } : { content } }] })}\n\n`,
 };
 
-/** The text as a reader would see it who parses every frame. */
+/** Returns the text as a reader that parses every frame would see it. */
 function expected(stream: string): string {
   let text = '';
   for (const line of stream.split(/\r?\n/)) {
@@ -37,8 +37,8 @@ function expected(stream: string): string {
   return text;
 }
 
-function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
-  const edges = [0, ...places.map((place) => place % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b);
+function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const edges = [0, ...cuts.map((at) => at % (bytes.length + 1)), bytes.length].toSorted((a, b) => a - b);
   return edges.slice(1).map((edge, i) => bytes.subarray(edges[i], edge));
 }
 
@@ -49,7 +49,7 @@ function read(chunks: readonly Buffer[]) {
     stream.push(chunk);
     stream.advance();
   }
-  return { result: stream.end(), pieces: sink.pieces };
+  return { result: stream.end(), fragments: sink.fragments };
 }
 
 const delta = fc.oneof(
@@ -59,30 +59,30 @@ const delta = fc.oneof(
 );
 
 describe('a streamed completion', () => {
-  test.for(Object.entries(dialects))('reads the same text however the bytes are cut: %s', ([, frame]) => {
+  test.for(Object.entries(dialects))('reads the same text however the bytes are split: %s', ([, frame]) => {
     fc.assert(
-      fc.property(fc.array(delta, { maxLength: 30 }), fc.array(fc.nat(), { maxLength: 12 }), (deltas, places) => {
+      fc.property(fc.array(delta, { maxLength: 30 }), fc.array(fc.nat(), { maxLength: 12 }), (deltas, cuts) => {
         const text = deltas.map((content, i) => frame(content, i)).join('') + ending;
-        const { result, pieces } = read(cut(Buffer.from(text), places));
+        const { result, fragments } = read(cut(Buffer.from(text), cuts));
         expect(result.text).toBe(expected(text));
-        expect(pieces.join('')).toBe(result.text);
+        expect(fragments.join('')).toBe(result.text);
         expect(result).toMatchObject({ finish: 'stop', usage: { input: 3, output: 4, estimated: false } });
       }),
       { numRuns: 150 },
     );
   });
 
-  test('reads the same text when every byte comes alone', () => {
+  test('reads the same text when every byte arrives separately', () => {
     const text = ['Grüße, ', '"quoted" \\ ', '😀', '\n'].map((content, i) => dialects['plain']?.(content, i) ?? '').join('') + ending;
     expect(read([...Buffer.from(text)].map((byte) => Buffer.from([byte]))).result.text).toBe('Grüße, "quoted" \\ 😀\n');
   });
 
-  test('hands every delta on as a piece of its own', () => {
+  test('passes every delta on as a separate fragment', () => {
     const text = ['a', 'b', 'c', 'd', 'e'].map((content, i) => dialects['plain']?.(content, i) ?? '').join('') + ending;
-    expect(read([Buffer.from(text)]).pieces).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect(read([Buffer.from(text)]).fragments).toEqual(['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('does not take a frame for a text delta that says more than its text', () => {
+  test('does not treat a frame with more than its text as a text delta', () => {
     const frames = [
       dialects['plain']?.('a', 0),
       dialects['plain']?.('b', 1),
@@ -92,7 +92,7 @@ describe('a streamed completion', () => {
     expect(read([Buffer.from(frames.join(''))]).result).toMatchObject({ text: 'abc', finish: 'length', usage: { estimated: true } });
   });
 
-  test('learns the place of the text, not that of a namesake before it', () => {
+  test('learns the position of the text, not that of an earlier key of the same name', () => {
     const frame = (note: string) => `data: ${JSON.stringify({ note: { content: note }, choices: [{ index: 0, delta: { content: 'same ' } }] })}\n\n`;
     expect(read([Buffer.from(['one', 'two', 'three', 'four'].map(frame).join('') + ending)]).result.text).toBe('same same same same ');
   });
@@ -101,8 +101,8 @@ describe('a streamed completion', () => {
     expect(read([Buffer.from('data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]')]).result.text).toBe('x');
   });
 
-  test('puts tool calls together, also where all have the number 0 or none', () => {
-    const call = (piece: object) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [piece] } }] })}\n\n`;
+  test('assembles tool calls, also where all have the number 0 or none', () => {
+    const call = (fragment: object) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [fragment] } }] })}\n\n`;
     const stream = [
       call({ index: 0, id: 'a', function: { name: 'read', arguments: '' } }),
       call({ index: 0, function: { arguments: '{"pa' } }),
@@ -120,7 +120,7 @@ describe('a streamed completion', () => {
     ]);
   });
 
-  test('counts reasoning tokens that a vendor leaves out of the completion', () => {
+  test('counts reasoning tokens that a vendor omits from the completion', () => {
     const stream = `${dialects['plain']?.('x', 0) ?? ''}data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":40,"prompt_tokens_details":{"cached_tokens":8}}}\n\ndata: [DONE]\n\n`;
     expect(read([Buffer.from(stream)]).result.usage).toEqual({ input: 10, output: 30, cacheRead: 8, cacheWrite: 0, estimated: false });
   });

@@ -50,7 +50,7 @@ export class ChatStream extends AnswerStream {
     if (choice === undefined) return '';
     const text = contentText(choice.delta?.content);
     this.text.plain(text);
-    for (const piece of choice.delta?.tool_calls ?? []) this.#toolCalls.add(piece);
+    for (const fragment of choice.delta?.tool_calls ?? []) this.#toolCalls.add(fragment);
     if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.#finish = choice.finish_reason;
     return text;
   }
@@ -68,7 +68,7 @@ export class ChatStream extends AnswerStream {
   }
 }
 
-/** True when the chunk says nothing but its text: what `ChatStream` would do for it is to hand the text on. */
+/** True when the chunk carries nothing but its text: `ChatStream` would only pass the text on. */
 function isPure(chunk: Chunk): boolean {
   const choice = chunk.choices?.[0];
   const delta = choice?.delta;

@@ -1,25 +1,25 @@
 import { ModelError, type ModelRequest, type ModelUsage } from '../model.ts';
 
-/** What a token of an answer may take at most, on average. */
+/** Maximum average size of a token in an answer. */
 const bytesPerToken = 16;
-/** Answers up to this size are never cut: limits of models are often configured too low. */
+/** Answers up to this size are never cut: models are often configured with too low a limit. */
 const leastBytes = 1_048_576;
-/** Each tool call takes memory besides its arguments. */
+/** Memory of a tool call in addition to its arguments. */
 export const toolCallBytes = 64;
 /** A stream has a frame around each token, and may carry reasoning that is not kept. */
 const wireOverhead = 64;
 
-/** Bytes of text and tool arguments that one call may answer with, however much its provider sends. */
+/** Returns how many bytes of text and tool arguments one call may answer with, however much its provider sends. */
 export function answerBytes(request: ModelRequest): number {
   return Math.min(Math.max(mostTokens(request) * bytesPerToken, leastBytes), request.maxAnswerBytes);
 }
 
-/** Bytes that a streamed answer may take on the wire. */
+/** Returns how many bytes a streamed answer may take on the wire. */
 export function streamBytes(request: ModelRequest): number {
   return answerBytes(request) * wireOverhead;
 }
 
-/** Bytes that the body of an answer in one piece may have: the answer and what is said about it. */
+/** Returns how many bytes the body of an unstreamed answer may have: the answer and its metadata. */
 export function bodyBytes(request: ModelRequest): number {
   return answerBytes(request) * 2 + 65_536;
 }
@@ -33,8 +33,8 @@ function mostTokens({ maxTokens, model }: ModelRequest): number {
 }
 
 /**
- * What a provider reports is believed as far as it can be true: no more input than the model can read, no more output than
- * was asked for (reasoning is not sent) or was received. Beyond that it is an estimate.
+ * Limits a provider's report to plausible numbers: no more input than the model can read, no more output than
+ * was requested (reasoning is not sent) or received. Beyond that it is an estimate.
  */
 export function believable(usage: ModelUsage, request: ModelRequest, receivedBytes: number): ModelUsage {
   const input = Math.min(usage.input, request.model.contextWindow);

@@ -12,18 +12,18 @@ export interface AnswerStreamOptions {
   readonly sink: ModelSink;
   /** The key before the text in a text frame, quotes included; see `TextFrames`. */
   readonly textKey: string;
-  /** The text of the data of a frame that carries nothing else; undefined for other frames. */
+  /** Returns the text of a frame's data that carries nothing else; undefined for other frames. */
   readonly pureText: (data: string) => string | undefined;
 }
 
-/** What reading a streamed answer is on every wire: text leaves the moment its read is through, the rest is kept for the result. */
+/** Reads a streamed answer of any wire: text is passed on at the end of its read, the rest is kept for the result. */
 export abstract class AnswerStream implements StreamReader<ModelResult> {
   protected readonly text: SinkText;
   protected readonly request: ModelRequest;
-  /** Set by the frame after which nothing that matters can follow. */
+  /** Set by the frame after which nothing relevant can follow. */
   protected done = false;
-  readonly #most: number;
-  readonly #mostOnWire: number;
+  readonly #maxBytes: number;
+  readonly #maxWireBytes: number;
   #onWire = 0;
   readonly #reader = new SseReader();
   readonly #frames: TextFrames;
@@ -31,21 +31,21 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
 
   constructor({ request, sink, textKey, pureText }: AnswerStreamOptions) {
     this.request = request;
-    this.#most = answerBytes(request);
-    this.#mostOnWire = streamBytes(request);
+    this.#maxBytes = answerBytes(request);
+    this.#maxWireBytes = streamBytes(request);
     this.text = new SinkText(sink);
     this.#frames = new TextFrames(textKey, pureText);
   }
 
   push(chunk: Buffer): void {
     this.#onWire += chunk.length;
-    if (this.#onWire > this.#mostOnWire) throw tooLong(this.#mostOnWire);
+    if (this.#onWire > this.#maxWireBytes) throw tooLong(this.#maxWireBytes);
     this.#reader.push(chunk);
   }
 
   advance(): boolean {
     this.#frames.read(this.#reader.take(), this.#handler);
-    if (this.text.size + this.toolBytes > this.#most) throw tooLong(this.#most);
+    if (this.text.size + this.toolBytes > this.#maxBytes) throw tooLong(this.#maxBytes);
     return this.text.flush();
   }
 
@@ -70,29 +70,29 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
     return withPartial(error, this.result(false));
   }
 
-  /** What tool calls take so far. */
+  /** Bytes of tool calls so far. */
   protected abstract readonly toolBytes: number;
-  /** True when the model has said why it stopped, though the stream may not have said that it ends. */
+  /** True when the model has said why it stopped, although the stream may not have announced its end. */
   protected abstract readonly stopped: boolean;
-  /** True when something of the answer arrived. */
+  /** True when a part of the answer has arrived. */
   protected abstract readonly begun: boolean;
   /** Takes the data of one frame; returns its text when it carries nothing else. */
   protected abstract take(data: string): string | undefined;
-  /** Whether text behind the last empty line is a whole frame. */
+  /** Whether text after the last empty line is a whole frame. */
   protected abstract isWhole(data: string): boolean;
   /** The answer; `complete` is false when the stream was cut off. */
   protected abstract result(complete: boolean): ModelResult;
 
-  /** The usage that the provider reported, as far as it can be true. */
+  /** Returns the usage that the provider reported, limited to plausible numbers. */
   protected believe(usage: ModelUsage): ModelUsage {
     return believable(usage, this.request, this.text.size + this.toolBytes);
   }
 
-  /** The end of the body: a last frame may lack its empty line, and a refusal may come as a bare JSON body. */
+  /** Handles the end of the body: a last frame may lack its empty line, and a refusal may arrive as a bare JSON body. */
   #last(text: string) {
     if (text === '') return;
     if (text.startsWith('{')) {
-      throw streamErrorOf(readComplaint(text), 'a JSON body in place of a stream');
+      throw streamErrorOf(readComplaint(text), 'a JSON body instead of a stream');
     }
     const { data } = parseFrame(text);
     if (data !== undefined && this.isWhole(data)) this.#frame(text);
@@ -107,7 +107,7 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
   }
 }
 
-/** An error that came as a frame of the stream. */
+/** Returns the error that a frame of the stream carried. */
 export function streamedError(value: unknown): ModelError {
   return streamErrorOf(complaintOf(value), 'the stream carried an error');
 }

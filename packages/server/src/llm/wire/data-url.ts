@@ -1,4 +1,4 @@
-/** The pieces of a base64 `data:` URL; undefined when it is none. `base64` is not decoded. */
+/** Splits a base64 `data:` URL; undefined for any other URL. `base64` is not decoded. */
 export function readDataUrl(url: string): { readonly mediaType: string; readonly base64: string } | undefined {
   const comma = url.indexOf(',');
   const match = comma === -1 || comma > 200 ? null : /^data:([\w.+-]+\/[\w.+-]+)((?:;[\w.+-]+=[\w.+-]+)*);base64$/i.exec(url.slice(0, comma));

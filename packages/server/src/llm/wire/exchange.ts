@@ -8,10 +8,10 @@ import { readComplaint, readRefusal, retryAfterOf } from './wire-error.ts';
 
 const mostBodyBytes = 33_554_432;
 const maxErrorBytes = 65_536;
-/** How long a connection may stay open after the last frame that matters, in the hope of using it again. */
+/** How long a connection may stay open after the last relevant frame, in case it can be reused. */
 const lingerMs = 1000;
 
-/** A reaction to it runs when the present read is through, as with `queueMicrotask`, which makes an object for async hooks each time. */
+/** Reactions to it run when the present read is processed, as with `queueMicrotask`, which allocates an object for async hooks each time. */
 const readThrough = Promise.resolve();
 
 /** One request to a provider and its answer, as the callbacks of undici's dispatcher. Settles once; closes its socket when it fails. */
@@ -32,10 +32,10 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   #paused = false;
   #scheduled = false;
   #totalAt = 0;
-  /** Deadline of the present wait; none while the request is queued, while the whole of an unstreamed answer is made, or while the sink is full. */
+  /** Deadline of the present wait; none while the request is queued, while an unstreamed answer is generated, or while the sink is full. */
   #waitAt = Number.POSITIVE_INFINITY;
   #cancelTimer: (() => void) | undefined;
-  /** A timer that nobody needs any more would hold the whole answer. */
+  /** A timer that is no longer needed would keep the whole answer in memory. */
   #cancelLinger: (() => void) | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (this.#settled) return;
     if (this.#stream !== undefined) {
       this.#guarded(() => this.#stream?.push(chunk));
-      // One socket read brings many HTTP chunks; all of them are handed on together once the read is through.
+      // One socket read contains many HTTP chunks; they are passed on together once the read is processed.
       if (!this.#scheduled) {
         this.#scheduled = true;
         void readThrough.then(this.#advance);
@@ -118,7 +118,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (this.#settled) return;
     if (this.#stream !== undefined && !this.#paused) {
       this.#guarded(() => {
-        // What came in the same read as the cut was received all the same.
+        // Data in the same read as the cut was received nevertheless.
         this.#stream?.advance();
         if (this.#stream?.finished === true) this.#settle(this.#stream.end());
       });
@@ -130,7 +130,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     else this.fail('network', error.message.includes(code) ? error.message : `${code}: ${error.message}`, error);
   }
 
-  /** Ends the exchange with an error; does nothing when it is settled. */
+  /** Ends the exchange with an error; does nothing when it has settled. */
   fail(kind: ModelErrorKind, reason: string, cause?: unknown): void {
     if (this.#settled) return;
     const status = this.#status > 0 && this.#status !== 200 ? { status: this.#status } : {};
@@ -192,7 +192,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     stream.drained().then(resume, (error: unknown) => this.fail('aborted', 'The reader of the stream is gone', error));
   }
 
-  /** Errors of the readers and of the sink end the exchange: thrown into undici or a microtask they would end more. */
+  /** Errors of the readers and of the sink end the exchange: thrown into undici or a microtask they would break more. */
   #guarded(run: () => void) {
     try {
       run();
@@ -235,7 +235,7 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
     if (!this.#ended && this.#controller !== undefined) {
       const controller = this.#controller;
       this.#cancelLinger = this.#upstream.options.clock.after(lingerMs, () => {
-        if (!this.#ended) controller.abort(new Error('the stream went on after its end'));
+        if (!this.#ended) controller.abort(new Error('the stream continued after its end'));
       });
     }
     this.#promise.resolve(value);
@@ -244,11 +244,11 @@ export class Exchange<T> implements Dispatcher.DispatchHandler {
   #reject(error: ModelError) {
     this.#release();
     if (!this.#ended) this.#controller?.abort(error);
-    const told = this.#stream === undefined ? error : this.#stream.failed(error);
-    this.#promise.reject(told.usage === undefined && this.#hasCost(error.kind) ? withUsage(told, this.#reader.unanswered()) : told);
+    const failure = this.#stream === undefined ? error : this.#stream.failed(error);
+    this.#promise.reject(failure.usage === undefined && this.#hasCost(error.kind) ? withUsage(failure, this.#reader.unanswered()) : failure);
   }
 
-  /** Whether the provider has worked for nothing: whoever leaves before the answer, again and again, would otherwise spend without being counted. */
+  /** Whether the provider worked in vain: a caller that keeps aborting before the answer would otherwise spend without being counted. */
   #hasCost(kind: ModelErrorKind): boolean {
     if (this.#controller === undefined) return false;
     if (kind === 'aborted' || kind === 'timeout') return this.#status === 0 || this.#status === 200;

@@ -1,11 +1,11 @@
 import { ModelError, type ModelResult, type ModelUsage } from '../model.ts';
 
-/** The same error with what was received before it; `partial` only when there was text, which the sink has by then. */
+/** Returns the error with what was received before it; `partial` only when there was text, which the sink already has. */
 export function withPartial(error: ModelError, received: ModelResult): ModelError {
   return withUsage(error, received.usage, received.text === '' ? undefined : received);
 }
 
-/** The same error with what the call used. */
+/** Returns the error with what the call used. */
 export function withUsage(error: ModelError, usage: ModelUsage, partial?: ModelResult): ModelError {
   return new ModelError(error.kind, error.message, {
     ...(error.status === undefined ? {} : { status: error.status }),

@@ -1,9 +1,9 @@
 import type { ModelSink } from '../model.ts';
 
-/** Collects the text of a streamed answer while it is handed on: pieces stay escaped and are unescaped once, at the end. */
+/** Collects the text of a streamed answer while it is passed on: fragments stay escaped and are unescaped once, at the end. */
 export class SinkText {
   readonly sink: ModelSink;
-  /** Characters so far, escaped as they are. */
+  /** Characters so far, in escaped form. */
   size = 0;
   #read: string[] = [];
   #whole = '';
@@ -12,11 +12,11 @@ export class SinkText {
     this.sink = sink;
   }
 
-  /** A piece as the inside of a JSON string literal. */
-  escaped(piece: string): void {
-    this.size += piece.length;
-    this.#read.push(piece);
-    this.sink.text(piece);
+  /** Adds a fragment: the inside of a JSON string literal. */
+  escaped(fragment: string): void {
+    this.size += fragment.length;
+    this.#read.push(fragment);
+    this.sink.text(fragment);
   }
 
   plain(text: string): void {
@@ -26,7 +26,7 @@ export class SinkText {
   /** Ends one read of the upstream; false asks for a pause. */
   flush(): boolean {
     if (this.#read.length === 0) return true;
-    // Pieces are slices of the text of their read; joining copies them out of it, so that it can be freed.
+    // Fragments are slices of their read's text; joining copies them out of it, so that it can be freed.
     this.#whole += this.#read.length === 1 ? this.#read[0] : this.#read.join('');
     this.#read = [];
     return this.sink.flush();

@@ -1,19 +1,19 @@
 import { ModelError } from '../model.ts';
 
-/** A frame larger than this is no delta of a model. */
+/** A larger frame cannot be a delta of a model. */
 const maxFrameBytes = 1_048_576;
 const lf = 10;
 const cr = 13;
 
 /**
- * Cuts the bytes of an event stream into text that holds whole frames only. Frames end at ASCII line feeds, so whole
- * frames never split a UTF-8 sequence, however the stream was cut into reads.
+ * Turns the bytes of an event stream into text with whole frames only. Frames end at ASCII line feeds, so whole
+ * frames never split a UTF-8 sequence, however the stream was divided into reads.
  */
 export class SseReader {
-  /** Bytes not yet handed out, in a buffer that grows by doubling: the cost stays linear for reads of one byte too. */
+  /** Bytes not yet returned, in a buffer that grows by doubling: the cost stays linear for reads of one byte too. */
   #held = Buffer.allocUnsafe(0);
   #length = 0;
-  /** Bytes of `#held` in which no frame ends. */
+  /** Bytes of `#held` known to contain no frame end. */
   #searched = 0;
   #begun = false;
 
@@ -24,7 +24,7 @@ export class SseReader {
     this.#length = needed;
   }
 
-  /** All whole frames that arrived since the last call; empty when there is none. */
+  /** Returns all whole frames that arrived since the last call; empty when there are none. */
   take(): string {
     const whole = this.#lastFrameEnd();
     if (this.#length - whole > maxFrameBytes) throw new ModelError('bad_response', 'the provider sent a stream frame larger than 1 MiB');
@@ -39,7 +39,7 @@ export class SseReader {
     return this.#withoutMark(text);
   }
 
-  /** What is left when the stream ended: whole frames, then perhaps a last one without its empty line. */
+  /** Returns what is left when the stream ended: whole frames, then perhaps a last one without its empty line. */
   rest(): string {
     const text = this.#held.toString('utf8', 0, this.#length);
     this.#length = 0;
@@ -70,14 +70,14 @@ export class SseReader {
   }
 }
 
-/** One frame: the lines of `data:` joined, and the name of its event. */
+/** One frame: its `data:` lines joined, and the name of its event. */
 export interface SseFrame {
   readonly event: string;
   /** Undefined for comments and for frames without data. */
   readonly data: string | undefined;
 }
 
-/** Where the frame that begins at `at` ends: after its empty line, or at the end of the text. */
+/** Returns the end of the frame that starts at `at`: after its empty line, or at the end of the text. */
 export function frameEnd(text: string, at: number): number {
   for (let i = text.indexOf('\n', at); i !== -1; i = text.indexOf('\n', i + 1)) {
     const next = text.charCodeAt(i + 1);

@@ -5,15 +5,15 @@ const backslash = 92;
 const probe = 'gatehouse probe';
 
 export interface FrameHandler {
-  /** The inside of the literal of a frame that carries nothing but a piece of text. */
+  /** Called with the inside of the literal of a frame that carries nothing but text. */
   literal(inside: string): void;
-  /** Any other frame, with its empty line. */
+  /** Called with any other frame, including its empty line. */
   frame(frame: string): void;
 }
 
 /**
- * Tells apart the frames of a stream that carry nothing but a piece of text. Providers repeat such a frame byte for
- * byte around the text, so one frame that was parsed in full teaches the constant prefix and suffix; a later frame
+ * Recognizes the frames of a stream that carry nothing but text. Providers repeat such a frame byte for
+ * byte around the text, so one fully parsed frame teaches the constant prefix and suffix; a later frame
  * that is exactly prefix + string literal + suffix means the same with another text, and need not be parsed.
  */
 export class TextFrames {
@@ -21,24 +21,24 @@ export class TextFrames {
   readonly #textOf: (data: string) => string | undefined;
   #prefix = '';
   #suffix = '';
-  /** What lies between two literals when one text frame follows another. */
+  /** Text between two literals when one text frame follows another. */
   #joint = '';
   #hits = 0;
-  /** Text frames to let pass before the next lesson; grows while lessons do not pay, for providers that number their frames. */
+  /** Text frames to skip before the next lesson; grows while lessons do not pay off, for providers that number their frames. */
   #pause = 0;
   #waited = 0;
   #lessons = 0;
 
   /**
-   * `key` is the quoted property that holds the text; `textOf` parses the data of one frame and gives its text when the
-   * frame says nothing else that matters.
+   * `key` is the quoted property that holds the text; `textOf` parses the data of one frame and returns its text when the
+   * frame carries nothing else that matters.
    */
   constructor(key: string, textOf: (data: string) => string | undefined) {
     this.#key = key;
     this.#textOf = textOf;
   }
 
-  /** Hands the frames of `text`, all of them whole, to `handler` in order. */
+  /** Passes the frames of `text`, all of them whole, to `handler` in order. */
   read(text: string, handler: FrameHandler): void {
     if (text === '') return;
     const prefix = this.#prefix;
@@ -46,25 +46,25 @@ export class TextFrames {
     const suffix = this.#suffix;
     // One native search over the whole read costs far less than a comparison per frame. Comparing slices is several
     // times faster than startsWith and endsWith.
-    // Two whole text frames are longer than that; one alone, as a paced stream brings it, needs no search.
-    const pieces = text.length < 2 * this.#joint.length ? [text] : text.split(this.#joint);
-    const last = pieces.length - 1;
+    // Two whole text frames are longer than that; a single one, as from a paced stream, needs no search.
+    const fragments = text.length < 2 * this.#joint.length ? [text] : text.split(this.#joint);
+    const last = fragments.length - 1;
     for (let i = 0; i <= last; i += 1) {
-      let piece = pieces[i] ?? '';
-      const opens = i > 0 || piece.slice(0, prefix.length) === prefix;
-      if (i === 0 && opens) piece = piece.slice(prefix.length);
-      const closes = i < last || piece.slice(-suffix.length) === suffix;
-      if (i === last && closes) piece = piece.slice(0, piece.length - suffix.length);
-      if (opens && closes && isLiteral(piece)) {
+      let fragment = fragments[i] ?? '';
+      const opens = i > 0 || fragment.slice(0, prefix.length) === prefix;
+      if (i === 0 && opens) fragment = fragment.slice(prefix.length);
+      const closes = i < last || fragment.slice(-suffix.length) === suffix;
+      if (i === last && closes) fragment = fragment.slice(0, fragment.length - suffix.length);
+      if (opens && closes && isLiteral(fragment)) {
         this.#hits += 1;
-        handler.literal(piece);
+        handler.literal(fragment);
       } else {
-        this.#each((opens ? prefix : '') + piece + (closes ? suffix : ''), handler);
+        this.#each((opens ? prefix : '') + fragment + (closes ? suffix : ''), handler);
       }
     }
   }
 
-  /** Frame by frame, until a lesson makes the rest cheap again. */
+  /** Handles frame by frame, until a lesson makes the rest cheap again. */
   #each(text: string, handler: FrameHandler) {
     const joint = this.#joint;
     for (let at = 0; at < text.length;) {
@@ -75,7 +75,7 @@ export class TextFrames {
     }
   }
 
-  /** Takes a frame whose text is known into account; `frame` includes its empty line. */
+  /** Learns from a frame whose text is known; `frame` includes its empty line. */
   learn(frame: string, text: string): void {
     if (this.#hits >= 8) {
       this.#pause = 0;
@@ -125,7 +125,7 @@ function isLiteral(inside: string): boolean {
   }
 }
 
-/** Index of the closing quote of the literal whose inside begins at `at`; -1 when it does not close. */
+/** Returns the index of the closing quote of the literal whose inside starts at `at`; -1 when it does not close. */
 function literalEnd(text: string, at: number): number {
   for (let i = at; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
@@ -135,7 +135,7 @@ function literalEnd(text: string, at: number): number {
   return -1;
 }
 
-/** Index after the opening quote of the value that follows a key ending at `at`; -1 when no string follows. */
+/** Returns the index after the opening quote of the value that follows a key ending at `at`; -1 when no string follows. */
 function stringStart(text: string, at: number): number {
   const match = /^\s*:\s*"/.exec(text.slice(at, at + 16));
   return match === null ? -1 : at + match[0].length;

@@ -4,7 +4,7 @@ export type ToolCallIdRule = 'any' | 'word' | 'alnum9';
 
 const rules = { word: /^[a-zA-Z0-9_-]{1,64}$/, alnum9: /^[a-zA-Z0-9]{9}$/ };
 
-/** Ids travel with the conversation from one vendor to another, and some vendors take only their own form: others are replaced, the same one by the same one. */
+/** Ids travel with the conversation between vendors, and some accept only their own format: others are replaced, equal ones alike. */
 export function toolCallId(id: string, rule: ToolCallIdRule): string {
   if (rule === 'any' || rules[rule].test(id)) return id;
   const digest = createHash('sha256').update(id).digest('hex');

@@ -7,35 +7,35 @@ import { cleanMessage } from './wire-error.ts';
 
 export interface UpstreamOptions {
   readonly provider: string;
-  /** Up to and with /v1 where the vendor has it. */
+  /** Up to and including /v1 where the vendor has it. */
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Never to appear in an error text. */
+  /** Must never appear in an error text. */
   readonly secrets: readonly string[];
   readonly maxConnections: number;
   readonly clock: Clock;
 }
 
-/** Takes the body of an answer apart. */
+/** Parses the body of an answer. */
 export interface AnswerReader<T> {
-  /** A longer body of an answer in one piece is not read; 32 MiB at most. */
+  /** Limit of the body of an unstreamed answer; 32 MiB at most. */
   readonly maxBodyBytes?: number;
-  /** Set when a stream is expected; a provider that answers in one piece all the same is read by `whole`. */
+  /** Set when a stream is expected; a provider that nevertheless answers without streaming is read by `whole`. */
   readonly stream: StreamReader<T> | undefined;
   whole(body: Buffer): T;
-  /** What the call is estimated to have used that the provider has taken, and that ended without an answer to count by. */
+  /** Returns the estimated usage of a call that the provider accepted, and that ended without an answer to count. */
   unanswered(): ModelUsage;
 }
 
 export interface StreamReader<T> {
-  /** Takes one chunk in; nothing is handed out yet. */
+  /** Takes one chunk in; nothing is passed on yet. */
   push(chunk: Buffer): void;
-  /** Hands out what arrived; false asks for a pause until `drained`. */
+  /** Passes on what arrived; false asks for a pause until `drained`. */
   advance(): boolean;
   drained(): Promise<void>;
-  /** True when nothing that matters can follow. */
+  /** True when nothing relevant can follow. */
   readonly finished: boolean;
-  /** The result after the last byte; fails when the stream was cut. */
+  /** Returns the result after the last byte; fails when the stream was cut. */
   end(): T;
   /** Adds to an error what was received before it. */
   failed(error: ModelError): ModelError;
@@ -50,9 +50,9 @@ export interface Call {
 
 let undici: Promise<{ readonly Pool: typeof Pool }> | undefined;
 
-/** Loads the HTTP client. It costs start time, so it is left until the first call, or until the listener is up and has time. */
+/** Loads the HTTP client. It costs startup time, so this waits until the first call, or until the listener is up and idle. */
 export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
-  // A failure, as for want of descriptors, is not kept.
+  // A failure, such as for lack of descriptors, is not cached.
   undici ??= import('../../kernel/undici.ts').catch((error: unknown) => {
     undici = undefined;
     throw error;
@@ -82,7 +82,7 @@ export class Upstream implements AsyncDisposable {
       const exchange = new Exchange(this, call, reader, { resolve, reject });
       exchange.begin();
       try {
-        // Deadlines are kept by the exchange, on the injected clock.
+        // The exchange keeps the deadlines, on the injected clock.
         pool.dispatch(
           { path: this.#basePath + call.path, method: 'POST', headers: this.#headers, body: call.body, headersTimeout: 0, bodyTimeout: 0 },
           exchange,
@@ -93,7 +93,7 @@ export class Upstream implements AsyncDisposable {
     });
   }
 
-  /** A text that may leave: the provider named, secrets and control characters gone. */
+  /** Returns a text that may be shown: with the provider's name, without secrets and control characters. */
   clean(text: string): string {
     return cleanMessage(text, this.options.secrets);
   }

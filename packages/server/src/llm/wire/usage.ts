@@ -3,16 +3,16 @@ import { countParts } from '../count-parts.ts';
 import { countTokens } from '../count-tokens.ts';
 import type { ModelRequest, ModelUsage, ToolCall } from '../model.ts';
 
-/** More tokens than any call has; a provider that reports so many, or fewer than none, is not believed, and they are counted here. */
+/** More tokens than any call has; when a provider reports so many, or negative ones, they are counted here instead. */
 const mostTokens = 100_000_000;
 
-/** A count of tokens in the words of a provider. */
+/** A token count as reported by a provider. */
 export const ReportedTokens = z.number().min(0).max(mostTokens).transform(Math.round);
 
-/** No call is made without input: a report of none is no report. */
+/** Every call has input: a report without any is invalid. */
 export const ReportedInput = ReportedTokens.refine((tokens) => tokens > 0);
 
-/** Tokens of a call whose provider reported none. */
+/** Estimates the tokens of a call whose provider reported none. */
 export function estimateUsage(request: ModelRequest, text: string, toolCalls: readonly ToolCall[]): ModelUsage {
   return {
     input: estimateInput(request),

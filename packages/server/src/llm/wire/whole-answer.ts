@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import { ModelError } from '../model.ts';
 import { complaintOf, streamErrorOf } from './wire-error.ts';
 
-/** Reads the body of an answer that was not streamed; an error that came with status 200 is one all the same. `what` names the shape. */
+/** Reads the body of an unstreamed answer; an error with status 200 still counts as one. `what` names the expected format. */
 export function readWholeAnswer<Shape extends z.ZodType>(shape: Shape, body: Buffer, what: string): z.output<Shape> {
   let value: unknown;
   try {

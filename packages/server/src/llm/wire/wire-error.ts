@@ -7,16 +7,16 @@ import { ModelError, type ModelErrorKind } from '../model.ts';
  * - Key or account: status 401 and 429, and any other 4xx whose machine-readable fields (`code`, `type`, `status`, reasons in
  *   `details`) name credentials, the permission of the key or the balance of the account (`keyCodes`, `balanceCodes`).
  * - The request: every other 4xx, and those whose fields name moderation (`moderationCodes`, `metadata.flagged_input`).
- * - Ambiguous: 402 and 403 without such a field, and a 400 whose message begins like the sentences that some providers use in place of
+ * - Ambiguous: 402 and 403 without such a field, and a 400 whose message starts like the sentences that some providers use instead of
  *   a field. It is a refusal of the request that is `possibly` one of the key or account (`ProviderStates` counts those by caller).
  *
- * The message never decides, because servers repeat the caller's words in it. A message may still tell which refusal of one request
+ * The message never decides, because servers repeat the caller's text in it. A message may still reveal which refusal of one request
  * it is (`context_length`), which affects nobody else.
  */
 
 const maxMessage = 300;
 
-/** What a provider said about a failure, in whatever shape it says it. */
+/** What a provider reported about a failure, in whatever format. */
 export interface ProviderComplaint {
   readonly message: string;
   /** Values of the machine-readable fields, in lower case. */
@@ -65,7 +65,7 @@ const moderationCodes: ReadonlySet<string> = new Set([
   'datainspectionfailed',
   'moderation_blocked',
 ]);
-/** Not Google's `PERMISSION_DENIED`, which is also said of a file that a request names. */
+/** Without Google's `PERMISSION_DENIED`, which is also used for a file that a request names. */
 const keyCodes: ReadonlySet<string> = new Set([
   'account_deactivated',
   'api_key_expired',
@@ -94,20 +94,20 @@ const balanceCodes: ReadonlySet<string> = new Set([
   'insufficient_funds',
   'insufficient_quota',
 ]);
-/** Sentences of Anthropic, xAI and Google; only at the beginning, where no server puts the words of a caller. */
+/** Sentences of Anthropic, xAI and Google; only at the start, where no server puts a caller's text. */
 const balanceSentence = /^your credit balance is too low/i;
 const keySentence = /^(incorrect api key provided|api key (not valid|expired))/i;
 
-const contextWords =
+const contextPattern =
   /context[ _-]?(length|window|size)|maximum context|too many (input )?tokens|prompt is too long|input (is|was) too long|exceeds? the (maximum|max|model'?s?) (number of )?(input )?tokens?|reduce the length|string_above_max_length/i;
-const overloadedWords = /overloaded|capacity|temporarily unavailable/i;
+const overloadedPattern = /overloaded|capacity|temporarily unavailable/i;
 
 export interface Refusal {
   readonly kind: ModelErrorKind;
   readonly possibly?: NonNullable<ModelError['possibly']>;
 }
 
-/** What a refusal says, by its status and by the provider's codes where one status means several things. */
+/** Classifies a refusal, by its status and by the provider's codes where one status means several things. */
 export function readRefusal(status: number, { message, codes }: ProviderComplaint): Refusal {
   const said = `${codes.join(' ')} ${message}`;
   if (status === 401) return { kind: names(codes, balanceCodes) ? 'billing' : 'auth' };
@@ -115,35 +115,35 @@ export function readRefusal(status: number, { message, codes }: ProviderComplain
   if (status === 425) return { kind: 'rate_limit' };
   if (status === 429) return { kind: names(codes, balanceCodes) ? 'billing' : 'rate_limit' };
   if (status === 503 || status === 529) return { kind: 'overloaded' };
-  if (status >= 500) return { kind: overloadedWords.test(codes.join(' ')) ? 'overloaded' : 'server' };
+  if (status >= 500) return { kind: overloadedPattern.test(codes.join(' ')) ? 'overloaded' : 'server' };
   if (status >= 300 && status < 400) return { kind: 'bad_response' };
   if (names(codes, moderationCodes)) return { kind: 'bad_request' };
   if (names(codes, balanceCodes)) return { kind: 'billing' };
   if (names(codes, keyCodes)) return { kind: 'auth' };
   if (status === 402) return { kind: 'bad_request', possibly: 'billing' };
   if (status === 403) return { kind: 'bad_request', possibly: 'auth' };
-  if (contextWords.test(said)) return { kind: 'context_length' };
+  if (contextPattern.test(said)) return { kind: 'context_length' };
   if (status === 400 && balanceSentence.test(message)) return { kind: 'bad_request', possibly: 'billing' };
   if (status === 400 && keySentence.test(message)) return { kind: 'bad_request', possibly: 'auth' };
   return { kind: 'bad_request' };
 }
 
-/** An error that arrives inside a stream or in a whole answer, where the status was 200. */
+/** Classifies an error that arrives inside a stream or in a whole answer, where the status was 200. */
 function readStreamError(complaint: ProviderComplaint): Refusal {
   const { codes, message } = complaint;
   const status = codes.find((code) => /^[45]\d\d$/.test(code));
   if (status !== undefined) return readRefusal(Number(status), complaint);
   const code = codes.join(' ');
   if (/rate_limit/.test(code)) return { kind: 'rate_limit' };
-  if (overloadedWords.test(`${code} ${message}`)) return { kind: 'overloaded' };
-  if (contextWords.test(`${code} ${message}`)) return { kind: 'context_length' };
+  if (overloadedPattern.test(`${code} ${message}`)) return { kind: 'overloaded' };
+  if (contextPattern.test(`${code} ${message}`)) return { kind: 'context_length' };
   if (names(codes, moderationCodes)) return { kind: 'bad_request' };
   if (names(codes, balanceCodes)) return { kind: 'billing' };
   if (names(codes, keyCodes)) return { kind: 'auth' };
   return { kind: /invalid_request/.test(code) ? 'bad_request' : 'server' };
 }
 
-/** The same as an error; `otherwise` is its message when the provider sent none. */
+/** Returns it as an error; `otherwise` is the message when the provider sent none. */
 export function streamErrorOf(complaint: ProviderComplaint, otherwise: string): ModelError {
   const { kind, ...meaning } = readStreamError(complaint);
   return new ModelError(kind, complaint.message === '' ? otherwise : complaint.message, meaning);
@@ -153,7 +153,7 @@ function names(codes: readonly string[], known: ReadonlySet<string>): boolean {
   return codes.some((code) => known.has(code));
 }
 
-/** A provider's words made fit for logs and clients: one line, at most 300 characters, none of `secrets` and nothing that looks like a key. */
+/** Makes a provider's message safe for logs and clients: one line, at most 300 characters, none of `secrets` and nothing that looks like a key. */
 export function cleanMessage(text: string, secrets: readonly string[]): string {
   let clean = text.slice(0, 16_384);
   for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, '[redacted]');
@@ -166,7 +166,7 @@ export function cleanMessage(text: string, secrets: readonly string[]): string {
 
 const maxRetryAfterMs = 86_400_000;
 
-/** `retry-after-ms`, or `retry-after` in seconds or as an HTTP date; undefined when neither can be read. */
+/** Returns `retry-after-ms`, or `retry-after` in seconds or as an HTTP date; undefined when neither can be read. */
 export function retryAfterOf(headers: IncomingHttpHeaders, nowMs: number): number | undefined {
   const ms = numberOf(headers['retry-after-ms']);
   if (ms !== undefined) return bounded(ms);

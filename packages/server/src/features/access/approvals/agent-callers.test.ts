@@ -13,7 +13,7 @@ import { approvalMigrations } from './migrations.ts';
 import { operation } from '../../../kernel/db/operation.ts';
 import { approvalOperations, askForCall } from './store.ts';
 
-/** A tool of an agent that works for a token which may do everything. */
+/** A tool of an agent that acts for an all-powerful token. */
 const call: CallContext = {
   identity: { principalId: 'token:ada', tokenId: 'ada', scopes: ['*'] },
   traceId: '0'.repeat(32),
@@ -23,7 +23,7 @@ const call: CallContext = {
   agentCaller: { agentId: 'default', principalId: 'token:ada', conversationRef: 'cv_1' },
 };
 
-test('no agent decides about calls of agents, whatever the token behind it may', async () => {
+test('no agent decides about calls of agents, whatever its token may do', async () => {
   await using db = await openInlineDb({ migrations: [...auditMigrations, ...approvalMigrations], operations: [...approvalOperations, queryAudit] });
   const bus = createEventBus((error) => {
     throw error;

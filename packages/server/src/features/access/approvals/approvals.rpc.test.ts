@@ -41,7 +41,7 @@ async function start(approvals: Config['approvals'] = {}, more: Options = {}) {
     clock,
     server,
     pending,
-    /** A turn in which the model makes these calls, step by step. */
+    /** Runs a turn in which the model makes these calls, one per step. */
     turn(steps: readonly (readonly (readonly [string, object])[])[], params: Partial<ParamsInput<'agent.execute'>> = {}, signal?: AbortSignal) {
       const message = `Follow script ${scripts.push(steps.map((step) => calls(...step))) - 1}`;
       return server.client.call('agent.execute', { message, ...params }, signal === undefined ? {} : { signal });
@@ -53,8 +53,8 @@ async function start(approvals: Config['approvals'] = {}, more: Options = {}) {
   };
 }
 
-/** What the model was told of its calls in the newest request. */
-function told(server: TestServer): string[] {
+/** Tool results that the newest request showed the model. */
+function toolResults(server: TestServer): string[] {
   const body = server.provider.requests.at(-1)?.body as { messages: { role: string; content: string }[] };
   return body.messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
 }
@@ -92,10 +92,10 @@ test('a call that a rule names waits for a decision, is shown whole, and runs wh
   expect(rows).toEqual([expect.objectContaining({ kind: 'approval', outcome: 'success', actor: 'token:root', action: 'approval.resolve' })]);
 });
 
-test('an approval is for the files that a call names as they were: a script that changes meanwhile is not run', async () => {
+test('an approval covers the files that a call names as they were: a script that changes meanwhile is not run', async () => {
   const { server, turn, waiting, count } = await start(askChange);
   const put = (content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'projects/run.sh', content });
-  // Other words before it hide nothing.
+  // Extra words before it hide nothing.
   const words = Array.from({ length: 300 }, (_, n) => `word${n}`).join(' ');
   const call = { argv: ['sh', '-c', `echo ${words}; sh ./run.sh now`], cwd: 'projects' };
   await put('echo one');
@@ -104,9 +104,9 @@ test('an approval is for the files that a call names as they were: a script that
   await put('echo two');
   await server.client.call('admin.approval.resolve', { requestId: request!.requestId, approved: true });
   await running;
-  expect(told(server).at(-1)).toContain('was changed while the call waited');
+  expect(toolResults(server).at(-1)).toContain('was changed while the call waited');
   expect(count('change')).toBe(0);
-  // What was approved holds for a while, and not for the other content.
+  // The approval stays valid for a while, but not for the other content.
   const again = turn([[['change', call]]]);
   const [second] = await waiting();
   await server.client.call('admin.approval.resolve', { requestId: second!.requestId, approved: true });
@@ -114,7 +114,7 @@ test('an approval is for the files that a call names as they were: a script that
   expect(count('change')).toBe(1);
 });
 
-test('a denial is told to the model with its reason, holds for the same call for a while, and is cleared', async () => {
+test('a denial reaches the model with its reason, holds for the same call for a while, and can be cleared', async () => {
   const { server, turn, waiting, pending, count, clock } = await start(askChange);
   const denyNext = async (reason?: string) => {
     const [request] = await waiting();
@@ -123,9 +123,9 @@ test('a denial is told to the model with its reason, holds for the same call for
   let running = turn([[['change', { n: 1 }]]]);
   await denyNext('not on a Sunday');
   await running;
-  expect(told(server).at(-1)).toContain('was denied: not on a Sunday');
+  expect(toolResults(server).at(-1)).toContain('was denied: not on a Sunday');
   await turn([[['change', { n: 1 }]]]);
-  expect(told(server).at(-1)).toContain('not on a Sunday');
+  expect(toolResults(server).at(-1)).toContain('not on a Sunday');
   expect(await pending()).toEqual([]);
 
   await server.client.call('admin.approval.clearDenialCache', { sessionKey: 'somebody:else' });
@@ -141,14 +141,14 @@ test('a denial is told to the model with its reason, holds for the same call for
   expect(count('change')).toBe(0);
 });
 
-test('what nobody decides in time is denied by system:timeout, and that is not remembered as a denial', async () => {
+test('an undecided request is denied by system:timeout, and that is not remembered as a denial', async () => {
   const { server, turn, waiting, pending, clock, count } = await start(askChange);
   const resolved = server.heard('approval:resolved');
   const running = turn([[['change', {}]]]);
   const [request] = await waiting();
   clock.advance(300_000);
   await running;
-  expect(told(server).at(-1)).toContain('nobody approved');
+  expect(toolResults(server).at(-1)).toContain('nobody approved');
   expect(resolved).toEqual([expect.objectContaining({ approved: false, approvedBy: 'system:timeout' })]);
   await expect(server.client.call('admin.approval.resolve', { requestId: request!.requestId, approved: true })).rejects.toMatchObject({
     code: 'conflict',
@@ -161,7 +161,7 @@ test('what nobody decides in time is denied by system:timeout, and that is not r
   expect([count('change'), await pending()]).toEqual([1, []]);
 });
 
-test('of twenty decisions that race on both transports exactly one is made', async () => {
+test('of twenty decisions that race on both transports exactly one wins', async () => {
   const { server, turn, waiting, count } = await start(askChange);
   const socket = server.socket();
   try {
@@ -181,14 +181,14 @@ test('of twenty decisions that race on both transports exactly one is made', asy
       const before = count('change');
       await running;
       expect(count('change') - before <= 1).toBe(true);
-      expect(told(server).at(-1)).toContain(won[0]!.approved ? 'change ran' : 'denied');
+      expect(toolResults(server).at(-1)).toContain(won[0]!.approved ? 'change ran' : 'denied');
     }
   } finally {
     socket.close();
   }
 });
 
-test('what was approved is what runs: any other argument, conversation or agent asks again, the same call does not for a while', async () => {
+test('only the approved call runs: any other argument, conversation or agent asks again, the same call does not for a while', async () => {
   const { server, turn, waiting, count, clock } = await start(askChange, {
     agents: { other: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
   });
@@ -201,7 +201,7 @@ test('what was approved is what runs: any other argument, conversation or agent 
   let running = turn([[['change', first]]]);
   await approveNext();
   await running;
-  // The order of keys is no difference.
+  // The order of keys makes no difference.
   await turn([[['change', { subject: 'x', to: 'ada' }]]]);
   expect([count('change'), asked.length]).toEqual([2, 1]);
   for (const [args, params] of [
@@ -224,7 +224,7 @@ test('what was approved is what runs: any other argument, conversation or agent 
   expect(new Set(asked.map(({ digest }) => digest)).size).toBe(6);
 });
 
-test('a tool that changes what it is asks again', async () => {
+test('a tool whose request changes asks again', async () => {
   const config = { ...askChange, approvalCacheMs: 3_600_000 };
   const first = await start(config, { fingerprint: 'one' });
   const { homeDir } = first.server;
@@ -249,7 +249,7 @@ test('a tool that changes what it is asks again', async () => {
   expect(other.count('change')).toBe(0);
 });
 
-test('equal calls that wait share one request', async () => {
+test('equal pending calls share one request', async () => {
   const { server, turn, waiting, count } = await start({ rules: [{ tools: ['fetch_page'], action: 'ask' }] });
   const asked = server.heard('approval:requested');
   const running = turn([Array.from({ length: 5 }, () => ['fetch_page', { url: 'https://example.org/' }] as const)]);
@@ -259,7 +259,7 @@ test('equal calls that wait share one request', async () => {
   expect([count('fetch_page'), asked.length]).toEqual([5, 1]);
 });
 
-test('a request outlives its turn and a restart; what is approved then is good for exactly that call, once', async () => {
+test('a request outlives its turn and a restart; a later approval is valid for exactly that call, once', async () => {
   const first = await start(askChange);
   const { homeDir } = first.server;
   const leaving = new AbortController();
@@ -285,7 +285,7 @@ test('a request outlives its turn and a restart; what is approved then is good f
   expect([second.count('change'), asked.length]).toEqual([1, 1]);
 });
 
-test('a request that nobody decides is over in time after a restart too, and a grant is not good for ever', async () => {
+test('an undecided request expires after a restart too, and a grant does not last for ever', async () => {
   const first = await start({ ...askChange, approvalCacheMs: 3_600_000 });
   const { homeDir } = first.server;
   for (const n of [1, 2]) {
@@ -356,7 +356,7 @@ test('rules are tried in order, by tool, agent, origin and argument', async () =
   const outcome = async (name: string, args: object, params = {}) => {
     const before = count(name);
     await turn([[[name, args]]], params);
-    return count(name) > before ? 'ran' : (told(server).at(-1) ?? '');
+    return count(name) > before ? 'ran' : (toolResults(server).at(-1) ?? '');
   };
   expect(await outcome('change', { path: 'public/index.html' })).toBe('ran');
   expect(await outcome('change', { path: 'private' })).toContain('refuse');
@@ -369,7 +369,7 @@ test('rules are tried in order, by tool, agent, origin and argument', async () =
   expect(await pending()).toEqual([]);
 });
 
-test('the mode decides about calls that no rule names; what only looks is free', async () => {
+test('the mode decides about calls that no rule names; read-only calls are free', async () => {
   const asking = await start({ mode: 'ask' });
   const running = asking.turn([[['look', {}]], [['send', {}]]]);
   const [request] = await asking.waiting();
@@ -388,7 +388,7 @@ test('the mode decides about calls that no rule names; what only looks is free',
   expect([denying.count('look'), denying.count('change')]).toEqual([1, 0]);
 });
 
-test('resolveAll decides about all that waits or about one session key, and knows no other', async () => {
+test('resolveAll decides about all pending requests or those of one session key, and knows no other', async () => {
   const { server, turn, waiting, count } = await start(askChange);
   const running = ['ada:a', 'ada:b', 'ada:c'].map((sessionKey, n) => turn([[['change', { n }]]], { sessionKey }));
   const requests = await waiting(3);
@@ -400,7 +400,7 @@ test('resolveAll decides about all that waits or about one session key, and know
   expect(count('change')).toBe(1);
 });
 
-test('a token that is limited to some agents sees and decides what those do, and nothing else', async () => {
+test('a token that is limited to some agents sees and decides only their requests', async () => {
   const { server, turn, waiting } = await start(askChange, { agents: { other: { model: 'mock/mock-fast', tools: { profile: 'full' } } } });
   const limited = await server.as(['admin'], { agents: ['other'] });
   const running = turn([[['change', {}]]]);
@@ -417,7 +417,7 @@ test('a token that is limited to some agents sees and decides what those do, and
   await running;
 });
 
-test('nobody but an administrator decides, and no caller is called like the system', async () => {
+test('only an administrator decides, and no caller may use a name of the system', async () => {
   const { server } = await start();
   const rpc = await server.as(['rpc']);
   const requestId = 'ap_00000000-0000-7000-8000-000000000000';
@@ -432,10 +432,10 @@ test('nobody but an administrator decides, and no caller is called like the syst
     await expect(server.client.call('admin.approval.resolve', params)).rejects.toMatchObject({ code: 'invalid_params' });
 });
 
-test('arguments that could not be shown whole are refused, and so is what an agent asks for beyond a hundred', async () => {
+test('arguments that cannot be shown whole are refused, and so are requests of an agent beyond a hundred', async () => {
   const { server, turn, waiting, count } = await start({ rules: [{ tools: ['fetch_page', 'change'], action: 'ask' }] });
   await turn([[['change', { text: 'x'.repeat(64 * 1024) }]]]);
-  expect(told(server).at(-1)).toContain('too long');
+  expect(toolResults(server).at(-1)).toContain('too long');
   const all = Array.from({ length: 13 }, (_, c) =>
     turn([Array.from({ length: 8 }, (_unused, n) => ['fetch_page', { url: `https://${c}.example/${n}` }] as const)], { sessionKey: `ada:${c}` }),
   );
@@ -448,7 +448,7 @@ test('arguments that could not be shown whole are refused, and so is what an age
   expect([answers.filter((text) => text.includes('too many calls')).length, count('fetch_page'), count('change')]).toEqual([4, 0, 0]);
 });
 
-test('a live secret is in no request, no event and no description; what runs has it', async () => {
+test('a live secret is in no request, event or description; the call that runs has it', async () => {
   const secret = 'a-secret-of-the-installation';
   const { server, turn, waiting, ran } = await start(askChange, { secrets: [secret] });
   const requested = server.heard('approval:requested');
@@ -462,7 +462,7 @@ test('a live secret is in no request, no event and no description; what runs has
   expect(ran).toEqual([{ name: 'change', args: { [secret]: `Bearer ${secret}` } }]);
   expect(activity).toMatchObject([[{ description: 'change [REDACTED]' }], [{ description: 'change [REDACTED]', outcome: 'ok' }]]);
 
-  // One that a cut would leave the beginning of.
+  // A secret whose beginning a cut would leave.
   const cut = turn([[['change', { [`${'x'.repeat(180)}${secret}`]: '' }]]]);
   const [long] = await waiting();
   await server.client.call('admin.approval.resolve', { requestId: long!.requestId, approved: true });
@@ -471,7 +471,7 @@ test('a live secret is in no request, no event and no description; what runs has
   expect(JSON.stringify([long, requested, activity])).not.toContain(secret.slice(0, 6));
 });
 
-test('a page that was read in the turn, or earlier in the conversation, makes a change ask; without it nothing asks', async () => {
+test('after a page was read in the turn or the conversation, changes ask; without one nothing asks', async () => {
   const { server, turn, waiting, count } = await start();
   await turn([[['change', {}]], [['look', {}]], [['send', {}]]]);
   expect([count('change'), count('send')]).toEqual([1, 1]);
@@ -492,7 +492,7 @@ test('a page that was read in the turn, or earlier in the conversation, makes a 
   expect(count('change')).toBe(2);
 });
 
-test('what a clean turn remembered makes no change ask; what was remembered after text from outside does', async () => {
+test('memories of a clean turn make no change ask; memories made after text from outside do', async () => {
   const { server, turn, waiting, count } = await start();
   const about = (sessionKey: string, script: number) => ({ sessionKey, message: `Follow script ${script}: which tea do script lovers drink?` });
   await server.client.call('memory.store', { content: 'Script lovers drink green tea', agentId: 'default' });
@@ -513,7 +513,7 @@ test('what a clean turn remembered makes no change ask; what was remembered afte
   expect(count('change')).toBe(1);
 });
 
-test('files of the workspace count unless the agent is told to trust them, and a rule may let a tainted call pass', async () => {
+test('workspace files count unless the agent is configured to trust them, and a rule may let a tainted call pass', async () => {
   const trusting = { model: 'mock/mock-fast', tools: { profile: 'full' as const }, approvals: { trustWorkspace: true } };
   const { server, turn, waiting, count } = await start({ rules: [{ tools: ['send'], action: 'auto', tainted: true }] }, { agents: { trusting } });
   const running = turn([[['file', {}]], [['change', {}]]]);
@@ -527,7 +527,7 @@ test('files of the workspace count unless the agent is told to trust them, and a
   expect(count('send')).toBe(1);
 });
 
-test('system and assistant text of a caller of /v1 is text from outside', async () => {
+test('system and assistant text from a /v1 caller is text from outside', async () => {
   const agent = { model: 'mock/mock-fast', tools: { profile: 'full' as const }, originTools: { v1: ['change'] } };
   const { server, waiting, count } = await start({}, { agents: { default: agent } });
   const prepared = [0, 1, 2].map(() => [calls(['change', {}])]);

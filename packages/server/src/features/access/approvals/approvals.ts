@@ -11,7 +11,7 @@ import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { createApprovalMethods, type ApprovalMethods } from './methods.ts';
 import { compileRules } from './requests/rules.ts';
-import { dropRequests, expireDue, isPending, type LeftTurn, listPending, type Made } from './store.ts';
+import { dropRequests, expireDue, isPending, listPending, type Made, type SuspendedTurn } from './store.ts';
 import { createWaiting, type Outcome, type Watched } from './requests/waiting.ts';
 
 export interface ApprovalsDeps extends AskDeps {
@@ -21,14 +21,14 @@ export interface ApprovalsDeps extends AskDeps {
   readonly log: Log;
   readonly config: ApprovalsConfig;
   readonly printKey: Parameters<typeof createApprovalMethods>[0]['printKey'];
-  /** The work of a left turn may continue: its request is decided. */
+  /** Called when the request of a suspended turn is decided, so that its work can continue. */
   readonly resume: (approvalId: string) => void;
-  /** What turns may set going, decided before any rule; nothing is asked where absent. */
+  /** What turns may start, decided before any rule; absent: no check. */
   readonly capabilities?: { readonly check: CapabilityCheck; readonly insteadOfAsking: NonNullable<ToolGateDeps['insteadOfAsking']> } | undefined;
 }
 
-/** A run that waits for an approval. */
-export interface ApprovalWaiting extends LeftTurn {
+/** A run pending an approval. */
+export interface ApprovalWaiting extends SuspendedTurn {
   readonly approvalId: string;
   readonly agentId: string;
   readonly conversationRef: string;
@@ -39,17 +39,17 @@ export interface ApprovalWaiting extends LeftTurn {
 
 export interface Approvals extends Disposable {
   readonly methods: ApprovalMethods;
-  /** Stands before each call of a tool. */
+  /** Checks each tool call before it runs. */
   readonly gate: ToolGate;
-  /** Runs that wait. */
+  /** Lists runs pending an approval. */
   left(): readonly ApprovalWaiting[];
   /** Whether any call of a conversation waits. */
   isWaitingIn(conversationRef: string): boolean;
-  /** The work of a turn waits from here on; it is resumed at once when its request was decided meanwhile. */
+  /** Call when the work of a turn starts to wait; it is resumed at once when its request was decided meanwhile. */
   suspended(approvalId: string): Promise<void>;
-  /** Ends the waits of runs that are stopped, as denied. With `resume: false` their work is ended by whoever stops them. */
+  /** Denies the pending requests of stopped runs. With `resume: false` the caller ends their work. */
   drop(isMeant: (run: ApprovalWaiting) => boolean, how?: { readonly resume: boolean }): Promise<readonly ApprovalWaiting[]>;
-  /** Ends the waits of a conversation that is to be cleared, as denied; until it is disposed of, no call of its turns begins to wait. */
+  /** Denies the pending requests of a conversation that is being cleared; until disposed, no call of its turns starts to wait. */
   clearing(conversationRef: string): Promise<Disposable>;
 }
 
@@ -57,13 +57,13 @@ const timedOut: Outcome = { approved: false, by: systemDecider.timeout, reason: 
 const dropped: Outcome = { approved: false, by: systemDecider.dropped, reason: null };
 
 /**
- * Decisions of people about exact calls of tools: each is a row before anybody is told of it, is decided once, and is bound to a
- * digest of all that the call is. What waits survives a restart; see also `ToolGate`.
+ * Decisions of people about exact calls of tools: each is stored before it is announced, is decided once, and is bound to a
+ * digest of the whole call. Pending requests survive a restart; see also `ToolGate`.
  */
 export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   const { db, bus, clock, config } = deps;
   const waiting = createWaiting({ clock, onDue: (request) => void expire(request) });
-  /** Conversations that are being cleared, and how often. */
+  /** Conversations that are being cleared, with a count for each. */
   const closed = new Map<string, number>();
 
   function announceEnd({ id, digest, agentId, conversationRef, turnJson }: Watched, outcome: Outcome, resumes = true): void {
@@ -91,21 +91,21 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
 
   async function expire(request: Watched): Promise<void> {
     try {
-      // A timer may fire a little before its time.
+      // A timer may fire a little early.
       announce(await db.write(expireDue, { atMs: clock.ageNow(), id: request.id }), timedOut);
     } catch (error) {
-      deps.log.error({ err: error }, 'A request for approval whose time is over could not be closed; nothing is approved by that');
+      deps.log.error({ err: error }, 'Failed to close an expired request for approval; it grants nothing');
     } finally {
       waiting.settle(request.id, request.digest, timedOut);
     }
   }
 
-  // What an earlier run left waiting; work is resumed by `suspended`, once there is work.
+  // Requests of an earlier process; work is resumed by `suspended`, once there is work.
   announce(await db.write(expireDue, { atMs: clock.ageNow() }), timedOut, false);
   const open = await db.read(listPending, { agentIds: null, atMs: clock.ageNow(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
   for (const row of open.rows) waiting.watch(row);
 
-  // The rows went with the reset or the deletion; who was told of them hears that they are gone.
+  // The rows were deleted with the conversation; their audience must learn that they are gone.
   const stopListening = bus.listen(['session:expired'], ({ payload }) => {
     if (!('conversationRef' in payload)) return;
     for (const request of waiting.of(String(payload.conversationRef))) if (request.turnJson === null) announceEnd(request, dropped);
@@ -172,7 +172,7 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
 
 function leftRunOf({ id, agentId, conversationRef, origin, createdAtMs, expiresAtMs, turnJson }: Watched): ApprovalWaiting | undefined {
   if (turnJson === null) return undefined;
-  // Written by `createAsk` alone.
-  const turn = parseJson(turnJson) as LeftTurn;
+  // Written only by `createAsk`.
+  const turn = parseJson(turnJson) as SuspendedTurn;
   return { ...turn, approvalId: id, agentId, conversationRef, origin, sinceMs: createdAtMs, untilMs: expiresAtMs };
 }

@@ -18,11 +18,11 @@ export function createApprovalMethods(deps: {
   readonly db: Db;
   readonly clock: Clock;
   readonly hideSecrets: (text: string) => string;
-  /** The text of a session key in either form. */
+  /** Formats a session key given in either form. */
   readonly printKey: (key: z.output<typeof SessionKey>) => string;
-  /** Digests of the calls that wait at this moment. */
+  /** Digests of the pending calls. */
   readonly waited: () => readonly string[];
-  /** Told after the commit. */
+  /** Called after the commit. */
   readonly onDecided: (made: Made, outcome: Outcome) => void;
   readonly onAudit: (audit: AuditRow) => void;
 }): ApprovalMethods {
@@ -61,11 +61,11 @@ export function createApprovalMethods(deps: {
       const { found, decided, outcome } = await resolve(call, choice, { id: requestId });
       const [row] = found;
       if (row === undefined)
-        throw new AppError('not_found', 'There is no such request; it may be decided for long, or its time is over', { param: 'requestId' });
+        throw new AppError('not_found', 'There is no such request; it may have been decided long ago, or expired', { param: 'requestId' });
       if (decided.length === 0)
         throw new AppError(
           'conflict',
-          `The request was ${row.state === 'approved' ? 'approved' : 'denied'} before, by ${row.decidedBy ?? systemDecider.timeout}`,
+          `The request was already ${row.state === 'approved' ? 'approved' : 'denied'} by ${row.decidedBy ?? systemDecider.timeout}`,
           {
             param: 'requestId',
           },
@@ -90,7 +90,7 @@ export function createApprovalMethods(deps: {
 /** Characters of arguments in one page, so that it does not hold up the main thread. */
 const pageCharacters = 1_000_000;
 
-/** Agents whose calls the caller decides about; null: all. What an agent does is approved by no agent. */
+/** Agents whose calls the caller decides about; null: all. No agent approves the acts of an agent. */
 function reachOf(call: CallContext): readonly string[] | null {
   if (call.agentCaller !== undefined) throw new AppError('denied', 'Approvals are for administrators, not for agents');
   return call.identity.agents ?? null;

@@ -48,18 +48,18 @@ const pending = async (atMs = 1000, after = '', pageCharacters = 1_000_000) => d
 const approve = (over: { readonly atMs: number; readonly waited?: readonly string[] }) =>
   db.write(decide, { agentIds: null, approved: true, by: 'ada', reason: null, waited: [], principalId: 'token:a', traceId: '', ...over });
 
-test('what waits is bounded for each agent and in all', async () => {
+test('pending requests are limited for each agent and in all', async () => {
   expect(await ask()).toMatchObject({ kind: 'waits', isNew: true });
   expect(await ask({ id: 'ap_x' })).toMatchObject({ kind: 'waits', requestId: 'ap_1', isNew: false });
   expect(await ask({ id: 'ap_2', digest: 'd2' })).toMatchObject({ isNew: true });
   expect(await ask({ id: 'ap_3', digest: 'd3' })).toEqual({ kind: 'full', limit: 'perAgent' });
   expect(await ask({ id: 'ap_3', digest: 'd3', agentId: 'other' })).toMatchObject({ isNew: true });
   expect(await ask({ id: 'ap_4', digest: 'd4', agentId: 'third' })).toEqual({ kind: 'full', limit: 'inAll' });
-  // What is overdue takes no place, even before it is closed.
+  // Overdue requests do not count, even before they are closed.
   expect(await ask({ id: 'ap_5', digest: 'd5', createdAtMs: 1500, expiresAtMs: 2000 })).toMatchObject({ isNew: true });
 });
 
-test('requests of turns that somebody attends and those of left turns are counted apart', async () => {
+test('requests of attended turns and of suspended turns are counted separately', async () => {
   const left = (id: string, agentId = 'default') => ask({ id, digest: id, agentId, turnJson: JSON.stringify({ turnId: id }) });
   const attended = (id: string, agentId = 'default') => ask({ id, digest: id, agentId });
   for (const id of ['ap_l1', 'ap_l2']) expect(await left(id)).toMatchObject({ isNew: true });
@@ -73,7 +73,7 @@ test('requests of turns that somebody attends and those of left turns are counte
   expect((await pending()).total).toBe(6);
 });
 
-test('what is overdue is neither joined nor decided nor listed, and is closed once', async () => {
+test('an overdue request is neither joined nor decided nor listed, and is closed once', async () => {
   await ask();
   expect((await pending(1499)).total).toBe(1);
   expect((await pending(1500)).total).toBe(0);
@@ -84,7 +84,7 @@ test('what is overdue is neither joined nor decided nor listed, and is closed on
   expect((await db.write(expireDue, { atMs: 2000 })).decided).toEqual([]);
 });
 
-test('an approval that is waited for holds for the cache, one that is not for one call', async () => {
+test('an awaited approval holds for the cache, any other for one call', async () => {
   await ask();
   await approve({ atMs: 1100, waited: ['d1'] });
   expect(await ask({ createdAtMs: 1199 })).toMatchObject({ kind: 'allowed', audit: { metadata: { by: 'cache' } } });
@@ -94,7 +94,7 @@ test('an approval that is waited for holds for the cache, one that is not for on
   expect(await ask({ id: 'ap_3', createdAtMs: 2299 })).toMatchObject({ kind: 'waits', isNew: true });
 });
 
-test('pages of what waits are short where arguments are long', async () => {
+test('pages of pending requests are short when arguments are long', async () => {
   for (const n of [1, 2]) await ask({ id: `ap_${n}`, digest: `d${n}` });
   const first = await pending(1000, '', 12);
   expect([first.total, first.rows.map(({ id }) => id)]).toEqual([2, ['ap_1']]);
@@ -102,7 +102,7 @@ test('pages of what waits are short where arguments are long', async () => {
   expect((await pending(1000, '', 1)).rows).toHaveLength(1);
 });
 
-test('the arguments of what was decided are gone, and after a while the row is too', async () => {
+test('the arguments of decided requests are deleted, and after a while the row is too', async () => {
   const rows = () =>
     db.write(decide, { id: 'ap_1', agentIds: null, approved: true, by: 'b', reason: null, waited: [], atMs: 1300, principalId: 'p', traceId: '' });
   await ask();

@@ -5,7 +5,7 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { systemDecider } from './deciders.ts';
 
-/** A call that waits for a decision, as it is asked for. */
+/** A call for which a decision is requested. */
 export interface NewRequest {
   /** `ap_<uuid>` */
   readonly id: string;
@@ -19,19 +19,19 @@ export interface NewRequest {
   readonly action: string;
   readonly reason: string;
   readonly trustLevel: 'clean' | 'tainted';
-  /** With live secrets taken out. */
+  /** Arguments with live secrets removed. */
   readonly paramsJson: string;
-  /** Of the arguments as they are. */
+  /** Digest of the original arguments. */
   readonly paramsBytes: number;
   readonly createdAtMs: number;
   readonly timeoutMs: number;
   readonly expiresAtMs: number;
-  /** A `LeftTurn`: the turn is left meanwhile and asks again when it continues; null: it waits in memory. */
+  /** A `SuspendedTurn`, which asks again when it continues; null: the turn waits in memory. */
   readonly turnJson: string | null;
 }
 
-/** A turn that is left until a request is decided. */
-export interface LeftTurn {
+/** A turn that is suspended until a request is decided. */
+export interface SuspendedTurn {
   readonly workId: string;
   readonly turnId: string;
   readonly rootRunId: string;
@@ -40,20 +40,20 @@ export interface LeftTurn {
   readonly tokenId: string;
   readonly principalId: string;
   readonly startedAtMs: number;
-  /** Digest of the call without the files that it is about. */
+  /** Digest of the call without the files that it covers. */
   readonly callDigest: string;
 }
 
 export type Decision = 'approved' | 'denied' | 'expired';
 
-/** What stays of a request when it is decided; the arguments are gone. */
+/** What remains of a decided request; the arguments are deleted. */
 export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
   readonly paramsJson: string | null;
   readonly state: 'pending' | Decision;
   readonly decidedAtMs: number | null;
   readonly decidedBy: string | null;
   readonly decidedReason: string | null;
-  /** Of an approval that nobody waited for: good for one call. Of a left turn: `open` until the turn has come for the decision. */
+  /** Grant of an approval that nobody awaited: valid for one call. For a suspended turn: `open` until the turn has collected the decision. */
   readonly grantState: 'open' | 'used' | null;
   /** 1 until the cache of denials is cleared. */
   readonly reusable: number;
@@ -95,29 +95,29 @@ export interface Asking {
   readonly bounds: Bounds;
   readonly approvalCacheMs: number;
   readonly denialCacheMs: number;
-  /** How long an approval that nobody waited for is good. */
+  /** How long an approval that nobody awaited is valid. */
   readonly grantMs: number;
-  /** How long what was decided is kept. */
+  /** How long decisions are kept. */
   readonly keepMs: number;
-  /** No new request is made: only what was decided is used. */
+  /** Use only existing decisions; create no request. */
   readonly isRefused: boolean;
 }
 
-/** What becomes of a call that must be approved. */
+/** Result of asking for a call that must be approved. */
 export type Asked =
   | { readonly kind: 'allowed'; readonly audit: AuditRow }
   | { readonly kind: 'denied'; readonly by: string; readonly reason: string | null }
-  /** An equal call waits already, under this id; or the request was made. */
+  /** An equal call is pending under this id; or the request was created. */
   | { readonly kind: 'waits'; readonly requestId: string; readonly expiresAtMs: number; readonly isNew: boolean }
   | { readonly kind: 'full'; readonly limit: 'perAgent' | 'inAll' }
   | { readonly kind: 'refused' }
-  /** Files that it is about were changed after each of its approvals. */
+  /** Files that the call covers were changed after each of its approvals. */
   | { readonly kind: 'changed' };
 
-/** How often a turn that nobody attends asks about a call whose files are changed again and again. */
+/** How often an unattended turn asks about a call whose files keep changing. */
 const maxVoid = 3;
 
-/** How long a decision is kept for a left turn that does not come for it. */
+/** How long a decision is kept for a suspended turn that does not collect it. */
 const uncollectedMs = 7 * 86_400_000;
 const sweep = query<{ beforeMs: number; uncollectedBeforeMs: number }>(({ db, sql, p }) =>
   db
@@ -135,7 +135,7 @@ const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
     .orderBy('decided_at_ms', 'desc')
     .limit(1),
 );
-/** Of the same call of the same turn, about files as they were before. */
+/** Requests for the same call of the same turn, about earlier versions of its files. */
 const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
   db
     .selectFrom('approval')
@@ -163,7 +163,7 @@ const useGrant = query<{ id: string }>(({ db, p }) =>
 const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
 );
-/** Calls of turns that somebody attends, or those of left turns: neither takes the places of the other. */
+/** Counts calls of attended turns, or those of suspended turns: they have separate limits. */
 const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own: number; total: number }>(({ db, sql, p }) =>
   db
     .selectFrom('approval')
@@ -195,7 +195,7 @@ const insert = query<NewRequest>(({ db, p }) =>
   }),
 );
 
-/** Uses what was decided about exactly this call, joins a request that waits, or makes one. */
+/** Uses the decision about exactly this call, joins a pending request, or creates one. */
 export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const { request } = asking;
   const atMs = request.createdAtMs;
@@ -205,7 +205,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
-    // A decision of the future is of a clock that was ahead: it is not good until then.
+    // A decision dated in the future was made under a clock that was ahead: it is not valid until then.
     const ageMs = Math.abs(atMs - (decided.decidedAtMs ?? 0));
     if (decided.state === 'denied' && decided.reusable === 1 && ageMs < asking.denialCacheMs)
       return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
@@ -224,7 +224,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   if (waiting !== undefined && waiting.expiresAtMs > atMs)
     return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
   if (waiting !== undefined) await expire(tx, waiting, atMs);
-  // Only now: what waited before that was configured is still decided.
+  // Checked last: requests made before this was configured can still be decided.
   if (asking.isRefused) return { kind: 'refused' };
   const counts = await tx.get(countPending, { agentId: request.agentId, atMs, left: turnJson === null ? 0 : 1 });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
@@ -233,7 +233,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   return { kind: 'waits', requestId: request.id, expiresAtMs: request.expiresAtMs, isNew: true };
 }
 
-/** What was decided while the turn was left; each decision is for one call. */
+/** Collects the decision made while the turn was suspended; each is for one call. */
 async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | undefined> {
   const pending = await tx.get(pendingOf, { digest });
   if (pending !== undefined && pending.expiresAtMs <= atMs) await expire(tx, pending, atMs);
@@ -245,7 +245,7 @@ async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | un
   return { kind: 'allowed', audit };
 }
 
-/** A file was changed meanwhile: a denial holds all the same, an approval does not. */
+/** When a file changed meanwhile, a denial still holds but an approval does not. */
 async function collectChanged(tx: Tx, turnJson: string): Promise<Asked | undefined> {
   const before = await tx.all(decidedBefore, { turnJson });
   const denied = before.find(({ state }) => state !== 'approved');
@@ -285,10 +285,10 @@ const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expires_at_ms', '<=', p('atMs')),
 );
 
-/** A left turn comes for whatever was decided. */
+/** Marks a decision as collected by its suspended turn. */
 const openIf = ({ turnJson }: RequestRow, isGranted: boolean) => (turnJson !== null || isGranted ? 'open' : null);
 
-/** What nobody has decided in time is denied. */
+/** Denies overdue requests. */
 async function expire(tx: Tx, row: RequestRow, atMs: number): Promise<AuditRow> {
   await tx.run(close, { id: row.id, state: 'expired', atMs, by: systemDecider.timeout, reason: null, grantState: openIf(row, false) });
   const audit = auditOf(row, atMs, { action: 'approval.resolve', outcome: 'denied', by: systemDecider.timeout });
@@ -296,7 +296,7 @@ async function expire(tx: Tx, row: RequestRow, atMs: number): Promise<AuditRow> 
   return audit;
 }
 
-/** What was made, to be announced after the commit. */
+/** Changes to announce after the commit. */
 export interface Made {
   readonly decided: readonly RequestRow[];
   readonly audits: readonly AuditRow[];
@@ -306,7 +306,7 @@ const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
 );
 
-/** All whose time is over, and the one of `id`, whose timer may be a little early or whose clock was set back. */
+/** Closes all overdue requests, and the one of `id`, whose timer may be a little early or whose clock went back. */
 export const expireDue = operation('approvals.expire', async (tx, { atMs, id }: { readonly atMs: number; readonly id?: string }): Promise<Made> => {
   const decided = await tx.all(due, { atMs });
   const own = id === undefined || decided.some((row) => row.id === id) ? undefined : await tx.get(pendingById, { id });
@@ -316,7 +316,7 @@ export const expireDue = operation('approvals.expire', async (tx, { atMs, id }: 
   return { decided, audits };
 });
 
-/** The part of all requests that a caller means and may decide. */
+/** The requests that a caller selects and may decide. */
 export interface Meant {
   readonly id?: string | undefined;
   readonly sessionKey?: string | undefined;
@@ -328,10 +328,10 @@ export interface Deciding extends Meant {
   readonly approved: boolean;
   readonly by: string;
   readonly reason: string | null;
-  /** Digests of calls that wait at this moment; to others an approval is granted for later. */
+  /** Digests of the pending calls; for all others an approval is granted for later. */
   readonly waited: readonly string[];
   readonly atMs: number;
-  /** Of whoever decides. */
+  /** Scope of the decider. */
   readonly principalId: string;
   readonly traceId: string;
 }
@@ -346,7 +346,7 @@ function meant(rows: Rows, { id, sessionKey, agentIds }: Meant): Rows {
   return agentIds === null ? found : found.where('agent_id', 'in', [...agentIds]);
 }
 
-/** Of several decisions about one request exactly one is made: the others find it in `found`, and it is not among `decided`. */
+/** Makes exactly one of several decisions about a request: the others find it in `found`, and it is not among `decided`. */
 export const decide = operation('approvals.decide', async (tx, input: Deciding): Promise<Made & { readonly found: readonly RequestRow[] }> => {
   if (input.agentIds?.length === 0) return { found: [], decided: [], audits: [] };
   const found = await tx.build<RequestRow>((db) => {
@@ -393,7 +393,7 @@ function auditOf(
   };
 }
 
-/** What waits, oldest first; a page ends where its arguments have more characters than it may hold, one comes in any case. */
+/** Lists pending requests, oldest first; a page has at least one and is limited by the characters of its arguments. */
 export const listPending = operation(
   'approvals.pending',
   async (
@@ -421,7 +421,7 @@ export const listPending = operation(
   },
 );
 
-/** Denials are no longer remembered. */
+/** Forgets denials. */
 export const forgetDenials = operation(
   'approvals.forgetDenials',
   async (tx, { audit, ...meaning }: Omit<Meant, 'id'> & { readonly audit: AuditRow }): Promise<void> => {
@@ -442,12 +442,12 @@ const dropOwn = query<{ conversationRef: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`(turn_json is null or grant_state = 'used')`),
 );
 
-/** What waits in a conversation, what was decided in it, and what was granted. Part of the operation that deletes it. */
+/** Deletes requests, decisions and grants of a conversation. Part of the operation that deletes it. */
 export async function dropApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
   await tx.run(drop, input);
 }
 
-/** The same but for turns that are left: they still come for their decisions. Part of the operations that clear a conversation. */
+/** The same except for suspended turns, which still collect their decisions. Part of the operations that clear a conversation. */
 export async function clearApprovals(tx: Tx, input: { readonly conversationRef: string }): Promise<void> {
   await tx.run(dropOwn, input);
 }
@@ -456,12 +456,12 @@ const forget = query<{ id: string }>(({ db, p }) => db.updateTable('approval').s
 
 const removePending = query<{ id: string }>(({ db, p }) => db.deleteFrom('approval').where('id', '=', p('id')).where('state', '=', 'pending'));
 
-/** Deletes a request that nobody has decided; false when somebody had. */
+/** Deletes an undecided request; returns false when it was decided. */
 export async function removeRequest(tx: Tx, input: { readonly id: string }): Promise<boolean> {
   return (await tx.run(removePending, input)).changes > 0;
 }
 
-/** Denies requests because their runs were stopped, or their conversations begun anew; that says nothing about the next equal call. */
+/** Denies requests whose runs were stopped or whose conversations were reset; does not affect the next equal call. */
 export const dropRequests = operation(
   'approvals.drop',
   async (tx, { ids, atMs }: { readonly ids: readonly string[]; readonly atMs: number }): Promise<Made> => {
@@ -481,7 +481,7 @@ export const dropRequests = operation(
   },
 );
 
-/** Whether a request still waits for its decision. */
+/** Whether a request is still undecided. */
 export const isPending = operation(
   'approvals.isPending',
   async (tx, { id }: { readonly id: string }): Promise<boolean> => (await tx.get(pendingById, { id })) !== undefined,

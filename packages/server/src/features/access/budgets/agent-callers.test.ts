@@ -68,7 +68,7 @@ const nothing = {
   outwardQuota: { perHourRemaining: 0 },
 };
 
-/** A tool of the agent `other`; the token behind it may do everything. */
+/** A tool of the agent `other`, which acts for an all-powerful token. */
 const call: CallContext = {
   identity: { principalId: 'token:ada', tokenId: 'ada', scopes: ['*'] },
   traceId: '0'.repeat(32),
@@ -79,7 +79,7 @@ const call: CallContext = {
 };
 const narrowed: CallContext = { ...call, identity: { ...call.identity, agents: ['default'] } };
 
-test('an agent looks into itself and into no other', async () => {
+test('an agent introspects itself and no other', async () => {
   const methods = setUp();
   expect(await methods['capabilities.introspect']({}, call)).toMatchObject({ agentId: 'other', concurrency: { running: 1, queued: 2, max: 64 } });
   for (const params of [{ agentId: 'default' }, { agentId: 'unknown' }])
@@ -90,7 +90,7 @@ test('an agent looks into itself and into no other', async () => {
   await expect(methods['capabilities.introspect']({}, narrowed)).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('an agent is told of its own calls for whom it works, whatever the token behind it may do', async () => {
+test('an agent sees its own calls for its own principal, whatever its token may do', async () => {
   const methods = setUp();
   const report = { groupBy: ['agent' as const], limit: 10, timeZone: 'UTC' };
   expect((await methods['usage.report'](report, call)).rows.map(({ keys, calls }) => [keys, calls])).toEqual([[['other'], 1]]);

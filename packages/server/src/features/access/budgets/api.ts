@@ -4,21 +4,21 @@ import type { CallRecord } from '../../../runtime/turn.ts';
 
 export type { TurnBudget } from '../../../runtime/turn-budget.ts';
 
-/** For whom a model works in the background; the agent pays. */
+/** The principal and agent of background model calls; the agent pays. */
 export interface WorkFor {
   readonly agentId: string;
   readonly principalId: string;
-  /** Its totals grow by what the work used, in the transaction that books it. */
+  /** Row whose totals grow by the work's usage, in the transaction that books it. */
   readonly conversationRef?: string;
   readonly signal: AbortSignal;
 }
 
 export interface GenerateWork extends WorkFor {
-  /** Chooses model and deadline from `operationModels`; the agent's own model where nothing is set. */
+  /** Selects model and deadline from `operationModels`; the agent's own model where nothing is set. */
   readonly operation: 'compaction' | 'condensation' | 'memoryReview';
   readonly system: readonly string[];
   readonly messages: readonly ModelMessage[];
-  /** Longest answer, in tokens; a budget may make it shorter, which `finish` then tells as `length`. */
+  /** Longest answer, in tokens; a budget may shorten it, which `finish` reports as `length`. */
   readonly maxTokens: number;
   readonly temperature?: number;
 }
@@ -31,8 +31,8 @@ export interface EmbedWork extends WorkFor {
 
 /**
  * Model calls outside of turns: within the budgets of the agent, with the model of `operationModels`, booked before they
- * answer. Fail with ModelError, with `rate_limited` of AppError when a budget has no room, with `unavailable` when too
- * much work waits already; what an attempt used is booked even then.
+ * return. Fail with ModelError, with AppError `rate_limited` when a budget is spent, with `unavailable` when the queue
+ * is full; the usage of failed attempts is booked too.
  */
 export interface ModelWork {
   generate(work: GenerateWork): Promise<{ readonly text: string; readonly model: string; readonly finish: ModelResult['finish'] }>;
@@ -40,9 +40,9 @@ export interface ModelWork {
   embed(work: EmbedWork): Promise<Embeddings>;
 }
 
-/** Where a turn, or a piece of work, writes what it may have cost if the process dies now. */
+/** Stores what a turn or work item may have cost if the process dies now. */
 export interface ReserveStore {
-  /** What was used so far and what is held, in 1e-9 dollar; `model` is that of the call. */
+  /** Usage so far and the reserve, in 1e-9 dollar; `model` is that of the call. */
   reserve(reservedNano: number, model: string): Promise<void>;
 }
 
@@ -60,9 +60,9 @@ export interface WorkOpening {
   readonly startedAtMs: number;
 }
 
-/** What work has used. */
+/** Usage of work. */
 export interface WorkBooking extends Pick<WorkOpening, 'id' | 'agentId' | 'principalId' | 'conversationRef'> {
-  /** Whether it has a row, which goes with the booking. */
+  /** Whether the work has a row, which is deleted with the booking. */
   readonly opened: boolean;
   readonly calls: readonly CallRecord[];
 }

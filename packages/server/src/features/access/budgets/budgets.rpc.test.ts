@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 type Config = NonNullable<TestServerOptions['config']>;
 type Budgets = NonNullable<NonNullable<NonNullable<Config['agents']>[string]>['budgets']>;
 
-/** No word of the clock or the person reaches the prompt twice, so that each first turn counts the same input. */
+/** Keeps the clock and the person out of the prompt, so that each first turn counts the same input. */
 const message = 'Hello';
 let peers = 0;
 const fresh = () => ({ userId: 'u', channelId: 'c', peerId: `p${(peers += 1)}` });
@@ -32,7 +32,7 @@ function post(server: TestServer, path: string, body: object, token = server.tok
   return fetch(server.url + path, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-/** What one fresh turn holds, seen while it runs. */
+/** Reserve of one fresh turn, observed while it runs. */
 async function heldByOneTurn(server: TestServer, key: string): Promise<number> {
   server.provider.queue({ text: 'slow', delayMs: 200 });
   const turn = say(server);
@@ -46,7 +46,7 @@ describe('fifty turns at once', () => {
   test.each([
     ['perHourTokens', 1_000_000],
     ['perDayUsd', 1],
-  ] as const)('with room for three under %s: three are made, and no more is used than the cap', async (key, enough) => {
+  ] as const)('with a cap for three under %s: three run, and usage never exceeds the cap', async (key, enough) => {
     const clock = createStepClock();
     await using server = await start({ [key]: enough }, {}, { clock });
     const held = await heldByOneTurn(server, key);
@@ -68,18 +68,18 @@ describe('fifty turns at once', () => {
     expect(results.filter(({ finishReason }) => finishReason === 'timeout').length).toBe(3);
     const after = await capOf(server, key);
     expect(after.reserved).toBe(0);
-    // The provider had the questions; it never answered.
+    // The provider received the questions but never answered.
     expect(after.used).toBeGreaterThan(used);
     expect(after.used).toBeLessThan(after.limit);
     const refused = results.find(({ finishReason }) => finishReason === 'budget_exceeded');
     expect(refused?.failure).toMatchObject({ kind: 'budget_exceeded', retryAfterMs: 1000 });
     expect(refused?.failure?.message).toContain(`The budget agents.default.budgets.${key} of `);
-    expect(refused?.failure?.message).toContain('held by calls under way; there is room again in 1 s');
+    expect(refused?.failure?.message).toContain('held by running calls; try again in 1 s');
   });
 });
 
 describe('a cap', () => {
-  test('lowers the length that the provider is asked for, and an answer that it cuts says which cap it was', async () => {
+  test('lowers the length that is requested from the provider, and an answer cut by it names the cap', async () => {
     await using server = await start({ perHourTokens: 1_000_000 });
     const held = await heldByOneTurn(server, 'perHourTokens');
     const { used } = await capOf(server, 'perHourTokens');
@@ -91,7 +91,7 @@ describe('a cap', () => {
     expect(result.failure?.message).toContain('agents.default.budgets.perHourTokens');
   });
 
-  test('on money answers before any call when the price is not known, and 400 on /v1, because waiting does not help', async () => {
+  test('on money refuses before any call when the price is not known, with 400 on /v1, because waiting does not help', async () => {
     const free = { type: 'openai-compatible' as const, baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'k', models: [{ id: 'x' }] };
     await using server = await start({ perDayUsd: 5 }, { providers: { free } });
     const response = await post(server, '/v1/chat/completions', { model: 'free/x', messages: [{ role: 'user', content: message }] });
@@ -102,7 +102,7 @@ describe('a cap', () => {
     expect(server.provider.served()).toBe(0);
   });
 
-  test('of all agents refuses on every surface; under /v1 as what can never fit', async () => {
+  test('over all agents refuses on every surface; under /v1 as what can never fit', async () => {
     const clock = createStepClock();
     await using server = await start({}, { budgets: { perHourTokens: 50 } }, { clock });
     for (const [path, body] of [
@@ -121,7 +121,7 @@ describe('a cap', () => {
     expect(server.provider.served()).toBe(0);
   });
 
-  test('names when it has room again, and has it then', async () => {
+  test('names when it has capacity again, and has it then', async () => {
     const clock = createStepClock();
     await using server = await start({ perHourTokens: 3000 }, {}, { clock });
     server.provider.queue({ text: 'x', usage: { input: 2900, output: 10 } });
@@ -135,7 +135,7 @@ describe('a cap', () => {
     expect(await say(server)).toMatchObject({ finishReason: 'stop' });
   });
 
-  test('holds for embeddings, which are booked on the agent of the token', async () => {
+  test('covers embeddings, which are booked on the agent of the token', async () => {
     await using server = await start({ perHourTokens: 1000 }, { embedding: { provider: 'hashing' } });
     const token = await server.as(['api'], { agents: ['default'] });
     expect((await post(server, '/v1/embeddings', { model: 'hashing-384', input: 'some words to embed' }, token.token)).status).toBe(200);
@@ -148,7 +148,7 @@ describe('a cap', () => {
     expect((await capOf(server, 'perHourTokens')).used).toBe(used);
   });
 
-  test('counts what ran before a restart, and the reserve of a turn that a crash cut off', async () => {
+  test('counts usage before a restart, and the reserve of a turn that a crash interrupted', async () => {
     const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-crash-'));
     try {
       let reserved: number;
@@ -158,7 +158,7 @@ describe('a cap', () => {
         await say(server);
         server.provider.queue({ hang: true });
         const turn = say(server).catch(() => undefined);
-        // The call is on its way, so its reserve is on disk: what a kill leaves is what the files hold now.
+        // The call is in flight, so its reserve is on disk: a kill would leave the current files.
         await expect.poll(() => server.provider.served()).toBe(2);
         ({ reserved, used } = await capOf(server, 'perDayUsd'));
         await cp(join(server.homeDir, 'data'), join(crashed, 'data'), { recursive: true, filter: (from) => !from.endsWith('lock') });
@@ -177,7 +177,7 @@ describe('a cap', () => {
     }
   });
 
-  test('on money is settled at what a turn really cost, whatever became of its calls', async () => {
+  test('on money is settled at the actual cost of a turn, whatever happened to its calls', async () => {
     await using server = await start({ perDayUsd: 5, perTurnUsd: 1 });
     server.provider.queue(
       { status: 529, headers: { 'retry-after': '0' }, error: { message: 'busy' } },
@@ -192,7 +192,7 @@ describe('a cap', () => {
 });
 
 describe('a warning', () => {
-  test('comes once, as an event and with the spend of the day; and that once an hour while calls are made', async () => {
+  test('is sent once, as an event and with the spend of the day; and the spend once an hour while calls are made', async () => {
     const clock = createStepClock();
     await using server = await start({ perDayTokens: 10_000 }, {}, { clock });
     const warnings = server.heard('security:warn');
@@ -228,7 +228,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
     return { call: createClient({ url, token }).call, [Symbol.dispose]() {} };
   }
 
-  test('an agent may be looked into by whoever may use it, and by nobody else', async () => {
+  test('an agent can be introspected by its users, and by nobody else', async () => {
     await using server = await start({ perHourTokens: 1000, perDayUsd: 2 }, { budgets: { perDayTokens: 5000 } });
     await server.client.call('agents.create', { agentId: 'helper', config: {} });
     using client = connect(server, server.token);
@@ -258,7 +258,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
     });
   });
 
-  test('use is reported to its own principal, and all of it to an operator', async () => {
+  test('usage is reported to its own principal, and all of it to an operator', async () => {
     await using server = await start({});
     await server.client.call('agents.create', { agentId: 'helper', config: { model: 'mock/mock-other' } });
     const ada = await server.as(['rpc']);

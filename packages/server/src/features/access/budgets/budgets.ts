@@ -22,11 +22,11 @@ export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
 export interface Budgets extends AsyncDisposable {
   readonly methods: ReturnType<typeof createBudgetMethods>;
   readonly work: ModelWork;
-  /** For one turn of an agent; what it may cost under a cap in money goes to `store` first. */
+  /** Budget of one agent turn; its possible cost under a cap in money is written to `store` first. */
   budgetOf(agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }): TurnBudget;
 }
 
-/** Hard caps, the model calls outside of turns, and what was spent. To be made after calls that a crash lost are booked: they count. */
+/** Hard caps, model calls outside of turns, and spend. Create it after calls that a crash lost are booked: they count. */
 export async function createBudgets(deps: BudgetsDeps): Promise<Budgets> {
   const { db, bus, clock, log, agents } = deps;
   const billing = new Billing(deps);

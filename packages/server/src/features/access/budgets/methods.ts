@@ -17,9 +17,9 @@ export function createBudgetMethods(deps: {
   readonly clock: Clock;
   readonly ledger: Ledger;
   readonly agents: AgentsApi;
-  /** What the caller may set going, and what is left of its quotas. */
+  /** What the caller may start, and what is left of its quotas. */
   readonly autonomyOf: (agent: Agent, call: CallContext) => ResultInput<'capabilities.introspect'>['autonomy'];
-  /** Turns of one agent that run and that wait. */
+  /** Running and queued turns of one agent. */
   readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };
 }): HandlersOf<'capabilities.introspect' | 'usage.report'> {
   return {
@@ -36,7 +36,7 @@ export function createBudgetMethods(deps: {
     },
 
     'usage.report': async ({ sinceMs, untilMs, timeZone, groupBy, agentId, limit }, call) => {
-      // Calls of this millisecond are among those that were made.
+      // Includes calls made in this millisecond.
       const toMs = untilMs ?? deps.clock.now() + 1;
       const fromMs = sinceMs ?? toMs - 30 * dayMs;
       if (fromMs >= toMs) throw new AppError('invalid_params', 'sinceMs: expected a time before untilMs', { param: 'sinceMs' });
@@ -62,13 +62,13 @@ export function createBudgetMethods(deps: {
   };
 }
 
-/** Whose use the caller may see; null: everybody's. An agent never sees more than that of whom it works for. */
+/** Principal whose usage the caller may see; null: all. An agent never sees more than its own principal's. */
 function principalOf({ identity, agentCaller }: CallContext): string | null {
   if (agentCaller !== undefined) return agentCaller.principalId;
   return allows(identity.scopes, 'admin') ? null : identity.principalId;
 }
 
-/** The only agents that the caller may look at; all when undefined. An agent looks at itself. */
+/** The only agents that the caller may introspect; all when undefined. An agent sees itself. */
 function boundTo({ identity, agentCaller }: CallContext): readonly string[] | undefined {
   if (agentCaller === undefined) return identity.agents;
   return identity.agents?.includes(agentCaller.agentId) === false ? [] : [agentCaller.agentId];
@@ -81,7 +81,7 @@ function agentsFor(asked: string | undefined, call: CallContext): readonly strin
   return [asked];
 }
 
-/** The calling agent; for others the agent they name or, without a name, the default one of those they may use. */
+/** Returns the calling agent; for others the agent they name or, without a name, the default one of those they may use. */
 function agentFor(agents: AgentsApi, asked: string | undefined, call: CallContext): Agent {
   const bound = boundTo(call);
   const agentId = asked ?? (bound === undefined || bound.includes(agents.defaultId) ? agents.defaultId : (bound[0] ?? agents.defaultId));

@@ -2,7 +2,7 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
-/** Of the slots that hold the calls for all principals. */
+/** Principal of the slots that sum the calls of all principals. */
 const everybody = '';
 
 export interface UsedRow {
@@ -12,12 +12,12 @@ export interface UsedRow {
   readonly nano: number;
 }
 
-/** What each agent used by the minute since `sinceMs`, from the calls themselves. Calls later than `untilMs` were booked while the clock was ahead: when they were made is not known. */
+/** Returns per-minute usage of each agent since `sinceMs`, from the calls. Excludes calls later than `untilMs`: the clock was ahead, their time is unknown. */
 export const usedSince = operation(
   'budgets.usedSince',
   async (tx, input: { readonly sinceMs: number; readonly untilMs: number; readonly stepMs: number }): Promise<UsedRow[]> =>
     tx.build<UsedRow>((db, sql) => {
-      // Written into the text: a number that is bound is a float, and so would be the quotient.
+      // Inlined in the text: a bound number is a float, and so would be the quotient.
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
       return db
         .selectFrom('model_call')
@@ -41,7 +41,7 @@ async function cursorOf(tx: Tx): Promise<number> {
   return (await tx.get(cursor, {}))?.callId ?? 0;
 }
 
-/** Adds the next calls to their slots; true when there may be more. Never part of a turn, which would pay for it. */
+/** Adds the next calls to their slots; returns true when there may be more. Never part of a turn, which would pay for it. */
 export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readonly limit: number }): Promise<boolean> => {
   const from = await cursorOf(tx);
   const to = (await tx.get(lastCall, { from, limit }))?.callId ?? null;
@@ -76,7 +76,7 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
 
 export type UsageKey = 'day' | 'agent' | 'model' | 'provider' | 'operation' | 'conversation';
 
-/** A stretch of time with the name that its calls are grouped under. */
+/** A time range with the name under which its calls are grouped. */
 export interface UsageRange {
   readonly name: string;
   readonly fromMs: number;
@@ -100,7 +100,7 @@ export interface UsageSums {
   readonly outputTokens: number;
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
-  /** Of the calls whose price was known. */
+  /** Sum over the calls with a known price. */
   readonly costNano: number;
   readonly savedNano: number;
   readonly unpriced: number;
@@ -111,11 +111,11 @@ export interface UsageRow extends UsageSums {
   readonly key2: string | null;
 }
 
-/** Sums of calls by one or two keys, and over all of them. Whole slots come from the slots, edges and the newest calls from their rows, in one snapshot. */
+/** Sums calls by one or two keys, and in all. Reads whole slots from the slot table, edges and the newest calls from their rows, in one snapshot. */
 export const usageReport = operation(
   'budgets.usageReport',
   async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
-    // Conversations are not in the slots: there are as many of them as calls.
+    // Slots have no conversations, of which there are as many as calls.
     const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
     const callId = await cursorOf(tx);
     const found = await tx.build<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>((db, sql) => {
@@ -201,7 +201,7 @@ function rowsOnly(ranges: readonly UsageRange[]): Parts {
   return { slots: [], rows: ranges };
 }
 
-/** Whole slots of each range, and what is left of it before and behind them. */
+/** Splits each range into whole slots and the remainders before and after them. */
 function divide(ranges: readonly UsageRange[]): Parts {
   const slots: UsageRange[] = [];
   const rows: UsageRange[] = [];

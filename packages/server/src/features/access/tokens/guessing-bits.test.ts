@@ -8,7 +8,7 @@ it.each([
   ['48 bytes in base64url', () => randomBytes(48).toString('base64url')],
   ['two UUIDs', () => `${randomUUID()}${randomUUID()}`],
 ])('random secrets have 128 bits: %s', (_what, make) => {
-  // A repeat by chance costs a few bits of 32 hex digits now and then.
+  // A chance repeat costs a few bits of 32 hex digits now and then.
   const found = Array.from({ length: 50 }, () => guessingBits(make())).toSorted((a, b) => a - b);
   expect(found[5]).toBeGreaterThanOrEqual(128);
 });

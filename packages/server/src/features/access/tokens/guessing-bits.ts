@@ -1,4 +1,4 @@
-/** Kinds of characters, by how many a random secret of that kind chooses from. */
+/** Kinds of characters, by how many a random secret of that kind draws from. */
 const alphabets: readonly { readonly all: RegExp; readonly size: number }[] = [
   { all: /^\d*$/, size: 10 },
   { all: /^(?:[\da-f]*|[\dA-F]*)$/, size: 16 },
@@ -13,8 +13,8 @@ const separators = /[-_.:\s]/g;
 const leastRepeat = 4;
 
 /**
- * Estimates how many bits somebody has to guess: what the alphabet of the secret offers for each character, one bit for a
- * character that goes on a run or a row (aaaa, 1234, dcba), and a few for a piece that stood before. An upper bound: words are
+ * Estimates how many bits an attacker has to guess: the alphabet of the secret per character, one bit for a
+ * character that continues a run or a sequence (aaaa, 1234, dcba), and a few for a repeated part. An upper bound: words are
  * not looked up.
  */
 export function guessingBits(secret: string): number {
@@ -41,7 +41,7 @@ function repeatedLength(text: string, at: number): number {
   return length;
 }
 
-/** The fourth character of a row, and those behind it: three in a row are chance. */
+/** The fourth and later characters of a sequence: three can be chance. */
 function isPredictable(text: string, at: number): boolean {
   if (at < 3) return false;
   const step = (index: number) => text.charCodeAt(index) - text.charCodeAt(index - 1);

@@ -7,7 +7,7 @@ export interface Grant {
   readonly expiresAt?: number | undefined;
 }
 
-/** In what a grant is wider than the caller's own; undefined when it is not (decisions §2: no token makes a wider one). */
+/** Returns how a grant exceeds the caller's own; undefined when it does not (decisions §2: no token creates a wider one). */
 export function widerThan(caller: Identity, grant: Grant): string | undefined {
   if (!containsScopes(caller.scopes, grant.scopes)) return 'its scopes are wider than those of the calling token';
   const allowed = caller.agents;

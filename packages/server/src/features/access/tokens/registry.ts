@@ -25,14 +25,14 @@ interface Entry {
   readonly digestBytes: Buffer;
 }
 
-/** Every token in force, by digest and by id: what is in here opens doors, from the very call that puts it in. */
+/** Every token in force, by digest and by id: an entry grants access as soon as it is added. */
 export class TokenRegistry implements TokensApi {
   readonly #pepper: Buffer;
   readonly #clock: Clock;
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
   readonly #listeners = new Set<(tokenId: string) => void>();
-  /** Entries by a digest that is cheaper than the keyed one and means nothing outside this process; of each entry the secret that opened it. */
+  /** Entries by a cheaper digest that means nothing outside this process; each with the secret that matched. */
   readonly #bySeen = new Map<string, Entry>();
   readonly #salt = randomBytes(32).toString('hex');
   readonly #used = new Map<string, number>();
@@ -46,7 +46,7 @@ export class TokenRegistry implements TokensApi {
   }
 
   authenticate(secret: string): Identity | undefined {
-    // Both maps are asked for a digest that nobody outside can foresee: what it takes to answer says nothing about the secret.
+    // Both maps use a digest that no outsider can predict: lookup time reveals nothing about the secret.
     const seen = hash('sha256', `${this.#salt}${secret}`, 'base64url');
     const entry = this.#bySeen.get(seen) ?? this.#open(seen, secret);
     if (entry === undefined || this.#expired(entry)) return undefined;
@@ -64,7 +64,7 @@ export class TokenRegistry implements TokensApi {
     return entry;
   }
 
-  /** An entry that is replaced or removed opens nothing any more. */
+  /** A replaced or removed entry grants no access. */
   #forget(entry: Entry): void {
     this.#byDigest.delete(entry.record.digest);
     for (const [seen, other] of this.#bySeen) if (other === entry) this.#bySeen.delete(seen);
@@ -84,7 +84,7 @@ export class TokenRegistry implements TokensApi {
     return this.#byId.get(id)?.record;
   }
 
-  /** Tokens that open something now, by id. */
+  /** Tokens that currently grant access, by id. */
   list(): TokenRecord[] {
     return [...this.#byId.values()]
       .filter((entry) => !this.#expired(entry))
@@ -100,7 +100,7 @@ export class TokenRegistry implements TokensApi {
     this.#used.set(id, atMs);
   }
 
-  /** Uses that were not taken before. */
+  /** Returns uses since the previous call. */
   takeUses(): { readonly tokenId: string; readonly atMs: number }[] {
     const uses = [...this.#dirty].flatMap((tokenId) => {
       const atMs = this.#used.get(tokenId);
@@ -110,7 +110,7 @@ export class TokenRegistry implements TokensApi {
     return uses;
   }
 
-  /** Adds a token, or replaces the one of the same id, whose holders are told. */
+  /** Adds a token, or replaces the one of the same id and notifies its holders. */
   put(record: TokenRecord): void {
     const old = this.#byId.get(record.id);
     if (old !== undefined) this.#forget(old);
@@ -127,7 +127,7 @@ export class TokenRegistry implements TokensApi {
     const entry: Entry = { record, identity: Object.freeze(identity), digestBytes: Buffer.from(record.digest) };
     this.#byDigest.set(record.digest, entry);
     this.#byId.set(record.id, entry);
-    if (old !== undefined) this.#tell(record.id);
+    if (old !== undefined) this.#notify(record.id);
     this.#watchExpiry();
   }
 
@@ -138,7 +138,7 @@ export class TokenRegistry implements TokensApi {
     this.#byId.delete(id);
     this.#used.delete(id);
     this.#dirty.delete(id);
-    this.#tell(id);
+    this.#notify(id);
     this.#watchExpiry();
   }
 
@@ -150,11 +150,11 @@ export class TokenRegistry implements TokensApi {
     return entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now();
   }
 
-  #tell(tokenId: string): void {
+  #notify(tokenId: string): void {
     for (const listener of this.#listeners) listener(tokenId);
   }
 
-  /** Sleeps until the next token expires, then tells its holders. */
+  /** Sleeps until the next token expires, then notifies its holders. */
   #watchExpiry(): void {
     this.#cancelExpiry?.();
     const now = this.#clock.now();
@@ -163,7 +163,7 @@ export class TokenRegistry implements TokensApi {
     this.#cancelExpiry = this.#clock.after(Math.min(next - now, maxSleepMs), () => {
       for (const entry of this.#byId.values())
         if (entry.record.expiresAtMs !== undefined && entry.record.expiresAtMs <= this.#clock.now() && entry.record.expiresAtMs >= next)
-          this.#tell(entry.record.id);
+          this.#notify(entry.record.id);
       this.#watchExpiry();
     });
   }

@@ -53,7 +53,7 @@ const insert = query<TokenRow>(({ db, p }) =>
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 
-/** False when the id is taken; nothing is written then. */
+/** Returns false when the id is taken; nothing is written then. */
 export const insertToken = operation('tokens.insert', async (tx, input: { readonly row: TokenRow; readonly audit: AuditRow }): Promise<boolean> => {
   const { changes } = await tx.run(insert, input.row);
   if (changes === 0) return false;
@@ -99,7 +99,7 @@ const replaceRow = query<TokenRow & { readonly oldDigest: string }>(({ db, p }) 
     .where('digest', '=', p('oldDigest')),
 );
 
-/** False when the token was rotated or revoked meanwhile; nothing is written then. */
+/** Returns false when the token was rotated or revoked meanwhile; nothing is written then. */
 export const replaceToken = operation(
   'tokens.replace',
   async (tx, input: { readonly row: TokenRow; readonly oldDigest: string; readonly audit: AuditRow }): Promise<boolean> => {
@@ -113,7 +113,7 @@ export const replaceToken = operation(
 const remove = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token').where('id', '=', p('id')));
 const removeUse = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token_use').where('token_id', '=', p('id')));
 
-/** False when there is no such token any more. */
+/** Returns false when the token no longer exists. */
 export const deleteToken = operation('tokens.delete', async (tx, input: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
   const { changes } = await tx.run(remove, { id: input.id });
   if (changes === 0) return false;
@@ -122,7 +122,7 @@ export const deleteToken = operation('tokens.delete', async (tx, input: { readon
   return true;
 });
 
-/** A refused attempt changes nothing but is recorded all the same. */
+/** Records a refused attempt, which changes nothing else. */
 export const recordRefusal = operation('tokens.recordRefusal', async (tx, input: { readonly audit: AuditRow }): Promise<void> => {
   await appendAudit(tx, input.audit);
 });

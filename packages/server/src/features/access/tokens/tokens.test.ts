@@ -85,7 +85,7 @@ const rotate = (id = 'ci', call = as()) => tokens.methods['tokens.rotate']({ id 
 const revoke = (id = 'ci', call = as()) => tokens.methods['tokens.revoke']({ id }, call);
 
 describe('secrets', () => {
-  it('open doors at once and after a restart, and are stored as digests only', async () => {
+  it('grant access at once and after a restart, and are stored as digests only', async () => {
     const compat = { fields: 'extended', tools: 'none' } as const;
     const { secret } = await create({ agents: ['default'], expiresAt: clock.now() + 1e6, compat });
     expect(secret).toMatch(/^gh_[A-Za-z0-9_-]{64}$/);
@@ -101,7 +101,7 @@ describe('secrets', () => {
     expect(stored).not.toContain(ops);
   });
 
-  it.each(['', 'x', ops.slice(1), `${ops} `, ops.toUpperCase(), '\u0000'.repeat(40)])('do not open when wrong: %j', (secret) => {
+  it.each(['', 'x', ops.slice(1), `${ops} `, ops.toUpperCase(), '\u0000'.repeat(40)])('grant nothing when wrong: %j', (secret) => {
     expect(tokens.api.authenticate(secret)).toBeUndefined();
   });
 
@@ -113,7 +113,7 @@ describe('secrets', () => {
     '<a secret of at least 32 characters here>',
     '${GATEHOUSE_TOKEN_0123456789_abcdef}',
     'undefinedundefinedundefinedundefined',
-  ])('of the configuration are refused when they are no secrets: %j', async (secret) => {
+  ])('of the configuration are refused when they are not valid: %j', async (secret) => {
     await expect(start({ configTokens: [{ id: 'bad', secret, scopes: ['rpc'] }] })).rejects.toThrow(/gateway\.tokens\.0: the secret of token "bad" /);
   });
 
@@ -143,7 +143,7 @@ describe('tokens.create', () => {
     expect(await create({ id: undefined, scopes: ['api', 'api'] })).toMatchObject({ id: expect.stringMatching(/^tk_/), scopes: ['api'] });
   });
 
-  it('answers conflict for an id that is taken, also when two come at once', async () => {
+  it('answers conflict for an id that is taken, also when two requests arrive at once', async () => {
     await create();
     await expect(create()).rejects.toMatchObject({ code: 'conflict' });
     await expect(create({ id: 'ops' })).rejects.toMatchObject({ code: 'conflict' });
@@ -154,23 +154,23 @@ describe('tokens.create', () => {
   it.each([
     ['scopes', { scopes: ['admin'] }, { scopes: ['*' as const] }],
     ['all scopes', { scopes: ['admin'] }, { scopes: [] }],
-    ['scopes beside its own', { scopes: ['rpc'] }, { scopes: ['rpc' as const, 'api' as const] }],
+    ['additional scopes', { scopes: ['rpc'] }, { scopes: ['rpc' as const, 'api' as const] }],
     ['agents', { agents: ['a'] }, { agents: ['a', 'b'] }],
     ['all agents', { agents: ['a'] }, {}],
     ['expiry', { expiresAt: 1_790_000_001_000 }, { expiresAt: 1_790_000_001_001 }],
     ['no expiry', { expiresAt: 1_790_000_001_000 }, {}],
-  ])('makes no token wider than the caller in %s, and records the attempt', async (_what, identity, params) => {
+  ])('creates no token wider than the caller in %s, and records the attempt', async (_what, identity, params) => {
     await expect(create(params, as(identity as Partial<Identity>))).rejects.toMatchObject({ code: 'denied' });
     expect(tokens.api.current('ci')).toBeUndefined();
     expect(events).toMatchObject([{ kind: 'audit:event', payload: { actionType: 'tokens.create', outcome: 'denied', target: 'ci' } }]);
   });
 
-  it('makes one that is as wide as the caller, or narrower', async () => {
+  it('creates one that is as wide as the caller, or narrower', async () => {
     const call = as({ scopes: ['admin'], agents: ['a', 'b'], expiresAt: clock.now() + 10 });
     expect(await create({ scopes: ['rpc', 'admin'], agents: ['b'], expiresAt: clock.now() + 10 }, call)).toMatchObject({ id: 'ci' });
   });
 
-  it('replaces one of its id in one step, and leaves it as it is when it fails', async () => {
+  it('replaces one of its id in one step, and leaves it unchanged on failure', async () => {
     const { secret } = await create({ compat: { tools: 'none' } });
     await expect(create({ replace: true, expiresAt: clock.now() })).rejects.toMatchObject({ code: 'invalid_params' });
     await expect(create({ replace: true, scopes: ['*'] }, as({ scopes: ['admin'] }))).rejects.toMatchObject({ code: 'denied' });
@@ -187,7 +187,7 @@ describe('tokens.create', () => {
     expect(await create({ id: 'fresh', replace: true })).toMatchObject({ id: 'fresh' });
   });
 
-  it('refuses an end in the past', async () => {
+  it('refuses an expiry in the past', async () => {
     await expect(create({ expiresAt: clock.now() })).rejects.toMatchObject({ code: 'invalid_params' });
   });
 });
@@ -209,7 +209,7 @@ describe('tokens.rotate (A12)', () => {
     expect(await rotate()).toMatchObject({ id: 'ci', rotated: true });
   });
 
-  it('gives no dead secret for a token that has expired, and says how to free its id', async () => {
+  it('returns no dead secret for a token that has expired, and says how to free its id', async () => {
     await create({ expiresAt: clock.now() + 1_000 });
     clock.step(1_000);
     await expect(rotate()).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('expired') });
@@ -218,7 +218,7 @@ describe('tokens.rotate (A12)', () => {
     expect(await create()).toMatchObject({ id: 'ci' });
   });
 
-  it('gives nobody a token wider than their own', async () => {
+  it('returns nobody a token wider than their own', async () => {
     const { secret } = await create({ scopes: ['*'] });
     await expect(rotate('ci', as({ scopes: ['admin'] }))).rejects.toMatchObject({ code: 'denied' });
     expect(tokens.api.authenticate(secret)).toBeDefined();
@@ -226,7 +226,7 @@ describe('tokens.rotate (A12)', () => {
 });
 
 describe('tokens.revoke', () => {
-  it('takes effect at once and for good, and tells who holds streams open', async () => {
+  it('takes effect at once and for good, and notifies holders of open streams', async () => {
     const { secret } = await create();
     const revoked: string[] = [];
     tokens.api.onRevoked((id) => void revoked.push(id));
@@ -237,7 +237,7 @@ describe('tokens.revoke', () => {
     await expect(rotate()).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  it('leaves what the configuration and the first start made to their files', async () => {
+  it('leaves tokens of the configuration and the first start to their files', async () => {
     tokens = await start({ generatedToken: { id: 'first', secret: 'first-secret-0123456789-abcdefghijkl' } });
     for (const [id, words] of [
       ['ops', 'config.yaml'],
@@ -249,7 +249,7 @@ describe('tokens.revoke', () => {
   });
 });
 
-it('a token that expires stops opening and tells its holders', async () => {
+it('a token that expires grants no access and notifies its holders', async () => {
   const { secret } = await create({ expiresAt: clock.now() + 5_000 });
   const revoked: string[] = [];
   tokens.api.onRevoked((id) => void revoked.push(id));
@@ -307,7 +307,7 @@ it('nothing changes when the change cannot be written', async () => {
   db = await openInlineDb({ operations: tokenOperations, migrations: [...auditMigrations, ...tokenMigrations] });
 });
 
-it('the time of a refusal does not tell how much of a secret is right (A8)', () => {
+it('the time of a refusal does not reveal how much of a secret is right (A8)', () => {
   const rightPrefix = `${ops.slice(0, -1)}X`;
   const wrongPrefix = `X${ops.slice(1)}`;
   const samples = { right: [] as number[], wrong: [] as number[] };

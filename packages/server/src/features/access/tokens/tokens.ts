@@ -28,7 +28,7 @@ export interface ConfiguredToken {
 
 export interface TokensDeps {
   readonly db: Db;
-  /** Key of the digests; whoever reads the database without it cannot test a guess. */
+  /** Key of the digests; without it a copy of the database cannot be used to test a guess. */
   readonly pepper: Buffer;
   readonly configTokens: readonly ConfiguredToken[];
   /** The token made at first start; scope `*`. */
@@ -43,12 +43,12 @@ export interface Tokens extends AsyncDisposable {
   readonly methods: HandlersOf<`tokens.${'list' | 'create' | 'revoke' | 'rotate'}`>;
 }
 
-/** Rotations that were under way together reach us one after another; those that come within this time of the winner lost to it. */
+/** Concurrent rotations arrive one after another; those within this time of the winner lost to it. */
 const rotationMs = 1_000;
 const usesMs = 60_000;
 const storeMessage = 'Store the secret now: it is not shown again.';
 
-/** Access tokens of config.yaml, of the first start, and those made by `tokens.create`, all in force from memory. Fails when a configured one is unusable. */
+/** Access tokens of config.yaml, of the first start, and those created by `tokens.create`, all served from memory. Fails when a configured one is unusable. */
 export async function createTokens(deps: TokensDeps): Promise<Tokens> {
   const { db, clock, log } = deps;
   const registry = new TokenRegistry(deps.pepper, clock);
@@ -58,7 +58,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
   for (const row of rows) registry.put(recordOf(row));
   for (const record of fixedRecords(deps)) {
     if (registry.find(record.id) !== undefined)
-      log.warn({ tokenId: record.id }, 'A token of the configuration has the id of a stored one, which no longer opens anything');
+      log.warn({ tokenId: record.id }, 'A configured token has the id of a stored one, which no longer grants access');
     registry.put(record);
   }
   for (const use of uses) if (registry.find(use.tokenId) !== undefined) registry.setLastUsed(use.tokenId, use.atMs);
@@ -75,7 +75,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     try {
       await db.write(recordUses, { uses: taken });
     } catch (error) {
-      log.warn({ err: error }, 'The time of last use of tokens could not be stored');
+      log.warn({ err: error }, 'Failed to store the last use of tokens');
     }
   }
 
@@ -83,7 +83,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     return auditRow(call, clock.now(), { actionType: action, classification: 'security', target, ...more });
   }
 
-  /** Refuses, on the record, what would be wider than the caller. */
+  /** Refuses a grant that is wider than the caller, and records the attempt. */
   async function mayGrant(call: CallContext, action: string, id: string, grant: Grant): Promise<void> {
     const fault = widerThan(call.identity, grant);
     if (fault === undefined) return;
@@ -102,7 +102,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     if (record.source === 'generated')
       throw new AppError(
         'precondition_failed',
-        `Token ${id} was made at first start and lives in the token file of the home folder: ${what} it there and restart`,
+        `Token ${id} was created at first start and lives in the token file of the home folder: ${what} it there and restart`,
       );
     return record;
   }
@@ -165,7 +165,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
       if (!(await db.write(deleteToken, { id, audit: entry }))) throw new AppError('not_found', `Token not found: ${id}`, { param: 'id' });
       registry.remove(id);
       announceAudit(deps.bus, entry);
-      return { id, revoked: true as const, message: 'The token no longer opens anything.' };
+      return { id, revoked: true as const, message: 'The token no longer grants access.' };
     },
 
     'tokens.rotate': async ({ id }, call) => {
@@ -220,7 +220,7 @@ function recordOf(row: TokenRow): TokenRecord {
   };
 }
 
-/** The tokens that come from outside the database; their secrets are forgotten once they are digested. */
+/** Tokens that come from outside the database; their secrets are forgotten once they are digested. */
 function fixedRecords({ pepper, configTokens, generatedToken }: TokensDeps): TokenRecord[] {
   const records: TokenRecord[] = [];
   const add = (where: string, token: ConfiguredToken & { readonly createdAt?: number | undefined }, source: TokenRecord['source']): void => {

@@ -63,7 +63,7 @@ describe('agents', () => {
     expect(config.tools).toMatchObject({ allow: ['web_fetch'], deny: ['write'] });
   });
 
-  test('a suspended agent takes no turns; an existing or missing one is told apart', async () => {
+  test('a suspended agent accepts no turns; existing and missing agents are distinguished', async () => {
     const { client } = server;
     await client.call('agents.suspend', { agentId: 'filed' });
     await expect(client.call('agent.execute', { message: 'hello', agentId: 'filed' })).rejects.toMatchObject({ code: 'precondition_failed' });
@@ -96,7 +96,7 @@ describe('agents', () => {
     await first[Symbol.asyncDispose]();
   });
 
-  test('an agent that was changed and then taken out of the file can be created anew', async () => {
+  test('an agent that was changed and then removed from the file can be created again', async () => {
     const first = await startTestServer({ config: { agents: { default: { model: 'mock/mock-fast' }, brief: { name: 'Brief' } } } });
     await first.client.call('agents.update', { agentId: 'brief', config: { name: 'Changed', maxSteps: 3 } });
     await first.server[Symbol.asyncDispose]();

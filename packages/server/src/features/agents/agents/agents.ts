@@ -26,22 +26,22 @@ export interface AgentsDeps {
   readonly workspacesDir: string;
   /** Whether a model of this name is in the catalog. */
   readonly knowsModel: (name: string) => boolean;
-  /** An agent is gone: what still runs for it ends. */
+  /** Called when an agent is gone, to stop its work. */
   readonly removed: (agentId: string) => void;
-  /** An agent was suspended: what runs for it ends. */
+  /** Called when an agent was suspended, to stop its work. */
   readonly suspended: (agentId: string) => void;
-  /** An agent was created, configured, suspended, resumed or deleted. */
+  /** Called when an agent was created, configured, suspended, resumed or deleted. */
   readonly changed: (agentId: string) => void;
 }
 
-/** Agents of config.yaml with the changes stored over them, and agents that exist in the database only. Read from memory, written through. */
+/** Agents of config.yaml merged with stored changes, and agents that exist only in the database. Read from memory, written through. */
 export async function createAgents(
   deps: AgentsDeps,
 ): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent }> {
   const configured = new Map(Object.entries(deps.configured));
   if (!configured.has(deps.defaultId)) configured.set(deps.defaultId, AgentConfig.parse({}));
   const agents = new Map<string, Agent>();
-  /** What the database holds over a file entry, or the whole of a stored agent. */
+  /** Stored overrides of a file entry, or the whole of a stored agent. */
   const stored = new Map<string, Record<string, unknown>>();
   // Read-modify-write of one agent must not interleave with another: changes form one queue.
   let changes: Promise<unknown> = Promise.resolve();
@@ -106,7 +106,7 @@ export async function createAgents(
     if (first !== undefined) throw new AppError('invalid_params', `${first.path}: ${first.message}`, { param: first.path, issues });
   }
 
-  /** Saves a change of configuration or suspension with its audit row, then lets it take effect. */
+  /** Saves a change of configuration or suspension with its audit row, then applies it. */
   async function save(
     call: CallContext,
     agent: Agent,
@@ -130,7 +130,7 @@ export async function createAgents(
     return changed;
   }
 
-  /** The agent as it would be with these keys changed. */
+  /** Returns the agent as it would be with these keys changed. */
   function merge(agentId: string, patch: Readonly<Record<string, unknown>>, call: CallContext) {
     const agent = visible(agentId, call);
     const change = mergePatch(stored.get(agentId) ?? {}, patch);
@@ -213,7 +213,7 @@ export async function createAgents(
         const agent = visible(agentId, call);
         if (agent.isDefault) throw new AppError('precondition_failed', `Cannot delete default agent: ${agentId}`);
         if (agent.source === 'file')
-          throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; take it out of the file and restart`);
+          throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; remove it from the file and restart`);
         const atMs = deps.clock.now();
         const audit = auditRow(call, atMs, { actionType: 'agents.delete', classification: 'destructive', target: agentId });
         await deps.db.write(deleteAgent, { id: agentId, audit });
@@ -235,7 +235,7 @@ export async function createAgents(
 
 function parsePatched(merged: Record<string, unknown>, patch: Readonly<Record<string, unknown>>): AgentConfig {
   const parsed = AgentConfig.safeParse(withoutNulls(merged));
-  // A key that is reset is gone from the merged object, so unknown ones are looked for in the patch itself.
+  // A key that is reset is missing in the merged object, so unknown keys are searched in the patch itself.
   const unknown = unknownKeys(AgentConfig.safeParse(patch).error);
   if (parsed.success && unknown.length === 0) return parsed.data;
   const wrong =

@@ -14,7 +14,7 @@ export interface AgentsApi {
   readonly defaultId: string;
   list(): readonly Agent[];
   find(agentId: string): Agent | undefined;
-  /** The agent that a caller may use: `not_found` when unknown or outside the token's list, `precondition_failed` when suspended. */
+  /** Returns an agent that the caller may use: `not_found` when unknown or outside the token's list, `precondition_failed` when suspended. */
   usable(agentId: string | undefined, call: CallContext): Agent;
 }
 

@@ -2,7 +2,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type QueryTools } from '../../../kernel/db/operation.ts';
 
-/** `stored`: the whole configuration. `file`: what was changed over the entry in config.yaml. */
+/** `stored`: the whole configuration. `file`: overrides of the entry in config.yaml. */
 export interface AgentRow {
   readonly id: string;
   readonly source: 'stored' | 'file';
@@ -29,7 +29,7 @@ function insertRow({ db, p }: Pick<QueryTools<Change>, 'db' | 'p'>) {
   });
 }
 
-/** What was once stored over a file entry is no agent any more when the entry is gone: it gives way. */
+/** Deletes overrides of a file entry that no longer exists, so that its id is free. */
 const insert = query<Change>(({ db, sql, p }) =>
   insertRow({ db, p }).onConflict((conflict) =>
     conflict

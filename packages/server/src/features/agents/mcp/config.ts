@@ -11,15 +11,15 @@ const MiB = 1024 * 1024;
 /** One server of section `mcp.servers`. */
 export const McpServerConfig = z
   .strictObject({
-    transport: z.enum(mcpTransports).describe('stdio: a program that is started in a jail; http: streamable HTTP; sse: its predecessor.'),
-    enabled: z.boolean().default(true).describe('Connect it at the start of the daemon.'),
+    transport: z.enum(mcpTransports).describe('stdio: a program started in a jail; http: streamable HTTP; sse: its predecessor.'),
+    enabled: z.boolean().default(true).describe('Connects it when the daemon starts.'),
     command: z.string().min(1).max(4096).optional().describe('stdio: the program, as the jail finds it (on its PATH, or below a mount).'),
     args: z.array(z.string().max(32_768)).max(256).default([]).describe('stdio: its arguments; no shell reads them.'),
     env: z
       .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected a name of letters, digits and "_"'), Value)
       .default({})
       .meta({ secret: true })
-      .describe('stdio: its whole environment beside PATH and HOME; "${NAME}" takes a value from that of the daemon.'),
+      .describe('stdio: its whole environment except PATH and HOME; "${NAME}" takes a value from that of the daemon.'),
     cwd: z.string().startsWith('/').optional().describe('stdio: its working folder inside the jail; /tmp otherwise.'),
     mounts: z
       .array(
@@ -31,8 +31,8 @@ export const McpServerConfig = z
       )
       .max(64)
       .default([])
-      .describe('stdio: what the server sees of this machine beside its system folders.'),
-    network: z.boolean().default(false).describe('stdio: whether the server reaches the network, that of this machine included.'),
+      .describe('stdio: what the server sees of this machine in addition to its system folders.'),
+    network: z.boolean().default(false).describe('stdio: whether the server reaches the network, including that of this machine.'),
     limits: z
       .strictObject({
         memoryBytes: z
@@ -48,7 +48,7 @@ export const McpServerConfig = z
         openFiles: z.int().min(16).max(65_536).default(1024),
       })
       .prefault({})
-      .describe('stdio: bounds of the server and everything that it starts.'),
+      .describe('stdio: limits of the server and everything that it starts.'),
     url: z
       .url({ protocol: /^https?$/ })
       .refine((url) => !/^[^/]*\/\/[^/]*@/.test(url), 'expected no user name or password in the address; they belong in headers')
@@ -68,7 +68,7 @@ export const McpServerConfig = z
       .max(256)
       .default([])
       .describe(
-        'Names of tools, "*" for any characters, that only look: they need no approval and may run side by side. What a server says of its own tools is no authority.',
+        'Names of read-only tools, "*" for any characters: they need no approval and may run in parallel. What a server says about its own tools carries no authority.',
       ),
     timeoutMs: z.int().min(100).max(3_600_000).default(120_000).describe('Deadline of one call, in milliseconds.'),
     maxConcurrency: z.int().min(1).max(64).optional().describe('Calls at once: 1 for stdio, 4 for http and sse otherwise.'),

@@ -31,7 +31,7 @@ async function connected(name = 'local'): Promise<void> {
 }
 
 describe('servers of config.yaml', () => {
-  test.each(['http', 'sse'] as const)('%s: are connected in the background, and their state and tools are told', async (transport) => {
+  test.each(['http', 'sse'] as const)('%s: are connected in the background, and their state and tools are reported', async (transport) => {
     const { client, socket } = await start({
       mcp: {
         servers: {
@@ -65,7 +65,7 @@ describe('servers of config.yaml', () => {
     expect(JSON.stringify([status, servers])).not.toContain('a-secret-of-mcp');
   });
 
-  test('one that fails or is slow holds nothing up', async () => {
+  test('a failing or slow one does not delay anything else', async () => {
     mcp.intercept = () => true;
     const { client } = await start({
       mcp: {
@@ -136,7 +136,7 @@ const privateUrls = [
 describe('mcp.connect', () => {
   const far = () => ({ name: 'far', transport: 'http' as const, url: mcp.url, headers: { authorization: 'Bearer far-secret-1' } });
 
-  test('stores a remote server that it reached, never shows its headers, and connects it at the next start', async () => {
+  test('stores a reachable remote server, never shows its headers, and connects it at the next start', async () => {
     const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-mcp-'));
     const { client } = await start({}, { egress: dial(), homeDir });
     await expect(client.call('mcp.connect', far())).resolves.toEqual({ name: 'far', status: 'connected', toolCount: 1, tools: ['echo'] });
@@ -170,7 +170,7 @@ describe('mcp.connect', () => {
     await rm(homeDir, { recursive: true });
   });
 
-  test('stores nothing that it did not reach', async () => {
+  test('stores nothing that is unreachable', async () => {
     const { client } = await start({}, { egress: dial() });
     mcp.intercept = (_request, response) => {
       response.writeHead(401).end('no entry');
@@ -183,7 +183,7 @@ describe('mcp.connect', () => {
     expect((await client.call('obs.audit.query', { actionType: 'mcp.connect' })).rows).toMatchObject([{ outcome: 'failure' }]);
   });
 
-  test('refuses addresses that are not public, whichever method asks', async () => {
+  test('refuses addresses that are not public, for every method', async () => {
     const named = new Map([
       ['inside.example', ['10.1.2.3']],
       ['half.example', ['93.184.215.14', '127.0.0.1']],
@@ -204,12 +204,12 @@ describe('mcp.connect', () => {
     expect((await client.call('mcp.list', {})).total).toBe(0);
   });
 
-  test('takes no programs, no half-said servers, and no place of another', async () => {
+  test('accepts no programs, no incomplete servers, and no name of another', async () => {
     const { client, socket } = await start(local({ enabled: false }), { egress: dial() });
     const refused = async (params: object, code: string, words: RegExp) => {
       using other = socket();
-      for (const door of [client, other])
-        await expect(door.call('mcp.connect', params as { name: string })).rejects.toMatchObject({ code, message: expect.stringMatching(words) });
+      for (const caller of [client, other])
+        await expect(caller.call('mcp.connect', params as { name: string })).rejects.toMatchObject({ code, message: expect.stringMatching(words) });
     };
     await refused({ name: 'x', transport: 'stdio' }, 'denied', /only from config.yaml/);
     await refused({ name: 'x', transport: 'http' }, 'invalid_params', /url/);
@@ -219,7 +219,7 @@ describe('mcp.connect', () => {
     await refused({ name: 'x', transport: 'http', url: mcp.url, headers: { 'a b': 'c' } }, 'invalid_params', /./);
     await refused({ name: 'x', transport: 'http', url: mcp.url, allowPrivate: true }, 'invalid_params', /./);
     await refused({ transport: 'http', url: mcp.url }, 'invalid_params', /name/);
-    await refused({ name: 'x', server_name: 'y' }, 'invalid_params', /spellings/);
+    await refused({ name: 'x', server_name: 'y' }, 'invalid_params', /aliases/);
     await refused({ name: 'a--b' }, 'invalid_params', /./);
     await refused({ name: 'x' }, 'not_found', /MCP server not found: "x"/);
     await refused({ name: 'local', transport: 'http', url: mcp.url }, 'conflict', /config.yaml/);
@@ -235,7 +235,7 @@ describe('mcp.connect', () => {
 });
 
 describe('mcp.test', () => {
-  test('measures a round trip over a connection of its own', async () => {
+  test('measures a round trip over a separate connection', async () => {
     const { client } = await start(local({ enabled: false }));
     const result = await client.call('mcp.test', { serverId: 'local' });
     expect(result).toEqual({ success: true, latencyMs: expect.any(Number), toolCount: 1, tools: ['echo'] });
@@ -267,17 +267,17 @@ describe('a connection', () => {
   };
   const generation = async () => (await server!.client.call('mcp.status', { name: 'local' })).generation;
 
-  test('whose session the server forgot is made anew', async () => {
+  test('whose session the server forgot is opened again', async () => {
     await start(local());
     await connected();
     mcp.forgetSessions();
-    expect(await call()).toMatch(/call of|no answer that can be used|ended during the call/);
+    expect(await call()).toMatch(/call of|no usable answer|ended during the call/);
     await connected();
     expect(await generation()).toBe(2);
     expect(await call()).toContain('echo: hi');
   });
 
-  test('over SSE that is cut is made anew, and nothing the server left in between is sent to it', async () => {
+  test('over SSE that is cut is opened again, and nothing the server left in between is sent to it', async () => {
     await start(local({ transport: 'sse', url: mcp.sseUrl }));
     await connected();
     mcp.cutStreams();
@@ -286,7 +286,7 @@ describe('a connection', () => {
     expect(await call()).toContain('echo: hi');
   });
 
-  test('to a server that is gone is tried five times with growing pauses, then given up; the operator can begin again', async () => {
+  test('to a missing server is tried five times with growing pauses, then given up; the operator can try again', async () => {
     const clock = createStepClock();
     const { client } = await start(local(), { clock });
     await connected();
@@ -319,7 +319,7 @@ describe('a connection', () => {
     await expect(client.call('mcp.reconnect', { name: 'local' })).resolves.toMatchObject({ status: 'connected', toolCount: 1 });
   });
 
-  test('that was ended by the operator stays ended', async () => {
+  test('that the operator ended stays ended', async () => {
     const clock = createStepClock();
     const { client } = await start(local(), { clock });
     await connected();
@@ -339,7 +339,7 @@ describe('a connection', () => {
     await expect.poll(async () => (await server!.client.call('mcp.status', { name: 'local' })).tools.map((tool) => tool.name)).toEqual(['other']);
   });
 
-  test('follows no redirect to another place', async () => {
+  test('follows no redirect to another address', async () => {
     await using elsewhere = await startMcpHttpServer();
     await start(local({ headers: { 'x-key': 'a-secret-of-mcp' }, enabled: false }));
     mcp.intercept = (_request, response) => {
@@ -350,23 +350,23 @@ describe('a connection', () => {
     expect(elsewhere.headers).toEqual([]);
   });
 
-  test('reads no answer without end, and none that is packed', async () => {
+  test('reads no endless or compressed answer', async () => {
     await start(local());
     await connected();
     mcp.calls.set('echo', () => textResult('h'.repeat(6_000_000)));
-    expect(await call()).toMatch(/no answer that can be used/);
+    expect(await call()).toMatch(/no usable answer/);
     mcp.intercept = (_request, response, message) => {
       if (message?.method !== 'tools/call') return false;
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end('x');
       return true;
     };
-    expect(await call()).toMatch(/no answer that can be used/);
+    expect(await call()).toMatch(/no usable answer/);
     mcp.intercept = (_request, response, message) => {
       if (message?.method !== 'tools/call') return false;
       response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${'e'.repeat(5_000_000)}`);
       return true;
     };
-    expect(await call()).toMatch(/no answer that can be used|ended during the call|no answer within/);
+    expect(await call()).toMatch(/no usable answer|ended during the call|no answer within/);
   });
 
   test('carries four calls at a time', async () => {
@@ -394,7 +394,7 @@ describe('a connection', () => {
   });
 });
 
-test('an agent that a server is not for does not see its tools', async () => {
+test('an agent does not see tools of a server limited to others', async () => {
   const { client, provider } = await start({
     ...local({ agents: ['other'] }),
     agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } }, other: { model: 'mock/mock-fast', tools: { profile: 'full' } } },

@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { describe, expect, test } from 'vitest';
 import { McpServerConfig } from './config.ts';
 import { createCallQueue } from './servers/call-queue.ts';
-import { cleanText, cleanWords } from './tools/clean-text.ts';
+import { cleanLabel, cleanText } from './tools/clean-text.ts';
 import { createErrorOutput } from './connection/error-output.ts';
 import { createFloodGuard } from './connection/flood-guard.ts';
 import { createSeal } from './servers/seal.ts';
@@ -28,12 +28,12 @@ describe('the list of tools', () => {
     expect(second.tools[1]).not.toBe(first.tools[0]);
   });
 
-  test('has a fingerprint of everything that an approval was given for', async () => {
+  test('has a fingerprint of everything that an approval covers', async () => {
     const built = await Promise.all([
       build(declared),
       build({ ...declared, name: 'b' }),
       build({ ...declared, description: 'Other.' }),
-      // What a model is not shown may be what a person was shown.
+      // A person may have seen what a model is not shown.
       build({ ...declared, description: 'Reads.\u200b' }),
       build({ ...declared, description: 'Reads.'.padEnd(4000) }),
       build({ ...declared, description: 'Reads.'.padEnd(4001) }),
@@ -46,9 +46,9 @@ describe('the list of tools', () => {
     expect((await build(declared)).fingerprint).toBe(all[0]);
   });
 
-  test('says whose words a description is, and takes a call as once and writing', async () => {
+  test('attributes a description to its server, and treats a call as once and writing', async () => {
     expect(await build(declared)).toMatchObject({
-      description: 'Tool of the MCP server "s", which describes it so: Reads.',
+      description: 'Tool of the MCP server "s", described by the server as: Reads.',
       source: 'mcp:s',
       risk: 'write',
       effect: 'once',
@@ -57,7 +57,7 @@ describe('the list of tools', () => {
   });
 });
 
-test('the queue is in order and bounded, and who leaves it gives its place up', async () => {
+test('the queue is in order and limited, and a caller that leaves frees its slot', async () => {
   const queue = createCallQueue('s', 1);
   const gate = Promise.withResolvers<void>();
   const order: number[] = [];
@@ -87,7 +87,7 @@ test('what a server sends is counted over a minute', () => {
   expect(() => flood.bytes(1)).toThrow(/within a minute/);
 });
 
-test('of error output the end is kept', () => {
+test('keeps the end of error output', () => {
   const output = createErrorOutput();
   output.push('x'.repeat(1_000_000));
   for (let index = 0; index < 1000; index += 1) output.push(`line ${index}\n`.padStart(500));
@@ -95,10 +95,10 @@ test('of error output the end is kept', () => {
   expect(output.text()).toMatch(/line 999\n$/);
 });
 
-test('text is cleaned of what is not seen, and stays itself otherwise', () => {
+test('text is stripped of invisible characters, and otherwise unchanged', () => {
   expect(cleanText('a\u001b[1;31mb\u001b]0;title\u0007c\u200bd\u202ee m² ﬁn\n\t…')).toBe('abcde m² ﬁn\n\t…');
-  expect(cleanWords('ｆｕｌｌ', 10)).toBe('full');
-  expect(cleanWords('\ufdfa'.repeat(1000), 100)).toHaveLength(100);
+  expect(cleanLabel('ｆｕｌｌ', 10)).toBe('full');
+  expect(cleanLabel('\ufdfa'.repeat(1000), 100)).toHaveLength(100);
 });
 
 test('patterns of names', () => {
@@ -127,6 +127,6 @@ test.each([
   [{ transport: 'http', url: 'http://a', headers: { a: '$TOKEN' } }, 'headers'],
   [{ transport: 'stdio', command: 'a', env: { A: '$TOKEN' } }, 'env.A'],
   [{ transport: 'stdio', command: 'a', cwd: 'b' }, 'cwd'],
-])('%j is no configuration of a server', (config, path) => {
+])('%j is not a valid configuration of a server', (config, path) => {
   expect(McpServerConfig.safeParse(config).error?.issues.map((issue) => issue.path.join('.'))).toContain(path);
 });

@@ -28,7 +28,7 @@ const Agents = z.array(AgentId).min(1);
 
 /**
  * MCP servers of config.yaml and those that `mcp.connect` stored. The enabled ones are connected in the background, all
- * at once: neither one that fails nor one that is slow holds up another, or the daemon.
+ * at once: a failing or slow server delays neither the others nor the daemon.
  */
 export async function createMcp(deps: McpDeps): Promise<Mcp> {
   const servers = createServers(deps);
@@ -40,8 +40,8 @@ export async function createMcp(deps: McpDeps): Promise<Mcp> {
   }
   for (const row of await deps.db.read(listMcpServers, {})) {
     const config = storedConfig(row, seal);
-    // What the file says wins over what was stored under the same name.
-    if (servers.find(row.name) !== undefined) deps.log.warn({ server: row.name }, 'A stored MCP server is not used: config.yaml has one of its name');
+    // The file overrides a stored server of the same name.
+    if (servers.find(row.name) !== undefined) deps.log.warn({ server: row.name }, 'Ignoring a stored MCP server: config.yaml has one of this name');
     else if (config === undefined)
       deps.log.error({ server: row.name }, 'A stored MCP server cannot be read; connect it again with its address and headers');
     else {

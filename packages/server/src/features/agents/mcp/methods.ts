@@ -9,7 +9,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Redactor } from '../../../kernel/redact.ts';
 import { McpServerConfig } from './config.ts';
-import { maxReconnectAttempts, wordsOf } from './servers/managed-server.ts';
+import { maxReconnectAttempts, reasonOf } from './servers/managed-server.ts';
 import type { Seal } from './servers/seal.ts';
 import { type Server, serverNameOf, type Servers } from './servers/servers.ts';
 import { deleteMcpServer, enableMcpServer, saveMcpServer } from './store.ts';
@@ -32,18 +32,18 @@ const maxStored = 64;
 
 export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
   const { servers } = deps;
-  /** Names whose server is being put in place. */
+  /** Names whose server is being connected and stored. */
   const placing = new Set<string>();
 
-  /** A server serves all agents that it is not limited to others. */
+  /** A server serves all agents unless it is limited to some. */
   function isSeen({ config }: Server, { identity }: CallContext): boolean {
     return identity.agents === undefined || config.agents === undefined || config.agents.some((id) => identity.agents?.includes(id));
   }
 
-  /** Servers are of the installation: who changes one changes what all agents can do. */
+  /** Servers belong to the installation: changing one changes what all agents can do. */
   function refuseLimited({ identity }: CallContext): void {
     if (identity.agents !== undefined)
-      throw new AppError('denied', 'A token that is limited to some agents changes no MCP servers', { param: 'name' });
+      throw new AppError('denied', 'A token that is limited to some agents cannot change MCP servers', { param: 'name' });
   }
 
   function known(name: string, call: CallContext): Server {
@@ -70,7 +70,7 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
       const code = toAppError(error).code;
       throw new AppError(
         code === 'internal' ? 'unavailable' : code,
-        deps.redactor.redact(`Failed to connect MCP server "${server.name}": ${wordsOf(error)}`),
+        deps.redactor.redact(`Failed to connect MCP server "${server.name}": ${reasonOf(error)}`),
         {
           cause: error,
         },
@@ -78,7 +78,7 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
     }
   }
 
-  /** Connects it first: what cannot be reached is not stored. */
+  /** Connects before storing: unreachable servers are not stored. */
   async function place(call: CallContext, actionType: string, name: string, config: McpServerConfig): Promise<Server> {
     const before = servers.find(name);
     if (before?.source === 'config')
@@ -121,7 +121,7 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
     const { name } = server;
     const audit = auditRow(call, deps.clock.now(), { actionType, classification: 'mutate', target: name });
     await deps.db.write(enableMcpServer, { name, enabled: enabled ? 1 : 0, audit });
-    // The file says what it says.
+    // The file alone decides about its servers.
     if (server.source === 'stored') server.enabled = enabled;
     announceAudit(deps.bus, audit);
   }
@@ -178,7 +178,7 @@ export function createMcpMethods(deps: McpMethodsDeps): McpMethods {
       const server = known(serverNameOf(params), call);
       const { name } = server;
       if (params.forget && server.source === 'config')
-        throw new AppError('precondition_failed', `The MCP server "${name}" is defined in config.yaml; take it out there`, { param: 'forget' });
+        throw new AppError('precondition_failed', `The MCP server "${name}" is defined in config.yaml; remove it there`, { param: 'forget' });
       if (params.forget) {
         const audit = auditRow(call, deps.clock.now(), { actionType: 'mcp.disconnect', classification: 'destructive', target: name });
         await deps.db.write(deleteMcpServer, { name, audit });
@@ -260,11 +260,11 @@ function connectedResult({ name, managed }: Server): ResultInput<'mcp.connect'> 
 function remoteConfig(params: RemoteParams): McpServerConfig | undefined {
   const { transport, url, headers, agents } = params;
   if (transport === undefined && url === undefined && headers === undefined && agents === undefined) return undefined;
-  // A program that a caller names would run on this machine.
+  // A program named by a caller would run on this machine.
   if (transport === 'stdio')
     throw new AppError(
       'denied',
-      'A stdio server is started only from config.yaml (mcp.servers); here it can be named, and connected when it stands there',
+      'A stdio server is started only from config.yaml (mcp.servers); here it can only be named, and connected if it is defined there',
       {
         param: 'transport',
       },
@@ -273,7 +273,7 @@ function remoteConfig(params: RemoteParams): McpServerConfig | undefined {
     throw new AppError('invalid_params', 'transport: expected "http" or "sse" with the address of a server', { param: 'transport' });
   if (url === undefined) throw new AppError('invalid_params', 'url: expected the address of the server', { param: 'url' });
   if (Object.values(headers ?? {}).includes(redactionMarker))
-    throw new AppError('invalid_params', `headers: ${redactionMarker} stands where a secret was; give the value itself`, { param: 'headers' });
+    throw new AppError('invalid_params', `headers: found ${redactionMarker} instead of a secret; pass the value itself`, { param: 'headers' });
   const parsed = McpServerConfig.safeParse({ transport, url, ...(headers !== undefined && { headers }), ...(agents !== undefined && { agents }) });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;

@@ -55,7 +55,7 @@ const setEnabled = query<{ readonly name: string; readonly enabled: number }>(({
     .where('name', '=', p('name')),
 );
 
-/** Whether a stored server is connected at the start of the daemon; one of config.yaml has no row, only the audit row is written then. */
+/** Stores whether a server is connected when the daemon starts; one of config.yaml has no row, so only the audit row is written. */
 export const enableMcpServer = operation(
   'mcp.enable',
   async (tx, input: { readonly name: string; readonly enabled: number; readonly audit: AuditRow }): Promise<void> => {

@@ -9,9 +9,9 @@ import type { Agent, AgentsApi } from '../agents/api.ts';
 export interface ModelMethodsDeps {
   readonly models: Models;
   readonly agents: AgentsApi;
-  /** Section `embedding`; it holds for all agents. */
+  /** Section `embedding`; applies to all agents. */
   readonly embedding: { readonly provider: string; readonly model: string; readonly timeoutMs: number } | undefined;
-  /** Takes out the secrets that an address may carry. */
+  /** Removes secrets that an address may carry. */
   readonly redactText: (text: string) => string;
 }
 
@@ -57,7 +57,7 @@ export function createModelMethods({
   };
 }
 
-/** The built-in model is no provider. */
+/** The built-in model does not count as a provider. */
 const isReal = ({ provider }: ProviderState): boolean => provider !== 'offline';
 
 function listedModel(model: ModelInfo, baseUrl: string) {
@@ -65,12 +65,12 @@ function listedModel(model: ModelInfo, baseUrl: string) {
   return { modelId, displayName, baseUrl, contextWindow, maxTokens, input: [...input], reasoning, cost: price, validated };
 }
 
-/** A token that is bound to some agents learns of no other. */
+/** A token limited to some agents learns about no other. */
 function visible(call: CallContext, agentId: string) {
   return call.identity.agents?.includes(agentId) ?? true;
 }
 
-/** The model of the agent's conversation; undefined when its configuration names one that the catalog does not have. */
+/** Returns the model of the agent's conversations; undefined when its configuration names one that is not in the catalog. */
 function primaryOf(models: Models, agent: Agent): ModelInfo | undefined {
   return agent.config.model === undefined ? models.defaultModel() : models.resolve(agent.config.model);
 }
@@ -111,7 +111,7 @@ function testProvider({ models, agents }: Pick<ModelMethodsDeps, 'models' | 'age
     provider,
     status: 'available' as const,
     source: info.source,
-    ...(info.apiKeyConfigured ? {} : { hint: `No key is configured: set providers.${provider}.apiKey if the provider asks for one` }),
+    ...(info.apiKeyConfigured ? {} : { hint: `No key is configured: set providers.${provider}.apiKey if the provider requires one` }),
     ...counts,
   };
 }
@@ -164,7 +164,7 @@ function embeddingRow(
     timeoutMs,
     tieringActive: false,
     crossProvider: provider !== primary.provider,
-    // What is computed here needs no key.
+    // Embeddings computed locally need no key.
     apiKeyConfigured: provider === 'hashing' || info?.apiKeyConfigured === true,
   };
 }
@@ -174,5 +174,5 @@ function nameOf(model: ModelInfo) {
 }
 
 function unknownModel(name: string, key: string): never {
-  throw new AppError('precondition_failed', `The agent's ${key} is "${name}", which the catalog does not have`);
+  throw new AppError('precondition_failed', `The agent's ${key} is "${name}", which is not in the catalog`);
 }

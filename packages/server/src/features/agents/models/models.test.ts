@@ -156,7 +156,7 @@ describe('operation models', () => {
     ).toBe(true);
   });
 
-  test('an operation with a model of its own says so, also when it is of another provider', async () => {
+  test('an operation with its own model says so, also for a model of another provider', async () => {
     const { operations, tieringActive } = await methods['agent.getOperationModels']({ agentId: 'tiered' }, call());
     const of = (type: string) => operations.find(({ operationType }) => operationType === type);
     expect(tieringActive).toBe(true);

@@ -1,7 +1,7 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
-/** Tools by which an agent reads and adds what is its own: conversations and memories. */
+/** Tools by which an agent reads and adds its own data: conversations and memories. */
 let server: TestServer;
 type Caller = Awaited<ReturnType<TestServer['as']>>;
 let ada: Caller;
@@ -22,7 +22,7 @@ beforeEach(() => server.provider.setAnswer(undefined));
 
 type Messages = { messages: { role: string; content: string | null }[] };
 
-/** What the model reads when it calls a tool in a turn of `caller`. */
+/** Returns what the model reads when it calls a tool in a turn of `caller`. */
 async function calls(caller: Caller, name: string, args: object = {}, address: { agentId?: string; sessionKey?: string } = {}): Promise<string> {
   server.provider.queue({ toolCalls: [{ id: `c${Math.random()}`, name, arguments: JSON.stringify(args) }] }, { text: 'done' });
   await caller.call('agent.execute', { message: `please call ${name}`, sessionKey: 'tools:desk', ...address });
@@ -45,7 +45,7 @@ describe('conversations', () => {
     };
   });
 
-  test('an agent lists, searches and reads its own with the principal of the turn, fenced', async () => {
+  test('an agent lists, searches and reads its own data with the principal of the turn, fenced', async () => {
     const listed = await calls(ada, 'sessions_list');
     expect(listed).toMatch(/^<<<UNTRUSTED-TEXT/);
     expect(listed).toContain(refs.own);
@@ -55,20 +55,20 @@ describe('conversations', () => {
     expect(await calls(ada, 'sessions_history', { conversationRef: refs.own })).toContain('1 user: zebra of Ada');
   });
 
-  test('what is not its own is not there, whatever it names', async () => {
+  test('data of others does not exist for it, whatever it names', async () => {
     const absent = await calls(ada, 'sessions_history', { conversationRef: unknown });
     expect(absent).toBe('Conversation not found');
     for (const ref of [refs.foreign, refs.elsewhere]) expect(await calls(ada, 'sessions_history', { conversationRef: ref })).toBe(absent);
     expect(await calls(bob, 'session_search', { query: 'Ada' })).not.toContain(refs.own);
   });
 
-  test('the power of the token behind a turn is not the power of its agent', async () => {
+  test('an agent does not have the authority of the token behind its turn', async () => {
     const root = { ...server.client, token: server.token, tokenId: 'root' };
     expect(await calls(root, 'sessions_history', { conversationRef: refs.foreign })).toBe('Conversation not found');
-    expect(await calls(root, 'session_search', { query: 'zebra' })).toBe('Nothing was found.');
+    expect(await calls(root, 'session_search', { query: 'zebra' })).toBe('No matches.');
   });
 
-  test('status tells of the present one, also in its first turn', async () => {
+  test('status describes the current conversation, also in its first turn', async () => {
     expect(JSON.parse(await calls(ada, 'session_status', {}, { sessionKey: 'ada:new' }))).toMatchObject({
       sessionKey: 'ada:new',
       agentName: 'Gate',
@@ -83,13 +83,13 @@ describe('conversations', () => {
     ['sessions_history', { conversationRef: 'cv_short' }],
     ['session_search', { query: '' }],
     ['session_status', { agentId: 'other' }],
-  ])('%s refuses %j in words that the model can use', async (name, args) => {
+  ])('%s refuses %j with a message that the model can use', async (name, args) => {
     expect(await calls(ada, name, args)).toMatch(/^The arguments of ".+" are wrong: /);
   });
 });
 
 describe('memories', () => {
-  test('what an agent stores belongs to the principal of the turn, and is found again by both tools', async () => {
+  test('what an agent stores belongs to the principal of the turn, and both tools find it', async () => {
     const stored = await calls(ada, 'memory_store', { content: 'Ada feeds the cat at seven', tags: ['cat'] });
     const id = /[0-9a-f-]{36}/.exec(stored)?.[0] ?? '';
     expect(stored).toBe(`Remembered as ${id}.`);
@@ -108,7 +108,7 @@ describe('memories', () => {
     }
   });
 
-  test('a caller who is not the operator’s own stores nothing unless that is allowed, and then nothing that is believed', async () => {
+  test('a caller other than the operator stores nothing unless allowed, and then nothing that is trusted', async () => {
     server.provider.queue({ toolCalls: [{ id: 'm1', name: 'memory_store', arguments: '{"content": "planted by a stranger"}' }] }, { text: 'done' });
     const headers = { authorization: `Bearer ${ada.token}`, 'content-type': 'application/json' };
     const ask = () =>

@@ -34,7 +34,7 @@ const list = async (params: Parameters<typeof server.client.call<'tools.list'>>[
   return new Map(tools.map((tool) => [tool.name, tool]));
 };
 
-test('tells of every tool what the policy of the agent says, for the default agent and its own callers when nothing is named', async () => {
+test('reports the policy of the agent for every tool, by default for the default agent and its own callers', async () => {
   const tools = await list();
   expect(tools.get('read')).toMatchObject({ source: 'builtin', risk: 'read', allowed: true, deferred: false });
   expect(tools.get('web_fetch')).toMatchObject({ allowed: false, refusal: 'not_in_profile' });
@@ -43,14 +43,14 @@ test('tells of every tool what the policy of the agent says, for the default age
   expect(tools.get('discover_tools')).toMatchObject({ allowed: true, deferred: false, description: expect.stringContaining('shop (44)') });
 });
 
-test('does not show what no turn is told of: the list of background tasks where none can begin', async () => {
+test('omits a tool that no turn gets: the list of background tasks where none can start', async () => {
   await server.client.call('agents.create', { agentId: 'shell', config: { tools: { profile: 'coding' }, originTools: { v1: ['exec'] } } });
   expect((await list()).has('background_tasks')).toBe(false);
   expect((await list({ agentId: 'shell' })).get('background_tasks')).toMatchObject({ allowed: true });
   expect((await list({ agentId: 'shell', origin: 'v1' })).has('background_tasks')).toBe(false);
 });
 
-test.each(['v1', 'webhook', 'mcp'] as const)('for %s nothing that writes is left but what is named for it', async (origin) => {
+test.each(['v1', 'webhook', 'mcp'] as const)('for %s only writing tools named for it remain', async (origin) => {
   const tools = await list({ origin });
   expect(tools.get('mcp__shop--item_0')).toMatchObject({ allowed: false, refusal: 'origin' });
   expect(tools.get('write')).toMatchObject(origin === 'mcp' ? { allowed: true } : { allowed: false, refusal: 'origin' });

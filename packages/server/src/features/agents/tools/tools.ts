@@ -5,7 +5,7 @@ import type { Tool } from '../../../runtime/tool.ts';
 import { backgroundToolName, refuseTool, selectTools } from '../../../runtime/tool-policy.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 
-/** The handler of `tools.list`; `toolsOf` are all that the installation has for an agent, whatever its policy says. */
+/** Handler of `tools.list`; `toolsOf` returns all tools of the installation for an agent, whatever its policy says. */
 export function createToolMethods(deps: {
   readonly agents: AgentsApi;
   readonly toolsOf: (agent: Agent) => readonly Tool[];
@@ -13,7 +13,7 @@ export function createToolMethods(deps: {
   return {
     'tools.list': async ({ agentId = deps.agents.defaultId, origin }, { identity }) => {
       const agent = deps.agents.find(agentId);
-      // A token that is bound to some agents learns of no other.
+      // A token limited to some agents learns about no other.
       if (agent === undefined || identity.agents?.includes(agentId) === false)
         throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
       const all = deps.toolsOf(agent);
@@ -23,7 +23,7 @@ export function createToolMethods(deps: {
       const tools = [...all, ...(discover === undefined ? [] : [discover])].flatMap((tool) => {
         const { name, description, source = 'builtin', risk, effect, timeoutMs } = tool;
         const refusal = refuseTool(tool, agent.config, origin);
-        // Of use, and so offered, only where calls may go on in the background.
+        // Useful, and so offered, only where calls may continue in the background.
         if (name === backgroundToolName && refusal === undefined && !offered.includes(tool)) return [];
         return {
           name,

@@ -3,22 +3,22 @@ import type { Agent } from '../../agents/agents/api.ts';
 import type { PastAttachments } from '../sessions/api.ts';
 
 export interface PreparedContext {
-  /** Notes on what came before, fenced, and the newest messages, oldest first: what the model sees before the new message. */
+  /** What the model sees before the new message: fenced notes on older messages, then the newest messages, oldest first. */
   readonly messages: readonly ModelMessage[];
   readonly attached: readonly PastAttachments[];
-  /** Whether the first of `messages` are the notes. */
+  /** Whether `messages` starts with the notes. */
   readonly hasNotes: boolean;
-  /** A fenced block of what was found about the question in the part of this conversation that is in `messages` as notes only. */
+  /** A fenced block of excerpts about the question from older messages, of which `messages` contains only notes. */
   readonly recalled?: string;
-  /** Of `messages`. */
+  /** Token count of `messages`. */
   readonly tokens: number;
-  /** Some messages that the model no longer sees have no summary yet. */
+  /** Whether messages that the model no longer sees lack a summary. */
   readonly behind: boolean;
-  /** Turns had read text from outside that `messages` need not show. */
+  /** Whether turns have read untrusted text, which need not be in `messages`. */
   readonly tainted: boolean;
 }
 
-/** Whose context it is. */
+/** Identifies a context. */
 export interface ContextOf {
   readonly ref: string;
   readonly agent: Agent;
@@ -26,22 +26,22 @@ export interface ContextOf {
 }
 
 export interface Compaction {
-  /** Messages of the conversation, none of which is lost. */
+  /** Number of messages of the conversation, all of which remain stored. */
   readonly messageCount: number;
-  /** What the model was sent of it, and what it will be sent, in tokens. */
+  /** Tokens sent to the model before and after the compaction. */
   readonly tokensBefore: number;
   readonly tokensAfter: number;
-  /** Nodes that were made. */
+  /** Number of created summaries. */
   readonly summaries: number;
-  /** `truncated`: no model gave a summary, so heads and tails of the messages stand in its place. `none`: there was nothing to compact. */
+  /** `truncated`: no model produced a summary, so the heads and tails of messages are used. `none`: there was nothing to compact. */
   readonly method: 'summary' | 'truncated' | 'none';
 }
 
 export interface ContextApi {
-  /** What the model sees of the conversation. `room`: tokens that history may have in one call; no more of it is read than could fill that. */
-  prepare(about: ContextOf & { readonly room: number; readonly question: string }): Promise<PreparedContext>;
-  /** After a turn was committed: may begin summarising in the background. `tokens`: of the history with that turn. Returns at once and never throws. */
-  afterTurn(about: ContextOf & { readonly room: number; readonly tokens: number; readonly behind: boolean }): void;
-  /** Summarises everything but the newest exchanges now; the caller holds the conversation's lane. */
+  /** Returns what the model sees of the conversation. `capacity`: tokens available to history in one call; bounds what is read. */
+  prepare(about: ContextOf & { readonly capacity: number; readonly question: string }): Promise<PreparedContext>;
+  /** Call after a turn was committed; may start background summaries. `tokens`: history including that turn. Never waits or throws. */
+  afterTurn(about: ContextOf & { readonly capacity: number; readonly tokens: number; readonly behind: boolean }): void;
+  /** Summarises everything except the newest exchanges now; the caller must hold the conversation's lane. */
   compact(about: ContextOf & { readonly instructions: string | undefined; readonly signal: AbortSignal }): Promise<Compaction>;
 }

@@ -15,7 +15,7 @@ import { chooseCut, shares, sumTokens, tailBegin } from './summaries/cut.ts';
 import { createLeaves } from './summaries/leaves.ts';
 import { type ContextMethods, createContextMethods } from './methods.ts';
 import { createPlacing, type Seen } from './summaries/placing.ts';
-import { mostExcerpts, renderExcerpts, wordsOf } from './recall/recall.ts';
+import { extractTerms, maxExcerpts, renderExcerpts } from './recall/recall.ts';
 import { findExcerpts } from './recall/recall-store.ts';
 import { coveredBy, readContext, readRoots } from './store.ts';
 import type { SummaryOrder } from './summaries/summarise.ts';
@@ -27,53 +27,53 @@ export interface ContextDeps {
   readonly fence: Fence;
   readonly agents: AgentsApi;
   readonly work: Pick<ModelWork, 'generate'>;
-  /** Books that older messages of a conversation were replaced by summaries. */
+  /** Counts a compaction of a conversation. */
   readonly countCompaction: Operation<{ readonly ref: string }, void>;
-  /** Tokens that history may have in a call of this agent. */
-  readonly roomOf: (agent: Agent) => number;
+  /** Returns the tokens available to history in a call of an agent. */
+  readonly capacityOf: (agent: Agent) => number;
 }
 
-/** More characters than that make no token, whatever the text: what is read backward fills any window. */
+/** Upper bound of characters per token for any text, so that reading backward fills any window. */
 const charactersPerToken = 10;
-const leastRoom = 256;
-/** Model calls after one turn, and those of one `session.compact`. */
+const minCapacity = 256;
+/** Maximum model calls after one turn, and for one `session.compact`. */
 const callsPerTurn = 8;
 const callsPerCompaction = 64;
-/** Less is not worth the notes that would stand for it. */
-const leastCompacted = 200;
-/** Exchanges that a compaction on demand leaves as they are, within this share of the room. */
+/** Minimum tokens worth compacting. */
+const minCompacted = 200;
+/** Newest exchanges kept by a compaction on demand, within this share of the capacity. */
 const sparedExchanges = 2;
 const sparedShare = 0.25;
 const longestExcerpt = 600;
 
-/** What the model sees of a conversation: everything while it fits, then notes on the older part and the newer part as it was said. */
+/** Builds what the model sees of a conversation: everything while it fits, then notes on the older part and the newer messages verbatim. */
 export function createContext(deps: ContextDeps): { readonly api: ContextApi; readonly methods: ContextMethods } & AsyncDisposable {
   const { db, log, fence } = deps;
   const leaves = createLeaves(deps);
   const placing = createPlacing(deps);
   const background = createBackground();
 
-  async function see(ref: string, room: number): Promise<Seen | undefined> {
-    const seen = await db.read(readContext, { ref, bytes: room * charactersPerToken });
+  async function see(ref: string, capacity: number): Promise<Seen | undefined> {
+    const seen = await db.read(readContext, { ref, bytes: capacity * charactersPerToken });
     return seen === undefined ? undefined : { ...seen, whole: (seen.rows[0]?.seq ?? seen.lastSeq + 1) === seen.cutSeq + 1 };
   }
 
-  async function recall(seen: Seen, question: string, room: number): Promise<string | undefined> {
+  async function recall(seen: Seen, question: string, capacity: number): Promise<string | undefined> {
     if (seen.cutSeq <= seen.floor) return undefined;
-    const words = wordsOf(question);
-    if (words.length === 0) return undefined;
-    const tokens = Math.floor(room * shares.recall);
+    const terms = extractTerms(question);
+    if (terms.length === 0) return undefined;
+    const tokens = Math.floor(capacity * shares.recall);
     const length = Math.min(longestExcerpt, Math.floor((tokens * 3) / 2));
     const about = { conversationId: seen.conversationId, from: seen.floor + 1, to: seen.cutSeq };
     return renderExcerpts(
-      await db.read(findExcerpts, { ...about, words, limit: mostExcerpts, length }),
+      await db.read(findExcerpts, { ...about, terms, limit: maxExcerpts, length }),
       tokens,
       fence,
       !seen.tainted && !holdsTaint(seen.prefix),
     );
   }
 
-  /** Counts as one compaction whatever it adds, also when it does not come to its end. */
+  /** Summarises in the background. Counts as one compaction whatever it adds, even when it is interrupted. */
   async function catchUp(order: SummaryOrder): Promise<void> {
     const allowance = { calls: callsPerTurn, made: 0 };
     try {
@@ -83,57 +83,58 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
     }
   }
 
-  /** Summaries of what the cut has left behind, then of what it will leave behind next. */
+  /** Summarises messages before the cut, then those that will be next. */
   async function summariseBehind(order: SummaryOrder, allowance: { calls: number; made: number }): Promise<void> {
-    const { ref, room } = order;
-    const seen = await see(ref, room);
+    const { ref, capacity } = order;
+    const seen = await see(ref, capacity);
     if (seen === undefined) return;
-    // First, so that the notes of a long history that is caught up with stay few from turn to turn.
+    // Condense first, so that notes stay few while a long history is being caught up.
     await leaves.condense(seen, seen.cutSeq, order, allowance);
     if (!(await leaves.extend(seen, seen.cutSeq, order, allowance))) return;
     await leaves.condense(seen, seen.cutSeq, order, allowance);
-    if (seen.behind) await placing.move(seen, () => seen.cutSeq, { ref, room, renew: true });
-    const to = tailBegin(seen.rows, room, shares.tail) - 1;
+    if (seen.behind) await placing.move(seen, () => seen.cutSeq, { ref, capacity, renew: true });
+    const to = tailBegin(seen.rows, capacity, shares.tail) - 1;
     const covered = coveredBy(await db.read(readRoots, seen), seen.floor);
     const outside = sumTokens(seen.rows.filter((row) => row.seq > covered && row.seq <= to));
-    if (outside >= room * shares.leastLeaf) await leaves.extend(seen, to, order, allowance);
+    if (outside >= capacity * shares.leastLeaf) await leaves.extend(seen, to, order, allowance);
   }
 
   const api: ContextApi = {
-    async prepare({ ref, room: given, question }) {
-      const room = Math.max(leastRoom, given);
-      let seen = await see(ref, room);
+    async prepare({ ref, capacity: given, question }) {
+      const capacity = Math.max(minCapacity, given);
+      let seen = await see(ref, capacity);
       if (seen === undefined) return { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
-      if (!seen.whole || seen.prefixTokens + sumTokens(seen.rows) > room * shares.full) {
+      if (!seen.whole || seen.prefixTokens + sumTokens(seen.rows) > capacity * shares.full) {
         const { rows } = seen;
-        seen = await placing.move(seen, (covered) => chooseCut(rows, covered, room), { ref, room, renew: seen.prefixTokens > room * shares.tail });
+        const renew = seen.prefixTokens > capacity * shares.tail;
+        seen = await placing.move(seen, (covered) => chooseCut(rows, covered, capacity), { ref, capacity, renew });
       }
-      const recalled = await recall(seen, question, room);
+      const recalled = await recall(seen, question, capacity);
       return { ...toPrepared(seen), ...(recalled !== undefined && { recalled }) };
     },
 
-    afterTurn({ ref, agent, principalId, room: given, tokens, behind }) {
-      const room = Math.max(leastRoom, given);
-      if (!behind && tokens < room * (shares.tail + shares.leastLeaf)) return;
+    afterTurn({ ref, agent, principalId, capacity: given, tokens, behind }) {
+      const capacity = Math.max(minCapacity, given);
+      if (!behind && tokens < capacity * (shares.tail + shares.leastLeaf)) return;
       background.start(ref, (signal) =>
-        catchUp({ ref, agentId: agent.id, principalId, room, asked: false, signal }).catch((error: unknown) => {
-          if (!signal.aborted) log.debug({ conversationRef: ref, error }, 'summarising goes on after a later turn');
+        catchUp({ ref, agentId: agent.id, principalId, capacity, asked: false, signal }).catch((error: unknown) => {
+          if (!signal.aborted) log.debug({ conversationRef: ref, error }, 'Background summary failed; retrying after a later turn');
         }),
       );
     },
 
     async compact({ ref, agent, principalId, instructions, signal }): Promise<Compaction> {
       await background.stop(ref);
-      const room = Math.max(leastRoom, deps.roomOf(agent));
-      const seen = await see(ref, room);
+      const capacity = Math.max(minCapacity, deps.capacityOf(agent));
+      const seen = await see(ref, capacity);
       if (seen === undefined) return { messageCount: 0, tokensBefore: 0, tokensAfter: 0, summaries: 0, method: 'none' };
       const tokensBefore = seen.prefixTokens + sumTokens(seen.rows);
       const begins = seen.rows.filter((row) => row.role === 'user').map((row) => row.seq);
-      const cutSeq = Math.max(tailBegin(seen.rows, room, sparedShare), begins.at(-sparedExchanges) ?? begins[0] ?? 0) - 1;
+      const cutSeq = Math.max(tailBegin(seen.rows, capacity, sparedShare), begins.at(-sparedExchanges) ?? begins[0] ?? 0) - 1;
       const outside = sumTokens(seen.rows.filter((row) => row.seq <= cutSeq));
-      if (outside < leastCompacted && !seen.behind)
+      if (outside < minCompacted && !seen.behind)
         return { messageCount: seen.lastSeq, tokensBefore, tokensAfter: tokensBefore, summaries: 0, method: 'none' };
-      const order = { ref, agentId: agent.id, principalId, room, asked: true, instructions, signal };
+      const order = { ref, agentId: agent.id, principalId, capacity, asked: true, instructions, signal };
       const allowance = { calls: callsPerCompaction, made: 0 };
       const whole = await leaves
         .extend(seen, cutSeq, order, allowance)
@@ -143,10 +144,10 @@ export function createContext(deps: ContextDeps): { readonly api: ContextApi; re
         })
         .catch((error: unknown) => {
           signal.throwIfAborted();
-          log.warn({ conversationRef: ref, error }, 'a compaction goes without a summary');
+          log.warn({ conversationRef: ref, error }, 'Compacting without a summary');
           return false;
         });
-      const placed = await placing.move(seen, () => cutSeq, { ref, room, renew: true });
+      const placed = await placing.move(seen, () => cutSeq, { ref, capacity, renew: true });
       await db.write(deps.countCompaction, { ref });
       return {
         messageCount: seen.lastSeq,

@@ -1,7 +1,7 @@
 import { query, type Tx } from '../../../kernel/db/operation.ts';
 import type { MessageRow } from '../sessions/api.ts';
 
-/** Rows by position: `seq` has no gaps, so a page is a range of the index. */
+/** Reads rows by position: `seq` has no gaps, so a page is a range of the index. */
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
@@ -20,11 +20,11 @@ const messagePage = query<{ conversationId: number; from: number; to: number }, 
     .orderBy('seq'),
 );
 
-/** Rows of the first page that is read backward; later ones are as long as what is still wanted makes likely. */
+/** Size of the first page read backward; later sizes are estimated from the remaining bytes. */
 const firstPage = 64;
 const longestPage = 1000;
 
-/** The newest messages of a conversation down to `from`, oldest first, until they have `bytes` or a little more. */
+/** Returns the newest messages of a conversation down to `from`, oldest first, until they have slightly more than `bytes`. */
 export async function readBackward(
   tx: Tx,
   { conversationId, from, to, bytes }: { readonly conversationId: number; readonly from: number; readonly to: number; readonly bytes: number },
@@ -45,10 +45,10 @@ export async function readBackward(
   return rows.reverse();
 }
 
-/** What a row is counted for beside its texts, so that many empty ones come to an end as well. */
+/** Size of a row in addition to its texts, so that many empty rows also reach the limit. */
 const rowBytes = 32;
 
-/** Rows from `from` to `to`, oldest first, at most `limit`. */
+/** Returns at most `limit` rows from `from` to `to`, oldest first. */
 export async function readForward(
   tx: Tx,
   { conversationId, from, to, limit }: { readonly conversationId: number; readonly from: number; readonly to: number; readonly limit: number },

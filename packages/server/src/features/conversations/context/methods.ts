@@ -15,9 +15,9 @@ export interface ContextMethodsDeps {
 
 const previewLength = 200;
 
-/** Handlers of `context.conversations` and `context.tree` (json-rpc.md §4). */
+/** Implements `context.conversations` and `context.tree` (json-rpc.md §4). */
 export function createContextMethods({ db, agents }: ContextMethodsDeps): ContextMethods {
-  /** Who calls for one agent sees that agent, everybody else the default one; undefined when that is out of reach. */
+  /** Returns the calling agent, or the default agent for other callers; undefined when it is out of reach. */
   function agentOf({ identity, agentCaller }: CallContext): string | undefined {
     if (agentCaller !== undefined) return agentCaller.agentId;
     const [only, ...others] = identity.agents ?? [agents.defaultId];
@@ -34,8 +34,8 @@ export function createContextMethods({ db, agents }: ContextMethodsDeps): Contex
         : db.read(listContexts, { agentId, principalId: ownerReached(call), limit, offset });
     },
     'context.tree': async ({ conversationRef }, call) => {
-      // What may not be seen is decided in the storage thread, by the same look-up that finds nothing for what does not exist.
-      // A reference names its agent: only who calls for an agent, or with a token of some agents, is held to those.
+      // The storage thread filters with the same query, so inaccessible and unknown conversations are indistinguishable.
+      // A reference names its agent, so only calling agents and tokens limited to agents are restricted.
       const agentIds = call.agentCaller === undefined ? (call.identity.agents ?? null) : [call.agentCaller.agentId];
       const tree = await db.read(readTree, { ref: conversationRef, agentIds, principalId: ownerReached(call) });
       return { ...tree, conversationRef, nodes: printTree(tree.nodes) };

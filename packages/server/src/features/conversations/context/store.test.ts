@@ -22,7 +22,7 @@ let db: Db;
 const ref = 'cv_1';
 let turns = 0;
 
-/** One exchange; its texts have `length` characters each. */
+/** Adds one exchange whose texts have `length` characters each. */
 async function exchange(length = 20): Promise<string> {
   turns += 1;
   const turnId = `tn_${turns}`;
@@ -65,7 +65,7 @@ const cut = (cutSeq: number, covered: number, from = 0) => ({
   atMs: 1,
 });
 
-test('reading backward ends where the bytes do, however long the history is', async () => {
+test('reading backward stops at the byte limit, however long the history is', async () => {
   for (let index = 0; index < 300; index += 1) await exchange(100);
   const seen = await db.read(readContext, { ref, bytes: 2000 });
   expect(seen?.rows.length).toBeLessThan(20);
@@ -87,7 +87,7 @@ test('a chunk holds whole exchanges', async () => {
   expect(await db.read(readChunk, { ...limits, from: 21, to: 30, tokens: 1 })).toBeUndefined();
 });
 
-test('a leaf is taken only where the last one ends, and only while the conversation is what it was', async () => {
+test('a leaf is accepted only right after the last one and only if the conversation is unchanged', async () => {
   const first = await exchange();
   const second = await exchange();
   const basis = (toSeq: number, turnId: string, floor = 0) => ({ ref, floor, toSeq, turnId });
@@ -97,7 +97,7 @@ test('a leaf is taken only where the last one ends, and only while the conversat
   await db.write(setFloor, 2);
   expect(await db.write(addLeaf, { basis: basis(4, second), node: leaf(3, 4) })).toBe(false);
   await db.write(setFloor, 0);
-  // The same reference and the same row id, but another conversation.
+  // The same reference and row id, but another conversation.
   await db.write(clear, {});
   await exchange();
   await exchange();
@@ -105,7 +105,7 @@ test('a leaf is taken only where the last one ends, and only while the conversat
   expect(await db.read(readRoots, { conversationId: 1 })).toEqual([]);
 });
 
-test('nodes are condensed into one parent, once; dropping the context takes them all and leaves the messages', async () => {
+test('nodes are condensed into one parent, once; dropping the context deletes them all and keeps the messages', async () => {
   const ids = [await exchange(), await exchange(), await exchange(), await exchange()];
   for (const [index, turnId] of ids.entries())
     await db.write(addLeaf, { basis: { ref, floor: 0, toSeq: index * 2 + 2, turnId }, node: leaf(index * 2 + 1, index * 2 + 2) });
@@ -124,7 +124,7 @@ test('nodes are condensed into one parent, once; dropping the context takes them
   expect((await db.read(readContext, { ref, bytes: 10_000 }))?.rows).toHaveLength(8);
 });
 
-test('the cut moves only from where it was decided on, and never beyond what is there', async () => {
+test('the cut moves only from its expected position, and never beyond the last message', async () => {
   const turnId = await exchange();
   await exchange();
   expect(await db.write(moveCut, cut(6, 0))).toBe(false);
@@ -137,7 +137,7 @@ test('the cut moves only from where it was decided on, and never beyond what is 
     rows: [{ seq: 3 }, { seq: 4 }],
   });
   expect(await db.write(moveCut, cut(2, 0))).toBe(false);
-  // A stopgap is no summary: a leaf may take its place.
+  // A stopgap is not a summary: a leaf may replace it.
   expect(await db.write(addLeaf, { basis: { ref, floor: 0, toSeq: 2, turnId }, node: leaf(1, 2) })).toBe(true);
   expect(await db.write(moveCut, cut(2, 2, 2))).toBe(true);
   expect(await db.read(readRoots, { conversationId: 1 })).toMatchObject([{ content: 'notes 1', stopgap: 0 }]);

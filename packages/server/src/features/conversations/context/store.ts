@@ -10,46 +10,46 @@ import { renderTranscript, truncate } from './summaries/render.ts';
 export interface SummaryNode {
   readonly id: string;
   readonly kind: 'leaf' | 'condensed';
-  /** 0 for leaves, one more than its children for others. */
+  /** 0 for leaves, else one more than the children. */
   readonly depth: number;
   readonly fromSeq: number;
   readonly toSeq: number;
   readonly tokenCount: number;
   readonly content: string;
-  /** `wrapped`: made of messages that hold text from outside, or attachments. */
+  /** `wrapped`: made from messages with untrusted text or attachments. */
   readonly taint: 'clean' | 'wrapped';
   /** `provider/model`, or `truncation`. */
   readonly model: string;
-  /** 1 when it only fills a gap until a summary of its messages is ready. */
+  /** 1 when it only fills the gap until a summary of its messages is ready. */
   readonly stopgap: 0 | 1;
   readonly parentId: string | null;
   readonly createdAtMs: number;
 }
 
-/** `wrapped` as soon as one of the messages carries what came from outside. */
+/** Returns `wrapped` when any of the messages contains untrusted text. */
 export function taintOf(rows: readonly Pick<MessageRow, 'content' | 'attachmentsJson'>[]): SummaryNode['taint'] {
   return rows.some((row) => row.attachmentsJson !== null || holdsTaint(row.content)) ? 'wrapped' : 'clean';
 }
 
-/** A message with its tokens, counted where it is read. */
+/** A message with its token count, computed when it is read. */
 export interface CountedRow extends MessageRow {
   readonly tokens: number;
 }
 
-/** A conversation from the context's point of view. */
+/** The state of a conversation that its context depends on. */
 export interface Head {
   readonly conversationId: number;
   readonly lastSeq: number;
   /** Messages up to here are history that the model no longer sees; see `session.reset`. */
   readonly floor: number;
-  /** Messages up to here stand in the prefix; never below the floor. */
+  /** Messages up to here are represented by the prefix; never below the floor. */
   readonly cutSeq: number;
-  /** The text that stands for them, the same from turn to turn. */
+  /** The text that represents them, stable across turns. */
   readonly prefix: string;
   readonly prefixTokens: number;
-  /** A stopgap in the prefix waits for a summary. */
+  /** Whether a stopgap in the prefix is to be replaced by a summary. */
   readonly behind: boolean;
-  /** Turns since the last reset had read text from outside. */
+  /** Whether turns since the last reset have read untrusted text. */
   readonly tainted: boolean;
 }
 
@@ -98,7 +98,7 @@ async function readHead(tx: Tx, ref: string): Promise<Head | undefined> {
 
 const counted = (row: MessageRow): CountedRow => ({ ...row, tokens: countMessage(toModelMessage(row), countTokens) });
 
-/** The messages after the cut, oldest first, as far back as `bytes` reach. */
+/** Returns the newest messages after the cut, oldest first, up to `bytes`. */
 export const readContext = operation(
   'context.read',
   async (
@@ -132,12 +132,12 @@ const rootNodes = query<{ conversationId: number }, SummaryNode>(({ db, p }) =>
   db.selectFrom('summary').select(nodeColumns).where('conversation_id', '=', p('conversationId')).where('parent_id', 'is', null).orderBy('from_seq'),
 );
 
-/** Nodes that have no parent, oldest messages first. */
+/** Returns the nodes without a parent, oldest messages first. */
 export const readRoots = operation('context.roots', async (tx, input: { readonly conversationId: number }): Promise<SummaryNode[]> =>
   tx.all(rootNodes, input),
 );
 
-/** Longest run of messages in one leaf, and rows that are read at a time. */
+/** Maximum messages in one leaf, and rows read per page. */
 const longestChunk = 512;
 const chunkPage = 32;
 
@@ -145,9 +145,9 @@ export interface ChunkQuery {
   readonly conversationId: number;
   readonly from: number;
   readonly to: number;
-  /** Of the messages; as many as it takes. */
+  /** Target token count of the messages. */
   readonly tokens: number;
-  /** Of the text that is made of them. */
+  /** Maximum tokens of their transcript. */
   readonly transcriptTokens: number;
   readonly insteadTokens: number;
 }
@@ -155,17 +155,17 @@ export interface ChunkQuery {
 export interface Chunk {
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** Of the last message. */
+  /** Turn of the last message. */
   readonly turnId: string;
   readonly taint: SummaryNode['taint'];
   readonly transcript: string;
-  /** What stands in for a summary that cannot be made. */
+  /** Replaces a summary that cannot be made. */
   readonly instead: string;
 }
 
 /**
- * Whole exchanges from `from` on: as many as it takes to have `tokens`, ending at `to` at the latest, as the text that a
- * summary is made of. One exchange that is longer than a chunk may be ends within. Undefined when there is nothing.
+ * Returns the transcript to summarise: whole exchanges from `from` until they have `tokens`, at most up to `to`. An exchange
+ * longer than a chunk is split. Undefined when there are no messages.
  */
 export const readChunk = operation('context.chunk', async (tx, input: ChunkQuery): Promise<Chunk | undefined> => {
   const rows = await chunkRows(tx, input);
@@ -216,12 +216,12 @@ const insertNode = query<SummaryNode & { conversationId: number }>(({ db, p }) =
   }),
 );
 
-/** What must still be so when a leaf is written that took a while to make: ids of conversations are used again, those of turns are not. */
+/** State that must be unchanged when a leaf is stored. Includes a turn id, because conversation ids are reused. */
 export interface Basis {
   readonly ref: string;
   readonly floor: number;
   readonly toSeq: number;
-  /** Of the message at `toSeq`. */
+  /** Turn of the message at `toSeq`. */
   readonly turnId: string;
 }
 
@@ -236,11 +236,11 @@ const unchanged = query<Basis, { conversationId: number }>(({ db, p }) =>
     .where('message.turn_id', '=', p('turnId')),
 );
 
-/** Last message that a node covers for good. */
+/** Returns the last message covered by a summary that is not a stopgap. */
 export const coveredBy = (roots: readonly SummaryNode[], floor: number): number =>
   roots.reduce((last, node) => (node.stopgap === 1 ? last : Math.max(last, node.toSeq)), floor);
 
-/** Adds a leaf right behind those that are there. False when the conversation was reset, deleted or summarised meanwhile. */
+/** Appends a leaf. Returns false when the conversation was reset, deleted or summarised meanwhile. */
 export const addLeaf = operation(
   'context.addLeaf',
   async (tx, { basis, node }: { readonly basis: Basis; readonly node: SummaryNode }): Promise<boolean> => {
@@ -262,7 +262,7 @@ const adopt = query<{ id: string; parentId: string; conversationId: number }>(({
     .where('parent_id', 'is', null),
 );
 
-/** Puts a node above others that have no parent yet. False when one of them is gone: their ids are never used again. */
+/** Adds a parent of nodes without one. Returns false when one of them was deleted; node ids are never reused. */
 export const addCondensed = operation(
   'context.addCondensed',
   async (
@@ -306,17 +306,17 @@ const putState = query<{ conversationId: number; cutSeq: number; prefix: string;
 
 export interface CutMove {
   readonly ref: string;
-  /** As they were when the move was decided. */
+  /** State on which the move was decided. */
   readonly from: { readonly cutSeq: number; readonly floor: number; readonly covered: number };
   readonly cutSeq: number;
   readonly prefix: string;
   readonly prefixTokens: number;
-  /** Stands for messages before the cut that have no summary yet; takes the place of an earlier one. */
+  /** Represents messages before the cut without a summary; replaces an earlier stopgap. */
   readonly stopgap: SummaryNode | null;
   readonly atMs: number;
 }
 
-/** Moves the cut, or gives the same cut a better prefix. False when something else has changed it meanwhile. */
+/** Moves the cut, or replaces the prefix of the same cut. Returns false when it was changed concurrently. */
 export const moveCut = operation('context.moveCut', async (tx, move: CutMove): Promise<boolean> => {
   const head = await readHead(tx, move.ref);
   if (head === undefined || head.floor !== move.from.floor || head.cutSeq !== move.from.cutSeq || head.lastSeq < move.cutSeq) return false;
@@ -333,7 +333,7 @@ const deleteState = query<{ conversationId: number }>(({ db, p }) =>
   db.deleteFrom('context_state').where('conversation_id', '=', p('conversationId')),
 );
 
-/** Forgets all summaries of a conversation and its cut. Part of what deletes and resets conversations. */
+/** Deletes the summaries and the cut of a conversation. Part of operations that delete or reset conversations. */
 export async function dropContext(tx: Tx, input: { readonly conversationId: number }): Promise<{ readonly summaries: number }> {
   const { changes } = await tx.run(deleteSummaries, input);
   await tx.run(deleteState, input);

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** The same for two requests that mean the same: neither the order of keys nor keys without a value count. */
+/** Returns a digest that ignores the order of keys and keys with undefined values. */
 export function digestOf(value: object): string {
   return hash('sha256', JSON.stringify(sorted(value)), 'base64url');
 }

@@ -15,7 +15,7 @@ import { keepReceipt, receiptOperations } from './store.ts';
 const keep = operation('test.keep', async (tx, row: ReceiptRow) => keepReceipt(tx, row));
 const count = operation('test.count', async (tx) => (await tx.build((db) => db.selectFrom('receipt').selectAll())).length);
 
-/** A turn as the test lets it go on. */
+/** A turn controlled by the test. */
 interface Turn {
   readonly signal: AbortSignal;
   readonly sink: TurnSink;
@@ -95,7 +95,7 @@ async function begun(number: number): Promise<Turn> {
   return turn;
 }
 
-it('lets a turn live for 30 seconds after its last reader left', async () => {
+it('keeps a turn running for 30 seconds after its last reader left', async () => {
   const [first, second, back] = [new AbortController(), new AbortController(), new AbortController()];
   await ask('k', { signal: first.signal });
   await ask('k', { signal: second.signal });
@@ -115,7 +115,7 @@ it('lets a turn live for 30 seconds after its last reader left', async () => {
   expect(turn.signal.aborted).toBe(true);
 });
 
-it('forgets a turn that was aborted, unless it did what must be done once', async () => {
+it('forgets an aborted turn, unless it ran a run-once operation', async () => {
   const first = await ask('free');
   await (await begun(1)).end('aborted');
   expect(await first.outcome).toMatchObject({ finishReason: 'aborted' });
@@ -129,7 +129,7 @@ it('forgets a turn that was aborted, unless it did what must be done once', asyn
   expect(turns.length).toBe(3);
 });
 
-it('knows an outcome only when the turn ended', async () => {
+it('stores an outcome only when the turn has ended', async () => {
   await keepRow({
     principalId: 'token:a',
     key: 'k',
@@ -145,18 +145,18 @@ it('knows an outcome only when the turn ended', async () => {
   await (await begun(1)).end();
 });
 
-it('does not hold who uses a key first against who used it before', async () => {
+it('keeps keys of different principals separate', async () => {
   await ask('k', { message: 'first' });
   await (await begun(1)).end();
   await expect.poll(() => db.read(count, undefined)).toBe(1);
-  // The other body is looked up while the right one comes.
+  // The other body is looked up while the matching one arrives.
   const [wrong, right] = await Promise.all([ask('k', { message: 'other' }), ask('k', { message: 'first' })]);
   await expect(wrong.outcome).rejects.toMatchObject({ code: 'conflict' });
   expect(await right.outcome).toMatchObject({ finishReason: 'stop' });
   expect(turns.length).toBe(1);
 });
 
-it('marks where text is missing, for who is late and for who had another run before', async () => {
+it('marks missing text, for late readers and for readers of an earlier run', async () => {
   const early = await ask('k', { after: 7 });
   const turn = await begun(1);
   for (const fragment of ['a'.repeat(700_000), 'b'.repeat(700_000), 'c']) turn.sink.text(fragment);
@@ -171,7 +171,7 @@ it('marks where text is missing, for who is late and for who had another run bef
   expect(await (await ask('k', { after: 3 })).next()).toEqual({ firstId: 1, fragments: [], gap: true });
 });
 
-it('bounds the turns under keys, for each principal and in all', async () => {
+it('limits the turns under keys, per principal and in total', async () => {
   await Promise.all(Array.from({ length: 256 }, (_, i) => ask(`k${i}`)));
   await expect(ask('one more')).rejects.toMatchObject({ code: 'rate_limited' });
   await ask('k0');
@@ -179,7 +179,7 @@ it('bounds the turns under keys, for each principal and in all', async () => {
   await expect(ask('k', { principalId: 'token:z' })).rejects.toMatchObject({ code: 'rate_limited' });
 });
 
-it('deletes receipts that have expired, at the start and every hour', async () => {
+it('deletes expired receipts at start and every hour', async () => {
   const row = (key: string, expiresAtMs: number): ReceiptRow => ({
     principalId: 'p',
     key,
@@ -198,7 +198,7 @@ it('deletes receipts that have expired, at the start and every hour', async () =
   expect(another.api).toBeDefined();
 });
 
-it('aborts what runs when it is disposed of, and waits for it', async () => {
+it('aborts running turns on disposal and waits for them', async () => {
   const reader = await ask('k');
   const turn = await begun(1);
   await receipts[Symbol.asyncDispose]();

@@ -15,9 +15,9 @@ import { findReceipt, pruneReceipts } from './store.ts';
 
 const keptMs = 24 * 3_600_000;
 const pruneMs = 3_600_000;
-/** How long a turn goes on that nobody waits for any more. */
+/** How long a turn without readers keeps running. */
 const lingerMs = 30_000;
-/** How long turns that a stop aborts may take to end. */
+/** How long aborted turns may take to end. */
 const abortedMs = 1_000;
 const maxRunning = 2048;
 const maxRunningPerPrincipal = 256;
@@ -43,7 +43,7 @@ interface Running {
   ended: Promise<void>;
 }
 
-/** Turns that a client may ask for again by its `Idempotency-Key` (reliability.md §4.1, decisions §4). */
+/** Runs turns that clients may repeat with an `Idempotency-Key` (reliability.md §4.1, decisions §4). */
 export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; readonly log: Log; readonly execute: TurnsApi['execute'] }): Receipts {
   const { db, clock, log } = deps;
   const running = new Map<string, Running>();
@@ -56,7 +56,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     try {
       await db.write(pruneReceipts, { atMs: clock.ageNow() });
     } catch (error) {
-      log.warn({ err: error }, 'Expired receipts could not be deleted');
+      log.warn({ err: error }, 'Failed to delete expired receipts');
     }
   }
 
@@ -64,7 +64,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     let own = 0;
     for (const other of running.values()) if (other.principalId === principalId) own += 1;
     if (running.size < maxRunning && own < maxRunningPerPrincipal) return;
-    throw new AppError('rate_limited', 'Too many turns with an Idempotency-Key run at once', { retryAfterMs: 1_000 });
+    throw new AppError('rate_limited', 'Too many concurrent turns with an Idempotency-Key', { retryAfterMs: 1_000 });
   }
 
   function begin(id: string, key: string, digest: string, request: TurnRequest, call: CallContext): KeyedRun {
@@ -74,7 +74,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     let cancel = () => {};
     const run = new KeyedRun(digest, texts, (readers) => {
       cancel();
-      if (readers === 0) cancel = clock.after(lingerMs, () => aborter.abort(new AppError('cancelled', 'Nobody waits for the turn any more')));
+      if (readers === 0) cancel = clock.after(lingerMs, () => aborter.abort(new AppError('cancelled', 'All readers of the turn have left')));
     });
     const work = async (): Promise<void> => {
       try {
@@ -94,7 +94,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
     return run;
   }
 
-  /** What the key stands for already, or what the turn makes of it. */
+  /** Returns the stored outcome of the key, or runs the turn. */
   async function outcomeOf(
     run: KeyedRun,
     about: Pick<ReceiptRow, 'principalId' | 'key' | 'digest'>,
@@ -129,8 +129,8 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
             opened = true;
             return { receipt: row(conversationRef, null) };
           },
-          // A turn that came to nothing before it did what must not be done twice is no outcome: the key may be used again.
-          ended: (end) => (cameToNothing(end) && !opened ? {} : { receipt: row(end.conversationRef, JSON.stringify(kept(end))) }),
+          // A turn without effect that ran no run-once operation is not an outcome, so the key may be reused.
+          ended: (end) => (hadNoEffect(end) && !opened ? {} : { receipt: row(end.conversationRef, JSON.stringify(kept(end))) }),
         },
       },
       call,
@@ -142,7 +142,7 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
   return {
     api: {
       async execute({ key, after = 0 }, request, call) {
-        // A token that was narrowed since does not get what it could get before.
+        // A token whose scopes were reduced since must not get an earlier answer.
         const { scopes, agents } = call.identity;
         const digest = digestOf({ request, scopes, agents });
         const id = `${call.identity.principalId}\n${key}`;
@@ -166,8 +166,8 @@ export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; r
   };
 }
 
-/** Aborted, or refused for now: the client is told to come again, and may do so under the key. */
-function cameToNothing({ finishReason, text }: TurnOutcome): boolean {
+/** Returns whether the turn was aborted or rejected temporarily, so that the client may retry with the same key. */
+function hadNoEffect({ finishReason, text }: TurnOutcome): boolean {
   return finishReason === 'aborted' || (text === '' && ['budget_exceeded', 'circuit_open', 'provider_degraded'].includes(finishReason));
 }
 

@@ -1,32 +1,32 @@
 import type { TurnSink } from '../../../runtime/turn.ts';
 import type { KeptOutcome, KeyedText, KeyedTurn } from './api.ts';
 
-/** What a fragment costs beside its characters. */
+/** Cost of a fragment in addition to its characters. */
 const overhead = 64;
 
-/** Texts of running turns that are kept in all, and of one of them, in characters with `overhead`. */
+/** Maximum buffered text of all running turns, and of one of them, in characters with `overhead`. */
 export const maxAllText = 64 * 1024 * 1024;
 const maxRunText = 1024 * 1024;
 
-/** Counts what all runs keep. */
+/** Total size of the text buffered by all runs. */
 export interface TextBudget {
   used: number;
 }
 
-/** A turn under a key while it runs: what it streamed of late, who reads it, and how it ended. */
+/** A running turn under a key: its recent output, its readers and its outcome. */
 export class KeyedRun {
   readonly digest: string;
   readonly sink: TurnSink;
-  /** False when the key turned out to stand for another request. */
+  /** Resolves to false when the key belongs to another request. */
   readonly admitted: Promise<boolean>;
   readonly admit: (admitted: boolean) => void;
   readonly outcome: Promise<KeptOutcome>;
   readonly #settle: PromiseWithResolvers<KeptOutcome>;
   readonly #budget: TextBudget;
-  /** Told with 0 when the last reader left, and with 1 when the first one came. */
+  /** Called with 0 when the last reader has left, and with 1 when the first one arrives. */
   readonly #onReaders: (count: number) => void;
   #fragments: string[] = [];
-  /** Number of the first fragment that is still there. */
+  /** Number of the first buffered fragment. */
   #firstId = 1;
   #size = 0;
   #readers = 0;
@@ -42,7 +42,7 @@ export class KeyedRun {
     this.admit = admission.resolve;
     this.#settle = Promise.withResolvers();
     this.outcome = this.#settle.promise;
-    // Nobody may be there to hear of a failure.
+    // Prevents an unhandled rejection when there are no readers.
     this.outcome.catch(() => {});
     this.sink = {
       text: (fragment) => this.#add(fragment),
@@ -50,12 +50,12 @@ export class KeyedRun {
         this.#wake();
         return true;
       },
-      // Readers are served from the text that is kept; who is too slow for it finds a gap.
+      // Readers are served from the buffered text; slow ones get a gap.
       drained: () => Promise.resolve(),
     };
   }
 
-  /** Reads on after fragment `after` (0: from the beginning) until the turn ended or `signal` is aborted. */
+  /** Reads from after fragment `after` (0: from the beginning) until the turn has ended or `signal` aborts. */
   read(after: number, signal: AbortSignal): KeyedTurn {
     let at = after;
     let left = false;
@@ -104,7 +104,7 @@ export class KeyedRun {
 
   #finish(): void {
     this.#ended = true;
-    // Those who still read keep it alive by themselves.
+    // The remaining readers keep the text in memory.
     this.#budget.used -= this.#size;
     this.#wake();
   }
@@ -129,7 +129,7 @@ export class KeyedRun {
 
   #textAfter(id: number): KeyedText | undefined {
     if (id === this.#lastId || this.#fragments.length === 0) return undefined;
-    // A number of an earlier run, or one that is no longer kept.
+    // The number is from an earlier run, or no longer buffered.
     const gap = id > this.#lastId || id + 1 < this.#firstId;
     const firstId = gap ? this.#firstId : id + 1;
     return { firstId, fragments: this.#fragments.slice(firstId - this.#firstId), gap };

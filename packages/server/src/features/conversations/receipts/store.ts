@@ -1,7 +1,7 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { ReceiptRow } from './api.ts';
 
-/** A later write of the same key replaces what stands there: the outcome its opening, a new turn an expired receipt. */
+/** Replaces the row of the same key: the outcome replaces the opening, a new turn an expired receipt. */
 const upsert = query<ReceiptRow>(({ db, sql, p }) =>
   db
     .insertInto('receipt')
@@ -25,7 +25,7 @@ const upsert = query<ReceiptRow>(({ db, sql, p }) =>
     ),
 );
 
-/** Writes a receipt inside the transaction of its turn. Part of `openTurn` and `commitTurn`. */
+/** Stores a receipt inside the transaction of its turn. Part of `openTurn` and `commitTurn`. */
 export async function keepReceipt(tx: Tx, row: ReceiptRow): Promise<void> {
   await tx.run(upsert, row);
 }
@@ -34,7 +34,7 @@ const forgetOutcome = query<{ conversationRef: string }>(({ db, p }) =>
   db.updateTable('receipt').set({ outcome_json: null }).where('conversation_ref', '=', p('conversationRef')),
 );
 
-/** Takes the answers out of the receipts of a conversation. The keys stay used: what was done is not done again. Part of `deleteConversation`. */
+/** Removes the answers from a conversation's receipts. The keys stay used, so that nothing is repeated. Part of `deleteConversation`. */
 export async function forgetReceipts(tx: Tx, conversationRef: string): Promise<void> {
   await tx.run(forgetOutcome, { conversationRef });
 }
@@ -48,7 +48,7 @@ const live = query<{ principalId: string; key: string; atMs: number }, Pick<Rece
     .where('expires_at_ms', '>', p('atMs')),
 );
 
-/** The receipt of a key, unless it has expired. */
+/** Returns the receipt of a key, unless it has expired. */
 export const findReceipt = operation(
   'receipts.find',
   async (tx, input: { readonly principalId: string; readonly key: string; readonly atMs: number }) => tx.get(live, input),

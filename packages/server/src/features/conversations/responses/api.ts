@@ -1,39 +1,39 @@
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { ModelMessage } from '../../../llm/model.ts';
 
-/** One stored answer of `/v1/responses`; it holds its own messages only, what came before it is reached by `previousId`. */
+/** One stored answer of `/v1/responses` with only its own messages; `previousId` links to the previous one. */
 export interface ResponseRow {
   readonly id: string;
   readonly previousId: string | null;
   readonly principalId: string;
   readonly agentId: string;
-  /** JSON of the response object, as it was answered. */
+  /** JSON of the response object as sent to the client. */
   readonly bodyJson: string;
-  /** JSON of the system and developer texts of the input, as they were sent; the request's `instructions` are not among them. */
+  /** JSON of the system and developer texts of the input as sent, without the request's `instructions`. */
   readonly systemJson: string;
-  /** JSON of the `ModelMessage`s that the request brought and the turn added. */
+  /** JSON of the `ModelMessage`s of the request and of the turn. */
   readonly messagesJson: string;
-  /** JSON of the items of the input, as they are listed; null for responses of versions that did not keep them. */
+  /** JSON of the listed input items; null for responses of versions that did not store them. */
   readonly inputJson?: string | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
 }
 
-/** What a response that follows stands on, oldest first. */
+/** History of a follow-up response, oldest first. */
 export interface ResponseHistory {
   readonly system: readonly string[];
-  /** Fenced already, as they were kept. */
+  /** Stored already fenced. */
   readonly messages: readonly ModelMessage[];
 }
 
-/** Stored answers of `/v1/responses`. What is not the caller's, or of an agent that its token may not reach, is `not_found` like what never was. */
+/** Stored answers of `/v1/responses`. Those of other callers or of agents out of the token's reach are `not_found`, like unknown ones. */
 export interface ResponsesApi {
-  /** Of a response and all before it; `invalid_params` when they are too many or too long together. */
+  /** Returns the history up to a response; throws `invalid_params` when it is too deep or too long. */
   history(id: string, call: CallContext): Promise<ResponseHistory>;
-  /** The stored body. */
+  /** Returns the stored body. */
   get(id: string, call: CallContext): Promise<Readonly<Record<string, unknown>>>;
-  /** The items of its input; undefined when they were not kept. */
+  /** Returns its input items; undefined when they were not stored. */
   input(id: string, call: CallContext): Promise<readonly Readonly<Record<string, unknown>>[] | undefined>;
-  /** Ends it for everything that follows it, too. */
+  /** Deletes a response, which also breaks the history of its follow-ups. */
   delete(id: string, call: CallContext): Promise<void>;
 }

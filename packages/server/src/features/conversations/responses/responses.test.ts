@@ -25,7 +25,7 @@ afterAll(async () => {
   await db[Symbol.asyncDispose]();
 });
 
-/** `count` responses, each on the one before: `<name>0` … */
+/** Returns `count` responses `<name>0` …, each following the one before. */
 const chain = (name: string, count: number, given: (index: number) => Partial<ResponseRow> = () => ({})): ResponseRow[] =>
   Array.from({ length: count }, (_, index) => ({
     id: `${name}${index}`,
@@ -47,7 +47,7 @@ const as = (identity: Partial<Identity> = {}): CallContext => ({
   transport: 'http',
 });
 
-it('gives a history oldest first', async () => {
+it('returns a history oldest first', async () => {
   await db.write(keep, chain('a', 3));
   expect(await responses.api.history('a2', as())).toEqual({
     system: ['s0', 's1', 's2'],
@@ -55,7 +55,7 @@ it('gives a history oldest first', async () => {
   });
 });
 
-it('has nothing of an agent that the token may not reach, not even further back', async () => {
+it("excludes agents out of the token's reach, even further back", async () => {
   await db.write(
     keep,
     chain('b', 2, (index) => ({ agentId: index === 0 ? 'hidden' : 'default' })),
@@ -69,7 +69,7 @@ it('has nothing of an agent that the token may not reach, not even further back'
   expect(await responses.api.get('b0', as())).toEqual({});
 });
 
-it('refuses a history that is too deep or too long, and takes one that just fits', async () => {
+it('rejects a history that is too deep or too long, and accepts one at the limit', async () => {
   await db.write(keep, chain('c', maxDepth + 1));
   expect((await responses.api.history(`c${maxDepth - 1}`, as())).messages).toHaveLength(maxDepth);
   const refused = { code: 'invalid_params', details: { param: 'previous_response_id' } };

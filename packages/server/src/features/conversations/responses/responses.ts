@@ -13,7 +13,7 @@ export interface Responses extends AsyncDisposable {
   readonly api: ResponsesApi;
 }
 
-/** Stored answers of `/v1/responses` (decisions §3); those past their time are removed now and then once a day. */
+/** Manages stored answers of `/v1/responses` (decisions §3); deletes expired ones at start and then daily. */
 export function createResponses(deps: { readonly db: Db; readonly clock: Clock; readonly log: Log }): Responses {
   const { db, clock, log } = deps;
   let cancelPrune = (): void => {};
@@ -24,7 +24,7 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
     try {
       await db.write(pruneResponses, { nowMs: clock.ageNow() });
     } catch (error) {
-      log.warn({ err: error }, 'Stored responses past their time could not be removed');
+      log.warn({ err: error }, 'Failed to delete expired responses');
     }
   }
 
@@ -44,10 +44,10 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
         throw new AppError('not_found', `Previous response not found: ${id}`, { param: 'previous_response_id' });
       refuseTooLong(links);
       if (last.previousId !== null)
-        throw new AppError('not_found', `Previous response not found: ${last.previousId}, which ${id} stands on, was deleted`, {
+        throw new AppError('not_found', `Previous response not found: ${last.previousId}, which ${id} follows, was deleted`, {
           param: 'previous_response_id',
         });
-      // The columns are only ever written by the route, from values of these types.
+      // Only the route writes these columns, from values of these types.
       const oldestFirst = links.toReversed();
       return {
         system: oldestFirst.flatMap((link) => JSON.parse(link.systemJson) as string[]),

@@ -32,7 +32,7 @@ const chainOf = (id: string, nowMs = 0) => db.read(readChain, { id, principalId:
 const has = async (id: string, nowMs = 0) => (await db.read(findResponse, { id, principalId: 'p', nowMs })) !== undefined;
 
 describe('stored responses', () => {
-  it('are read back to the first one, newest first, through what is past its time itself', async () => {
+  it('are read back to the first one, newest first, including expired ones', async () => {
     await db.write(keep, [row('a1', { expiresAtMs: 10 }), row('a2', { previousId: 'a1', expiresAtMs: 20 }), row('a3', { previousId: 'a2' })]);
     const messages = async (nowMs: number) => (await chainOf('a3', nowMs)).map((link) => JSON.parse(link.messagesJson) as unknown);
     expect(await messages(0)).toEqual([['a3'], ['a2'], ['a1']]);
@@ -41,13 +41,13 @@ describe('stored responses', () => {
     expect(await chainOf('a2', 50)).toEqual([]);
   });
 
-  it('of another principal are neither found nor a part of a history', async () => {
+  it('of another principal are neither found nor part of a history', async () => {
     await db.write(keep, [row('b1', { principalId: 'other' }), row('b2', { previousId: 'b1' })]);
     expect(await chainOf('b1')).toEqual([]);
     expect(await chainOf('b2')).toMatchObject([{ previousId: 'b1' }]);
   });
 
-  it('are read one past the bounds of a history, and no further', async () => {
+  it('are read one past the limits of a history, and no further', async () => {
     const count = maxDepth + 20;
     await db.write(
       keep,
@@ -63,7 +63,7 @@ describe('stored responses', () => {
     expect(await chainOf('d4')).toHaveLength(2);
   });
 
-  it('past their time are removed, but for what a living one stands on', async () => {
+  it('that have expired are deleted, unless an unexpired one follows them', async () => {
     await db.write(keep, [
       row('e1', { expiresAtMs: 10 }),
       row('e2', { previousId: 'e1', expiresAtMs: 10 }),

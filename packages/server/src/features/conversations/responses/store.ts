@@ -16,7 +16,7 @@ const insert = query<Required<ResponseRow>>(({ db, p }) =>
   }),
 );
 
-/** Keeps an answer of `/v1/responses`. Part of `commitTurn`: it is there when its turn is. */
+/** Stores an answer of `/v1/responses`. Part of `commitTurn`, so that it exists exactly when its turn does. */
 export async function keepResponse(tx: Tx, row: ResponseRow): Promise<void> {
   await tx.run(insert, { inputJson: null, ...row });
 }
@@ -26,7 +26,7 @@ interface Owned {
   readonly principalId: string;
 }
 
-/** Of an owner who asks now; what is past its time is gone, also before it is pruned. */
+/** A query of an owner; `atMs` hides expired responses that are not yet pruned. */
 interface Asked extends Owned {
   readonly nowMs: number;
 }
@@ -44,7 +44,7 @@ const byId = query<Asked, Found>(({ db, p }) =>
 
 export const findResponse = operation('responses.find', async (tx, input: Asked): Promise<Found | undefined> => tx.get(byId, input));
 
-/** How many responses one history may hold, and how long their messages may be together, in characters. */
+/** Maximum responses of one history, and maximum total length of their messages in characters. */
 export const maxDepth = 500;
 export const maxHistoryLength = 16 * 1024 * 1024;
 
@@ -55,7 +55,7 @@ interface Walk extends Asked {
   readonly maxLength: number;
 }
 
-/** From the response backwards; the row that passes a bound is the last one, so that it can be seen that there was one. */
+/** Walks backwards from the response. The first row past a limit is included, so that the excess is visible. */
 const chain = query<Walk, Link>(({ db, sql, p }) =>
   db
     .withRecursive('link', (with_) =>
@@ -96,14 +96,14 @@ const chain = query<Walk, Link>(({ db, sql, p }) =>
     .orderBy('depth'),
 );
 
-/** A response and those before it, newest first; an earlier one counts also past its own time, as long as a later one holds it. */
+/** Returns a response and those before it, newest first; expired earlier ones are included while a later one follows them. */
 export const readChain = operation('responses.chain', async (tx, input: Asked): Promise<Link[]> =>
   tx.all(chain, { ...input, maxDepth, maxLength: maxHistoryLength }),
 );
 
 const remove = query<Owned>(({ db, p }) => db.deleteFrom('response').where('id', '=', p('id')).where('principal_id', '=', p('principalId')));
 
-/** False when there was none. */
+/** Deletes a response; returns false when there is none. */
 export const deleteResponse = operation('responses.delete', async (tx, input: Owned): Promise<boolean> => (await tx.run(remove, input)).changes > 0);
 
 const expired = query<{ nowMs: number }>(({ db, p }) =>
@@ -122,7 +122,7 @@ const expired = query<{ nowMs: number }>(({ db, p }) =>
     .where('id', 'not in', db.selectFrom('held').select('id')),
 );
 
-/** Removes what is past its time and is no part of the history of a response that is not. */
+/** Deletes expired responses that are not part of the history of an unexpired one. */
 export const pruneResponses = operation(
   'responses.prune',
   async (tx, input: { readonly nowMs: number }): Promise<number> => (await tx.run(expired, input)).changes,

@@ -3,7 +3,7 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { ConversationAddress } from '../turns/api.ts';
 
-/** A conversation as a turn sees it; it may not have been stored yet. */
+/** A conversation as seen by a turn; it may not be stored yet. */
 export interface ConversationTarget {
   readonly ref: string;
   readonly sessionKey: string;
@@ -13,29 +13,29 @@ export interface ConversationTarget {
 }
 
 export interface SessionsApi {
-  /** Where a turn goes: an existing conversation by its reference, or the caller's own partition by key. */
+  /** Returns the conversation of a turn: an existing one by its reference, or one in the caller's partition by key. */
   target(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
-  /** A stored conversation within reach; `not_found` else. */
+  /** Returns a stored conversation within reach; throws `not_found` otherwise. */
   existing(address: ConversationAddress, call: CallContext): Promise<ConversationTarget>;
-  /** Whether a turn of the conversation runs or waits; it may have no row yet. */
+  /** Returns whether a turn of the conversation is running or queued; it may have no row yet. */
   isPending(ref: string): boolean;
-  /** The conversation that a token has with an agent when it names none. */
+  /** Returns the default conversation of a token with an agent. */
   own(agentId: string, call: CallContext): Omit<ConversationTarget, 'principalId'>;
-  /** A page of what user and assistant said, oldest first; of the caller's own conversation, which may be empty, when none is named. */
+  /** Returns a page of user and assistant messages, oldest first; defaults to the caller's own conversation, which may be empty. */
   said(page: ConversationAddress & { readonly offset: number; readonly limit: number }, call: CallContext): Promise<ApiChatHistory>;
 }
 
-/** What `resetSession` takes. */
+/** Input of `resetSession`. */
 export interface SessionReset {
   readonly ref: string;
-  /** Absent when the policy of the agent asks for it. */
+  /** Absent when the agent's policy triggers the reset. */
   readonly audit?: AuditRow;
 }
 
-/** What `resetConversation` takes. */
+/** Input of `resetConversation`. */
 export interface Erasure {
   readonly ref: string;
-  /** What becomes of the memories: `purge` also removes what was derived from them. */
+  /** Handling of memories: `purge` also removes what was derived from them. */
   readonly memories: 'keep' | 'delete' | 'purge';
   readonly audit: AuditRow;
 }
@@ -43,13 +43,13 @@ export interface Erasure {
 export interface Erased {
   readonly messages: number;
   readonly summaries: number;
-  /** Absent when memories were kept. */
+  /** Absent when memories are kept. */
   readonly forgotten?: { readonly memoriesDeleted: number; readonly derivedDeleted: number; readonly derivedUnlinked: number };
 }
 
-/** What was attached to one message of a conversation. */
+/** Attachments of one message of a conversation. */
 export interface PastAttachments {
-  /** Of the message in its list. */
+  /** Index of the message in its list. */
   readonly index: number;
   readonly attachments: readonly MessageAttachment[];
 }
@@ -61,12 +61,12 @@ export interface MessageRow {
   readonly content: string;
   /** JSON of `toolCalls`, or of `toolCallId`, `toolName` and `isError`. */
   readonly toolJson: string | null;
-  /** JSON of `MessageAttachment[]`; null when nothing is attached. */
+  /** JSON of `MessageAttachment[]`; null when there are none. */
   readonly attachmentsJson: string | null;
   readonly createdAtMs: number;
 }
 
-/** What one turn adds to its conversation. */
+/** Messages added by one turn to its conversation. */
 export interface NewMessages {
   readonly ref: string;
   readonly agentId: string;
@@ -78,7 +78,7 @@ export interface NewMessages {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costNano: number;
-  /** Said by a model that had read text from outside; fences in the messages count on their own. */
+  /** Whether the model had read untrusted text; fences in the messages are counted separately. */
   readonly tainted?: boolean;
   readonly messages: readonly {
     readonly role: MessageRow['role'];

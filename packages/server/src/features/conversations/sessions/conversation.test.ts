@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { chatKindOf, conversationRef, parseSessionKey, printSessionKey, type SessionKeyParts } from './conversation.ts';
 
-// Texts that try to look like several parts, beside any others.
+// Texts that try to look like several parts, plus arbitrary ones.
 const text = fc.oneof(
   fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }),
   fc.string({ unit: fc.constantFrom(':', '%', '%3A', '%25', '3', 'A', 'a', '1:', '\0'), minLength: 1, maxLength: 6 }),
@@ -14,7 +14,7 @@ const keys = fc
 const same = (a: SessionKeyParts, b: SessionKeyParts) =>
   a.userId === b.userId && a.channelId === b.channelId && a.peerId === b.peerId && a.threadId === b.threadId;
 
-test('a key can be printed and read again, and nothing in a part makes another key of it', () => {
+test('a key survives printing and parsing, whatever its parts contain', () => {
   fc.assert(
     fc.property(keys, (key) => {
       const printed = printSessionKey(key);
@@ -25,7 +25,7 @@ test('a key can be printed and read again, and nothing in a part makes another k
   );
 });
 
-test('two scopes have the same reference only when they are the same', () => {
+test('two scopes have the same reference only when they are equal', () => {
   fc.assert(
     fc.property(text, text, text, text, keys, keys, (agent, otherAgent, principal, otherPrincipal, key, other) => {
       const equal = agent === otherAgent && principal === otherPrincipal && same(key, other);
@@ -35,7 +35,7 @@ test('two scopes have the same reference only when they are the same', () => {
   );
 });
 
-test('parts that move their border are other conversations', () => {
+test('shifting the border between parts changes the conversation', () => {
   fc.assert(
     fc.property(text, text, text, text, (a, b, c, d) => {
       const refs = [
@@ -53,7 +53,7 @@ test('parts that move their border are other conversations', () => {
   );
 });
 
-test('references of earlier versions stay what they were', () => {
+test('references of earlier versions stay the same', () => {
   expect(conversationRef('default', 'token:root', { userId: 'ada', channelId: 'desk' })).toBe('cv_u3cMoBdPAE5v3VRcUhetBh2hkwpaj4Cb6IiPKKufm-c');
   expect(conversationRef('default', 'token:root', { userId: 'ada', channelId: 'desk', peerId: 'team' })).toBe(
     'cv_-OVF3LSWLkXhL0HWP7AEECcc6rs6pUxP-EGKJAJTKEM',

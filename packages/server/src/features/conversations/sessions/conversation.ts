@@ -4,13 +4,13 @@ import type * as z from 'zod';
 
 export type SessionKeyParts = z.output<typeof SessionKeyObject>;
 
-/** The one tenant of an installation; part of every scope so that a later step can have several. */
+/** The only tenant of an installation; part of every scope so that several can be added later. */
 export const tenantId = 'default';
 
 const encodePart = (part: string) => part.replaceAll('%', '%25').replaceAll(':', '%3A');
 const decodePart = (part: string) => part.replaceAll(/%3A/gi, ':').replaceAll('%25', '%');
 
-/** `userId:channelId[:peerId[:threadId]]`; a separator inside a part is percent-encoded, so no part can imitate another key. */
+/** Prints `userId:channelId[:peerId[:threadId]]`; separators inside a part are percent-encoded, so no part can imitate another key. */
 export function printSessionKey({ userId, channelId, peerId, threadId }: SessionKeyParts): string {
   const parts = [userId, channelId];
   if (peerId !== undefined || threadId !== undefined) parts.push(peerId ?? '');
@@ -24,7 +24,7 @@ export function parseSessionKey(key: SessionKeyParts | string): SessionKeyParts 
   return { userId, channelId, ...(peerId !== '' && { peerId }), ...(threadId !== '' && { threadId }) };
 }
 
-/** What kind of chat a printed key names: the part of a thread or of a peer in it says so. */
+/** Returns the kind of chat of a printed key, by whether it has a thread or a peer. */
 export function chatKindOf(sessionKey: string): 'dm' | 'group' | 'thread' {
   const parts = sessionKey.split(':').length;
   if (parts === 4) return 'thread';
@@ -32,8 +32,8 @@ export function chatKindOf(sessionKey: string): 'dm' | 'group' | 'thread' {
 }
 
 /**
- * Digest of a conversation's scope (decisions §2). The partition belongs to the principal, so two tokens that use the
- * same key have two conversations; fields are length-delimited, so no field can spill into its neighbour.
+ * Returns the digest of a conversation's scope (decisions §2). The partition belongs to the principal, so two tokens with
+ * the same key have two conversations; fields are length-delimited, so none can spill into the next.
  */
 export function conversationRef(agentId: string, principalId: string, key: SessionKeyParts): string {
   const fields = [

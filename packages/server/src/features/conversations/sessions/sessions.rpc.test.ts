@@ -30,7 +30,7 @@ describe('sessions', () => {
     expect(page.hasMore).toBe(true);
   });
 
-  test('the model is given the conversation so far', async () => {
+  test('the model receives the conversation so far', async () => {
     const sessionKey = { userId: 'eve', channelId: 'desk' };
     const first = await server.client.call('agent.execute', { message: 'remember the number 41', sessionKey });
     await server.client.call('agent.execute', { message: 'which number?', sessionKey });
@@ -42,7 +42,7 @@ describe('sessions', () => {
     ]);
   });
 
-  test('without an address each token has a conversation of its own', async () => {
+  test('without an address each token has its own conversation', async () => {
     const one = await server.as(['rpc']);
     const two = await server.as(['rpc']);
     const first = await one.call('agent.execute', { message: 'mine' });
@@ -75,7 +75,7 @@ describe('sessions', () => {
     expect((await server.client.call('session.history', { conversationRef: mine.conversationRef })).messages[0]?.content).toBe('private');
   });
 
-  test('no key can imitate another: separators inside a part stay inside', async () => {
+  test('no key can imitate another: separators inside a part are escaped', async () => {
     const { client } = server;
     const refs = new Set<string>();
     for (const sessionKey of [
@@ -92,7 +92,7 @@ describe('sessions', () => {
     expect(refs.size).toBe(4);
   });
 
-  test('export holds everything; delete archives it, is audited, and needs admin', async () => {
+  test('export contains everything; delete archives it, is audited, and needs admin', async () => {
     const { client } = server;
     const audited = server.heard('audit:event');
     const { conversationRef } = await client.call('agent.execute', { message: 'keep me', sessionKey: 'gone:desk' });
@@ -108,12 +108,12 @@ describe('sessions', () => {
     expect((await client.call('session.history', { conversationRef: again.conversationRef })).total).toBe(2);
   });
 
-  test('turns of one conversation run one after the other, in order, none lost', async () => {
+  test('turns of one conversation run sequentially, in order, without loss', async () => {
     const { client, provider } = server;
     let seen = 0;
     provider.setAnswer((request) => {
       const { messages } = request.body as { messages: { role: string }[] };
-      // A turn that did not wait for the one before it would not know its answer.
+      // A turn that did not wait for the previous one would not see its answer.
       expect(messages.filter((message) => message.role !== 'system')).toHaveLength(2 * seen++ + 1);
       return { text: 'ok', delayMs: 3 };
     });
@@ -129,7 +129,7 @@ describe('sessions', () => {
     provider.setAnswer(undefined);
   });
 
-  test('completions of /v1 are listed only when asked for by kind, with their usage and without messages', async () => {
+  test('completions of /v1 are listed only on request by kind, with their usage and without messages', async () => {
     const { client } = server;
     await client.chat({ model: 'mock/mock-fast', messages: [{ role: 'user', content: 'hi' }] });
     expect((await client.call('session.list', { limit: 200 })).sessions.some((session) => session.kind === 'v1')).toBe(false);

@@ -19,15 +19,15 @@ export interface Sessions extends AsyncDisposable {
   readonly api: SessionsApi;
   readonly methods: SessionMethods;
   readonly applyResetPolicy: Changing['applyResetPolicy'];
-  /** A turn of a conversation is accepted; what it returns is called when the turn has ended. */
+  /** Called when a turn of a conversation is accepted; the returned function is called when it has ended. */
   readonly entered: (target: ConversationTarget) => () => void;
-  /** Whether turns of one of these conversations ever read text from outside. */
+  /** Returns whether turns of any of these conversations ever read untrusted text. */
   readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
-  /** To be called when messages were stored; it only remembers that. */
+  /** Call when messages were stored; only records that fact. */
   readonly noticeMessages: () => void;
 }
 
-/** Conversations: who may reach which, their messages, the search in them, and what begins them anew. */
+/** Manages conversations: access, messages, search and resets. */
 export function createSessions(deps: SessionsDeps): Sessions {
   const pending = new PendingConversations(deps.clock);
   const addressing = createAddressing({ db: deps.db, defaultAgentId: deps.agents.defaultId, pending });

@@ -12,7 +12,7 @@ import { searchMessages } from './search/search-store.ts';
 import { addMessages, listConversations, readMessages, sessionOperations } from './store.ts';
 import { parseTextQuery } from './search/terms.ts';
 
-test('conversations of an earlier version are read as they were, go on, and can be listed and searched', async () => {
+test('conversations of an earlier version can be read, continued, listed and searched', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-sessions-'));
   const earlier = sessionMigrations.filter(({ id }) => id < '014');
   await (await openInlineDb({ dataDir, migrations: [...auditMigrations, ...earlier], operations: [] }))[Symbol.asyncDispose]();

@@ -24,18 +24,18 @@ export interface ConversationRow {
   readonly costNano: number;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** First words of the first user message; null until there is one. */
+  /** Start of the first user message; null until there is one. */
   readonly title: string | null;
   /** Reference of the conversation that this one was forked from. */
   readonly forkedFrom: string | null;
   readonly resetCount: number;
   readonly compactionCount: number;
-  /** Messages up to this position came before the last reset: the model sees them no more. */
+  /** Messages up to this position precede the last reset and are hidden from the model. */
   readonly modelSeqFloor: number;
   readonly taint: ConversationTaint;
 }
 
-/** Whether turns of a conversation had read text from outside: none, only some before the last reset, or some that the model still sees. */
+/** Whether turns have read untrusted text: none (0), only before the last reset (1), or in messages the model still sees (2). */
 export type ConversationTaint = 0 | 1 | 2;
 
 const columns = [
@@ -133,11 +133,11 @@ const insertMessage = query<{
   }),
 );
 
-/** Keys of sub-agents begin like no other; whoever makes one up only names its own conversation so. */
+/** Returns the kind of a key. Sub-agents have a distinct prefix; forging it only affects the caller's own conversations. */
 export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
   sessionKey.startsWith('subagent:gateway:') ? 'sub-agent' : chatKindOf(sessionKey) === 'dm' ? 'dm' : 'group';
 
-/** Adds the messages of one turn to its conversation, which the first turn creates. Part of `commitTurn`. */
+/** Adds the messages of one turn to its conversation, and creates it on the first turn. Part of `commitTurn`. */
 export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonly created: boolean; readonly firstSeq: number }> {
   const count = input.messages.length;
   const kind = kindOf(input.sessionKey);
@@ -149,7 +149,7 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   for (const [index, message] of input.messages.entries()) {
     await tx.run(insertMessage, { conversationId: conversation.id, seq: firstSeq + index, turnId: input.turnId, ...message });
   }
-  // Not `firstSeq`: a conversation that was cleared begins at 1 again.
+  // Not `firstSeq`: a cleared conversation starts at 1 again.
   return { created: conversation.turnCount === 1, firstSeq };
 }
 
@@ -164,7 +164,7 @@ const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number;
     .where('ref', '=', p('ref')),
 );
 
-/** Adds what background work used to the totals of its conversation; false when there is none. Part of `bookWork` and `abortOpenTurns`. */
+/** Adds the usage of background work to its conversation; returns false when there is none. Part of `bookWork` and `abortOpenTurns`. */
 export async function growUsage(
   tx: Tx,
   input: { readonly ref: string; readonly inputTokens: number; readonly outputTokens: number; readonly costNano: number },
@@ -174,12 +174,12 @@ export async function growUsage(
 
 const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')));
 
-/** The row of a conversation, whoever owns it: for operations whose caller has looked at that. */
+/** Returns the row of a conversation of any owner, for operations whose caller has checked access. */
 export function readConversation(tx: Tx, ref: string): Promise<ConversationRow | undefined> {
   return tx.get(byRef, { ref });
 }
 
-/** Whether turns of one of these conversations ever read text from outside. */
+/** Returns whether turns of any of these conversations ever read untrusted text. */
 export const anyTainted = operation('sessions.anyTainted', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<boolean> => {
   if (refs.length === 0) return false;
   const found = await tx.build<{ id: number }>((db) =>
@@ -195,7 +195,7 @@ export const anyTainted = operation('sessions.anyTainted', async (tx, { refs }: 
 
 type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
 
-/** A completion of `/v1` has a turn row only: it is listed with its usage, and there is nothing in it to read. */
+/** Columns for completions of `/v1`, which have only a turn row: they are listed with their usage but have no messages. */
 function v1Columns(sql: SqlTag) {
   return [
     sql<number>`0`.as('id'),
@@ -223,17 +223,17 @@ function v1Columns(sql: SqlTag) {
   ] as const;
 }
 
-/** What a caller may reach; null stands for all. */
+/** What a caller may reach; null means all. */
 export interface Reach {
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
 }
 
-/** Whether a conversation is one that a caller may see. */
+/** Returns whether a conversation is within a caller's reach. */
 export const within = (row: Pick<ConversationRow, 'principalId' | 'agentId'>, { principalId, agentIds }: Reach): boolean =>
   (principalId === null || row.principalId === principalId) && (agentIds === null || agentIds.includes(row.agentId));
 
-/** The conversation of a reference. What is out of reach is decided here, so that it costs and answers the same as what does not exist. */
+/** Finds a conversation by reference. Filters by reach in the query, so that inaccessible ones take the same time as unknown ones. */
 export const findConversation = operation(
   'sessions.find',
   async (tx, input: Reach & { readonly ref: string }): Promise<ConversationRow | undefined> => {
@@ -252,14 +252,14 @@ const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({
     .limit(2),
 );
 
-/** At most two conversations of any principal with this key: enough to tell one from several. */
+/** Finds at most two conversations of any principal with a key, enough to detect ambiguity. */
 export const findConversationsByKey = operation(
   'sessions.findByKey',
   async (tx, input: Reach & { readonly agentId: string; readonly sessionKey: string }): Promise<ConversationRow[]> =>
     (await tx.all(byKey, { agentId: input.agentId, sessionKey: input.sessionKey })).filter((row) => within(row, input)),
 );
 
-/** Which of some conversations have a row. */
+/** Returns which of the given conversations have a row. */
 export const storedRefs = operation('sessions.stored', async (tx, { refs }: { readonly refs: readonly string[] }): Promise<string[]> => {
   const rows = await tx.build<{ ref: string }>((db) => db.selectFrom('conversation').select('ref').where('ref', 'in', refs));
   return rows.map(({ ref }) => ref);
@@ -272,7 +272,7 @@ export interface ListFilter extends Reach {
   readonly limit: number;
 }
 
-/** A page of conversations, newest first, and how many there are; an index holds everything that is asked for. */
+/** Returns a page of conversations, newest first, with the total; covered by an index. */
 export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
   const select = (fields: 'rows' | 'count') =>
     tx.build<ConversationRow & { total: number }>((db, sql) => {
@@ -311,7 +311,7 @@ const messagePage = query<{ conversationId: number; from: number; to: number }, 
     .orderBy('seq'),
 );
 
-/** Rows by position: `seq` has no gaps, so a page is a range of the index. */
+/** Reads messages by position: `seq` has no gaps, so a page is a range of the index. */
 export const readMessages = operation(
   'sessions.messages',
   async (tx, input: { readonly conversationId: number; readonly offset: number; readonly limit: number }): Promise<MessageRow[]> => {
@@ -342,7 +342,7 @@ const saidCount = query<{ conversationId: number }, { total: number }>(({ db, sq
     .where('content', '<>', ''),
 );
 
-/** A page of what was said, oldest first: neither tools nor the calls of them. */
+/** Returns a page of user and assistant texts, oldest first, without tool calls and results. */
 export const readSaid = operation(
   'sessions.said',
   async (tx, { conversationId, offset, limit }: { readonly conversationId: number; readonly offset: number; readonly limit: number }) => ({
@@ -374,7 +374,7 @@ const insertArchive = query<{
 );
 const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
 
-/** Removes the messages of a conversation, from the index as well. Its row is as it was. */
+/** Removes the messages of a conversation, also from the index; its row is unchanged. */
 export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
   return unindexMessages(tx, conversationId, async () => (await tx.run(deleteMessages, { id: conversationId })).changes);
 }
@@ -383,14 +383,14 @@ const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversati
 
 export interface Archival {
   readonly ref: string;
-  /** What is archived where nothing was stored: its first turn ended without a word. */
+  /** Archived when nothing was stored because the first turn ended without an answer. */
   readonly pending?: ConversationRow | undefined;
   readonly archiveId: string;
   readonly atMs: number;
   readonly audit: AuditRow;
 }
 
-/** Archive, removal and audit row. Part of `deleteConversation`. */
+/** Archives and removes a conversation with an audit row. Part of `deleteConversation`. */
 export async function archiveConversation(tx: Tx, input: Archival): Promise<ConversationRow> {
   const conversation = (await tx.get(byRef, { ref: input.ref })) ?? input.pending;
   if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');

@@ -7,15 +7,15 @@ import { dollars } from './reading/view.ts';
 const Status = z.strictObject({});
 const List = z.strictObject({
   limit: z.int().min(1).max(100).default(20),
-  sinceMinutes: z.int().min(1).max(5_256_000).optional().describe('Only conversations with a message in so many minutes.'),
+  sinceMinutes: z.int().min(1).max(5_256_000).optional().describe('Only conversations with a message in the last minutes.'),
 });
 const History = z.strictObject({
-  conversationRef: ConversationRef.optional().describe('As sessions_list gives it; the present conversation when absent.'),
-  offset: z.int().min(0).default(0).describe('Messages to pass over, from the oldest.'),
+  conversationRef: ConversationRef.optional().describe('Reference from sessions_list; the current conversation when absent.'),
+  offset: z.int().min(0).default(0).describe('Messages to skip, from the oldest.'),
   limit: z.int().min(1).max(100).default(30),
 });
 const Search = z.strictObject({
-  query: z.string().min(1).max(500).describe('Words of the message.'),
+  query: z.string().min(1).max(500).describe('Search terms.'),
   limit: z.int().min(1).max(50).default(10),
 });
 
@@ -25,7 +25,7 @@ const common = { risk: 'read', effect: 'pure', timeoutMs: 10_000 } as const;
 const messageCharacters = 2000;
 const minuteOf = (ms: number) => new Date(ms).toISOString().slice(0, 16);
 
-/** `session_status`, `sessions_list`, `sessions_history` and `session_search`: an agent sees its own conversations with the principal that it works for. */
+/** `session_status`, `sessions_list`, `sessions_history` and `session_search`: an agent's own conversations with its user. */
 export function createSessionTools(methods: Methods, isTainted: (refs: readonly string[]) => Promise<boolean>): readonly Tool[] {
   const outsideOf = async (shown: readonly { readonly conversationRef: string }[]) => ({
     source: 'conversations',
@@ -35,11 +35,11 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
   const status: Tool<typeof Status> = {
     ...common,
     name: 'session_status',
-    description: 'Tells about the present conversation: model, tokens, cost, steps.',
+    description: 'Shows the current conversation: model, tokens, cost, steps.',
     args: Status,
     async run(_args, { call, conversationRef, sessionKey, used }) {
       const { model, agentName, maxSteps, ...before } = await methods['session.status']({}, call);
-      // The turn that asks is not stored before it ends.
+      // The calling turn is stored only when it ends.
       const { steps, tokens, costNano } = used?.() ?? { steps: 0, tokens: 0, costNano: 0 };
       const stepsExecuted = before.stepsExecuted + steps;
       const tokensUsed = {
@@ -53,7 +53,7 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
   const list: Tool<typeof List> = {
     ...common,
     name: 'sessions_list',
-    description: 'Lists your conversations with the person whom you work for, newest first.',
+    description: 'Lists your conversations with your user, newest first.',
     args: List,
     async run({ limit, sinceMinutes }, { call }) {
       const params = { kind: 'all' as const, allAgents: false, offset: 0, limit, ...(sinceMinutes !== undefined && { sinceMinutes }) };
@@ -85,12 +85,12 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
   const search: Tool<typeof Search> = {
     ...common,
     name: 'session_search',
-    description: 'Searches the messages of your conversations with the person whom you work for.',
+    description: 'Searches the messages of your conversations with your user.',
     args: Search,
     describe: ({ query }) => `search conversations: ${query}`,
     async run({ query, limit }, { call, agentId }) {
       const found = await methods['session.search']({ query, scope: 'all', kind: 'all', limit, agentId }, call);
-      if (found.mode !== 'search' || found.results.length === 0) return { content: 'Nothing was found.' };
+      if (found.mode !== 'search' || found.results.length === 0) return { content: 'No matches.' };
       const lines = found.results.map((hit) => `${hit.conversationRef} ${hit.seq} ${hit.role}: ${cut(hit.snippet)}`);
       return { content: lines.join('\n'), outside: await outsideOf(found.results) };
     },

@@ -3,32 +3,32 @@ import type { CallContext, CallingTurn } from '../../../kernel/call-context.ts';
 import { Roster } from '../../../kernel/roster.ts';
 import type { Run } from './run.ts';
 
-/** Which turns a stop means: those that act for a token, those of an agent, or those of a conversation. */
+/** Selects the turns to stop: those acting for a token, those of an agent, or those of a conversation. */
 export type StopScope = { readonly tokenId: string } | { readonly agentId: string } | { readonly conversationRef: string };
 
-/** A turn from its admission to its end: a stop reaches it while it waits for its lane as well as while it runs. */
+/** A turn from its admission to its end; it can be stopped while it waits for its lane and while it runs. */
 export interface Admitted {
-  /** The caller's, with the signal of the turn. */
+  /** The caller's context, with the signal of the turn. */
   readonly call: CallContext;
   readonly tokenId: string;
   readonly agentId: string;
   readonly conversationRef: string;
   readonly controller: AbortController;
-  /** Why it was stopped; undefined while it was not, and when its caller left. */
+  /** Why the turn was stopped; undefined when it was not, or when its caller left. */
   stoppedBy: AppError | undefined;
-  /** Present while it runs. */
+  /** Present while the turn runs. */
   running: { readonly turn: Run; readonly calling: CallingTurn; readonly startedAtMs: number } | undefined;
 }
 
 export interface Admissions {
-  /** Runs `work` as a turn that can be stopped. A turn that is stopped before it runs fails with the reason of the stop. */
+  /** Runs `work` as a turn that can be stopped. A turn stopped before it runs fails with the reason of the stop. */
   admit<T>(about: Pick<Admitted, 'agentId' | 'conversationRef'>, call: CallContext, work: (admitted: Admitted) => Promise<T>): Promise<T>;
   members(): readonly Admitted[];
-  /** Aborts a turn, with the reason that its caller is told. */
+  /** Aborts a turn with the reason reported to its caller. */
   stop(admitted: Admitted, reason: AppError): void;
 }
 
-/** Every turn that waits for its lane or runs. */
+/** Tracks every turn that is running or waiting for its lane. */
 export function createAdmissions(): Admissions {
   const present = new Roster<Admitted>();
   return {
@@ -50,7 +50,7 @@ export function createAdmissions(): Admissions {
       try {
         return await work(admitted);
       } catch (error) {
-        // The lane knows only that the wait was aborted.
+        // The lane only reports that the wait was aborted.
         throw admitted.stoppedBy !== undefined && error instanceof AppError && error.code === 'cancelled' ? admitted.stoppedBy : error;
       } finally {
         leave();

@@ -6,20 +6,20 @@ import { totalCost } from '../../../llm/price.ts';
 import type { CallRecord, TurnResult, TurnSink } from '../../../runtime/turn.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
 
-/** What every event of a turn tells of it. */
+/** Fields common to all events of a turn. */
 export type About = Pick<EventPayload<'message:sent'>, 'conversationRef' | 'sessionKey' | 'agentId' | 'turnId' | 'traceId' | 'origin'>;
 
-/** What made model calls: a turn, or background work that may belong to no conversation. */
+/** The source of model calls: a turn, or background work that may have no conversation. */
 export type UsedBy = Pick<About, 'turnId' | 'traceId' | 'agentId'> & { readonly conversationRef?: string | undefined };
 
-/** The events of a turn. */
+/** Emits the events of turns. */
 export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
   function received(about: About, owner: string, text: string, senderId: string, timestamp: number): void {
     if (!bus.wants('message:received')) return;
     bus.emit('message:received', { ...about, message: { id: newId('ms'), text, senderId, timestamp }, timestamp }, owner);
   }
 
-  /** Adds `message:streaming` to a sink, or makes one, while somebody listens: one event per upstream read, never per token. */
+  /** Adds `message:streaming` to a sink, or creates one, while there are listeners: one event per upstream read, never per token. */
   function streaming(sink: TurnSink | undefined, about: About, owner: string): TurnSink | undefined {
     if (!bus.wants('message:streaming')) return sink;
     let fragments = '';
@@ -31,7 +31,7 @@ export function createAnnouncer({ bus, clock }: { readonly bus: EventBus; readon
       },
       flush() {
         if (fragments !== '') {
-          // Fragments are the inside of one JSON string; joined they are still one.
+          // Fragments are parts of one JSON string literal, and so is their concatenation.
           const delta = JSON.parse(`"${fragments}"`) as string;
           fragments = '';
           bus.emit('message:streaming', { ...about, messageId: `ms_${about.turnId}`, delta, timestamp: clock.now() }, owner);

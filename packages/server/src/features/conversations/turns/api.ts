@@ -7,58 +7,58 @@ import type { ReceiptRow } from '../receipts/api.ts';
 import type { ResponseRow } from '../responses/api.ts';
 import type { SendProgress } from '../../delegation/session-send/api.ts';
 import type { ConversationTarget } from '../sessions/api.ts';
-import type { EndedRun, NewsTold, RunEnding } from '../../delegation/subagents/api.ts';
+import type { AnnouncedRuns, EndedRun, RunEnding } from '../../delegation/subagents/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../../kernel/call-context.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, ToolSpec } from '../../../llm/model.ts';
-import type { TaskNews } from '../../../runtime/background.ts';
+import type { TaskAnnouncement } from '../../../runtime/background.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { TurnFailure } from '../../../runtime/turn-failure.ts';
 import type { AnswerEnding, TurnResult, TurnSink, TurnSteering } from '../../../runtime/turn.ts';
 
-/** How a caller names a conversation; without any field it is the one of its own token. */
+/** How a caller names a conversation; without any field it is the default one of its token. */
 export interface ConversationAddress {
   readonly conversationRef?: string | undefined;
   readonly sessionKey?: z.output<typeof SessionKeyObject> | string | undefined;
   readonly agentId?: string | undefined;
 }
 
-/** What is sent to an agent in a conversation. */
+/** A message to an agent in a conversation. */
 export interface TurnRequest {
   readonly message: string;
   readonly address: ConversationAddress;
   /** `rpc` when absent. */
   readonly origin?: 'rpc' | 'api' | 'mcp';
-  /** Canonical BCP-47 tag of the person who writes; the agent is told of it. */
+  /** Canonical BCP-47 tag of the author, passed to the agent. */
   readonly locale?: string | undefined;
   /** Ids of stored media that belong to the message. */
   readonly attachments?: readonly string[] | undefined;
   readonly alongside?: Alongside;
 }
 
-/** Rows that must be kept or lost together with a turn; written by the operation that each names in `commit-turn.ts`. */
+/** Rows committed atomically with a turn, written by the operations in `commit-turn.ts`. */
 export interface Alongside {
-  /** Beside the row that opens a turn before its first tool of class `once`. */
+  /** Stored with the row that opens a turn before its first tool of class `once`. */
   readonly opened?: (about: { readonly conversationRef: string }) => AlongsideRows;
-  /** Beside the end of the turn; `messages` are what the turn added, `brought` what the request did: fenced, without `history` and system texts. */
+  /** Stored with the end of the turn; `messages`: those of the turn; `brought`: those of the request, fenced, without `history` and system texts. */
   readonly ended?: (outcome: TurnOutcome, messages: readonly ModelMessage[], brought: readonly ModelMessage[]) => AlongsideRows;
 }
 
 export interface AlongsideRows {
   readonly response?: ResponseRow;
   readonly receipt?: ReceiptRow;
-  /** Tasks of the background whose results the turn was told. */
+  /** Background tasks whose results the turn received. */
   readonly tasks?: TaskMarks;
-  /** The end of the sub-agent run whose turn it is. */
+  /** The end of the sub-agent run that the turn belongs to. */
   readonly runEnd?: RunEnding;
-  /** Runs whose ends the turn tells its conversation. */
-  readonly news?: NewsTold;
-  /** The answer to a message of another conversation that the turn is. */
+  /** Runs whose completion the turn announces in its conversation. */
+  readonly announced?: AnnouncedRuns;
+  /** Progress of the message from another conversation that the turn answers. */
   readonly send?: SendProgress;
   /** Announced by the caller after the commit. */
   readonly inbox?: readonly InboxMessage[];
 }
 
-/** A message of a completion, in the caller's order; `assistant` and `system` texts are fenced here, results of client tools too. */
+/** A message of a completion, in the caller's order; `assistant` texts, `system` texts and results of client tools are fenced here. */
 export type CompletionMessage = (
   | { readonly role: 'system' | 'developer'; readonly content: string }
   | { readonly role: 'user'; readonly content: string; readonly parts?: readonly ModelPart[] | undefined }
@@ -69,7 +69,7 @@ export type CompletionMessage = (
       readonly reasoning?: string | undefined;
       readonly thinking?: readonly ThinkingBlock[] | undefined;
     }
-  /** Of `parts` images and files go to the model behind the results; what it cannot see is replaced by a note. */
+  /** Images and files in `parts` are sent to the model after the results; unsupported ones are replaced by a note. */
   | {
       readonly role: 'tool';
       readonly content: string;
@@ -82,18 +82,18 @@ export type CompletionMessage = (
 export interface CompletionRequest {
   /** `chatcmpl-<uuid>`, `resp_<uuid>` or `msg_<uuid>`; the peer of the ephemeral conversation (http-gateway.md §2.5). */
   readonly completionId: string;
-  /** Of the ephemeral conversation; `compat` when absent. */
+  /** Channel of the ephemeral conversation; `compat` when absent. */
   readonly channelId?: 'compat' | 'responses' | 'messages';
-  /** As sent: provider/model, bare model id, or agent id. */
+  /** The model as sent: provider/model, bare model id, or agent id. */
   readonly model: string;
   readonly messages: readonly CompletionMessage[];
-  /** Messages of earlier responses, as they were kept: sent before `messages` as they are, fenced already. */
+  /** Stored messages of earlier responses, already fenced; sent unchanged before `messages`. */
   readonly history?: readonly ModelMessage[] | undefined;
-  /** Leaves the oldest messages out when they do not fit; otherwise all are sent, or the completion ends as `context_exhausted`. */
+  /** Drops the oldest messages when they do not fit; otherwise all are sent, or the completion ends as `context_exhausted`. */
   readonly mayShorten?: boolean | undefined;
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
-  /** `maxTokens` is an upper bound that may be more than the model can make. */
+  /** Whether `maxTokens` is an upper bound that may exceed the model's limit. */
   readonly maxTokensIsBound?: boolean | undefined;
   readonly clientTools?: readonly ToolSpec[] | undefined;
   readonly options?: ModelOptions | undefined;
@@ -108,23 +108,23 @@ export interface TurnOutcome {
   readonly cachedInput: number;
   /** Part of `tokensUsed.input` that the provider wrote to its cache. */
   readonly cacheWrittenInput?: number;
-  /** Of all model calls, US dollars; null when the price of one of them is not known. */
+  /** US dollars of all model calls; null when one of their prices is unknown. */
   readonly costUsd: number | null;
   /** Calls of the caller's own tools; the turn ended so that it can run them. */
   readonly clientCalls?: readonly ToolCall[];
-  /** Messages that the model was not sent, or not whole. */
+  /** Number of messages that were omitted or truncated. */
   readonly leftOut?: number;
-  /** Signed reasoning, in order; only where the caller permitted it. */
+  /** Signed reasoning, in order; only if the caller permitted it. */
   readonly thinking?: readonly ThinkingBlock[];
-  /** Why the last answer ended, where it was not the model's own decision. */
+  /** Why the last answer ended, unless the model ended it itself. */
   readonly ending?: AnswerEnding;
-  /** The model had read text from outside: for others, `text` is such text. */
+  /** Whether the model has read untrusted text, which makes `text` untrusted for others. */
   readonly tainted: boolean;
-  /** `provider/model` that answered last. */
+  /** The `provider/model` that answered last. */
   readonly model: string;
-  /** Calls that needed an approval and were not run; absent: none. */
+  /** Number of calls that needed an approval and were not run; absent means none. */
   readonly effectsRefused?: number;
-  /** Present when the turn did not do its work. */
+  /** Present when the turn failed. */
   readonly failure?: TurnFailure;
   readonly conversationRef: string;
   readonly sessionKey: string;
@@ -133,113 +133,117 @@ export interface TurnOutcome {
   readonly traceId: string;
 }
 
-/** How a result of the background comes back. */
+/** Re-entry of a background result into its conversation. */
 export interface Reentry {
   readonly target: ConversationTarget;
-  /** Origin of the turn that began the task; the turn has its authority. */
+  /** Origin of the turn that started the task, and authority of this turn. */
   readonly begunBy: TurnOrigin;
-  /** How many background turns, one begun by the task of the other, this one makes. */
+  /** Length of the chain of background turns, each started by a task of the previous one. */
   readonly chain: number;
-  /** Of the turn that began the task: whoever stops or bounds what one request set going means this turn too. */
+  /** Root run of the turn that started the task, so that stops and limits of the request include this turn. */
   readonly rootRunId: string;
-  /** Asked when the conversation is free. */
-  readonly take: () => TaskNews | undefined;
+  /** Called when the conversation is free. */
+  readonly take: () => TaskAnnouncement | undefined;
 }
 
 /**
- * A result of the background comes back into its conversation as a turn of origin `background`, once the conversation
- * is free. Undefined when there was nothing left to tell by then; rejects like `execute`, and then nothing was told.
+ * Delivers a background result to its conversation as a turn of origin `background`, once the conversation is free.
+ * Returns undefined when nothing is left to report by then; rejects like `execute`, and then nothing was reported.
  */
 export type Reenter = (request: Reentry, call: CallContext) => Promise<TurnOutcome | undefined>;
 
-/** A turn that belongs to a piece of durable work, and survives the process that runs it. */
+/** A turn that belongs to a durable work item and survives its process. */
 export interface DurableTurn {
-  /** Of the work item: every write of the turn is refused once the claim is another's. */
+  /** The work item; every write of the turn is rejected once its claim is lost. */
   readonly workId: WorkClaim['id'];
   readonly owner: WorkClaim['owner'];
   readonly fence: WorkClaim['fence'];
   readonly origin: Extract<TurnOrigin, 'rpc' | 'webhook' | 'cron' | 'heartbeat' | 'subagent' | 'graph' | 'background'>;
-  /** By whose rights it acts when not by those of its origin: of work that a turn of an untrusted origin set going. */
+  /** Overrides the authority of its origin, for work started by a turn of an untrusted origin. */
   readonly authority?: TurnOrigin;
-  /** Made by the feature from its own record, never from what came in. */
+  /** Derived by the feature from its own record, never from input. */
   readonly target: ConversationTarget;
-  /** The same whenever the work is resumed. */
+  /** The same at each resume. */
   readonly message: string;
-  /** Text from outside that belongs to the message; it is fenced here. */
+  /** Untrusted text that belongs to the message; fenced here. */
   readonly fenced?: { readonly text: string; readonly source: string; readonly clean?: boolean };
-  /** As a configuration names one; else that of `operation`, else the agent's. */
+  /** Model name as in a configuration; defaults to that of `operation`, then the agent's. */
   readonly model?: string;
-  /** Lowers the agent's `turnTimeoutMs`, or raises it. */
+  /** Overrides the agent's `turnTimeoutMs`. */
   readonly timeoutMs?: number;
-  /** In place of the agent's `maxSteps`. */
+  /** Overrides the agent's `maxSteps`. */
   readonly maxSteps?: number;
-  /** Of what one request set going; a root of its own when absent. */
+  /** Root run of the request that started it; a new root when absent. */
   readonly rootRunId?: string;
-  /** Of the turn of a sub-agent. */
+  /** Present for the turn of a sub-agent. */
   readonly run?: CallingTurn['run'];
   /** Tools that both this policy and the agent's allow. */
   readonly toolPolicy?: ToolPolicy;
-  /** Of work that an agent asked for: it gets no tool that whoever asked has not. */
+  /** Limits work requested by an agent to the tools of its requester. */
   readonly toolBounds?: ToolBounds;
-  /** Tools of this turn beside those of its agent, unless the agent's policy denies them. */
+  /** Additional tools of this turn, unless the agent's policy denies them. */
   readonly extraTools?: readonly Tool[];
   readonly cacheRetention?: AgentConfig['cacheRetention'];
-  /** Only the last exchanges of the conversation are sent, without notes of earlier ones; all when absent. */
+  /** Number of last exchanges to send, without notes on earlier ones; all when absent. */
   readonly historyTurns?: number;
-  /** Neither memories nor skills are looked for, and of the prompt files only those of the origin are sent. */
+  /** Skips memories and skills, and sends only the prompt files of the origin. */
   readonly lightContext?: boolean;
-  /** Whether question and answer are kept in the conversation; a function decides by the answer. */
+  /** Whether question and answer are stored in the conversation; a function decides by the answer. */
   readonly kept: boolean | ((outcome: TurnOutcome) => boolean);
-  /** What the calls are booked as. */
+  /** Operation type under which the calls are booked. */
   readonly operation: OperationType;
-  /** Messages for the turn while it runs, of those who may steer it. */
+  /** Messages that steer the turn while it runs. */
   readonly steering?: TurnSteering;
-  /** What becomes of the work: committed with the turn, all or none. */
+  /** Returns the settlement of the work, committed atomically with the turn. */
   readonly settle: (outcome: TurnOutcome, result: TurnResult) => TurnSettlement | Promise<TurnSettlement>;
 }
 
-/** What a turn tells that is only known once its conversation is free. */
-export type TurnNews = Pick<DurableTurn, 'message' | 'fenced'>;
+/** Content of a turn that is only known once its conversation is free. */
+export type TurnAnnouncement = Pick<DurableTurn, 'message' | 'fenced'>;
 
 export type TurnSettlement = {
   readonly errorKind?: string;
-  /** Rows that must be kept or lost together with the turn. */
+  /** Rows committed atomically with the turn. */
   readonly alongside?: AlongsideRows;
 } & (
   | { readonly state: WorkEnd; readonly result?: unknown }
-  /** To be tried again as a new turn; becomes `failed` when this one began to do what must not be repeated. */
+  /** Retry as a new turn; becomes `failed` when this one has started a run-once operation. */
   | { readonly retryAfterMs: number; readonly errorKind: string }
-  /** The turn stays open and its work waits: the next claim continues it after its last finished step. */
+  /** The turn stays open while its work waits; the next claim continues after the last finished step. */
   | { readonly wait: WorkWait }
 );
 
 export interface DurableOutcome extends TurnOutcome {
-  /** False: the claim is another's by now, nothing was kept, and nothing may be sent. */
+  /** False when the claim was lost: nothing was stored, and nothing may be sent. */
   readonly settled: boolean;
-  /** What the work item became: `accepted` when it is to be tried again. */
+  /** State of the work item; `accepted` when it will be retried. */
   readonly state: WorkEnd | 'accepted';
-  /** The run that ended with it (`AlongsideRows.runEnd`). */
+  /** The run that ended with the turn (`AlongsideRows.runEnd`). */
   readonly endedRun?: EndedRun;
 }
 
 export interface TurnsApi {
   /**
-   * Runs the turn of a piece of durable work in its conversation's lane, or goes on with it after its last finished step. After a
-   * crash inside a tool of class `once` it ends as `unknown`, which its conversation is told, and after three resumes as `failed`.
-   * Rejects with an `AppError` when it could not begin (the handler tries again), and with `unavailable` when the daemon stops: then
-   * the next start goes on with it.
+   * Runs the turn of a durable work item in its conversation's lane, or resumes it after its last finished step. After a
+   * crash inside a tool of class `once` it ends as `unknown`, with a note in its conversation, and after three resumes as `failed`.
+   * Rejects with an `AppError` when it could not start (the handler retries), and with `unavailable` when the daemon stops; the
+   * next start then resumes it.
    */
   durable(turn: DurableTurn, call: CallContext): Promise<DurableOutcome>;
   /**
-   * The same for work that tells something: `take` is asked when the conversation is free, gives the same after a crash, and
-   * undefined when nothing is left to tell, which is then the answer.
+   * Like `durable` for announcements: `take` is called when the conversation is free, and must return the same after a crash.
+   * Resolves with undefined when `take` does, because nothing is left to announce.
    */
-  tell(turn: Omit<DurableTurn, keyof TurnNews>, take: () => Promise<TurnNews | undefined>, call: CallContext): Promise<DurableOutcome | undefined>;
-  /** One turn in the conversation of `address`. Resolves after the commit is synced. */
+  announce(
+    turn: Omit<DurableTurn, keyof TurnAnnouncement>,
+    take: () => Promise<TurnAnnouncement | undefined>,
+    call: CallContext,
+  ): Promise<DurableOutcome | undefined>;
+  /** Runs one turn in the conversation of `address`. Resolves after the commit is synced. */
   execute(request: TurnRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
-  /** One `/v1` completion; `not_found` with "Model not found: <model>" when the model is unknown. */
+  /** Runs one `/v1` completion; throws `not_found` with "Model not found: <model>" when the model is unknown. */
   complete(request: CompletionRequest, call: CallContext, sink?: TurnSink): Promise<TurnOutcome>;
-  /** Estimates the input tokens of a completion, with the agent's prompt and tools; no model is called. Refuses what `complete` refuses before its call. */
+  /** Estimates the input tokens of a completion, with the agent's prompt and tools, without a model call. Rejects what `complete` rejects. */
   countInput(request: CompletionRequest, call: CallContext): Promise<number>;
   counts(): { readonly running: number; readonly queued: number };
 }

@@ -9,7 +9,7 @@ import { toFailureFor } from '../../../runtime/turn-failure.ts';
 import type { ConversationAddress, TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
-/** Handlers of `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */
+/** Implements `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */
 export function createTurnMethods(deps: {
   readonly turns: TurnsApi;
   readonly db: Db;
@@ -41,7 +41,7 @@ export function createTurnMethods(deps: {
       return execute(params, call);
     },
     'agent.cacheStats': async ({ sinceMs, agentId }, call) => {
-      // A token that is bound to some agents learns of no other.
+      // A token limited to some agents must not learn about others.
       const bound = call.identity.agents;
       if (agentId !== undefined && bound?.includes(agentId) === false)
         throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });

@@ -7,7 +7,7 @@ import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 
 const agentPrefix = 'agent/';
 
-/** Keys are names, or beginnings of names before a `*`; values are what `model` may be. */
+/** Aliases by name, or by prefix before a `*`; values are valid values of `model`. */
 export type ModelAliases = Readonly<Record<string, string>>;
 
 interface Target {
@@ -16,10 +16,10 @@ interface Target {
 }
 
 /**
- * What `model` of a `/v1` request means (decisions §3), in this order: a listed `provider/model`, an agent id (also
- * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model goes to the default agent.
- * Of the aliases, which only stand in for names that mean nothing else, the longest that fits counts. `allowed` are the only
- * agents that the token may use.
+ * Resolves `model` of a `/v1` request (decisions §3), in this order: a listed `provider/model`, an agent id (also
+ * `agent/<id>`), a bare model id in the default agent's provider, then in catalog order. A model uses the default agent.
+ * Aliases apply only to names that match nothing else; the longest match counts. `allowed` are the only agents that the
+ * token may use.
  */
 export function resolveTarget(
   aliases: ModelAliases,
@@ -29,7 +29,7 @@ export function resolveTarget(
   allowed: readonly string[] | undefined,
 ): Target {
   const target = findTarget(name, agents, models) ?? findAliased(aliases, name, agents, models);
-  // What a token may not use does not exist for it: the list of models does not show it either.
+  // Agents that a token may not use do not exist for it; the list of models omits them too.
   if (target === undefined || (allowed !== undefined && !allowed.includes(target.agentId)))
     throw new AppError('not_found', `Model not found: ${name}`, { param: 'model' });
   return target;
@@ -52,26 +52,26 @@ function findAliased(aliases: ModelAliases, name: string, agents: AgentsApi, mod
 function findTarget(name: string, agents: AgentsApi, models: Models): Target | undefined {
   const preferred = agents.find(agents.defaultId)?.config.model;
   const model = models.resolve(name, preferred === undefined ? undefined : models.resolve(preferred)?.provider);
-  // A bare id may contain slashes too, and may look like an agent's: only the full name comes before the agents.
+  // A bare id may contain slashes or look like an agent id, so only the full name takes precedence over agents.
   if (model !== undefined && name === `${model.provider}/${model.modelId}`) return { agentId: agents.defaultId, model };
   const agentId = name.startsWith(agentPrefix) ? name.slice(agentPrefix.length) : name;
   if (agents.find(agentId) !== undefined) return { agentId };
   return model === undefined ? undefined : { agentId: agents.defaultId, model };
 }
 
-/** The agent of calls that name none: the default one, or the first that the token is bound to. */
+/** Returns the agent of calls that name none: the default one, or the first that the token is limited to. */
 export function defaultAgentOf({ defaultId }: AgentsApi, { agents: allowed }: Identity): string {
   return allowed === undefined || allowed.includes(defaultId) ? defaultId : (allowed[0] ?? defaultId);
 }
 
-/** The models of a turn: the one asked for or the agent's own, then its fallbacks; a name that is in no catalog is passed over. */
+/** Returns the models of a turn: the requested one or the agent's own, then its fallbacks; unknown names are skipped. */
 export function modelsFor(agent: Agent, models: Models, wanted?: ModelInfo): readonly ModelInfo[] {
   const primary = wanted ?? primaryModel(agent, models);
   const fallbacks = agent.config.fallbackModels.map((name) => models.resolve(name)).filter((model) => model !== undefined && model !== primary);
   return [primary, ...fallbacks.filter((model) => model !== undefined)];
 }
 
-/** The model that an agent talks with: `operationModels.interactive` where it is set, else `model`, else the default of all. */
+/** Returns the conversation model of an agent: `operationModels.interactive`, else `model`, else the global default. */
 export function primaryModel(agent: Agent, models: Models): ModelInfo {
   const { model: own, operationModels } = agent.config;
   const name = operationModels.interactive?.model;
@@ -80,14 +80,14 @@ export function primaryModel(agent: Agent, models: Models): ModelInfo {
   return models.resolve(name, provider) ?? unknownModel(agent, name);
 }
 
-/** The model of an agent for what `operationModels` does not name: `model`, else the default of all. */
+/** Returns the model of an agent for operations not in `operationModels`: `model`, else the global default. */
 export function ownModel(agent: Agent, models: Models): ModelInfo {
   const name = agent.config.model;
   if (name === undefined) return models.defaultModel();
   return models.resolve(name) ?? unknownModel(agent, name);
 }
 
-/** The models of a turn that nobody is reading: the one that it names, that of its operation, or the agent's own. */
+/** Returns the models of an unattended turn: the one it names, that of its operation, or the agent's own. */
 export function modelsForOperation(
   agent: Agent,
   models: Models,
@@ -99,5 +99,5 @@ export function modelsForOperation(
 }
 
 function unknownModel({ id }: Agent, name: string): never {
-  throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider has`);
+  throw new AppError('precondition_failed', `Agent ${id} uses model ${name}, which no configured provider offers`);
 }

@@ -7,7 +7,7 @@ import type { Operation } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ToolSpec } from '../../../llm/model.ts';
-import type { BackgroundRights } from '../../../runtime/background.ts';
+import type { BackgroundAuthority } from '../../../runtime/background.ts';
 import { isTainted } from '../../../runtime/taint.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import { authorityOf } from '../../../runtime/tool-policy.ts';
@@ -37,13 +37,13 @@ export interface RunDeps {
   readonly runTurn: RunTurn;
   readonly openTurn: Operation<TurnOpening, void>;
   readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
-  readonly background: Pick<BackgroundApi, 'told' | 'release'>;
+  readonly background: Pick<BackgroundApi, 'reported' | 'release'>;
   readonly autonomy: TurnAutonomy;
-  /** The caps that a turn of the agent is held against. */
+  /** Returns the limits that apply to a turn of the agent. */
   readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
 }
 
-/** A turn with everything decided: what is left is to run it and to write it down. */
+/** A fully prepared turn, ready to run and to be stored. */
 export interface Run {
   readonly target: ConversationTarget;
   readonly agent: Agent;
@@ -51,32 +51,32 @@ export interface Run {
   readonly models: readonly ModelInfo[];
   readonly tools: readonly Tool[];
   readonly system: readonly string[];
-  /** Earlier messages, and those that the request brought. */
+  /** Earlier messages, and those of the request. */
   readonly history: readonly ModelMessage[];
   readonly brought: readonly ModelMessage[];
-  /** History and brought messages are sent whole or not at all. */
+  /** Whether history and the messages of the request must be sent completely. */
   readonly whole?: boolean | undefined;
   readonly question: Question;
-  /** What is remembered about the question: sent in front of it, never kept. */
+  /** Memories about the question, sent before it and never stored. */
   readonly remembered?: Recalled | undefined;
-  /** Skills that fit the question, or that it calls: likewise. */
+  /** Skills that match the question or that it calls, handled the same way. */
   readonly skills?: InjectedSkills | undefined;
-  /** Whether the question and what the turn adds are kept. */
+  /** Whether the question and the turn's messages are stored. */
   readonly kept: boolean;
   readonly temperature?: number | undefined;
   readonly maxTokens?: number | undefined;
   readonly clientTools?: readonly ToolSpec[] | undefined;
   readonly options?: ModelOptions | undefined;
   readonly alongside?: Alongside | undefined;
-  /** Of a kept turn: what it may do in the background, and by whose rights it acts. */
-  readonly background?: BackgroundRights | undefined;
-  /** Of a kept turn: earlier ones had read text from outside. */
+  /** Background permissions and authority of a stored turn. */
+  readonly background?: BackgroundAuthority | undefined;
+  /** Whether earlier turns have read untrusted text; set for stored turns. */
   readonly taintedBefore?: boolean | undefined;
-  /** Of a turn that survives its process; it decides itself what is kept. */
+  /** Present for a turn that survives its process and decides itself what is stored. */
   readonly durable?: DurableRun | undefined;
 }
 
-/** A turn that runs, and stands at the root of what it sets going. */
+/** A running turn that is the root of the work it starts. */
 export interface RootTurn {
   readonly rootRunId: string;
   readonly agentId: string;
@@ -87,21 +87,21 @@ export interface RootTurn {
 }
 
 export interface Runs extends Pick<Admissions, 'admit'> {
-  /** Runs one turn, commits it and announces it; the caller holds the conversation's lane. Rejects when its token was revoked meanwhile. */
+  /** Runs, commits and announces one turn; the caller must hold the conversation's lane. Rejects when its token was revoked meanwhile. */
   run(turn: Run, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome>;
   running(): number;
-  /** A turn that stands at the root of what it set going, while it runs. */
+  /** Returns the running root turn of a root run. */
   rootTurn(rootRunId: string): RootTurn | undefined;
-  /** The turns that run and are no sub-agent's, the newest first. */
+  /** Returns the running turns that are not sub-agent turns, newest first. */
   rootTurns(): readonly RootTurn[];
-  /** Aborts the turns of a root that are no sub-agent's: those are ended by whoever runs them, after their ends are committed. */
+  /** Aborts the root's own turns. Sub-agent turns are stopped by their runner after their ends are committed. */
   abortRoot(rootRunId: string, reason: AppError): void;
   /**
-   * Aborts the turns that wait or run within `scope`. Turns of sub-agents that act for a token are left to the kill of their roots,
-   * which are returned.
+   * Aborts the waiting and running turns within `scope`. Sub-agent turns acting for a token are left to the kill of their
+   * roots, which are returned.
    */
   stop(scope: StopScope, reason: AppError): readonly string[];
-  /** Aborts what still waits or runs; used when the time to drain is over. */
+  /** Aborts all waiting and running turns; used when the drain timeout has passed. */
   abortAll(): void;
 }
 
@@ -161,7 +161,7 @@ export function createRuns(deps: RunDeps): Runs {
         signal: controller.signal,
         abort: (reason) => controller.abort(reason),
         ...(durable === undefined
-          ? { beforeOnce: (told: readonly string[]) => row.beforeOnce(told) }
+          ? { beforeOnce: (reported: readonly string[]) => row.beforeOnce(reported) }
           : {
               ledger: durable.ledger,
               operation: durable.turn.operation,
@@ -175,10 +175,10 @@ export function createRuns(deps: RunDeps): Runs {
         ...(turn.clientTools !== undefined && { clientTools: turn.clientTools }),
         ...(turn.options !== undefined && { options: turn.options }),
       };
-      // Another process may find other memories and other notes in front of the same question.
+      // Another process may find different memories and notes for the same question.
       if (durable !== undefined && isTainted(sent, input)) durable.ledger.taint();
-      const left = durable?.resultOfLeft(turn.models);
-      const result = left ?? withReason(await deps.runTurn(input, announce.streaming(sink, about, target.principalId)), admitted.stoppedBy);
+      const interrupted = durable?.interruptedResult(turn.models);
+      const result = interrupted ?? withReason(await deps.runTurn(input, announce.streaming(sink, about, target.principalId)), admitted.stoppedBy);
       const outcome = durable === undefined ? toOutcome(start, result) : durable.outcomeOf(result);
       const stored =
         durable === undefined
@@ -194,7 +194,7 @@ export function createRuns(deps: RunDeps): Runs {
       if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
       announce.used(result.calls, about, target.principalId);
       announce.ended(about, target, result, created);
-      // Whatever it came to is not for a caller whose token is gone.
+      // The result must not reach a caller whose token was revoked.
       if (durable === undefined && admitted.stoppedBy?.code === 'unauthenticated') throw admitted.stoppedBy;
       return outcome;
     } finally {
@@ -206,19 +206,19 @@ export function createRuns(deps: RunDeps): Runs {
 
   function commitBound(turn: Run, start: TurnStart, result: TurnResult, outcome: TurnOutcome): Promise<{ readonly created: boolean }> {
     const commit = toCommit(start, result, deps.clock.now(), turn.kept ? turn.question : undefined);
-    const rows = withTold(turn.alongside?.ended?.(outcome, result.messages, turn.brought), result.told);
-    return committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.told);
+    const rows = withReportedTasks(turn.alongside?.ended?.(outcome, result.messages, turn.brought), result.reported);
+    return committed(rows === undefined ? commit : { ...commit, alongside: rows }, result.reported);
   }
 
-  /** What the turn was told of the background counts as told with the turn, or not at all. */
-  async function committed(commit: TurnCommit, told: readonly string[] | undefined): Promise<{ readonly created: boolean }> {
-    if (told === undefined) return deps.db.write(deps.commitTurn, commit);
+  /** Commits the turn; background results count as reported only if the commit succeeds. */
+  async function committed(commit: TurnCommit, reported: readonly string[] | undefined): Promise<{ readonly created: boolean }> {
+    if (reported === undefined) return deps.db.write(deps.commitTurn, commit);
     try {
       const stored = await deps.db.write(deps.commitTurn, commit);
-      deps.background.told(told);
+      deps.background.reported(reported);
       return stored;
     } catch (error) {
-      deps.background.release(told);
+      deps.background.release(reported);
       throw error;
     }
   }
@@ -264,7 +264,7 @@ export function createRuns(deps: RunDeps): Runs {
   };
 }
 
-/** A turn that was stopped says by what. */
+/** Adds the reason of the stop to the result of a stopped turn. */
 function withReason(result: TurnResult, stoppedBy: AppError | undefined): TurnResult {
   const { finishReason, failure } = result;
   return stoppedBy === undefined || finishReason !== 'aborted' || failure === undefined
@@ -286,8 +286,8 @@ function callingTurn({ target, origin, background, durable }: Run, turnId: strin
   };
 }
 
-function withTold(rows: AlongsideRows | undefined, told: readonly string[] | undefined): AlongsideRows | undefined {
-  return told === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...told], state: 'told' } };
+function withReportedTasks(rows: AlongsideRows | undefined, reported: readonly string[] | undefined): AlongsideRows | undefined {
+  return reported === undefined ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...reported], state: 'told' } };
 }
 
 /** Applies the overrides of the operation and of the work item. Returns the same object when nothing changes, because caches are keyed by it. */

@@ -18,9 +18,9 @@ export interface TurnRow {
   readonly steps: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** 1e-9 US dollar; null when a price was not known. */
+  /** 1e-9 US dollars; null when a price is unknown. */
   readonly costNano: number | null;
-  /** What a turn that runs may have cost at most so far, 1e-9 US dollar; null without a cap in money, and at its end. */
+  /** Maximum possible cost of a running turn so far, in 1e-9 US dollars; null without a budget in money, and once ended. */
   readonly reservedNano: number | null;
   readonly traceId: string;
   readonly startedAtMs: number;
@@ -38,29 +38,29 @@ export interface ModelCallRow {
   readonly cacheWriteTokens: number;
   readonly estimated: boolean;
   readonly costNano: number | null;
-  /** What the cached input would have cost more at the full price, 1e-9 US dollar. */
+  /** Savings from cached input, in 1e-9 US dollars. */
   readonly savedNano: number | null;
   readonly latencyMs: number;
   readonly responseId: string | null;
   readonly atMs: number;
 }
 
-/** What is written before a turn does what must not be repeated. */
+/** Data stored before a turn runs a run-once operation. */
 export interface TurnOpening {
   readonly turn: TurnRow;
   readonly alongside?: AlongsideRows | undefined;
 }
 
-/** What a turn bound to a request writes at its end. */
+/** Data stored at the end of a turn bound to a request. */
 export interface TurnCommit {
   readonly turn: TurnRow;
   readonly calls: readonly ModelCallRow[];
-  /** Null for turns whose messages are not kept (`/v1`). */
+  /** Null for turns whose messages are not stored (`/v1`). */
   readonly conversation: NewMessages | null;
   readonly alongside?: AlongsideRows | undefined;
 }
 
-/** A second write of the same turn ends the open row that the first one made. */
+/** Inserts a turn; a second write of the same turn ends its open row. */
 const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
   db
     .insertInto('turn')
@@ -100,12 +100,12 @@ const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
     ),
 );
 
-/** Whose calls are booked: a turn's, or those of background work. */
+/** Identifies whose calls are booked: a turn, or background work. */
 export interface CallsOf {
   readonly turnId: string;
   readonly agentId: string;
   readonly principalId: string;
-  /** The stored conversation whose totals grow by the calls; null for those that keep no messages. */
+  /** The stored conversation to whose totals the calls are added; null for those without stored messages. */
   readonly conversationRef: string | null;
 }
 
@@ -132,13 +132,13 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, p }) =>
   }),
 );
 
-/** The turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
+/** Stores the turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   await tx.run(upsertTurn, turn);
   if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
 }
 
-/** One row per model call. Part of `bookWork`. */
+/** Stores one row per model call. Part of `bookWork`. */
 export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
   for (const call of calls) await tx.run(insertCall, { ...call, ...of });
 }
@@ -150,17 +150,17 @@ const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(
     .where('id', '=', p('id')),
 );
 
-/** The open row says what the turn may have cost by then. Part of `reserveForDurable`. */
+/** Stores the possible cost of an open turn. Part of `reserveForDurable`. */
 export async function setReserve(tx: Tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> {
   await tx.run(reserveQuery, input);
 }
 
-/** A further call of a turn under a cap in money. */
+/** Reserves another call of a turn under a budget in money. */
 export const reserveForTurn = operation('turns.reserve', setReserve);
 
 const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
 
-/** Takes the row away that background work had while it ran. Part of `bookWork`. */
+/** Deletes the row of running background work. Part of `bookWork`. */
 export async function forgetTurn(tx: Tx, id: string): Promise<void> {
   await tx.run(deleteTurn, { id });
 }
@@ -191,12 +191,12 @@ const openTurns = query<Record<string, never>, TurnRow>(({ db }) =>
     .where('state', 'in', ['accepted', 'running']),
 );
 
-/** Turns that ran when the process died. Part of `abortOpenTurns`. */
+/** Returns the turns that were running when the process died. Part of `abortOpenTurns`. */
 export function findOpenTurns(tx: Tx): Promise<TurnRow[]> {
   return tx.all(openTurns, {});
 }
 
-/** Their end, at the cost of what they had reserved, but for those that go on. Part of `abortOpenTurns`. */
+/** Ends open turns at their reserved cost, except those that resume. Part of `abortOpenTurns`. */
 export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: number; readonly kept: readonly string[] }): Promise<void> {
   await tx.build((db, sql) => {
     const open = db
@@ -227,7 +227,7 @@ const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql,
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
-/** The end of a turn whose work ends without it. Part of `endLeftover`. */
+/** Ends a turn whose work ends without it. Part of `endLeftover`. */
 export async function endOpenTurn(
   tx: Tx,
   input: { readonly id: string; readonly state: 'aborted' | 'unknown'; readonly atMs: number },

@@ -8,8 +8,8 @@ import { LaneFullError, LaneKeptError } from '../../../kernel/lane.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { WorkClaim, WorkWait } from '../../unattended/durable/api.ts';
 import type { Asked } from '../../../llm/unsupported.ts';
-import type { BackgroundRights } from '../../../runtime/background.ts';
-import { toolsBeside } from '../../../runtime/client-tools.ts';
+import type { BackgroundAuthority } from '../../../runtime/background.ts';
+import { offeredTools } from '../../../runtime/client-tools.ts';
 import type { FenceLabel } from '../../../runtime/fence.ts';
 import { createCountFixed } from '../../../runtime/fixed-tokens.ts';
 import { countMessage } from '../../../runtime/message-tokens.ts';
@@ -37,18 +37,18 @@ import { createRuns, type RunDeps, type Runs } from './run.ts';
 
 const countFixed = createCountFixed(countTokens);
 
-/** For a guess at what a turn adds; the next turn counts it. */
+/** Estimates the tokens that a turn adds; the next turn counts them. */
 const charactersPerToken = 4;
 
-/** Whose turn a prompt is for. */
+/** The turn that a prompt is for. */
 export interface PromptAbout {
-  /** By whose rights the turn acts. */
+  /** Authority of the turn. */
   readonly origin: TurnOrigin;
-  /** Whether somebody reads the answer and can be asked. */
+  /** Whether a person reads the answer and can be asked. */
   readonly attended: boolean;
-  /** Of the person who writes. */
+  /** Locale of the author. */
   readonly locale?: string | undefined;
-  /** Without files of the workspace and without the list of skills. */
+  /** Omits workspace files and the list of skills. */
   readonly light?: boolean | undefined;
 }
 
@@ -58,40 +58,40 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
   readonly agents: AgentsApi;
   readonly models: Models;
   readonly sessions: Pick<SessionsApi, 'target'>;
-  /** Begins the conversation anew when its agent's policy says so; costs nothing without a policy. */
+  /** Resets the conversation when its agent's policy requires it; free without a policy. */
   readonly applyResetPolicy: (target: ConversationTarget, agent: Agent) => Promise<boolean>;
-  /** Messages were stored, so that they come into the index some time later. */
+  /** Signals that messages were stored and must be indexed. */
   readonly noticeMessages: () => void;
   readonly context: Pick<ContextApi, 'prepare' | 'afterTurn'>;
-  /** Tokens that messages may have in a call of the first of these models. */
-  readonly roomFor: (agent: Agent, models: readonly ModelInfo[], tools: readonly Tool[], system: readonly string[]) => number;
+  /** Returns the tokens available to messages in a call of the first of these models. */
+  readonly historyCapacity: (agent: Agent, models: readonly ModelInfo[], tools: readonly Tool[], system: readonly string[]) => number;
   readonly media: Pick<MediaApi, 'find' | 'read'>;
-  /** Waits for the conversation's lane and a place among the agent's turns, then runs. */
+  /** Waits for the conversation's lane and a slot among the agent's turns, then runs. */
   readonly inLane: <T>(
-    place: {
+    entry: {
       readonly target: ConversationTarget;
       readonly agent: Agent;
-      /** False for a completion of `/v1`, which is no conversation that anybody can find. */
+      /** False for a completion of `/v1`, whose conversation cannot be found. */
       readonly kept: boolean;
       readonly signal: AbortSignal;
-      /** Work whose turn may have left the lane, and comes back; of other work fails with `LaneKeptError` while a lane is kept. A full lane is a `LaneFullError`. */
+      /** Work whose parked turn may return to its lane; others throw `LaneKeptError` while a lane is kept. A full lane throws `LaneFullError`. */
       readonly workId?: string;
-      /** Counts elsewhere, and not among the turns of its agent: what waits for it may hold one of their places. */
+      /** Set for turns that do not count among the turns of their agent, because their requester may hold one of those slots. */
       readonly delegated?: boolean;
     },
     run: () => Promise<T>,
   ) => Promise<T>;
   readonly queued: () => number;
   readonly suspendWork: Operation<WorkClaim & { readonly wait: WorkWait; readonly atMs: number }, boolean>;
-  /** Work waits behind a conversation from here on; it is resumed at once when that was freed meanwhile. */
+  /** Registers that work waits behind a conversation; resumes it immediately if the lane was freed meanwhile. */
   readonly behind: (conversationRef: string) => Promise<void>;
-  /** Parts of the system prompt of an agent, the stable ones first. */
+  /** Returns the parts of an agent's system prompt, stable ones first. */
   readonly systemPrompt: (agent: Agent, tools: readonly Tool[], about: PromptAbout) => readonly string[];
-  /** Looks whether files that belong to the prompt changed; undefined: nothing to wait for, as nearly always. */
+  /** Checks whether files of the prompt have changed; usually returns undefined, as there is nothing to wait for. */
   readonly refreshPrompt: (agent: Agent) => Promise<void> | undefined;
-  /** Fences text that did not come from the operator, the same text always in the same way. */
+  /** Fences text that did not come from the operator, deterministically. */
   readonly fence: (text: string, label: FenceLabel) => string;
-  /** Looks at outside text and announces what looks like an injection; it never changes the text. */
+  /** Inspects untrusted text and announces suspected injections; never changes the text. */
   readonly inspect: (
     text: string,
     about: {
@@ -102,19 +102,19 @@ export interface TurnsDeps extends RunDeps, DurableDeps {
       readonly traceId: string;
     },
   ) => void;
-  /** Tools that the policies of agent and origin leave, and the one beside them where there is one. */
+  /** Returns the tools allowed by the policies of agent and origin, and by `policy` if given. */
   readonly toolsFor: (agent: Agent, origin: TurnOrigin, policy?: ToolPolicy, bounds?: ToolBounds) => readonly Tool[];
   readonly v1Tools: 'agent' | 'none';
-  /** Names of models that `/v1` requests may use in place of those of the catalog. */
+  /** Model names that `/v1` requests may use instead of those of the catalog. */
   readonly modelAliases: ModelAliases;
-  /** Why no turn may run at all, after repeated crashes. */
+  /** Why no turn may run at all after repeated crashes; undefined normally. */
   readonly refuse: string | undefined;
 }
 
-/** Of a turn that somebody asked for: it begins a chain of background turns. */
-const attendedRights: BackgroundRights = { chain: 0 };
+/** Permissions of a requested turn, which starts a chain of background turns. */
+const attendedAuthority: BackgroundAuthority = { chain: 0 };
 
-/** A turn of a conversation that is kept, with everything known that is not looked up in it. */
+/** A turn of a stored conversation, with all data known before the conversation is read. */
 interface Conversing {
   readonly target: ConversationTarget;
   readonly agent: Agent;
@@ -123,7 +123,7 @@ interface Conversing {
   readonly attached: readonly MessageAttachment[];
   readonly origin: TurnOrigin;
   readonly locale?: string | undefined;
-  readonly background?: BackgroundRights;
+  readonly background?: BackgroundAuthority;
   readonly alongside?: Alongside | undefined;
   readonly durable?: DurableRun;
 }
@@ -142,11 +142,11 @@ export function createTurns(deps: TurnsDeps): Turns {
   }
 
   function fit(candidates: readonly ModelInfo[], media: ReturnType<typeof mediaIn>, mediaParam: string, asked?: Asked): readonly ModelInfo[] {
-    // Most turns want nothing but text.
+    // Most turns use only text.
     return media.size === 0 && asked === undefined ? candidates : fittingModels(candidates, { media, mediaParam, asked }, deps.models.unsupported);
   }
 
-  /** A turn whose messages are kept; the caller holds the conversation's lane. */
+  /** Runs a turn whose messages are stored; the caller must hold the conversation's lane. */
   async function converse(turn: Conversing, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
     const { call } = admitted;
     const { target, agent, models, message, attached, background, durable } = turn;
@@ -159,24 +159,24 @@ export function createTurns(deps: TurnsDeps): Turns {
     if (refreshing !== undefined) await refreshing;
     const attended = turn.origin !== 'background' && durable === undefined;
     const system = deps.systemPrompt(agent, tools, { origin: authority, attended, locale: turn.locale, light });
-    const room = deps.roomFor(agent, models, tools, system);
-    const about = { ref: target.ref, agent, principalId: target.principalId, room };
-    // Both look for what bears on the question, at the same time; nothing is asked by what comes from the background.
+    const capacity = deps.historyCapacity(agent, models, tools, system);
+    const about = { ref: target.ref, agent, principalId: target.principalId, capacity };
+    // Search memories and skills in parallel; background turns ask no question.
     const isAsked = turn.origin !== 'background' && !light;
     const remembering = !isAsked
       ? undefined
       : deps.memory.recall(
-          { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room, signal: call.signal },
+          { agentId: agent.id, principalId: target.principalId, conversationRef: target.ref, question: message, room: capacity, signal: call.signal },
           agent.config,
           authority,
         );
-    const skills = isAsked ? deps.skills.inject({ agent, question: message, origin: authority, room }) : undefined;
+    const skills = isAsked ? deps.skills.inject({ agent, question: message, origin: authority, room: capacity }) : undefined;
     const limit = durable?.turn.historyTurns;
-    const all = limit === 0 ? nothingSaid : await deps.context.prepare({ ...about, question: message });
+    const all = limit === 0 ? emptyContext : await deps.context.prepare({ ...about, question: message });
     const past = limit === undefined ? all : lastExchanges(all, limit);
     const remembered = remembering === undefined ? undefined : await remembering;
     const input = models[0]?.input ?? ['text'];
-    const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, beside: attached });
+    const history = past.attached.length === 0 ? past.messages : await attachments.restore(past.messages, past.attached, { input, own: attached });
     const inspected = { agentId: agent.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
     if (turn.origin !== 'background') deps.inspect(message, { source: 'user_input', ...inspected });
     const inspectFile = (text: string) => deps.inspect(text, { source: 'external_content', ...inspected });
@@ -184,7 +184,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     if (outside !== undefined) inspectFile(outside.text);
     const text =
       outside === undefined ? message : `${message}\n\n${deps.fence(outside.text, { source: outside.source, clean: outside.clean === true })}`;
-    // What was found goes with the question and is not kept, so that what was sent before stays the same from turn to turn.
+    // Excerpts are sent with the question but not stored, so that the prefix stays the same across turns.
     const question = past.recalled === undefined ? text : `${past.recalled}\n\n${text}`;
     const asked: ModelMessage =
       attached.length === 0 ? { role: 'user', content: question } : await attachments.attach(question, attached, inspectFile);
@@ -216,14 +216,14 @@ export function createTurns(deps: TurnsDeps): Turns {
     return outcome;
   }
 
-  /** Runs in the lane of the conversation, as a turn that can be stopped from here on. */
+  /** Runs in the lane of the conversation, as a turn that can be stopped from now on. */
   function inLane<T>(
-    place: Omit<Parameters<TurnsDeps['inLane']>[0], 'signal'>,
+    entry: Omit<Parameters<TurnsDeps['inLane']>[0], 'signal'>,
     call: CallContext,
     run: (admitted: Admitted) => Promise<T>,
   ): Promise<T> {
-    return runs.admit({ agentId: place.agent.id, conversationRef: place.target.ref }, call, (admitted) =>
-      deps.inLane({ ...place, signal: admitted.controller.signal }, () => run(admitted)),
+    return runs.admit({ agentId: entry.agent.id, conversationRef: entry.target.ref }, call, (admitted) =>
+      deps.inLane({ ...entry, signal: admitted.controller.signal }, () => run(admitted)),
     );
   }
 
@@ -232,9 +232,9 @@ export function createTurns(deps: TurnsDeps): Turns {
     return inLane({ target, agent: deps.agents.usable(target.agentId, call), kept: true }, call, async (admitted) => {
       const agent = deps.agents.usable(target.agentId, call);
       const models = modelsFor(agent, deps.models);
-      const news = take();
-      if (news === undefined) return undefined;
-      const { taskIds: ids, text: message } = news;
+      const results = take();
+      if (results === undefined) return undefined;
+      const { taskIds: ids, text: message } = results;
       const alongside: Alongside = {
         opened: () => ({ tasks: { ids, state: 'telling' } }),
         ended: () => ({ tasks: { ids, state: 'told' } }),
@@ -247,7 +247,7 @@ export function createTurns(deps: TurnsDeps): Turns {
     });
   };
 
-  /** Waits for the lane of a piece of work; `admit` gives its agent as it is by then. */
+  /** Waits for the lane of a work item; `admit` then returns its current agent. */
   async function inLaneOf<T>(
     turn: Pick<DurableTurn, 'target' | 'origin' | 'workId' | 'owner' | 'fence'>,
     call: CallContext,
@@ -262,23 +262,23 @@ export function createTurns(deps: TurnsDeps): Turns {
         run(admitted, () => deps.agents.usable(target.agentId, call)),
       );
     } catch (error) {
-      if (error instanceof LaneFullError) return await waitForLane(turn, waitForRoom(turn.target, error), call);
+      if (error instanceof LaneFullError) return await waitForLane(turn, waitForCapacity(turn.target, error), call);
       if (!(error instanceof LaneKeptError)) throw error;
       const { ref } = turn.target;
-      const outcome = await waitForLane(turn, { kind: 'conversation', subject: ref, lookMs: lookBehindMs }, call);
+      const outcome = await waitForLane(turn, { kind: 'conversation', subject: ref, checkMs: checkBehindMs }, call);
       if (outcome.settled) await deps.behind(ref);
       return outcome;
     }
   }
 
-  /** Work that cannot enter its lane now holds no slot meanwhile, and uses up no attempt. */
+  /** Requeues work that cannot enter its lane now, without holding a slot or counting an attempt. */
   async function waitForLane(
     { target, workId: id, owner, fence }: Pick<DurableTurn, 'target' | 'workId' | 'owner' | 'fence'>,
-    { lookMs, ...what }: LaneWait,
+    { checkMs, ...what }: LaneWait,
     { traceId }: CallContext,
   ): Promise<DurableOutcome> {
     const atMs = deps.clock.now();
-    const wait = { ...what, untilMs: atMs + longestBehindMs, lookAtMs: atMs + lookMs };
+    const wait = { ...what, untilMs: atMs + longestBehindMs, lookAtMs: atMs + checkMs };
     const settled = await deps.db.write(deps.suspendWork, { id, owner, fence, wait, atMs });
     const { ref: conversationRef, sessionKey, agentId } = target;
     const nothing = { text: '', tokensUsed: { input: 0, output: 0, total: 0 }, cachedInput: 0, costUsd: 0, tainted: false, model: '', turnId: '' };
@@ -308,7 +308,7 @@ export function createTurns(deps: TurnsDeps): Turns {
       options === undefined && clientTools === undefined ? undefined : { options, tools: clientTools !== undefined && clientTools.length > 0 };
     const prepare = (agent: Agent) => {
       const tools =
-        (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : toolsBeside(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
+        (call.identity.compat?.tools ?? deps.v1Tools) === 'none' ? [] : offeredTools(deps.toolsFor(agent, 'v1'), clientTools, options?.toolChoice);
       const candidates = modelsFor(agent, deps.models, chosen.model);
       const [primary] = candidates;
       const shown = (messages: readonly ModelMessage[]) => (primary === undefined ? messages : showResults(messages, primary));
@@ -324,10 +324,10 @@ export function createTurns(deps: TurnsDeps): Turns {
   const api: TurnsApi = {
     durable: async (turn, call) => inLaneOf(turn, call, (admitted, admit) => converseDurably(turn, admit(), admitted)),
 
-    tell: async (turn, take, call) =>
+    announce: async (turn, take, call) =>
       inLaneOf(turn, call, async (admitted, admit) => {
-        const news = await take();
-        return news === undefined ? undefined : converseDurably({ ...turn, ...news }, admit(), admitted);
+        const announcement = await take();
+        return announcement === undefined ? undefined : converseDurably({ ...turn, ...announcement }, admit(), admitted);
       }),
 
     async execute({ message, address, origin = 'rpc', locale, attachments: ids = [], alongside }, call, sink) {
@@ -336,14 +336,14 @@ export function createTurns(deps: TurnsDeps): Turns {
       const asked = deps.agents.usable(target.agentId, call);
       const attached = ids.length === 0 ? [] : await attachments.find(ids, call);
       const modelsOf = (agent: Agent) => fit(modelsFor(agent, deps.models), mediaOf(attached), 'attachments');
-      // Known before it waits: no model for what is attached.
+      // Checked before waiting: no model may support the attachments.
       if (attached.length > 0) modelsOf(asked);
       return inLane({ target, agent: asked, kept: true }, call, async (admitted) => {
-        // It may have waited: what was suspended, deleted or changed meanwhile holds for it too.
+        // Reload after waiting, because the agent may have been suspended, deleted or changed.
         const agent = deps.agents.usable(target.agentId, call);
         const models = modelsOf(agent);
         await deps.applyResetPolicy(target, agent);
-        return converse({ target, agent, models, message, attached, origin, locale, background: attendedRights, alongside }, admitted, sink);
+        return converse({ target, agent, models, message, attached, origin, locale, background: attendedAuthority, alongside }, admitted, sink);
       });
     },
 
@@ -351,13 +351,13 @@ export function createTurns(deps: TurnsDeps): Turns {
       const { chosen, named, fenced, prepare } = await admitCompletion(request, call);
       const target = await deps.sessions.target(completionAddress(request, named.id), call);
       const about = { agentId: named.id, principalId: call.identity.principalId, conversationRef: target.ref, traceId: call.traceId };
-      // System texts are the instructions of the authenticated client itself.
+      // System texts are instructions of the authenticated client.
       for (const { role, content } of request.messages)
         if (role !== 'system' && role !== 'developer')
           deps.inspect(content, { source: role === 'user' ? 'user_input' : 'external_content', ...about });
       const prepared = prepare(named);
       return inLane({ target, agent: named, kept: false }, call, async (admitted) => {
-        // It may have waited for its agent's group: what was suspended, deleted or changed meanwhile holds for it too.
+        // Reload after waiting for the agent's group, because the agent may have been suspended, deleted or changed.
         const agent = deps.agents.usable(chosen.agentId, call);
         if (agent !== named) await deps.refreshPrompt(agent);
         const ready = agent === named ? prepared : prepare(agent);
@@ -405,27 +405,27 @@ export function createTurns(deps: TurnsDeps): Turns {
   };
 }
 
-/** As long as a run may wait for an approval. */
+/** The same as the longest wait for an approval. */
 const longestBehindMs = 7 * 86_400_000;
-/** A hint that was lost costs no more. */
-const lookBehindMs = 60 * 60_000;
-/** Queues are rarely served in less, and a long backlog is not tried all the time. */
-const lookForRoomMs = 15_000;
+/** Bounds the cost of a lost hint. */
+const checkBehindMs = 60 * 60_000;
+/** Queues rarely drain faster, and a long backlog should not be retried constantly. */
+const checkCapacityMs = 15_000;
 
-type LaneWait = Pick<WorkWait, 'kind' | 'subject' | 'cause'> & { readonly lookMs: number };
+type LaneWait = Pick<WorkWait, 'kind' | 'subject' | 'cause'> & { readonly checkMs: number };
 
-function waitForRoom({ ref, agentId }: ConversationTarget, { full, message }: LaneFullError): LaneWait {
+function waitForCapacity({ ref, agentId }: ConversationTarget, { full, message }: LaneFullError): LaneWait {
   const what = full === 'lane' ? { kind: 'conversation' as const, subject: ref } : { kind: 'agent' as const, subject: agentId };
-  return { ...what, cause: message, lookMs: lookForRoomMs };
+  return { ...what, cause: message, checkMs: checkCapacityMs };
 }
 
-const nothingSaid: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
+const emptyContext: PreparedContext = { messages: [], attached: [], hasNotes: false, tokens: 0, behind: false, tainted: false };
 
 function answerLength({ maxTokens, maxTokensIsBound }: CompletionRequest, model: ModelInfo | undefined): number | undefined {
   return maxTokensIsBound === true && maxTokens !== undefined && model !== undefined ? Math.min(maxTokens, model.maxTokens) : maxTokens;
 }
 
-/** The constants of http-gateway.md §2.5; the peer makes every completion a conversation of its own. */
+/** Returns the address of http-gateway.md §2.5; the peer makes every completion a separate conversation. */
 function completionAddress(request: CompletionRequest, agentId: string): ConversationAddress {
   return { agentId, sessionKey: { userId: 'compat-api', channelId: request.channelId ?? 'compat', peerId: request.completionId } };
 }

@@ -3,14 +3,14 @@ import type { AgentCaller, CallContext, CallingTurn } from '../../../kernel/call
 import type { TurnBudget } from '../../../runtime/turn-budget.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 
-/** What kind of work belongs to a root run: a sub-agent run, a graph, a script of `orchestrate`. */
-export type RootPiece = 'run' | 'graph' | 'script';
+/** Kinds of work that a root run consists of: a sub-agent run, a graph, a script of `orchestrate`. */
+export type RootWorkKind = 'run' | 'graph' | 'script';
 
-/** What `enterRoot` takes: a piece of work that belongs to a root run begins. */
+/** Input of `enterRoot`: work that belongs to a root run begins. */
 export interface RootEntry {
   readonly rootRunId: string;
-  readonly piece: RootPiece;
-  /** Of the root: what follows is kept from the first entry. */
+  readonly kind: RootWorkKind;
+  /** The fields below describe the root and are stored with its first entry only. */
   readonly agentId: string;
   readonly principalId: string;
   readonly conversationRef: string | null;
@@ -19,20 +19,20 @@ export interface RootEntry {
   readonly atMs: number;
 }
 
-/** What `leaveRoot` takes: the piece ended, and this is what it cost itself, without pieces of its own. */
+/** Input of `leaveRoot`: the work ended, and this is its own cost without that of its child work. */
 export interface RootLeave {
   readonly rootRunId: string;
-  readonly piece: RootPiece;
+  readonly kind: RootWorkKind;
   readonly failed: boolean;
-  /** Of a failure, for owners. */
+  /** Reason of a failure, shown to owners. */
   readonly cause?: string | null;
   readonly tokens: number;
-  /** In 1e-9 US dollars; null when the price of a call is not known. */
+  /** Cost in 1e-9 US dollars; null when the price of a call is unknown. */
   readonly costNano: number | null;
   readonly atMs: number;
 }
 
-/** What `issueLease` takes. */
+/** Input of `issueLease`. */
 export interface NewLease {
   /** `ls_<uuid>` */
   readonly id: string;
@@ -45,57 +45,57 @@ export interface NewLease {
   readonly caps: readonly Capability[];
   readonly issuedAtMs: number;
   readonly expiresAtMs: number;
-  /** HMAC of the bearer; null for runs of this process, which show no bearer. */
+  /** HMAC of the bearer; null for runs in this process, which present no bearer. */
   readonly bearerDigest: string | null;
 }
 
-/** A lease that holds at this moment. */
+/** A lease that is currently valid. */
 export interface HeldLease extends Omit<NewLease, 'bearerDigest' | 'issuedAtMs'> {}
 
-/** What a turn may set going at this moment. */
+/** What a turn may currently start. */
 export interface Standing {
   readonly profile: AutonomyProfile;
   readonly caps: ReadonlySet<Capability>;
 }
 
-/** How a root run is stopped: `kill` aborts whatever runs, `revoke` lets calls that passed their check complete. */
+/** How a root run is stopped: `kill` aborts everything, `revoke` lets calls that passed their check complete. */
 export type RootStop = 'kill' | 'revoke';
 
 export interface AutonomyApi {
-  /** Of a turn, from profile, lease and eviction as they are now; all of its profile for a caller without a run. */
+  /** Returns what a turn may start, from its current profile, lease and eviction; a caller without a run has its whole profile. */
   standing(agent: Agent, caller: AgentCaller | undefined): Standing;
   /**
-   * Before an agent delegates: capability, root and lease still valid, spawn guard. Throws `denied` ("Capability denied: <cap>")
-   * or `rate_limited`, on the record; free for callers who are no agent.
+   * Checks, before an agent delegates, that capability, root and lease are valid and the spawn guard has capacity. Throws `denied`
+   * ("Capability denied: <cap>") or `rate_limited` and records the decision. Callers that are not agents always pass.
    */
   admit(capability: Capability, agent: Agent, call: CallContext): void;
-  /** The root of what a call sets going: that of its turn, or a new one for a caller who is no agent. */
+  /** Returns the root of work that a call starts: that of its turn, or a new one when the caller is not an agent. */
   rootOf(call: CallContext): string;
-  /** When a lease that is issued now expires. */
+  /** Returns when a lease issued now expires. */
   leaseUntilMs(): number;
-  /** A lease that is issued for a run that begins at once: until it is forgotten the turn of the run need not look it up. Gives how to forget it. */
+  /** Announces the lease of a run that begins at once, so that its turn does not have to look it up. Returns a function that forgets it. */
   issuing(lease: NewLease): () => void;
-  /** The lease that a script shows, read anew each time; undefined when there is none that holds. */
+  /** Reads the lease that a script presents, without caching; undefined when no valid one exists. */
   leaseOf(bearerDigest: string): Promise<HeldLease | undefined>;
   /** Counts the cost of one model call against the root's budget; false once it is used up and nothing more may begin. */
   readonly budget: {
     spend(rootRunId: string, tokens: number, costNano: number | null): void;
     covers(rootRunId: string): boolean;
   };
-  /** Parts that run work of roots end it here; gives how many pieces were ended. Called after the stop is committed. */
+  /** Registers how a feature stops its work of a root; the handler returns how many items it stopped. Called after the stop is committed. */
   onStop(stop: (rootRunId: string, how: RootStop) => Promise<number> | number): void;
-  /** Called with the leases that `lease.revoke` took back one by one, after that is committed. */
+  /** Registers a listener for leases that `lease.revoke` revoked individually; called after the commit. */
   onRevoked(listener: (leaseIds: readonly string[]) => void): void;
-  /** Whether the root of a turn was stopped, or the lease that it holds was taken back. */
+  /** Returns whether the root of a turn was stopped or the lease that it holds was revoked. */
   isStopped(turn: CallingTurn): boolean;
 }
 
-/** What the turns ask of it: nothing of this is waited for by a turn that nobody delegated. */
+/** The part of autonomy that turns use. A turn that was not delegated never waits for it. */
 export interface TurnAutonomy {
-  /** Before a turn of a root that is older than it: what the root spent is known, and the lease of a sub-agent renewed if it holds. */
+  /** Call before a turn whose root is older than it: loads what the root spent, and renews the lease of a sub-agent if it is valid. */
   begin(turn: CallingTurn): Promise<void> | undefined;
-  /** After it. */
+  /** Call after the turn. */
   end(turn: CallingTurn): void;
-  /** Holds the calls of a turn against the caps of its root beside its own. */
+  /** Applies the limits of the root to the calls of a turn, in addition to the turn's own. */
   capped(budget: TurnBudget, turn: CallingTurn): TurnBudget;
 }

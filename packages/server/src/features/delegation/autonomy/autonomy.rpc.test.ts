@@ -12,7 +12,7 @@ afterEach(async () => {
 
 type Step = readonly string[];
 
-/** A server whose model calls the given tools step by step, and tools of the capabilities `spawn`, `graph` and `browse`. */
+/** Starts a server whose model calls the given tools step by step, with tools of the capabilities `spawn`, `graph` and `browse`. */
 async function start(config: TestServerOptions['config'] = {}) {
   const contexts: ToolContext[] = [];
   const gates = new Map<string, PromiseWithResolvers<void>>();
@@ -54,7 +54,7 @@ async function start(config: TestServerOptions['config'] = {}) {
   return {
     server,
     contexts,
-    /** Holds calls of a tool until it is resolved. */
+    /** Holds calls of a tool until the returned promise is resolved. */
     gate(name: string) {
       const held = Promise.withResolvers<void>();
       gates.set(name, held);
@@ -68,8 +68,8 @@ async function start(config: TestServerOptions['config'] = {}) {
   };
 }
 
-/** What the model was told of its calls in the newest request. */
-function told(server: TestServer): string[] {
+/** Returns the tool results in the newest request. */
+function toolResults(server: TestServer): string[] {
   const { messages } = z
     .object({ messages: z.array(z.object({ role: z.string(), content: z.string().nullish() })) })
     .parse(server.provider.requests.at(-1)?.body);
@@ -86,7 +86,7 @@ const profiles: readonly (readonly [AutonomyProfile, readonly string[]])[] = [
   ['max', ['spawn', 'graph', 'browse']],
 ];
 
-test.each(profiles)('%s may set going what its profile says, and nothing more', async (profile, allowed) => {
+test.each(profiles)('%s may start only what its profile allows', async (profile, allowed) => {
   const { server, turn, contexts } = await start({ autonomy: { profile } });
   const heard = server.heard('capability:audited');
   await turn([['spawn', 'graph', 'browse', 'look']]);
@@ -95,7 +95,7 @@ test.each(profiles)('%s may set going what its profile says, and nothing more', 
     ['graph', 'orch:graph'],
     ['browse', 'orch:browse'],
   ].map(([name = '', capability]) => (allowed.includes(name) ? `${name} ran` : `Capability denied: ${capability}`));
-  expect(told(server)).toEqual([...denied, 'look ran']);
+  expect(toolResults(server)).toEqual([...denied, 'look ran']);
   expect(contexts).toHaveLength(allowed.length + 1);
   expect(heard.map(({ tool, decision }) => [tool, decision])).toEqual(
     ['spawn', 'graph', 'browse'].map((name) => [name, allowed.includes(name) ? 'allow' : 'deny']),
@@ -109,34 +109,34 @@ test.each(profiles)('%s may set going what its profile says, and nothing more', 
   ]);
 });
 
-test('an agent has a profile of its own', async () => {
+test('an agent can have its own profile', async () => {
   const agents = { small: { model: 'mock/mock-fast', tools: { profile: 'full' as const }, autonomy: { profile: 'assistant' as const } } };
   const { server, turn } = await start({ agents });
   await turn([['spawn']], 'small');
-  expect(told(server)).toEqual(['Capability denied: orch:spawn']);
+  expect(toolResults(server)).toEqual(['Capability denied: orch:spawn']);
   await turn([['spawn']]);
-  expect(told(server)).toEqual(['spawn ran']);
+  expect(toolResults(server)).toEqual(['spawn ran']);
   await expect.poll(async () => (await audited(server)).length).toBe(1);
   expect((await audited(server)).at(0)).toMatchObject({ capability: 'orch:spawn', agentId: 'small', tool: 'spawn', reason: 'standing' });
 });
 
-test('denials in a row end a turn; one that is allowed between them begins the count anew', async () => {
+test('consecutive denials end a turn; an allowed call between them restarts the count', async () => {
   const { server, turn } = await start({ autonomy: { profile: 'assistant', guards: { denialBreaker: 3 } } });
   const broken = server.heard('autonomy:denial_breaker');
   expect(await turn([['spawn'], ['spawn'], ['look'], ['spawn'], ['spawn']])).toMatchObject({ finishReason: 'stop', response: 'Done' });
   expect(broken).toEqual([]);
   const ended = await turn([['spawn'], ['spawn'], ['spawn', 'look'], ['look']]).catch((error: unknown) => error);
-  expect(JSON.stringify(ended)).toContain('denied again and again');
+  expect(JSON.stringify(ended)).toContain('denied repeatedly');
   expect(broken).toMatchObject([{ agentId: 'default', denials: 3 }]);
 });
 
-test('an unattended agent asks nobody: its owner is told once per turn, and others are asked as ever', async () => {
+test('an unattended agent asks nobody: its owner is notified once per turn, while other agents still ask', async () => {
   const { server, turn, contexts } = await start({
     approvals: { mode: 'ask' },
     agents: { watch: { model: 'mock/mock-fast', tools: { profile: 'full' }, autonomy: { profile: 'unattended' } } },
   });
   await turn([['change', 'send'], ['change']], 'watch');
-  expect(told(server)).toEqual(Array(3).fill(expect.stringContaining('nobody is there to give it')));
+  expect(toolResults(server)).toEqual(Array(3).fill(expect.stringContaining('nobody is available to give it')));
   expect(contexts).toEqual([]);
   const { messages } = await server.client.call('inbox.list', {});
   expect(messages).toMatchObject([{ source: 'autonomy', level: 'alert', agentId: 'watch', text: expect.stringContaining('"change"') }]);
@@ -148,7 +148,7 @@ test('an unattended agent asks nobody: its owner is told once per turn, and othe
   expect((await server.client.call('inbox.list', {})).messages).toHaveLength(1);
 });
 
-test('run.kill ends the turn of a root at once; what ended or never was is refused', async () => {
+test('run.kill ends the turn of a root at once and refuses ended or unknown roots', async () => {
   const { server, turn, gate, contexts, rootRunId } = await start();
   const killed = server.heard('autonomy:killed');
   const held = gate('look');
@@ -169,7 +169,7 @@ test('run.kill ends the turn of a root at once; what ended or never was is refus
   expect(rows.map(({ target }) => target)).toEqual([rootRunId()]);
 });
 
-test('run.kill ends what the turn of a root began in the background, and nothing of it comes back', async () => {
+test('run.kill stops the background tasks of the root, and they never report', async () => {
   const { server, turn, gate, contexts, rootRunId } = await start({
     agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' }, background: { afterMs: 20 } } },
   });
@@ -183,12 +183,12 @@ test('run.kill ends what the turn of a root began in the background, and nothing
   const asked = server.provider.requests.length;
   slow.resolve();
   look.resolve();
-  // A turn of its own would stand before this one in the lane of the conversation.
+  // A separate turn would queue before this one in the lane of the conversation.
   await turn([]);
   expect(server.provider.requests).toHaveLength(asked + 1);
 });
 
-test('lease.revoke lets a call complete that is past its check, and refuses the next', async () => {
+test('lease.revoke lets a call that passed its check complete, and refuses the next', async () => {
   const { server, turn, gate, contexts, rootRunId } = await start();
   const heard = server.heard('autonomy:revoked');
   const held = gate('spawn');
@@ -200,14 +200,14 @@ test('lease.revoke lets a call complete that is past its check, and refuses the 
   held.resolve();
   expect(JSON.stringify(await running)).toContain('The run was stopped');
   expect(contexts).toHaveLength(1);
-  // The model is not asked again either.
+  // The model is not called again either.
   expect(server.provider.requests).toHaveLength(before);
   expect(heard).toMatchObject([{ rootRunId: rootRunId(), revoked: 0 }]);
   await expect(server.client.call('lease.revoke', {})).rejects.toMatchObject({ code: 'invalid_params' });
   expect(await server.client.call('lease.revoke', { leaseId: 'ls_unknown' })).toEqual({ revoked: 0 });
 });
 
-test('autonomy.evict lets the profile fall back at the next decision, and aborts nothing', async () => {
+test('autonomy.evict lowers the profile from the next decision on, and aborts nothing', async () => {
   const { server, turn, gate, contexts, rootRunId } = await start({ autonomy: { profile: 'max' } });
   const held = gate('look');
   const running = turn([['browse'], ['look'], ['browse', 'spawn']]);
@@ -215,21 +215,21 @@ test('autonomy.evict lets the profile fall back at the next decision, and aborts
   expect(await server.client.call('autonomy.evict', { rootRunId: rootRunId() })).toEqual({ evicted: true });
   held.resolve();
   expect(await running).toMatchObject({ finishReason: 'stop' });
-  expect(told(server)).toEqual(['browse ran', 'look ran', 'Capability denied: orch:browse', 'spawn ran']);
+  expect(toolResults(server)).toEqual(['browse ran', 'look ran', 'Capability denied: orch:browse', 'spawn ran']);
   expect((await server.client.call('run.list', {})).runs).toMatchObject([{ rootRunId: rootRunId(), evicted: true, profile: 'standard' }]);
   await expect(server.client.call('autonomy.evict', { rootRunId: 'root-turn-nobody' })).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('calls outward have an hourly quota, which introspection shows', async () => {
+test('outward calls have an hourly quota, which introspection shows', async () => {
   const { server, turn } = await start({ autonomy: { guards: { outward: { perHour: 2 } } } });
   await turn([['send', 'send', 'send']]);
-  expect(told(server)).toEqual(['send ran', 'send ran', expect.stringContaining('too many calls outward')]);
+  expect(toolResults(server)).toEqual(['send ran', 'send ran', expect.stringContaining('too many outward calls')]);
   const { autonomy } = await server.client.call('capabilities.introspect', {});
   expect(autonomy).toMatchObject({ outwardQuota: { perHourRemaining: 0 }, spawns: { perMinuteRemaining: 30 }, messages: { perHourRemaining: 20 } });
   expect(autonomy.budget).toEqual({ tokensRemaining: 200_000_000, usdRemaining: 200, wallClockMsRemaining: 48 * 3_600_000 });
 });
 
-test('only admins stop runs; others see their own', async () => {
+test('only admins stop runs; other callers see their own', async () => {
   const { server, turn, gate, contexts, rootRunId } = await start();
   const held = gate('look');
   const running = turn([['look']]);

@@ -11,7 +11,7 @@ import { silentLog } from '../../../kernel/log.ts';
 import { writeAudit } from '../../../kernel/audit.ts';
 import type { CallRecord } from '../../../runtime/turn.ts';
 import type { Agent } from '../../agents/agents/api.ts';
-import type { NewLease, RootEntry, RootLeave, RootPiece } from './api.ts';
+import type { NewLease, RootEntry, RootLeave, RootWorkKind } from './api.ts';
 import { type Autonomy, createAutonomy } from './autonomy.ts';
 import { AutonomyConfig } from './config.ts';
 import { leaseOperations } from './roots/lease-store.ts';
@@ -62,7 +62,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     log: silentLog,
     config: AutonomyConfig.parse(config),
     agents,
-    mostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),
+    maxCostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),
     turnOf: () => turn,
     waitingOf: () => undefined,
     turns: () => [],
@@ -89,9 +89,9 @@ async function restart(config: Parameters<typeof AutonomyConfig.parse>[0] = {}):
   autonomy = await start(config);
 }
 
-const entry = (piece: RootPiece, rootRunId = root): RootEntry => ({
+const entry = (kind: RootWorkKind, rootRunId = root): RootEntry => ({
   rootRunId,
-  piece,
+  kind,
   agentId: 'default',
   principalId: 'token:ada',
   conversationRef: null,
@@ -99,9 +99,9 @@ const entry = (piece: RootPiece, rootRunId = root): RootEntry => ({
   profile: 'standard' satisfies AutonomyProfile,
   atMs: clock.now(),
 });
-const leaving = (piece: RootPiece, more: Partial<RootLeave> = {}): RootLeave => ({
+const leaving = (kind: RootWorkKind, more: Partial<RootLeave> = {}): RootLeave => ({
   rootRunId: root,
-  piece,
+  kind,
   failed: false,
   tokens: 10,
   costNano: 5,
@@ -143,11 +143,11 @@ const list = async () => (await autonomy.methods['run.list']({ offset: 0, limit:
 const capsOf = (calling: CallingTurn) => [...autonomy.api.standing(agent, asAgent(calling).agentCaller).caps];
 const tick = async (ms: number) => {
   clock.advance(ms);
-  // Whatever the tick began stands before these in the queue of the one writer; it makes at most three writes, one after the other.
+  // Writes queued by the tick precede these in the single writer; it makes at most three, one after the other.
   for (let n = 0; n < 4; n += 1) await db.write(readRoot, { id: '' });
 };
 
-test('a root is written by its first piece, ends with its last, and is active again when something more begins', async () => {
+test('a root is written with its first work, ends with its last, and becomes active again when more begins', async () => {
   await db.write(enter, entry('run'));
   await db.write(enter, entry('graph'));
   expect(await list()).toMatchObject([{ state: 'active', runs: { open: 1, completed: 0, failed: 0 }, graphs: 1 }]);
@@ -165,7 +165,7 @@ test('a root is written by its first piece, ends with its last, and is active ag
   expect((await list()).map(({ rootRunId, state }) => [rootRunId, state])).toContainEqual(['root-rpc-2', 'failed']);
 });
 
-test('nothing enters a root after its kill has committed, and its leases hold nothing', async () => {
+test('nothing enters a root after its kill is committed, and its leases grant nothing', async () => {
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));
   await db.write(issue, lease('b', { parentLeaseId: 'a' }));
@@ -183,7 +183,7 @@ test('nothing enters a root after its kill has committed, and its leases hold no
   await expect(db.write(enter, entry('run'))).rejects.toMatchObject({ code: 'denied' });
   await expect(db.write(issue, lease('c', { parentLeaseId: 'b' }))).rejects.toMatchObject({ code: 'denied' });
   expect(() => autonomy.api.admit('orch:spawn', agent, asAgent(turnOf('a')))).toThrow('Capability denied: orch:spawn');
-  // What was ended by it leaves; the root stays revoked, and there is nothing left to kill.
+  // Killed work leaves; the root stays revoked, and nothing remains to kill.
   await db.write(leave, leaving('run', { failed: true }));
   expect(await list()).toMatchObject([{ state: 'revoked', runs: { open: 0, failed: 1 } }]);
   await expect(autonomy.methods['run.kill']({ rootRunId: root }, admin)).rejects.toMatchObject({ code: 'precondition_failed' });
@@ -193,7 +193,7 @@ test('nothing enters a root after its kill has committed, and its leases hold no
   expect(capsOf(turnOf('a'))).toEqual([]);
 });
 
-test('a lease is taken back with all below it, and with no other', async () => {
+test('revoking a lease revokes all below it, and no other', async () => {
   await db.write(enter, entry('run'));
   for (const [id, parentLeaseId] of [
     ['a', null],
@@ -211,7 +211,7 @@ test('a lease is taken back with all below it, and with no other', async () => {
   expect(await list()).toMatchObject([{ state: 'revoked' }]);
 });
 
-test('agents stop nothing, whatever the token behind them may, and see what belongs to whom they work for', async () => {
+test('agents stop nothing, whatever their token may, and see only the runs of their principal', async () => {
   await db.write(enter, entry('run'));
   await db.write(enter, { ...entry('run', 'root-rpc-2'), principalId: 'token:bob' });
   const call = asAgent(turnOf(undefined));
@@ -226,7 +226,7 @@ test('agents stop nothing, whatever the token behind them may, and see what belo
   expect(await list()).toHaveLength(2);
 });
 
-test('the lease of a script holds for its bearer until it ends, expires, or its process does', async () => {
+test('the lease of a script is valid for its bearer until the script ends, the lease expires or the process exits', async () => {
   await db.write(enter, entry('script'));
   const held = () => autonomy.api.leaseOf('digest');
   expect(await held()).toBeUndefined();
@@ -238,11 +238,11 @@ test('the lease of a script holds for its bearer until it ends, expires, or its 
   expect(await autonomy.api.leaseOf('other')).toMatchObject({ id: 't' });
   await restart();
   expect(await autonomy.api.leaseOf('other')).toBeUndefined();
-  // Nothing is left of a root whose scripts died with their process.
+  // No work remains in a root whose scripts died with their process.
   expect(await list()).toMatchObject([{ state: 'orphaned' }]);
 });
 
-test('a run renews its lease while its turn runs, also when it begins after the lease expired', async () => {
+test('a run renews its lease while its turn runs, even when it begins after the lease expired', async () => {
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));
   clock.advance(2 * 60 * 60_000);
@@ -254,7 +254,7 @@ test('a run renews its lease while its turn runs, also when it begins after the 
   expect(capsOf(turnOf('a'))).toEqual([]);
 });
 
-test('active roots give signs of life, and what ended long ago is deleted', async () => {
+test('active roots write heartbeats, and old ended roots are deleted', async () => {
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));
   await autonomy.turns.begin(turnOf('a'));
@@ -282,14 +282,14 @@ const record = (tokens: number, dollars: number | null): CallRecord => ({
   outcome: 'ok',
 });
 const need = { models: [], inputTokens: 100, maxOutputTokens: 100 };
-/** A turn without caps of its own. */
+/** A turn without its own limits. */
 const uncapped = { reserve: () => undefined, spend() {} };
 
-test('everything that one request set going shares one budget, held while calls are under way, also after a restart', async () => {
+test('everything that one request starts shares one budget, which is reserved during calls and survives a restart', async () => {
   await restart({ guards: { budget: { tokens: 1000, usd: 10, hours: 1 } } });
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));
-  // The turn of the root spends before it delegates, and that counts from then on.
+  // What the turn of the root spends before it delegates counts from then on.
   const own = autonomy.turns.capped(uncapped, turnOf(undefined));
   expect(own.reserve(need)).toBeUndefined();
   own.spend(record(300, 1));
@@ -299,7 +299,7 @@ test('everything that one request set going shares one budget, held while calls 
   const first = own.reserve(need);
   const second = child.reserve(need);
   if (first === undefined || 'refused' in first || second === undefined || 'refused' in second) throw new Error('refused');
-  // 300 spent and twice 200 held: a third call does not fit beside another.
+  // 300 spent and twice 200 reserved: a third concurrent call exceeds the limit.
   const third = child.reserve(need);
   expect(third).toMatchObject({ maxOutputTokens: 100 });
   expect(child.reserve(need)).toMatchObject({ refused: { cap: 'autonomy.guards.budget.tokens', used: 300 } });
@@ -318,12 +318,12 @@ test('everything that one request set going shares one budget, held while calls 
   expect(autonomy.turns.capped(uncapped, turnOf('a')).reserve(need)).toMatchObject({ refused: { cap: 'autonomy.guards.budget.usd', limit: 10 } });
   expect(() => autonomy.api.admit('orch:spawn', agent, asAgent(turnOf('a')))).toThrow('Capability denied');
   await restart({ guards: { budget: { hours: 1 } } });
-  // No turn runs: the time is not counted.
+  // Time does not count while no turn runs.
   clock.advance(24 * 3_600_000);
   expect(autonomy.api.budget.covers(root)).toBe(true);
   await autonomy.turns.begin(turnOf('a'));
   clock.advance(1_800_000);
-  // Two turns at once count once, and a restart keeps what was counted.
+  // Two concurrent turns count once, and a restart keeps the count.
   await autonomy.turns.begin(turnOf('b'));
   clock.advance(1_700_000);
   autonomy.turns.end(turnOf('a'));
@@ -335,7 +335,7 @@ test('everything that one request set going shares one budget, held while calls 
   expect(autonomy.turns.capped(uncapped, turnOf('a')).reserve(need)).toMatchObject({ refused: { cap: 'autonomy.guards.budget.hours' } });
 });
 
-test('a turn of a root that ended long ago goes on with what it had spent', async () => {
+test('a turn of a root that ended long ago continues with its earlier spending', async () => {
   await db.write(enter, entry('run'));
   await db.write(leave, leaving('run', { tokens: 1000, costNano: 1e9 }));
   await autonomy.turns.begin(turnOf(undefined));
@@ -344,7 +344,7 @@ test('a turn of a root that ended long ago goes on with what it had spent', asyn
   expect(autonomy.turns.begin(turnOf(undefined, 'root-turn-tn_1'))).toBeUndefined();
 });
 
-test('a turn of a stopped run makes no further model call', async () => {
+test('a turn of a stopped run makes no more model calls', async () => {
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));
   await autonomy.turns.begin(turnOf('a'));
@@ -354,7 +354,7 @@ test('a turn of a stopped run makes no further model call', async () => {
   expect(budget.reserve(need)).toMatchObject({ refused: { isRevoked: true } });
 });
 
-test('so many spawns a minute, and no more, for each root; who is no agent is not counted', async () => {
+test('spawns are limited per minute and root; callers that are not agents are not counted', async () => {
   await restart({ guards: { spawn: { perMinute: 2 }, message: { perHour: 1 } } });
   const spawn = (rootRunId: string) => autonomy.api.admit('orch:spawn', agent, asAgent(turnOf(undefined, rootRunId)));
   spawn(root);
@@ -366,12 +366,12 @@ test('so many spawns a minute, and no more, for each root; who is no agent is no
   spawn(root);
   const message = () => autonomy.api.admit('orch:message', agent, asAgent(turnOf(undefined)));
   message();
-  expect(message).toThrow('Too much was begun');
+  expect(message).toThrow('Too many calls of');
   expect(autonomy.api.rootOf(admin)).toMatch(/^root-rpc-[0-9a-f-]{36}$/);
   expect(autonomy.api.rootOf(asAgent(turnOf(undefined)))).toBe(root);
 });
 
-test('the turn of a root that has set nothing going yet can be evicted and killed', async () => {
+test('a root whose turn has delegated nothing yet can be evicted and killed', async () => {
   turn = { agentId: 'default', principalId: 'token:ada', conversationRef: 'cv_1', origin: 'api' };
   await autonomy.methods['autonomy.evict']({ rootRunId: root }, admin);
   expect(await list()).toMatchObject([{ evicted: true, state: 'completed', conversationRef: 'cv_1' }]);

@@ -29,16 +29,16 @@ export interface AutonomyDeps {
   readonly log: Log;
   readonly config: AutonomyConfig;
   readonly agents: AgentsApi;
-  /** The most that a model call may cost. */
-  readonly mostOf: (need: CallNeed) => Amount;
-  /** Turns that run and are no sub-agent's, the newest first. */
+  /** Returns the highest possible cost of a model call. */
+  readonly maxCostOf: (need: CallNeed) => Amount;
+  /** Returns the running turns that do not belong to sub-agents, newest first. */
   readonly turns: AutonomyMethodDeps['turns'];
-  /** The turn of a root, while it runs. */
+  /** Returns the turn of a root while it runs. */
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   readonly waitingOf: AutonomyMethodDeps['waitingOf'];
-  /** Delivers into the inbox. */
+  /** Delivers a message to the inbox. */
   readonly deliver: EscalationDeps['deliver'];
-  /** Tells of a message that was delivered. */
+  /** Announces a delivered message. */
   readonly announceMessage: (message: InboxMessage) => void;
 }
 
@@ -46,35 +46,35 @@ export interface Autonomy extends AsyncDisposable {
   readonly api: AutonomyApi;
   readonly turns: TurnAutonomy;
   readonly methods: AutonomyMethods;
-  /** After the end of a token: kills what its principal has set going, and these roots that act for it elsewhere. */
+  /** Kills what the principal of a revoked token has started, and these roots that act for it elsewhere. */
   readonly stopToken: (principalId: string, rootRunIds: readonly string[]) => Promise<void>;
-  /** Before the gate of approvals: whether the turn may set such a thing going. */
+  /** Checks before the approval gate whether the turn may start such work. */
   readonly check: (call: GatedCall) => GateAnswer | undefined;
-  /** In place of a question to a person, for agents that work unattended. */
+  /** Answers instead of a person, for agents that work unattended. */
   readonly insteadOfAsking: (call: GatedCall, reason: string) => Promise<GateAnswer> | undefined;
-  /** What is left to the caller, for `capabilities.introspect`. */
+  /** Returns what the caller may still use, for `capabilities.introspect`. */
   readonly shown: (agent: Agent, call: CallContext) => ReturnType<Guards['shown']>;
 }
 
-/** How long what ended is kept, and what was stopped is known by name. */
+/** How long ended work is kept, and stopped work is known by id. */
 const keptMs = 7 * 24 * 3_600_000;
 const maxStopped = 10_000;
 const none: Standing['caps'] = new Set();
 
-/** What agents may set going beyond their own turns, who holds which lease, and how all of it is stopped. */
+/** Decides what agents may start beyond their own turns, tracks who holds which lease, and stops work. */
 export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const { db, clock, log, config } = deps;
   const roots = new LiveRoots(config.guards.budget, clock);
   const leases = new Map<string, HeldLease>();
-  /** Of runs that begin with their acceptance. */
+  /** Leases of runs that begin as soon as they are accepted. */
   const issued = new Map<string, NewLease>();
-  /** Leases of runs whose turns run. */
+  /** Leases of runs whose turns are running. */
   const running = new Set<string>();
   const atMs = clock.now();
-  const left = await db.write(recoverRoots, { atMs, sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
-  if (left.orphaned > 0) log.warn({ roots: left.orphaned }, 'Runs of which nothing was left are orphaned');
-  const stopped = { roots: new Set(left.revoked), leases: new Set(left.revokedLeases), evicted: new Set(left.evicted) };
-  for (const { id, ...seed } of left.active) roots.track(id, seed);
+  const recovered = await db.write(recoverRoots, { atMs, sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
+  if (recovered.orphaned > 0) log.warn({ roots: recovered.orphaned }, 'Marked root runs without open work as orphaned');
+  const stopped = { roots: new Set(recovered.revoked), leases: new Set(recovered.revokedLeases), evicted: new Set(recovered.evicted) };
+  for (const { id, ...seed } of recovered.active) roots.track(id, seed);
   const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
   const revocations: ((leaseIds: readonly string[]) => void)[] = [];
   const guards = new Guards({ ...deps, roots, standing });
@@ -106,7 +106,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     return row !== undefined && holds(row) ? { ...row, caps: parseCaps(row.caps) } : undefined;
   }
 
-  /** Of most runs it was issued a moment ago; only one that waited for long is renewed, which costs a commit. */
+  /** Returns the lease of a run. Most were issued a moment ago; only after a long wait is a lease renewed, which costs a commit. */
   async function leaseOfRun(id: string): Promise<HeldLease | undefined> {
     const expiresAtMs = api.leaseUntilMs();
     const isYoung = (lease: Pick<HeldLease, 'expiresAtMs'>) => lease.expiresAtMs - clock.ageNow() > (expiresAtMs - clock.ageNow()) / 2;
@@ -154,7 +154,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
 
   const revokedRun = (): Refused => ({ cap: 'lease', limit: 0, used: 0, isRevoked: true, message: 'The run was stopped' });
   const turns: TurnAutonomy = {
-    // A turn that is a root of its own has spent nothing before.
+    // A turn that is its own root has spent nothing before.
     begin(turn) {
       roots.enterTurn(turn.rootRunId);
       return turn.run === undefined && turn.rootRunId === `root-turn-${turn.turnId}` ? undefined : begin(turn);
@@ -169,7 +169,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
       new RootBudget(budget, {
         roots,
         rootRunId: turn.rootRunId,
-        mostOf: deps.mostOf,
+        maxCostOf: deps.maxCostOf,
         stopped: () => (isStopped(turn) ? revokedRun() : undefined),
       }),
   };

@@ -3,13 +3,13 @@ import * as z from 'zod';
 
 const perMinute = z.int().min(1).max(100_000);
 
-/** Section `autonomy`: what agents may set going beyond their own turns, and the guards around it. */
+/** Section `autonomy`: what agents may start beyond their own turns, and its guards. */
 export const AutonomyConfig = z.strictObject({
   profile: z
     .enum(autonomyProfiles)
     .default('standard')
     .describe(
-      '`assistant`: nothing beyond its own turn; `standard`: everything but browsing; `unattended`: likewise, and what would ask a person is refused and told in the inbox; `max`: everything.',
+      '`assistant`: nothing beyond its own turn; `standard`: everything but browsing; `unattended`: the same, but calls that need an approval are refused and reported in the inbox; `max`: everything.',
     ),
   durability: z
     .strictObject({
@@ -17,12 +17,12 @@ export const AutonomyConfig = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          'Off, only the ledgers of `message.*` become best effort: a repeated send of a run may be sent twice. Runs, graphs and their stops stay durable.',
+          'When off, only the ledgers of `message.*` become best effort: a retried run may send a message twice. Runs, graphs and their stops stay durable.',
         ),
     })
     .prefault({})
-    .describe('What runs that nobody watches keep of what they did.'),
-  keepAliveMs: z.int().min(1000).max(600_000).default(30_000).describe('Milliseconds between two signs of life of what agents set going.'),
+    .describe('What unattended runs record of their actions.'),
+  keepAliveMs: z.int().min(1000).max(600_000).default(30_000).describe('Milliseconds between two heartbeats of work that agents started.'),
   guards: z
     .strictObject({
       budget: z
@@ -37,7 +37,7 @@ export const AutonomyConfig = z.strictObject({
             .describe('Hours in which at least one of its turns runs; waits for a provider or an approval do not count.'),
         })
         .prefault({})
-        .describe('Caps of everything that one request sets going, all together.'),
+        .describe('Limits of everything that one request starts, in total.'),
       rate: z
         .strictObject({
           perRootPerSecond: z.int().min(1).max(10_000).default(20).describe('Calls of the scripts of one request.'),
@@ -47,22 +47,22 @@ export const AutonomyConfig = z.strictObject({
         .prefault({})
         .describe('How often scripts of agents may call tools.'),
       spawn: z
-        .strictObject({ perMinute: perMinute.default(30).describe('Sub-agents and graphs begun.') })
+        .strictObject({ perMinute: perMinute.default(30).describe('Sub-agents and graphs started.') })
         .prefault({})
-        .describe('What one request may begin.'),
+        .describe('What one request may start.'),
       message: z
         .strictObject({ perHour: z.int().min(1).max(1_000_000).default(20).describe('Messages sent.') })
         .prefault({})
         .describe('Messages of an agent to other conversations and to people.'),
       outward: z
-        .strictObject({ perHour: z.int().min(1).max(1_000_000).default(4000).describe('Calls of tools that reach out of the machine.') })
+        .strictObject({ perHour: z.int().min(1).max(1_000_000).default(4000).describe('Calls of tools that act outside this machine.') })
         .prefault({})
-        .describe('Calls of an agent outward.'),
-      cronSelfMax: z.int().min(0).max(1000).default(8).describe('Jobs that run by the clock and that an agent made itself.'),
-      denialBreaker: z.int().min(1).max(1000).default(5).describe('Denials in a row that end a turn.'),
-      leaseMinutes: z.int().min(1).max(60).default(60).describe('Minutes that a lease holds; a run that is alive renews its own.'),
+        .describe('Outward calls of an agent.'),
+      cronSelfMax: z.int().min(0).max(1000).default(8).describe('Scheduled jobs that an agent created itself.'),
+      denialBreaker: z.int().min(1).max(1000).default(5).describe('Consecutive denials that end a turn.'),
+      leaseMinutes: z.int().min(1).max(60).default(60).describe('Minutes that a lease is valid; a live run renews its own.'),
     })
     .prefault({})
-    .describe('Bounds that hold whatever the profile.'),
+    .describe('Limits that apply to every profile.'),
 });
 export type AutonomyConfig = z.output<typeof AutonomyConfig>;

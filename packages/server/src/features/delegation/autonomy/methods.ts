@@ -14,7 +14,7 @@ import { evictedProfile } from './guards/profiles.ts';
 import { knownRoots, listRoots, type RootRow } from './roots/list-store.ts';
 import { evict, kill, revoke } from './stops/stop-store.ts';
 
-/** A turn as it runs now. */
+/** A turn that is running. */
 export type RunningTurn = Pick<RootEntry, 'agentId' | 'principalId' | 'conversationRef' | 'origin'>;
 
 export type AutonomyMethods = HandlersOf<'lease.revoke' | 'run.kill' | 'run.list' | 'autonomy.evict'>;
@@ -28,20 +28,20 @@ export interface AutonomyMethodDeps {
   readonly agents: AgentsApi;
   readonly turns: () => readonly (RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number })[];
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
-  /** The approval that a run waits for, or a sub-agent of it. */
+  /** Returns the approval that a run or one of its sub-agents waits for. */
   readonly waitingOf: (rootRunId: string) => WorkWaiting | undefined;
-  /** What the decisions are made by; grows here after each commit. */
+  /** What decisions are based on; grows here after each commit. */
   readonly stopped: { readonly roots: Set<string>; readonly leases: Set<string>; readonly evicted: Set<string> };
   readonly stops: readonly ((rootRunId: string, how: RootStop) => Promise<number> | number)[];
   readonly revocations: readonly ((leaseIds: readonly string[]) => void)[];
   readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
 }
 
-/** Stops and lists root runs (json-rpc.md §4). An agent stops runs only with the grant `adminTrust`, and only those of whoever it works for. */
+/** Stops and lists root runs (json-rpc.md §4). An agent stops runs only with the grant `adminTrust`, and only those of its principal. */
 export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods {
   const { db, bus, clock, stopped } = deps;
 
-  /** What the caller may stop. */
+  /** Returns what the caller may stop. */
   function reachOf(call: CallContext): { readonly agentIds: readonly string[] | null; readonly principalId: string | null } {
     const { agentCaller, identity } = call;
     const isTrusted = agentCaller === undefined || deps.agents.find(agentCaller.agentId)?.config.autonomy.adminTrust === true;
@@ -79,7 +79,7 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
     let count = 0;
     for (const one of ended) {
       if (one.status === 'fulfilled') count += one.value;
-      else deps.log.error({ err: one.reason, rootRunId }, 'A part of a run could not be stopped');
+      else deps.log.error({ err: one.reason, rootRunId }, 'Failed to stop part of a run');
     }
     return count;
   }
@@ -132,7 +132,7 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
       const { identity, agentCaller } = call;
       const principalId = isAdmin(call) ? null : ownerOf(call);
       const agentIds = agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId];
-      // A turn that delegated nothing has no row: it comes first, while it runs.
+      // A turn that delegated nothing has no row; while it runs it comes first.
       const isVisible = (turn: RunningTurn) =>
         (principalId === null || turn.principalId === principalId) && (agentIds === null || agentIds.includes(turn.agentId));
       const turns = state !== undefined && state !== 'active' ? [] : deps.turns().filter(isVisible);
@@ -158,7 +158,7 @@ export function createAutonomyMethods(deps: AutonomyMethodDeps): AutonomyMethods
 
 const maxRemembered = 10_000;
 
-/** The rows know all of them; what runs asks here. */
+/** Remembers an id for checks of running work. The rows know all of them. */
 function remember(ids: Set<string>, id: string): void {
   ids.add(id);
   const [oldest] = ids;

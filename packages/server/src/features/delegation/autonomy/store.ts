@@ -1,14 +1,18 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { query, type Tx } from '../../../kernel/db/operation.ts';
-import type { NewLease, RootEntry, RootLeave, RootPiece } from './api.ts';
+import type { NewLease, RootEntry, RootLeave, RootWorkKind } from './api.ts';
 
-interface Pieces {
+interface WorkCounts {
   readonly runs: number;
   readonly graphs: number;
   readonly scripts: number;
 }
 
-const one = (piece: RootPiece): Pieces => ({ runs: Number(piece === 'run'), graphs: Number(piece === 'graph'), scripts: Number(piece === 'script') });
+const countOf = (kind: RootWorkKind): WorkCounts => ({
+  runs: Number(kind === 'run'),
+  graphs: Number(kind === 'graph'),
+  scripts: Number(kind === 'script'),
+});
 
 export const rootState = query<{ id: string }, { state: string; open: number; agentId: string; principalId: string }>(({ db, sql, p }) =>
   db
@@ -17,7 +21,8 @@ export const rootState = query<{ id: string }, { state: string; open: number; ag
     .where('id', '=', p('id')),
 );
 
-type Opening = Pieces & Omit<RootEntry, 'rootRunId' | 'piece'> & { readonly id: string; readonly state: string; readonly endedAtMs: number | null };
+type Opening = WorkCounts &
+  Omit<RootEntry, 'rootRunId' | 'kind'> & { readonly id: string; readonly state: string; readonly endedAtMs: number | null };
 
 const open = query<Opening>(({ db, p }) =>
   db.insertInto('root_run').values({
@@ -47,7 +52,7 @@ const open = query<Opening>(({ db, p }) =>
   }),
 );
 
-const enter = query<Pieces & { id: string; atMs: number }>(({ db, sql, p }) =>
+const enter = query<WorkCounts & { id: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('root_run')
     .set({
@@ -63,23 +68,23 @@ const enter = query<Pieces & { id: string; atMs: number }>(({ db, sql, p }) =>
 );
 
 /**
- * A piece of work becomes part of a root run, in the transaction that accepts it; the first one writes the root. Fails with
- * `denied` for a root that is revoked, so that nothing new begins after the commit of a kill.
+ * Adds work to a root run, in the transaction that accepts it; the first one writes the root. Throws `denied` for a revoked root,
+ * so that nothing new begins after a kill is committed.
  */
-export async function enterRoot(tx: Tx, { rootRunId: id, piece, ...about }: RootEntry): Promise<void> {
+export async function enterRoot(tx: Tx, { rootRunId: id, kind, ...about }: RootEntry): Promise<void> {
   const found = await tx.get(rootState, { id });
-  if (found === undefined) return openRoot(tx, { id, ...about, ...one(piece), state: 'active', endedAtMs: null });
+  if (found === undefined) return openRoot(tx, { id, ...about, ...countOf(kind), state: 'active', endedAtMs: null });
   if (found.state === 'revoked') throw new AppError('denied', 'The run that this belongs to was stopped');
-  await tx.run(enter, { id, atMs: about.atMs, ...one(piece) });
+  await tx.run(enter, { id, atMs: about.atMs, ...countOf(kind) });
 }
 
-/** Writes a root before anything of it is there. */
+/** Writes a root before any of its work exists. */
 export async function openRoot(tx: Tx, opening: Opening): Promise<void> {
   const { id, agentId, principalId, conversationRef, origin, profile, atMs, runs, graphs, scripts, state, endedAtMs } = opening;
   await tx.run(open, { id, agentId, principalId, conversationRef, origin, profile, atMs, runs, graphs, scripts, state, endedAtMs });
 }
 
-interface Leaving extends Pieces {
+interface Leaving extends WorkCounts {
   readonly id: string;
   readonly completedRuns: number;
   readonly failedRuns: number;
@@ -117,15 +122,15 @@ const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
     .where(sql<boolean>`open_runs + open_graphs + open_scripts <= 0`),
 );
 
-/** A piece of work has ended, in the transaction that ends it: to be called exactly once for each `enterRoot`. The last one ends the root. */
-export async function leaveRoot(tx: Tx, { rootRunId: id, piece, failed, cause = null, tokens, costNano, atMs }: RootLeave): Promise<void> {
-  const pieces = one(piece);
+/** Ends work of a root, in the transaction that ends it; call it exactly once for each `enterRoot`. The last one ends the root. */
+export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = null, tokens, costNano, atMs }: RootLeave): Promise<void> {
+  const counts = countOf(kind);
   const completed = failed ? 0 : 1;
   await tx.run(leave, {
     id,
-    ...pieces,
-    completedRuns: pieces.runs * completed,
-    failedRuns: pieces.runs * (1 - completed),
+    ...counts,
+    completedRuns: counts.runs * completed,
+    failedRuns: counts.runs * (1 - completed),
     completions: completed,
     tokens,
     nano: costNano ?? 0,
@@ -160,11 +165,11 @@ const unrevoked = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`revoked = 0`),
 );
 
-/** Gives a run its lease, in the transaction that accepts it, after `enterRoot`. Fails with `denied` when the lease above it was taken back. */
+/** Issues a lease to a run, in the transaction that accepts it, after `enterRoot`. Throws `denied` when the parent lease was revoked. */
 export async function issueLease(tx: Tx, { caps, ...lease }: NewLease): Promise<void> {
   const { id, rootRunId, parentLeaseId, runId, agentId, principalId, issuedAtMs, expiresAtMs, bearerDigest } = lease;
   if (parentLeaseId !== null && (await tx.get(unrevoked, { id: parentLeaseId })) === undefined)
-    throw new AppError('denied', 'The lease of the run that asks was taken back');
+    throw new AppError('denied', 'The lease of the requesting run was revoked');
   await tx.run(issue, { id, rootRunId, parentLeaseId, runId, agentId, principalId, caps: caps.join(','), issuedAtMs, expiresAtMs, bearerDigest });
 }
 
@@ -176,7 +181,7 @@ const endOne = query<{ leaseId: string; atMs: number }>(({ db, p }) =>
     .where('ended_at_ms', 'is', null),
 );
 
-/** The run or script is over, in the transaction that ends it; a lease that ended before stays as it is. */
+/** Ends the lease of a run or script, in the transaction that ends it; a lease that already ended stays unchanged. */
 export async function endLease(tx: Tx, { leaseId, atMs }: { readonly leaseId: string; readonly atMs: number }): Promise<void> {
   await tx.run(endOne, { leaseId, atMs });
 }

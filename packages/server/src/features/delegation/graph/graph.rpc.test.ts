@@ -17,7 +17,7 @@ const chain: Nodes = [
   { node_id: 'report', task: 'Write a report from {{research.result}}.', agent: 'second', depends_on: ['research'] },
 ];
 
-test.each(['http', 'websocket'] as const)('a graph is defined, started, looked at, told and deleted over %s', async (transport) => {
+test.each(['http', 'websocket'] as const)('a graph is defined, started, inspected, announced and deleted over %s', async (transport) => {
   const server = await start();
   const { asked, answer } = scripted({ 'Collect facts': { text: 'Tides come twice a day.' }, 'Write a report': { text: 'REPORT' } });
   server.provider.setAnswer(answer);
@@ -49,7 +49,7 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, looked a
     });
     expect(view.stats.tokens).toBeGreaterThan(40);
     expect(view.stats.cost).toBeGreaterThan(0);
-    // What one agent said reaches the other fenced.
+    // The text of one agent is fenced for the other.
     expect(asked[0]).toContain('Collect facts about tides.');
     expect(asked[1]).toMatch(/<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="sub-agent".*>>>\nTides come twice a day\.\n<<<END/s);
     expect(await call('graph.outputs', { graphId: 'Tides' })).toEqual({
@@ -89,10 +89,10 @@ test.each(['http', 'websocket'] as const)('a graph is defined, started, looked a
   }
 });
 
-test('outputs leave memory after a while and are read from the database then; they are cut between code points', async () => {
+test('outputs are evicted from memory and then read from the database; they are cut between code points', async () => {
   const server = await start({ config: { security: { agentToAgent: { graphMaxResultLength: 20_000 } } } });
   server.provider.setAnswer(() => ({ text: `a${'😀'.repeat(7000)}` }));
-  const graphId = await server.execute([{ node_id: 'long', task: 'Talk.', agent: 'default' }]);
+  const graphId = await server.execute([{ node_id: 'long', task: 'Write.', agent: 'default' }]);
   const view = await server.ended(graphId);
   expect(view.nodes['long']?.output).toBe(`a${'😀'.repeat(249)}`);
   const fresh = await server.client.call('graph.outputs', { graphId });
@@ -102,12 +102,12 @@ test('outputs leave memory after a while and are read from the database then; th
   const detail = await server.client.call('graph.runDetail', { graphId });
   expect(detail.nodes[0]?.output).toHaveLength(14_001);
   server.clock.advance(7 * 24 * 3_600_000);
-  // What ended a week ago goes with one of the next looks.
+  // Graphs that ended a week ago are deleted by one of the next checks.
   const isKept = async () => (server.clock.advance(3_600_000), (await server.client.call('graph.runs', {})).total);
   await expect.poll(isKept).toBe(0);
 });
 
-test('what cannot run is refused with every field that is wrong, and nothing is stored', async () => {
+test('an invalid graph is refused with every invalid field, and nothing is stored', async () => {
   const server = await start();
   const nodes: Nodes = [
     { node_id: 'a', task: 'x', agent: 'nobody', model: 'mock/none' },
@@ -136,7 +136,7 @@ test('what cannot run is refused with every field that is wrong, and nothing is 
   expect((await server.client.call('run.list', {})).total).toBe(0);
 });
 
-test('a node that fails is tried again in its conversation, after 1, 2 and 4 seconds', async () => {
+test('a failed node is retried in its conversation after 1, 2 and 4 seconds', async () => {
   const server = await start();
   const { answer, asked } = scripted({ 'Try it': (_, time) => (time < 4 ? { status: 400, error: { message: 'no' } } : { text: 'Got it.' }) });
   server.provider.setAnswer(answer);
@@ -158,7 +158,7 @@ test('a node that fails is tried again in its conversation, after 1, 2 and 4 sec
   expect(sessions).toHaveLength(1);
 });
 
-test('fail-fast skips what is behind a failure; continue lets a barrier decide, and tells what is missing', async () => {
+test('fail-fast skips the dependents of a failed node; continue lets a barrier decide, and reports missing results', async () => {
   const server = await start();
   const { answer, asked } = scripted({
     'Do bad': { status: 400, error: { message: 'no' } },
@@ -179,7 +179,7 @@ test('fail-fast skips what is behind a failure; continue lets a barrier decide, 
   });
   const on = await server.ended(await server.execute(nodes, { on_failure: 'continue' }));
   expect(on).toMatchObject({ status: 'completed', nodes: { bad: { status: 'failed' }, end: { status: 'completed', output: 'END' } } });
-  expect(asked.at(-1)).toContain('bad failed; there is no result of it.');
+  expect(asked.at(-1)).toContain('bad failed; no result is available.');
   expect(asked.at(-1)).toContain('GOOD');
 });
 
@@ -194,7 +194,7 @@ test('at most four nodes of a graph run at once', async () => {
   await server.client.call('run.kill', { rootRunId: view.rootRunId ?? '' });
 });
 
-test('a debate, a vote, a refinement, a collaboration and a map-reduce run through their agents', async () => {
+test('debate, vote, refine, collaborate and map-reduce run all of their agents', async () => {
   const server = await start();
   const { answer, asked } = scripted({
     'The debate below is over': { text: 'SYNTHESIS' },
@@ -202,7 +202,7 @@ test('a debate, a vote, a refinement, a collaboration and a map-reduce run throu
     'Improve the version below': { text: 'POLISHED' },
     'Write a text': { text: 'DRAFT' },
     'You work on the task together': (_, time) => ({ text: `PART ${time}` }),
-    'Make one result': { text: 'REDUCED' },
+    'Combine them into one': { text: 'REDUCED' },
     'Count birds': (text) => ({ text: text.includes('North') ? 'NORTH 3' : 'SOUTH 4' }),
     'Is it good': (_, time) => ({ text: `VERDICT ${time}` }),
   });
@@ -235,7 +235,7 @@ test('a debate, a vote, a refinement, a collaboration and a map-reduce run throu
   expect(ofDebate).toEqual(['initialized', 'progress', 'progress', 'progress', 'completed']);
 });
 
-test('a budget that is used up lets what runs end and starts nothing more', async () => {
+test('an exhausted budget lets running nodes end and starts no more', async () => {
   const server = await start();
   const { answer } = scripted({ First: { text: 'one', usage: { input: 500, output: 10 } }, Second: { text: 'two' } });
   server.provider.setAnswer(answer);
@@ -251,7 +251,7 @@ test('a budget that is used up lets what runs end and starts nothing more', asyn
   });
 });
 
-test('a graph whose time is over ends what runs; what was worth something counts as done in part', async () => {
+test('a timed-out graph stops running nodes; a long enough partial output counts as partially completed', async () => {
   const server = await start();
   const { answer } = scripted({
     'You take part in a debate': (_, time) => (time === 1 ? { text: 'x'.repeat(600) } : { hang: true }),
@@ -278,7 +278,7 @@ test('a graph whose time is over ends what runs; what was worth something counts
   expect(runs.every(({ status }) => status === 'completed' || status === 'failed')).toBe(true);
 });
 
-test('a node whose time is over is tried again, or fails', async () => {
+test('a timed-out node is retried, or fails', async () => {
   const server = await start();
   const { answer } = scripted({ 'Wait for': (_, time) => (time === 1 ? { hang: true } : { text: 'At last.' }) });
   server.provider.setAnswer(answer);
@@ -290,7 +290,7 @@ test('a node whose time is over is tried again, or fails', async () => {
   expect(await server.ended(graphId)).toMatchObject({ status: 'completed', nodes: { n: { attempt: 2, output: 'At last.' } } });
 });
 
-test('each end of a node is told when that was asked for', async () => {
+test('each end of a node is announced on request', async () => {
   const server = await start();
   server.provider.setAnswer(scripted({ 'Collect facts': { text: 'FACTS' }, 'Write a report': { status: 400, error: { message: 'no' } } }).answer);
   const graphId = await server.execute(chain, { node_progress: true, variables: { TOPIC: 'tides' } });
@@ -303,16 +303,16 @@ test('each end of a node is told when that was asked for', async () => {
   ]);
 });
 
-test('a hundred graphs run at once, eighty of one owner, and no more', async () => {
+test('at most a hundred graphs run at once, and eighty per owner', async () => {
   const server = await start();
   const stranger = await server.as(['rpc']);
   const gate: Nodes = [{ node_id: 'gate', task: 'Sure?', type_id: 'approval-gate' }];
   const begin = (by = server.client) => by.call('graph.execute', { nodes: gate, announceChannelType: 'gateway', announceChannelId: 'inbox' });
   const begun = await Promise.all(Array.from({ length: 80 }, () => begin()));
-  await expect(begin()).rejects.toMatchObject({ code: 'rate_limited', message: '80 of your graphs run already, which is the limit' });
+  await expect(begin()).rejects.toMatchObject({ code: 'rate_limited', message: '80 of your graphs are already running, which is the limit' });
   const theirs = await Promise.all(Array.from({ length: 20 }, () => begin(stranger)));
-  await expect(begin(stranger)).rejects.toMatchObject({ code: 'rate_limited', message: '100 graphs run already, which is the limit' });
-  // An admin sees those of all.
+  await expect(begin(stranger)).rejects.toMatchObject({ code: 'rate_limited', message: '100 graphs are already running, which is the limit' });
+  // An admin sees the graphs of all.
   const asked = async (by = server.client) => (await by.call('inbox.list', { limit: 100 })).messages.length;
   await expect.poll(async () => (server.clock.advance(1), [await asked(), await asked(stranger)])).toEqual([100, 20]);
   for (const [by, ended] of [

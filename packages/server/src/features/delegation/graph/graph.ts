@@ -7,7 +7,7 @@ import type { SessionsApi } from '../../conversations/sessions/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
 import { createAuthored } from './definition/authored.ts';
 import { checkGraph } from './definition/input.ts';
-import { graphTellWork, type GraphOperations } from './run/operations.ts';
+import { graphAnnounceWork, type GraphOperations } from './run/operations.ts';
 import { createNodeResultTool } from './nodes/node-result.ts';
 import { createRunMethods } from './status/run-methods.ts';
 import { createGraphRunner, type RunnerDeps } from './run/runner.ts';
@@ -16,7 +16,7 @@ import { createStart, loadedMs, type StartDeps } from './run/start.ts';
 import { loadGraph } from './status/read-store.ts';
 import { pruneGraphs } from './store.ts';
 import { createSummarizeOutput } from './nodes/summary.ts';
-import { createTelling, maxTellAttempts, type TellDeps } from './run/deliver-announcement.ts';
+import { createAnnouncementDelivery, type DeliveryDeps, maxDeliveryAttempts } from './run/deliver-announcement.ts';
 import { createPipelineTool } from './tool.ts';
 import { variablesOf } from './definition/warnings.ts';
 
@@ -28,36 +28,36 @@ export interface GraphDeps
     Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
     Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
   readonly autonomy: RunnerDeps['autonomy'] & StartDeps['autonomy'];
-  readonly durable: RunnerDeps['durable'] & TellDeps['durable'];
+  readonly durable: RunnerDeps['durable'] & DeliveryDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
-  readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly turns: Pick<TurnsApi, 'announce'>;
   readonly work: Pick<ModelWork, 'generate'>;
 }
 
 export interface Graphs extends AsyncDisposable {
   readonly methods: GraphMethods;
   readonly tools: readonly Tool[];
-  /** Of the daemon: graphs are let go, and the next start goes on with them. */
+  /** Halts graphs when the daemon stops; they resume at the next start. */
   stopping(): void;
 }
 
 const firstPruneMs = 60_000;
 const pruneMs = 3_600_000;
 const keptMs = 7 * 24 * 3_600_000;
-/** Runs that ended and are kept, of all owners. */
+/** How many ended graphs of all owners are kept. */
 const keptRuns = 1000;
-/** Telling of several graphs at once. */
-const tellings = 4;
+/** Maximum number of concurrent announcements. */
+const maxDeliveries = 4;
 
-/** Graphs of agents (json-rpc.md §4 graph): durable work over runs of sub-agents. */
+/** Runs graphs of agents (json-rpc.md §4 graph) as durable work on top of sub-agent runs. */
 export function createGraphs(deps: GraphDeps): Graphs {
   const { db, clock, log, durable, agents } = deps;
   const summarize = createSummarizeOutput({ ...deps, fence: (text) => deps.fence(text, { source: 'sub-agent' }) });
   const runner = createGraphRunner({ ...deps, summarize, defaultAgentId: agents.defaultId });
   deps.subagents.offerToNodes([createNodeResultTool(deps)]);
-  const telling = createTelling(deps);
-  durable.handle(graphTellWork, telling.handler, { concurrency: tellings, maxAttempts: maxTellAttempts, gaveUp: telling.gaveUp });
+  const delivery = createAnnouncementDelivery(deps);
+  durable.handle(graphAnnounceWork, delivery.handler, { concurrency: maxDeliveries, maxAttempts: maxDeliveryAttempts, gaveUp: delivery.gaveUp });
 
   function admitChange(call: CallContext): void {
     const { agentCaller } = call;
@@ -95,7 +95,7 @@ export function createGraphs(deps: GraphDeps): Graphs {
   let cancelPrune = () => {};
   function pruneLater(ms: number): void {
     cancelPrune = clock.after(ms, () => {
-      pruning = prune().catch((error: unknown) => log.warn({ err: error }, 'Graphs that ended long ago could not be deleted'));
+      pruning = prune().catch((error: unknown) => log.warn({ err: error }, 'Failed to delete old graphs'));
     });
   }
   async function prune(): Promise<void> {
@@ -115,7 +115,7 @@ export function createGraphs(deps: GraphDeps): Graphs {
     async [Symbol.asyncDispose]() {
       isStopping = true;
       cancelPrune();
-      // What runs ends with the durable work that it is.
+      // Running graphs end with their durable work.
       await pruning;
     },
   };

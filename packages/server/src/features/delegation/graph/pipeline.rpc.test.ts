@@ -26,21 +26,21 @@ interface Asked {
 let calls = 0;
 const callOf = (args: object): FakeAnswer => ({ toolCalls: [{ id: `call_${(calls += 1)}`, name: 'pipeline', arguments: JSON.stringify(args) }] });
 
-/** The agent makes these calls one after the other and then says "Done."; all other turns are answered by `others`. */
+/** The agent makes these calls in sequence and then answers "Done."; all other turns are answered by `others`. */
 function play(server: GraphServer, steps: readonly object[], others: (text: string, body: Asked) => FakeAnswer) {
   const results: string[] = [];
   let next = 0;
   server.provider.setAnswer(({ body }) => {
     const asked = body as Asked;
     const text = JSON.stringify(asked);
-    if (!text.includes('Make a team')) return others(text, asked);
+    if (!text.includes('Build a graph')) return others(text, asked);
     const last = asked.messages.at(-1);
     if (last?.role === 'tool') results.push(last.content);
     const step = text.includes('has ended') ? undefined : steps[next];
     next += 1;
-    return step === undefined ? { text: text.includes('has ended') ? 'Told.' : 'Done.' } : callOf(step);
+    return step === undefined ? { text: text.includes('has ended') ? 'Reported.' : 'Done.' } : callOf(step);
   });
-  return { results, run: () => server.client.call('agent.execute', { message: 'Make a team.' }) };
+  return { results, run: () => server.client.call('agent.execute', { message: 'Build a graph.' }) };
 }
 
 const nodes = [
@@ -48,7 +48,7 @@ const nodes = [
   { node_id: 'b', task: 'Part two after {{a.result}}.', depends_on: ['a'] },
 ];
 
-test('an agent defines, runs, looks at, saves and loads graphs, and is told of the end in its conversation', async () => {
+test('an agent defines, runs, inspects, saves and loads graphs, and is notified of the end in its conversation', async () => {
   const server = await start();
   const authored = server.heard('pipeline:authored');
   const asked: string[] = [];
@@ -61,7 +61,7 @@ test('an agent defines, runs, looks at, saves and loads graphs, and is told of t
       { action: 'save', label: 'Plan', nodes },
       { action: 'save', label: 'Plan', nodes: nodes.slice(0, 1) },
       { action: 'execute', nodes, label: 'Team' },
-      // What agents named things is text from outside.
+      // Names chosen by agents are text from outside.
       { action: 'list' },
     ],
     (text) => (asked.push(text), { text: 'PART' }),
@@ -76,12 +76,12 @@ test('an agent defines, runs, looks at, saves and loads graphs, and is told of t
   const { graphId } = JSON.parse(results[5] ?? '') as { graphId: string };
   const view = await server.ended(graphId);
   expect(view).toMatchObject({ status: 'completed', rootRunId: expect.stringMatching(/^root-turn-/), nodes: { b: { output: 'PART' } } });
-  // A person's agent who read nothing from outside gives orders; who named no agent means itself.
+  // An agent that read nothing from outside may give instructions; without an agent id it means itself.
   expect(asked[0]).toContain('Your task:\\nPart one.');
   const { runs } = await server.client.call('subagent.list', {});
   expect(runs.map(({ nodeId, agentId, depth }) => `${nodeId} ${agentId} ${depth}`).toSorted()).toEqual(['a second 1', 'b default 1']);
   const history = async () => (await server.client.call('session.history', { conversationRef: ref })).messages;
-  await expect.poll(async () => (server.clock.advance(1), (await history()).at(-1)?.content)).toBe('Told.');
+  await expect.poll(async () => (server.clock.advance(1), (await history()).at(-1)?.content)).toBe('Reported.');
   const counts = authored.map(({ action, valid, nodeCount, errorCount }) => ({ action, valid, nodeCount, errorCount }));
   expect(counts).toEqual([
     { action: 'define', valid: true, nodeCount: 2, errorCount: 0 },
@@ -91,26 +91,26 @@ test('an agent defines, runs, looks at, saves and loads graphs, and is told of t
   ]);
 });
 
-test('what an agent wrote that had read text from outside is no order to others', async () => {
+test('text of a tainted agent is not an instruction to others', async () => {
   const server = await start();
   const asked: string[] = [];
   server.provider.setAnswer(({ body }) => {
     const text = JSON.stringify(body);
-    if (!text.includes('Make a team')) return (asked.push(text), { text: 'PART' });
+    if (!text.includes('Build a graph')) return (asked.push(text), { text: 'PART' });
     const tools = (body as Asked).messages.filter(({ role }) => role === 'tool').length;
     if (tools === 0) return callOf({ action: 'list' });
     return tools === 1 ? callOf({ action: 'execute', label: 'Evil goal', nodes }) : { text: 'Done.' };
   });
   await server.client.call('agent.execute', { message: 'Hello' });
   asked.length = 0;
-  await server.client.call('agent.execute', { message: 'Make a team.' });
+  await server.client.call('agent.execute', { message: 'Build a graph.' });
   await expect.poll(() => (server.clock.advance(1), asked.length)).toBeGreaterThanOrEqual(1);
   expect(asked[0]).toMatch(
-    /Goal of the whole:\\n<<<UNTRUSTED-TEXT.*Evil goal.*END-UNTRUSTED-TEXT.*Your task:\\n<<<UNTRUSTED-TEXT [^>]*source=\\"sub-agent\\".*Part one/s,
+    /Overall goal:\\n<<<UNTRUSTED-TEXT.*Evil goal.*END-UNTRUSTED-TEXT.*Your task:\\n<<<UNTRUSTED-TEXT [^>]*source=\\"sub-agent\\".*Part one/s,
   );
 });
 
-test('an agent without the capability changes nothing, and sees what there is', async () => {
+test('an agent without the capability changes nothing, but can list graphs', async () => {
   const server = await start({ autonomy: { profile: 'assistant' } });
   const audited = server.heard('capability:audited');
   const { results, run } = play(
@@ -125,7 +125,7 @@ test('an agent without the capability changes nothing, and sees what there is', 
   expect((await server.client.call('graph.runs', {})).total).toBe(0);
 });
 
-test('policy says whom an agent may ask, and whether it may ask at all', async () => {
+test('the policy decides which agents may be started, and whether any may', async () => {
   const server = await start({ security: { agentToAgent: { allowAgents: ['third'] } }, agents: { third: { model: 'mock/mock-fast' } } });
   const asks = play(server, [{ action: 'execute', nodes }], () => ({ text: 'x' }));
   await asks.run();
@@ -136,7 +136,7 @@ test('policy says whom an agent may ask, and whether it may ask at all', async (
   expect(refused.results[0]).toContain('security.agentToAgent.enabled');
 });
 
-test('an agent sees its own graphs alone, answers no gate, and a pause refuses graphs too', async () => {
+test('an agent sees only its own graphs and answers no gate, and a pause refuses graphs too', async () => {
   const server = await start();
   const theirs = await server.execute([{ node_id: 'g', task: 'Sure?', type_id: 'approval-gate' }], {
     announceChannelType: 'gateway',

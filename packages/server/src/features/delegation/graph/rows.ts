@@ -16,7 +16,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import { type GraphSpec, readDefinition } from './definition/definition.ts';
 
 export type CancelReason = 'manual' | 'timeout' | 'budget' | 'killed';
-/** By somebody, who was told so. */
+/** Reasons of stops that were requested and confirmed to the caller. */
 export type StopReason = Extract<CancelReason, 'manual' | 'killed'>;
 
 /** A graph that was loaded, runs or ran. */
@@ -33,7 +33,7 @@ export interface GraphRow {
   readonly rootRunId: string | null;
   /** JSON of `Requester`; null when no agent started it. */
   readonly requesterJson: string | null;
-  /** 1: an agent loaded or started it. */
+  /** 1 when an agent loaded or started it. */
   readonly byAgent: number;
   readonly announceJson: string;
   readonly nodeProgress: number;
@@ -43,19 +43,19 @@ export interface GraphRow {
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
-  /** For how long its time stood still, because runs of it waited. */
+  /** How long its time limit paused because runs of it waited. */
   readonly waitedMs: number;
 }
 
 export interface NodeRow {
   readonly graphId: string;
   readonly nodeId: string;
-  /** Among the nodes, in the order in which they could run one by one. */
+  /** Position among the nodes, in an order in which they could run sequentially. */
   readonly place: number;
   readonly state: GraphNodeState;
   readonly attempt: number;
   readonly runId: string | null;
-  /** JSON of `Done`: what the steps of this try gave. */
+  /** JSON of `StepResults` of this attempt. */
   readonly stepsJson: string;
   readonly output: string | null;
   readonly error: string | null;
@@ -64,9 +64,9 @@ export interface NodeRow {
   readonly partial: number;
   /** Calls of its runs that needed an approval and were not run. */
   readonly effectsRefused: number;
-  /** 1: a run of it had read text from outside. */
+  /** 1 when a run of it had read text from outside. */
   readonly tainted: number;
-  /** Of an approval gate. */
+  /** Answer to an approval gate. */
   readonly answer: 'approved' | 'denied' | 'expired' | null;
   readonly answerText: string | null;
   readonly tokens: number;
@@ -77,7 +77,7 @@ export interface NodeRow {
   readonly endedAtMs: number | null;
 }
 
-/** Written by this feature alone, from what the contract took. */
+/** Written only by this feature, from validated input. */
 const Definition = z.object({
   nodes: z.array(GraphNode).min(1).max(maxGraphNodes),
   edges: z.array(GraphEdge).optional(),
@@ -92,7 +92,7 @@ export const parseDefinition = (json: string): StoredDefinition => Definition.pa
 export function specOf({ definitionJson }: Pick<GraphRow, 'definitionJson'>): GraphSpec {
   const read = readDefinition(parseDefinition(definitionJson));
   if ('spec' in read) return read.spec;
-  throw new AppError('precondition_failed', 'The stored graph does not fit this version any more');
+  throw new AppError('precondition_failed', 'The stored graph is not compatible with this version');
 }
 
 const Variables = z.record(z.string(), z.string());
@@ -104,13 +104,13 @@ export interface Requester {
   readonly turnId: string;
   readonly origin: TurnOrigin;
   readonly leaseId: string | null;
-  /** The sub-agent whose turn it is: whoever stops that one stops the graph. */
+  /** The sub-agent whose turn it is: stopping that run stops the graph. */
   readonly runId: string | null;
   readonly depth: number;
   readonly bounds?: ToolBounds | undefined;
-  /** It had read text from outside: what it wrote is no order to others. */
+  /** Whether it had read text from outside; its text is then no instruction to others. */
   readonly tainted: boolean;
-  /** What it may set going. */
+  /** What it may start. */
   readonly caps: readonly Capability[];
 }
 
@@ -125,7 +125,7 @@ const RequesterJson = z.object({
   tainted: z.boolean(),
   caps: z.array(Capability),
 });
-// The origin was written from a `TurnOrigin`; a list of them at run time stands in the contract alone.
+// The origin was written from a `TurnOrigin`; only the contract has the list of them at run time.
 export const requesterIn = ({ requesterJson }: Pick<GraphRow, 'requesterJson'>): Requester | undefined =>
   requesterJson === null ? undefined : (RequesterJson.parse(parseJson(requesterJson)) as Requester);
 
@@ -133,7 +133,7 @@ const Announce = z.discriminatedUnion('to', [
   z.object({ to: z.literal('inbox') }),
   z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string() }),
 ]);
-/** Where the end of a graph is told. */
+/** Target of the announcement of a graph. */
 export type Announce = z.output<typeof Announce>;
 export const announceIn = ({ announceJson }: Pick<GraphRow, 'announceJson'>): Announce => Announce.parse(parseJson(announceJson));
 

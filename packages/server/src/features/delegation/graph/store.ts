@@ -107,7 +107,7 @@ const nodesOf = query<{ graphId: string }, NodeRow>(({ db, p }) =>
 const dropGraph = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_run').where('id', '=', p('id')));
 const dropNodes = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_node').where('graph_id', '=', p('id')));
 
-// A state that is bound as a parameter would not be found in the index of that state.
+// A state bound as a parameter would not use the partial index of that state.
 const countOpen = query<{ principalId: string }, { all: number; own: number }>(({ db, sql, p }) =>
   db
     .selectFrom('graph_run')
@@ -115,12 +115,12 @@ const countOpen = query<{ principalId: string }, { all: number; own: number }>((
     .where(sql<boolean>`state = 'running'`),
 );
 
-/** How many graphs run, and how many of a principal. */
+/** Counts the running graphs, and those of one principal. */
 export async function openGraphs(tx: Tx, principalId: string): Promise<{ readonly all: number; readonly own: number }> {
   return (await tx.get(countOpen, { principalId })) ?? { all: 0, own: 0 };
 }
 
-/** A graph begins, in the place of the one that was loaded under the same id. False: that has been started, or is gone. */
+/** Adds a running graph, replacing the loaded one with the same id. False when that one was already started, or is gone. */
 export async function addGraph(tx: Tx, row: GraphRow, nodeIds: readonly string[], wasLoaded: boolean): Promise<boolean> {
   if (wasLoaded) {
     if ((await tx.get(graphById, { id: row.id }))?.state !== 'pending') return false;
@@ -139,7 +139,7 @@ const beyondLoaded = query<{ principalId: string; kept: number }>(({ db, sql, p 
     ),
 );
 
-/** Graphs of one owner that are loaded and not started; the oldest make room. */
+/** Maximum of loaded graphs per owner that are not started; the oldest are dropped. */
 const maxLoaded = 100;
 
 export const keepLoaded = operation('graph.keepLoaded', async (tx, row: GraphRow): Promise<void> => {
@@ -157,7 +157,7 @@ export async function readGraph(tx: Tx, id: string): Promise<FoundGraph | undefi
   return row && { row, nodes: await tx.all(nodesOf, { graphId: id }) };
 }
 
-/** What becomes of a node: all of it that changes. */
+/** The fields of a node that change. */
 export interface NodeChange extends Pick<
   NodeRow,
   | 'nodeId'
@@ -220,7 +220,7 @@ const keepWaited = query<{ id: string; waitedMs: number }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Nodes of a graph that runs; false when it does not run any more, and then nothing is written. */
+/** Updates nodes of a running graph; false when it does not run any more, and nothing was written. */
 export async function changeNodes(tx: Tx, graphId: string, changes: readonly NodeChange[], waitedMs?: number): Promise<boolean> {
   if ((await tx.get(ifRunning, { id: graphId })) === undefined) return false;
   if (waitedMs !== undefined) await tx.run(keepWaited, { id: graphId, waitedMs });
@@ -269,7 +269,7 @@ const endNodes = query<{ id: string; from: GraphNodeState; to: GraphNodeState; e
     .where('state', '=', p('from')),
 );
 
-/** Who stopped a graph that runs, even at the last moment: whoever was told so shall find it so. */
+/** Returns the reason of a confirmed stop of a running graph, which then must be the reason of its end. */
 export async function stoppedGraph(tx: Tx, id: string): Promise<StopReason | undefined> {
   const row = await tx.get(graphById, { id });
   if (row?.state !== 'running') return undefined;
@@ -280,12 +280,12 @@ export interface GraphEnd {
   readonly id: string;
   readonly state: Extract<GraphState, 'completed' | 'failed' | 'cancelled'>;
   readonly reason: CancelReason | null;
-  /** Of nodes that have not ended: why not. */
+  /** Error of nodes that have not ended. */
   readonly error: string;
   readonly atMs: number;
 }
 
-/** Ends a graph that runs, with whatever of its nodes has not ended. False: it had ended before. */
+/** Ends a running graph with all of its unfinished nodes. False when it had already ended. */
 export async function endGraphRow(tx: Tx, { id, state, reason, error, atMs }: GraphEnd): Promise<boolean> {
   if ((await tx.run(endOne, { id, state, reason, atMs })).changes === 0) return false;
   await tx.run(endNodes, { id, from: 'running', to: 'failed', error, atMs });
@@ -314,7 +314,7 @@ const cancelOne = query<{ id: string; reason: CancelReason }>(({ db, sql, p }) =
     .where(sql<boolean>`state = 'running'`),
 );
 
-/** Nothing more of a graph is to begin. False when it has ended, or was cancelled before. */
+/** Prevents new work of a graph. False when it has ended, or was already cancelled. */
 export const cancelGraph = operation(
   'graph.cancel',
   async (tx, { id, reason, audit }: { readonly id: string; readonly reason: CancelReason; readonly audit?: AuditRow }): Promise<boolean> => {
@@ -331,14 +331,14 @@ const answerOne = query<{ graphId: string; nodeId: string; answer: string; text:
     .where('graph_id', '=', p('graphId'))
     .where('node_id', '=', p('nodeId'))
     .where('answer', 'is', null)
-    // While no process runs the graph its time runs out all the same.
+    // The deadline also applies while no process runs the graph.
     .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
 );
 const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
   db.selectFrom('graph_node').select(['answer', 'answer_text as answerText']).where('graph_id', '=', p('graphId')).where('node_id', '=', p('nodeId')),
 );
 
-/** Answers a gate that asks, or lets its time run out: whichever is written first holds. Gives what holds, and whether it is this. */
+/** Answers a pending gate, or expires it: the first write wins. Returns the valid answer, and whether this call wrote it. */
 export const answerGate = operation(
   'graph.answer',
   async (
@@ -348,7 +348,7 @@ export const answerGate = operation(
       readonly nodeId: string;
       readonly answer: NonNullable<NodeRow['answer']>;
       readonly text: string | null;
-      /** When it was given; null for the answer that its time ran out. */
+      /** When it was given; null for an expiry. */
       readonly atMs: number | null;
       readonly audit?: AuditRow;
     },
@@ -361,7 +361,7 @@ export const answerGate = operation(
   },
 );
 
-/** Deletes a run with its outputs; the caller has looked whether it has ended. */
+/** Deletes a run with its outputs; the caller has checked that it has ended. */
 export const deleteGraphRun = operation(
   'graph.deleteRun',
   async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
@@ -385,7 +385,7 @@ const overdue = query<{ beforeMs: number; loadedBeforeMs: number; kept: number }
     .limit(500),
 );
 
-/** Deletes what ended, or was loaded, long ago, and what is beyond the number that is kept; gives how many. */
+/** Deletes old ended and loaded graphs, and those beyond the number that is kept; returns how many. */
 export const pruneGraphs = operation(
   'graph.prune',
   async (tx, input: { readonly beforeMs: number; readonly loadedBeforeMs: number; readonly kept: number }): Promise<number> => {

@@ -4,19 +4,19 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Authored } from './definition/authored.ts';
-import type { Asking } from './run/start.ts';
+import type { StartFacts } from './run/start.ts';
 import type { Tool, ToolResult } from '../../../runtime/tool.ts';
 
 const actions = ['define', 'execute', 'status', 'outputs', 'cancel', 'save', 'load', 'list', 'delete'] as const;
 type Action = (typeof actions)[number];
 type PipelineMethods = HandlersOf<`graph.${Action}`>;
 
-/** What the model is told; the method that an action stands for parses what comes. */
-const Told = z.strictObject({
+/** Parameters as the model sees them; the method of an action parses the input. */
+const ToolParams = z.strictObject({
   action: z
     .enum(actions)
     .describe(
-      'define: checks a graph and stores nothing. execute: starts one; its end is told in this conversation. status, outputs, cancel: of one that runs or ran. save, load, list, delete: graphs kept under a name.',
+      'define: checks a graph and stores nothing. execute: starts one; its end is announced in this conversation. status, outputs, cancel: for a started graph. save, load, list, delete: for graphs saved under a name.',
     ),
   nodes: z.array(GraphNode).optional().describe('define, execute, save.'),
   edges: z.array(GraphEdge).optional(),
@@ -25,38 +25,38 @@ const Told = z.strictObject({
   timeout_ms: graphDefinition.timeout_ms,
   budget: graphDefinition.budget,
   variables: z.record(z.string(), z.string()).optional().describe('execute: values for ${NAME} in tasks.'),
-  graphId: z.string().optional().describe('status, outputs, cancel: id or label of a run; execute: what load gave.'),
-  id: z.string().optional().describe('load, delete, save: of a saved graph, sg_….'),
+  graphId: z.string().optional().describe('status, outputs, cancel: id or label of a run; execute: the id that load returned.'),
+  id: z.string().optional().describe('load, delete, save: id of a saved graph, sg_….'),
 });
 const Args = z.looseObject({ action: z.enum(actions) });
 
 const methodOf = (action: Action) => `graph.${action}` as const;
-/** What agents wrote or said stands in these. */
-const looks: ReadonlySet<Action> = new Set(['define', 'status', 'outputs', 'list']);
+/** Actions whose results contain text of agents. */
+const readActions: ReadonlySet<Action> = new Set(['define', 'status', 'outputs', 'list']);
 const fenced: ReadonlySet<Action> = new Set(['status', 'outputs', 'load', 'list']);
 
 interface PipelineDeps {
   readonly methods: PipelineMethods;
-  readonly execute: (params: Params<'graph.execute'>, call: CallContext, asking: Asking) => Promise<ResultInput<'graph.execute'>>;
+  readonly execute: (params: Params<'graph.execute'>, call: CallContext, facts: StartFacts) => Promise<ResultInput<'graph.execute'>>;
   readonly authored: Authored;
-  /** Whether a run of this graph had read text from outside. */
+  /** Returns whether a run of this graph had read text from outside. */
   readonly isTainted: (graphId: string) => Promise<boolean>;
 }
 
-/** `pipeline`: an agent writes graphs of agents, runs them and looks at them, with the rights of whoever it works for. */
+/** `pipeline`: lets an agent write, run and inspect graphs of agents, with the authority of its principal. */
 export function createPipelineTool({ methods, execute, authored, isTainted }: PipelineDeps): Tool<typeof Args> {
   return {
     name: 'pipeline',
     description:
-      'Runs several agents as a graph: nodes with tasks that depend on one another, debates, votes, refinement, map-reduce, approval gates. Results of a node reach those that depend on it, or stand where its task says {{node.result}}.',
+      'Runs several agents as a graph: nodes with tasks that depend on one another, debates, votes, refinement, map-reduce, approval gates. Results of a node are passed to the nodes that depend on it, or filled in where a task says {{node.result}}.',
     args: Args,
-    parameters: z.toJSONSchema(Told, { io: 'input' }),
-    // It changes nothing and carries nothing out by itself: whoever does the work is held against the same gate, with the taint of the task.
+    parameters: z.toJSONSchema(ToolParams, { io: 'input' }),
+    // Starting a graph has no effect on its own: the calls of its agents pass the same gate, with the taint of the task.
     risk: 'outward',
     destination: () => ({ kind: 'configured' }),
     effect: 'idempotent',
     timeoutMs: 30_000,
-    onlyReads: ({ action }) => looks.has(action),
+    onlyReads: ({ action }) => readActions.has(action),
     describe: ({ action }) => `graphs: ${action}`,
     async run({ action, ...params }, { agentId, call, callId, tainted, turnId }) {
       try {
@@ -84,7 +84,7 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
   };
 }
 
-/** One graph, whose record says whether it is tainted. What several graphs said, and what is saved under a name, may be anybody's. */
+/** A single graph, whose record says whether it is tainted. Lists and saved graphs may contain text of anyone. */
 const Shown = z.object({ graphId: z.string() });
 
 const refused = ({ message }: AppError): ToolResult => ({ content: message, isError: true });

@@ -30,7 +30,7 @@ const Asked = z.object({ messages: z.array(z.object({ role: z.string(), content:
 const workspace = (agentId = 'default') => join(server.homeDir, 'workspaces', agentId);
 
 let runs = 0;
-/** Lets the agent run a script; gives what it was answered. */
+/** Lets the agent run a script; returns the tool result. */
 async function run(script: string, args: Record<string, unknown> = {}, agentId = 'default'): Promise<string> {
   server.provider.setAnswer(({ body }) => {
     const last = Asked.parse(body).messages.at(-1);
@@ -40,14 +40,14 @@ async function run(script: string, args: Record<string, unknown> = {}, agentId =
   const { conversationRef } = await server.client.call('agent.execute', {
     message: 'run it',
     agentId,
-    // What an earlier script printed is text from outside, after which the next one would wait for an approval.
+    // The output of an earlier script is text from outside, after which the next one would wait for an approval.
     sessionKey: { userId: 'ada', channelId: `run-${(runs += 1)}` },
   });
   const { messages } = await server.client.call('session.history', { conversationRef, limit: 200 });
   return messages.findLast(({ role }) => role === 'tool')?.content ?? '(nothing was run)';
 }
 
-/** A line to the socket from outside of any jail. */
+/** Sends a line to the socket from outside the jail. */
 async function say(line: unknown): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect(join(server.homeDir, 'capability.sock'));
@@ -61,7 +61,7 @@ async function say(line: unknown): Promise<unknown> {
 }
 
 describe.skipIf(!hasJail)('a script', () => {
-  test('calls tools in TypeScript, JavaScript and Python; only what it prints comes back, fenced', { timeout: longMs }, async () => {
+  test('calls tools in TypeScript, JavaScript and Python; returns only its output, fenced', { timeout: longMs }, async () => {
     writeFileSync(join(workspace(), 'notes.txt'), 'alpha\nbeta\n');
     const summaries = server.heard('orchestrate:run_summary');
     const audited = server.heard('capability:audited');
@@ -86,13 +86,13 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(JSON.stringify(audited)).not.toContain('notes.txt');
   });
 
-  test('that puts what it has read where a name belongs is told of without it', { timeout: longMs }, async () => {
+  test('is recorded without a name that may contain text that it has read', { timeout: longMs }, async () => {
     writeFileSync(join(workspace(), 'found.txt'), 'words-that-were-read');
     const [audited, summaries] = [server.heard('capability:audited'), server.heard('orchestrate:run_summary')];
     const shown = await run(
       'import { readFileSync } from "node:fs"; const words = readFileSync("found.txt", "utf8"); for (const call of [tools.call, tools.method]) console.log(await call(words).catch((e) => e.message))',
     );
-    expect(shown.match(/Capability denied: there is none for "words-that-were-read"/g)).toHaveLength(2);
+    expect(shown.match(/Capability denied: none exists for "words-that-were-read"/g)).toHaveLength(2);
     expect(audited.filter(({ decision }) => decision === 'deny')).toMatchObject([
       { method: 'tool.invoke', tool: '(unknown)' },
       { method: '(unknown)' },
@@ -101,7 +101,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(JSON.stringify([audited, summaries])).not.toContain('words-that-were-read');
   });
 
-  test('fails in classes: time, output, exit, and says what it wrote to standard error', { timeout: longMs }, async () => {
+  test('fails by timeout, output or exit code, and reports its standard error', { timeout: longMs }, async () => {
     const summaries = server.heard('orchestrate:run_summary');
     expect(await run('await new Promise(() => setInterval(() => {}, 1000))', { timeoutMs: 1000 })).toContain('[timeout: ');
     expect(await run('for (;;) await new Promise((resolve) => process.stdout.write("x".repeat(10000), resolve))')).toContain('[stdout_cap: ');
@@ -111,7 +111,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(summaries.map(({ failureClass }) => failureClass)).toEqual(['timeout', 'stdout_cap', 'nonzero_exit']);
   });
 
-  test('reaches neither network nor files of the machine, and knows nothing but its lease', { timeout: longMs }, async () => {
+  test('reaches neither the network nor files of the host, and sees only its lease', { timeout: longMs }, async () => {
     let connections = 0;
     const listener = createServer(() => (connections += 1)).listen(0, '127.0.0.1');
     await new Promise((resolve) => listener.once('listening', resolve));
@@ -136,24 +136,24 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(connections).toBe(0);
   });
 
-  test('gets no other method and no other tool from the socket, whatever it says about itself', { timeout: longMs }, async () => {
+  test('gets no other method or tool from the socket, regardless of its claims', { timeout: longMs }, async () => {
     const audited = server.heard('capability:audited');
     const output = await run(`
-      const told = async (work) => { try { return 'ANSWERED ' + JSON.stringify(await work()); } catch (error) { return error.code + ': ' + error.message; } };
+      const outcome = async (work) => { try { return 'ANSWERED ' + JSON.stringify(await work()); } catch (error) { return error.code + ': ' + error.message; } };
       for (const method of ['config.read', 'tokens.create', 'session.delete', 'session.history', 'agent.execute', 'no.such', 'approval.resolve'])
-        console.log(method, await told(() => tools.method(method, {})));
+        console.log(method, await outcome(() => tools.method(method, {})));
       for (const name of ['exec', 'orchestrate', 'sessions_send', 'memory_store', 'write', 'mcp__x__y', 'sudo'])
-        console.log(name, await told(() => tools.call(name, {})));
-      console.log('foreign', await told(() => tools.method('session.list', { _agentId: 'careful', _principalId: 'token:else' })));
-      console.log('badargs', await told(() => tools.call('read', { path: 5 })));
+        console.log(name, await outcome(() => tools.call(name, {})));
+      console.log('foreign', await outcome(() => tools.method('session.list', { _agentId: 'careful', _principalId: 'token:else' })));
+      console.log('badargs', await outcome(() => tools.call('read', { path: 5 })));
       console.log('own', (await tools.method('session.status')).agentName);
       console.log('introspect', Object.keys(await tools.method('capabilities.introspect')).join());
     `);
     const line = (name: string) => output.split('\n').find((each) => each.startsWith(`${name} `)) ?? '';
     for (const name of ['config.read', 'tokens.create', 'session.delete', 'approval.resolve'])
-      expect(line(name)).toContain('list of what scripts are never given');
+      expect(line(name)).toContain('never available to scripts');
     for (const name of ['session.history', 'agent.execute', 'no.such', 'sudo']) expect(line(name)).toContain('denied: Capability denied');
-    for (const name of ['exec', 'orchestrate', 'sessions_send', 'memory_store', 'write', 'mcp__x__y']) expect(line(name)).toContain('never given');
+    for (const name of ['exec', 'orchestrate', 'sessions_send', 'memory_store', 'write', 'mcp__x__y']) expect(line(name)).toContain('is never');
     expect(line('foreign')).toContain('ANSWERED');
     expect(line('badargs')).toContain('path');
     expect(line('own')).toBe('own Gate');
@@ -161,7 +161,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(audited.filter(({ decision, reason }) => decision === 'deny' && reason !== 'rate')).toHaveLength(14);
   });
 
-  test('stops runs with the grant adminTrust, of its own principal alone; without it none', { timeout: longMs }, async () => {
+  test('stops only runs of its principal, and only with the grant adminTrust', { timeout: longMs }, async () => {
     const ada = await server.as(['rpc']);
     const asked = server.provider.requests.length;
     server.provider.queue({ hang: true }, { hang: true });
@@ -173,7 +173,7 @@ describe.skipIf(!hasJail)('a script', () => {
         for (const method of ['autonomy.evict', 'run.kill', 'lease.revoke'])
           console.log(method, await tools.method(method, { rootRunId }).then(JSON.stringify, (error) => error.code + ': ' + error.message));`;
     const refused = await run(stopping([own.rootRunId]));
-    expect(refused.match(/list of what scripts are never given/g)).toHaveLength(3);
+    expect(refused.match(/never available to scripts/g)).toHaveLength(3);
     const done = await run(stopping([foreign.rootRunId, own.rootRunId]), {}, 'trusted');
     expect(done.match(/^(?:autonomy|run|lease).*$/gm)).toEqual([
       expect.stringContaining('Run not found'),
@@ -187,7 +187,7 @@ describe.skipIf(!hasJail)('a script', () => {
     await ada.call('subagent.kill', { target: foreign.runId });
   });
 
-  test('is slowed down in what it is refused, too', { timeout: longMs }, async () => {
+  test('is rate-limited for refused calls, too', { timeout: longMs }, async () => {
     const audited = server.heard('capability:audited');
     const output = await run(`
       const begun = performance.now();
@@ -196,11 +196,11 @@ describe.skipIf(!hasJail)('a script', () => {
     `);
     expect(output).toContain('paced true');
     expect(audited.map(({ reason }) => reason).filter((reason) => reason === 'denylist')).toHaveLength(15);
-    // One for each call that had to wait, however often it came back.
+    // One for each call that had to wait, regardless of its retries.
     expect(audited.filter(({ reason }) => reason === 'rate').length).toBeLessThanOrEqual(5);
   });
 
-  test('may no more than its agent, and an agent without the capability runs none', { timeout: longMs }, async () => {
+  test('has no more authority than its agent, and an agent without the capability runs no scripts', { timeout: longMs }, async () => {
     const output = await run(
       `for (const name of ['read', 'web_fetch', 'ls']) try { await tools.call(name, name === 'ls' ? {} : { path: 'x', url: 'http://a.example' }); console.log(name, 'RAN'); } catch (error) { console.log(name, error.message); }`,
       {},
@@ -212,7 +212,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(await run('console.log("ran")', {}, 'plain')).toContain('Capability denied: orch:analyze');
   });
 
-  test('has the rights of the origin of its turn, and the pace of the guards', { timeout: longMs }, async () => {
+  test('has the authority of the origin of its turn, and the rate limits of the guards', { timeout: longMs }, async () => {
     const audited = server.heard('capability:audited');
     const calls = `for (const [name, args] of [['web_fetch', { url: 'http://a.example' }], ['ls', {}]])
       try { await tools.call(name, args); console.log(name, 'RAN'); } catch (error) { console.log(name, error.message); }
@@ -238,7 +238,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(new Set(refused)).toEqual(new Set(['origin', 'rate']));
   });
 
-  test('finds a long result in a file of the workspace, which it can slice', { timeout: longMs }, async () => {
+  test('finds a long result in a workspace file, which it can read in parts', { timeout: longMs }, async () => {
     writeFileSync(join(workspace(), 'long.txt'), Array.from({ length: 1900 }, (_, index) => `line ${index} ${'x'.repeat(20)}`).join('\n'));
     const summaries = server.heard('orchestrate:run_summary');
     const output = await run(`
@@ -252,7 +252,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(summaries[0]?.savings.savedRatio).toBeGreaterThan(0.9);
   });
 
-  test('gets a file of its own for each of several long results at once', { timeout: longMs }, async () => {
+  test('gets a separate file for each of several concurrent long results', { timeout: longMs }, async () => {
     for (const name of ['one', 'two', 'three']) writeFileSync(join(workspace(), `${name}.txt`), `${name} ${'x'.repeat(30)}\n`.repeat(1900));
     const output = await run(`
       import { readFileSync } from 'node:fs';
@@ -267,7 +267,7 @@ describe.skipIf(!hasJail)('a script', () => {
   test('cannot make the daemon write its results elsewhere', { timeout: longMs }, async () => {
     const elsewhere = join(server.homeDir, 'elsewhere');
     mkdirSync(elsewhere);
-    writeFileSync(join(workspace(), 'long.txt'), 'many words that stand here in a line\n'.repeat(4000));
+    writeFileSync(join(workspace(), 'long.txt'), 'many terms in a long repeated line\n'.repeat(4000));
     const output = await run(`
       import { rmSync, symlinkSync, existsSync } from 'node:fs';
       if (existsSync('/workspace/output/scripts')) rmSync('/workspace/output/scripts', { recursive: true });
@@ -279,7 +279,7 @@ describe.skipIf(!hasJail)('a script', () => {
     expect(readdirSync(elsewhere)).toEqual([]);
   });
 
-  test('leaves a bearer that is worth nothing once it ended, like one that nobody was given', { timeout: longMs }, async () => {
+  test('leaves a bearer that is invalid after its end, like an unknown one', { timeout: longMs }, async () => {
     const audited = server.heard('capability:audited');
     const output = await run('console.log(process.env.GATEHOUSE_CAP_LEASE)');
     const bearer = /\n([\w-]{43})\n/.exec(output)?.[1] ?? 'none';
@@ -295,36 +295,32 @@ describe.skipIf(!hasJail)('a script', () => {
     ]);
   });
 
-  test(
-    'that is revoked completes the call that is past its check, and gets no other; one that is killed ends at once',
-    { timeout: longMs },
-    async () => {
-      const loop = 'for (;;) { await tools.call("ls"); console.log("called"); await new Promise((resolve) => setTimeout(resolve, 150)); }';
-      for (const [method, shown] of [
-        ['lease.revoke', /called[\s\S]*The lease is not valid/],
-        ['run.kill', undefined],
-      ] as const) {
-        const summaries = server.heard('orchestrate:run_summary');
-        const audited = server.heard('capability:audited');
-        const running = run(loop).catch(() => '(the turn was ended)');
-        await expect.poll(() => audited.some(({ tool }) => tool === 'ls'), { timeout: 20_000 }).toBe(true);
-        const { runs: active } = await server.client.call('run.list', { state: 'active' });
-        expect(active).toHaveLength(1);
-        const rootRunId = active[0]?.rootRunId ?? '';
-        const begun = performance.now();
-        await server.client.call(method, { rootRunId });
-        const output = await running;
-        if (shown !== undefined) expect(output).toMatch(shown);
-        else expect(performance.now() - begun).toBeLessThan(3000);
-        await expect.poll(() => summaries.length).toBe(1);
-        expect(summaries[0]?.failureClass).toBe(shown === undefined ? 'killed' : 'nonzero_exit');
-      }
-    },
-  );
+  test('completes the current call when it is revoked, and gets no other; ends at once when it is killed', { timeout: longMs }, async () => {
+    const loop = 'for (;;) { await tools.call("ls"); console.log("called"); await new Promise((resolve) => setTimeout(resolve, 150)); }';
+    for (const [method, shown] of [
+      ['lease.revoke', /called[\s\S]*The lease is not valid/],
+      ['run.kill', undefined],
+    ] as const) {
+      const summaries = server.heard('orchestrate:run_summary');
+      const audited = server.heard('capability:audited');
+      const running = run(loop).catch(() => '(the turn was ended)');
+      await expect.poll(() => audited.some(({ tool }) => tool === 'ls'), { timeout: 20_000 }).toBe(true);
+      const { runs: active } = await server.client.call('run.list', { state: 'active' });
+      expect(active).toHaveLength(1);
+      const rootRunId = active[0]?.rootRunId ?? '';
+      const begun = performance.now();
+      await server.client.call(method, { rootRunId });
+      const output = await running;
+      if (shown !== undefined) expect(output).toMatch(shown);
+      else expect(performance.now() - begun).toBeLessThan(3000);
+      await expect.poll(() => summaries.length).toBe(1);
+      expect(summaries[0]?.failureClass).toBe(shown === undefined ? 'killed' : 'nonzero_exit');
+    }
+  });
 });
 
 describe('the capability socket', () => {
-  test('is a file of the owner alone, and no part of the gateway', async () => {
+  test('is a file that only its owner can access, and not part of the gateway', async () => {
     expect(statSync(join(server.homeDir, 'capability.sock')).mode & 0o777).toBe(0o600);
     for (const method of ['tool.invoke', 'orchestrate']) {
       const response = await fetch(`${server.url}/rpc`, {
@@ -336,7 +332,7 @@ describe('the capability socket', () => {
     }
   });
 
-  test('names what is wrong with a line', async () => {
+  test('reports what is wrong with a line', async () => {
     expect(await say('{"bearer"\n')).toMatchObject({ error: { code: 'parse_error', message: expect.stringContaining('one line of JSON') } });
     expect(await say({ method: 'x' })).toMatchObject({ error: { code: 'invalid_params', message: expect.stringContaining('bearer') } });
     expect(await say({ bearer: 'x', method: 'x', params: [] })).toMatchObject({
@@ -345,7 +341,7 @@ describe('the capability socket', () => {
     expect(await say(`{"bearer":"${'x'.repeat(70_000)}`)).toMatchObject({ error: { code: 'payload_too_large' } });
   });
 
-  test('tells of a flood of refusals that it is one, not of each', async () => {
+  test('records a flood of refusals once, not each of them', async () => {
     const audited = server.heard('capability:audited');
     const forged = Array.from({ length: 100 }, (_, index) => say({ bearer: `forged-${index}`, method: 'tool.invoke', params: { tool: 'ls' } }));
     for (const reply of await Promise.all(forged)) expect(reply).toMatchObject({ error: { code: 'denied' } });
@@ -355,7 +351,7 @@ describe('the capability socket', () => {
   });
 });
 
-test('the tool is offered with commands alone', async () => {
+test('the tool is only offered when commands are enabled', async () => {
   await using off = await startTestServer({
     config: { exec: { enabled: false }, agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } } },
   });

@@ -41,7 +41,7 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
     rates: { perRootPerSecond: 20, perSocketPerSecond: 10, connectsPerMinute: 60 },
     key: Buffer.alloc(32, 1),
     socketFile: '/nowhere/capability.sock',
-    room: { assertRoom: async () => {}, watched: (jail) => jail },
+    capacity: { assertCapacity: async () => {}, watched: (jail) => jail },
     workspace: { inside: '/workspace', masked: [], mounts: async () => [] },
     limitsOf: () => ({ memoryBytes: 1e8, processes: 10, cpuSeconds: 10, fileBytes: 1e6, openFiles: 64 }),
     taints: allClean,
@@ -52,7 +52,7 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
   return Object.assign(orchestrate, { [Symbol.asyncDispose]: () => db[Symbol.asyncDispose]() });
 }
 
-test.skipIf(!hasJail)('where no jail can be made the script is refused, and the tool is offered no more', async () => {
+test.skipIf(!hasJail)('without a jail the script is refused, and the tool is not offered any more', async () => {
   await using orchestrate = await make({ jail: () => openJail({ clock: systemClock, find: () => undefined }) });
   const [tool] = orchestrate.tools();
   expect(orchestrate.tools()).toBe(orchestrate.tools());
@@ -66,7 +66,7 @@ test.skipIf(!hasJail)('where no jail can be made the script is refused, and the 
   expect(orchestrate.tools()).toEqual([]);
 });
 
-test('arguments are bounded, and named when they are wrong', async () => {
+test('arguments are limited, and errors name the invalid one', async () => {
   await using orchestrate = await make({ jail: () => openJail({ clock: systemClock }) });
   for (const [bad, path] of [
     [{}, 'script'],

@@ -10,7 +10,7 @@ import { type Jail, type JailLimits, type JailMount, refuseWithout } from '../..
 import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
-import type { CommandTaint, FileTaints, WorkspaceRoom } from '../../environment/workspace/api.ts';
+import type { CommandTaint, FileTaints, WorkspaceCapacity } from '../../environment/workspace/api.ts';
 import type { ScriptBegin, ScriptCalls, ScriptEnd } from './api.ts';
 import type { RateLimits } from './scripts/rates.ts';
 import { runScript, type ScriptRun } from './scripts/run-script.ts';
@@ -21,46 +21,46 @@ export interface OrchestrateDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  /** Off together with commands. */
+  /** False when commands are disabled. */
   readonly isEnabled: boolean;
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
   readonly toolsOf: (agentId: string) => readonly Tool[];
   readonly rates: RateLimits;
-  /** Of digests of bearers. */
+  /** Key for the digests of bearers. */
   readonly key: Uint8Array;
-  /** On the host. */
+  /** Path on the host. */
   readonly socketFile: string;
   /** Opened when it is first needed. */
   readonly jail: () => Promise<Jail>;
-  /** Processes live in real time, whatever clock the rest runs by. */
+  /** Processes run in real time, regardless of the clock of everything else. */
   readonly processClock: Clock;
-  readonly room: WorkspaceRoom;
+  readonly capacity: WorkspaceCapacity;
   readonly workspace: {
-    /** Where scripts see it. */
+    /** Path as scripts see it. */
     readonly inside: string;
     readonly masked: readonly string[];
     readonly mounts: (workspaceDir: string) => Promise<readonly JailMount[]>;
   };
   readonly limitsOf: (agent: Agent) => JailLimits;
   readonly taints: Pick<FileTaints, 'beginCommand'>;
-  /** `orchestrate-work.ts`: what must commit together with the parts of others. */
+  /** Defined in `orchestrate-work.ts`: operations that must commit together with those of other features. */
   readonly beginScript: Operation<ScriptBegin, void>;
   readonly endScript: Operation<ScriptEnd, void>;
 }
 
 export interface Orchestrate {
   readonly calls: ScriptCalls;
-  /** The same array until there turned out to be no jail. */
+  /** Returns the same array until the jail turns out to be unavailable. */
   tools(): readonly Tool[];
 }
 
-/** How long the lease of a script outlives its time, while its processes end. */
+/** How long the lease of a script outlives its timeout, while its processes end. */
 const graceMs = 10_000;
 const maxScripts = 32;
 const charactersPerToken = 4;
 
-/** Scripts of agents that call tools, in a jail or not at all: one turn of the model in place of many. */
+/** Runs scripts of agents that call tools, only in a jail: one model turn instead of many. */
 export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
   const { db, bus, clock } = deps;
   const scripts = new Scripts({ ...deps, workspaceInside: deps.workspace.inside });
@@ -82,18 +82,18 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
     const opened = await deps.jail();
     if (opened.unavailable !== undefined) offered = none;
     refuseWithout(opened);
-    await deps.room.assertRoom(context.workspaceDir, { files: 1 });
-    const jail = deps.room.watched(opened, context.workspaceDir);
-    if (running.size >= maxScripts) throw new AppError('unavailable', `${maxScripts} scripts run already: try again later`);
+    await deps.capacity.assertCapacity(context.workspaceDir, { files: 1 });
+    const jail = deps.capacity.watched(opened, context.workspaceDir);
+    if (running.size >= maxScripts) throw new AppError('unavailable', `${maxScripts} scripts are already running; try again later`);
     const caps = deps.autonomy.standing(agent, context.call.agentCaller).caps;
     const startedMs = clock.monotonic();
     const taint = deps.taints.beginCommand(context, context.tainted());
-    // Whoever waits for it learns of it.
+    // Errors are handled where it is awaited.
     taint.catch(() => {});
     const script = scriptOf(context, [...caps], taint);
     const bearer = scripts.newBearer();
     const aborter = new AbortController();
-    // Before anything is waited for, so that the places are counted and a kill finds it.
+    // Before the first await, so that the script counts against the limit and a kill finds it.
     running.set(script.leaseId, { rootRunId: script.rootRunId, aborter });
     let outcome: ScriptRun;
     let clean = false;
@@ -146,7 +146,7 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
       scripts.end(script);
       const atMs = clock.now();
       const failed = outcome.failureClass !== undefined;
-      await db.write(deps.endScript, { leaseId, root: { rootRunId, piece: 'script', failed, tokens: 0, costNano: 0, atMs } });
+      await db.write(deps.endScript, { leaseId, root: { rootRunId, kind: 'script', failed, tokens: 0, costNano: 0, atMs } });
     }
   }
 
@@ -160,7 +160,7 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
     const { agentId, principalId, conversationRef, origin } = context;
     const { profile } = deps.autonomy.standing(agent, context.call.agentCaller);
     return {
-      root: { rootRunId, piece: 'script', agentId, principalId, conversationRef, origin, profile, atMs },
+      root: { rootRunId, kind: 'script', agentId, principalId, conversationRef, origin, profile, atMs },
       lease: {
         id: leaseId,
         rootRunId,
@@ -218,15 +218,15 @@ const why: Readonly<Record<NonNullable<ScriptRun['failureClass']>, string>> = {
   stdout_cap: 'it wrote more than 1 MiB and was stopped',
   nonzero_exit: 'it ended with an error',
   spawn_fail: 'it could not be started',
-  lease_absent: 'this run was stopped, and its scripts get no lease any more',
+  lease_absent: 'this run was stopped, so its scripts get no lease',
   killed: 'it was stopped from outside',
 };
 
 const overBound: Readonly<Record<NonNullable<ScriptRun['bound']>, string>> = {
-  memory: 'it needed more memory than it may use',
-  processes: 'it wanted more processes than it may have',
-  workspace: 'the workspace holds more than it may; delete files first',
-  disk: 'the disk of the workspace has too little room left',
+  memory: 'it exceeded its memory limit',
+  processes: 'it exceeded its process limit',
+  workspace: 'the workspace exceeds its limit; delete files first',
+  disk: 'the disk of the workspace is almost full',
 };
 
 function resultOf(

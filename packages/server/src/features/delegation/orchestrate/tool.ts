@@ -3,7 +3,7 @@ import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import { callableTools } from './scripts/callable-tools.ts';
 
 const maxTimeoutMs = 300_000;
-/** Longer than any script: the tool ends its script itself and tells what there was of output. */
+/** Longer than any script: the tool stops its script itself and returns the output so far. */
 const graceMs = 15_000;
 const maxScriptCharacters = 256 * 1024;
 
@@ -11,12 +11,12 @@ const argsFor = (languages: readonly ['ts', 'js', ...'py'[]]) =>
   z.strictObject({
     script: z.string().min(1).max(maxScriptCharacters).describe('Source of the script; top-level await is allowed in ts and js.'),
     language: z.enum(languages).default('ts'),
-    timeoutMs: z.int().min(1000).max(maxTimeoutMs).default(60_000).describe('After how many milliseconds the script is ended.'),
-    captureStdout: z.boolean().default(true).describe('False: only whether it worked is answered.'),
+    timeoutMs: z.int().min(1000).max(maxTimeoutMs).default(60_000).describe('Milliseconds after which the script is stopped.'),
+    captureStdout: z.boolean().default(true).describe('When false, returns only whether it succeeded.'),
   });
 export type OrchestrateArgs = z.output<ReturnType<typeof argsFor>>;
 
-/** `orchestrate`: a script of the agent in the jail, where it calls tools; only what it prints is answered. */
+/** `orchestrate`: runs a script of the agent in the jail, where it calls tools; returns only its output. */
 export function createOrchestrateTool({
   hasPython,
   run,
@@ -25,10 +25,10 @@ export function createOrchestrateTool({
   readonly run: (args: OrchestrateArgs, context: ToolContext) => Promise<ToolResult>;
 }): Tool<ReturnType<typeof argsFor>> {
   const args = argsFor(hasPython ? ['ts', 'js', 'py'] : ['ts', 'js']);
-  const python = hasPython ? ' In Python: `tools.call(name, args)` gives a dict.' : '';
+  const python = hasPython ? ' In Python: `tools.call(name, args)` returns a dict.' : '';
   return {
     name: 'orchestrate',
-    description: `Runs a script in a sandbox without network; only what it prints comes back, so use it for many calls of tools whose results you need in short. In it, \`await tools.call(name, args)\` calls ${callableTools.join(', ')} with the arguments that you would give, and gives {text, ref?}: a long result is in the file ref.path, and text is its beginning. What is refused is thrown as an error.${python} The workspace is at /workspace.`,
+    description: `Runs a script in a sandbox without network; only its printed output is returned, so use it for many tool calls whose results you need in condensed form. In it, \`await tools.call(name, args)\` calls ${callableTools.join(', ')} with the same arguments that you would use, and returns {text, ref?}: a long result is in the file ref.path, and text is its beginning. Refusals are thrown as errors.${python} The workspace is at /workspace.`,
     args,
     risk: 'write',
     effect: 'once',

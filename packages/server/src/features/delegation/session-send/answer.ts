@@ -11,7 +11,7 @@ import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOut
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
 import type { DurableTurn, TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
-import { askedOf, bound, callOf, failedNote, goesOn, inboxOf, sidesOf, workOf } from './exchange.ts';
+import { askedOf, bound, callOf, failedNote, hasNextAnswer, inboxOf, sidesOf, workOf } from './exchange.ts';
 import { failSend, findSend, openSends, type SendFailure } from './store.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -21,17 +21,17 @@ export interface AnswerDeps {
   readonly clock: Clock;
   readonly turns: Pick<TurnsApi, 'durable'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
-  /** The identity of a token as it is now; undefined when it is gone. */
+  /** Returns the current identity of a token; undefined when the token is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly waiting: Waiting;
   readonly durable: Pick<DurableWork, 'waitFor'>;
-  /** False once the root run that a message belongs to was stopped, or used up its budget. */
-  readonly mayGoOn: (rootRunId: string) => boolean;
-  /** Work was accepted. */
+  /** Returns false once the root run of a message was stopped or has used up its budget. */
+  readonly mayContinue: (rootRunId: string) => boolean;
+  /** Called when work was accepted. */
   readonly wake: () => void;
-  /** Whether turns of one of these conversations ever read text from outside. */
+  /** Returns whether turns of one of these conversations ever read text from outside. */
   readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
-  /** `send-work.ts`; false when the claim is another's. */
+  /** Defined in `send-work.ts`; false when another process holds the claim. */
   readonly failSendWork: Operation<SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }, boolean>;
 }
 
@@ -39,7 +39,7 @@ export const sendLimits = { concurrency: 64, maxAttempts: 5 };
 
 const Payload = z.strictObject({ sendId: z.string(), leg: z.int().min(0) });
 const Bounds: z.ZodType<ToolBounds> = z.strictObject({ policies: z.array(ToolPolicy), agents: z.array(z.string()) });
-/** 10 s, 20 s, 40 s, 80 s. */
+/** Returns 10 s, 20 s, 40 s, 80 s. */
 const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
 const errorKindOf = ({ failure, finishReason }: TurnOutcome): string | undefined =>
@@ -48,43 +48,43 @@ const errorKindOf = ({ failure, finishReason }: TurnOutcome): string | undefined
 export interface Answer {
   readonly run: WorkHandler;
   readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
-  /** Ends the messages of a root run that are on their way; their turns are ended with it. */
+  /** Ends the open messages of a root run; their turns end with it. */
   stop(rootRunId: string): Promise<number>;
-  /** Ends the awaited messages to a conversation that was deleted, also those whose work no handler has claimed yet. */
+  /** Ends awaited messages to a deleted conversation, including those whose work has not been claimed yet. */
   conversationDeleted(ref: string): Promise<void>;
 }
 
-/** Runs the turns that answer a message, each a piece of durable work, and ends the message exactly once. */
+/** Runs the turns that answer a message, each as durable work, and ends the message exactly once. */
 export function createAnswer(deps: AnswerDeps): Answer {
   const { db, bus, clock, waiting } = deps;
 
-  const tellFailed = (sendId: string, errorKind: string): void =>
+  const endWaitAsFailed = (sendId: string, errorKind: string): void =>
     waiting.end(sendId, { response: null, errorKind, announced: false, turnsCompleted: 0, tokens: 0, costNano: 0 });
 
   function endedElsewhere(sendId: string, send: SendState | undefined): WorkOutcome {
     const errorKind = send?.errorKind ?? 'ended';
-    tellFailed(sendId, errorKind);
+    endWaitAsFailed(sendId, errorKind);
     return { state: 'aborted', errorKind };
   }
 
   async function fail({ id, owner, fence }: WorkItem, sendId: string, errorKind: string, inbox?: InboxMessage): Promise<'settled'> {
-    const told = inbox === undefined ? {} : { inbox };
-    const isMine = await db.write(deps.failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, ...told, atMs: clock.now() });
+    const note = inbox === undefined ? {} : { inbox };
+    const isMine = await db.write(deps.failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, ...note, atMs: clock.now() });
     if (!isMine) return 'settled';
-    tellFailed(sendId, errorKind);
-    tellInbox(inbox);
+    endWaitAsFailed(sendId, errorKind);
+    announceInbox(inbox);
     return 'settled';
   }
 
-  /** Turns of webhooks, jobs and beats act for principals that no token has. */
+  /** Turns of webhooks, jobs and heartbeats act for principals that have no token. */
   function identityOf({ tokenId, principalId, toAgentId }: SendRow): Identity | undefined {
     return deps.identityOf(tokenId) ?? (tokenId === principalId ? { principalId, tokenId, scopes: [], agents: [toAgentId] } : undefined);
   }
 
-  const whyOf = (send: SendRow, { failure }: TurnOutcome): string =>
+  const causeOf = (send: SendRow, { failure }: TurnOutcome): string =>
     (isForOwners(identityOf(send)) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
 
-  /** Where the whole of it stands once this answer is kept. */
+  /** Returns the progress of the message after this answer. */
   function progressOf(send: SendRow & SendState, leg: number, outcome: TurnOutcome): SendProgress {
     const atMs = clock.now();
     const response = bound(outcome.text);
@@ -98,17 +98,17 @@ export function createAnswer(deps: AnswerDeps): Answer {
       errorKind,
       atMs,
     };
-    // Nobody waits for the answer any more, so that the failure must be told.
+    // Nobody waits for the answer any more, so the failure must be reported.
     if (errorKind !== null)
       return outcome.failure?.transient === true && !waiting.has(send.id)
-        ? { ...progress, inbox: failedNote(send, whyOf(send, outcome), atMs) }
+        ? { ...progress, inbox: failedNote(send, causeOf(send, outcome), atMs) }
         : progress;
-    if (goesOn(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
+    if (hasNextAnswer(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
     const inbox = inboxOf(send, response, waiting.has(send.id), atMs);
     return { ...progress, ...(inbox !== undefined && { inbox }) };
   }
 
-  function tell(send: SendRow & SendState, leg: number, progress: SendProgress): void {
+  function publish(send: SendRow & SendState, leg: number, progress: SendProgress): void {
     const { here, there } = sidesOf(send, leg);
     if (leg > 0 && progress.errorKind === null && there !== undefined)
       bus.emit(
@@ -125,7 +125,7 @@ export function createAnswer(deps: AnswerDeps): Answer {
         here.principalId,
       );
     if (progress.next !== undefined) return deps.wake();
-    tellInbox(progress.inbox);
+    announceInbox(progress.inbox);
     waiting.end(send.id, {
       response: progress.response,
       errorKind: progress.errorKind,
@@ -136,25 +136,25 @@ export function createAnswer(deps: AnswerDeps): Answer {
     });
   }
 
-  function tellInbox(message: InboxMessage | undefined): void {
+  function announceInbox(message: InboxMessage | undefined): void {
     if (message !== undefined) deps.inbox.announce(message);
   }
 
   const run: WorkHandler = async (item, signal) => {
     const { sendId, leg } = Payload.parse(item.payload);
     const send = await db.read(findSend, { id: sendId });
-    // It was ended meanwhile, by a kill or a deletion.
+    // It was ended in the meantime by a kill or a deletion.
     if (send?.state !== 'open') return endedElsewhere(sendId, send);
     if (send.leg !== leg) return { state: 'aborted', errorKind: 'ended' };
     const identity = identityOf(send);
     if (identity === undefined) return fail(item, sendId, 'token_gone');
-    if (send.rootRunId !== null && !deps.mayGoOn(send.rootRunId)) return fail(item, sendId, 'revoked');
+    if (send.rootRunId !== null && !deps.mayContinue(send.rootRunId)) return fail(item, sendId, 'revoked');
     const { id: workId, owner, fence } = item;
     const before = leg === 0 ? undefined : sidesOf(send, leg).there?.ref;
     const clean = before === undefined ? !send.tainted : !(await deps.isTainted([before]));
     let kept: SendProgress | undefined;
     const settle: DurableTurn['settle'] = (outcome) => {
-      // A caller that waits is told at once.
+      // A waiting caller gets the failure at once.
       const wait = waiting.has(sendId) ? undefined : deps.durable.waitFor(item, outcome);
       if (wait !== undefined) return wait;
       const errorKind = errorKindOf(outcome);
@@ -179,7 +179,7 @@ export function createAnswer(deps: AnswerDeps): Answer {
         },
         callOf(send, identity, workId, signal),
       );
-      if (outcome.settled && kept !== undefined) tell(send, leg, kept);
+      if (outcome.settled && kept !== undefined) publish(send, leg, kept);
       return 'settled';
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
@@ -197,22 +197,22 @@ export function createAnswer(deps: AnswerDeps): Answer {
       const ids = await db.read(openSends, { rootRunId });
       for (const id of ids) {
         await db.write(failSend, { id, errorKind: 'killed', atMs: clock.now() });
-        tellFailed(id, 'killed');
+        endWaitAsFailed(id, 'killed');
       }
       return ids.length;
     },
     async conversationDeleted(ref) {
       for (const id of waiting.to(ref)) {
-        tellFailed(id, 'deleted');
+        endWaitAsFailed(id, 'deleted');
         await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
       }
     },
     async gaveUp(item, errorKind, cause) {
       const { sendId } = Payload.parse(item.payload);
       const send = await db.read(findSend, { id: sendId });
-      // Whoever waits is told at once, and whoever deleted the conversation knows.
-      const isTold = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
-      await fail(item, sendId, errorKind, isTold ? undefined : failedNote(send, isForOwners(identityOf(send)) ? cause : errorKind, clock.now()));
+      // A waiting caller is notified directly, and the caller that deleted the conversation knows.
+      const needsNoNote = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
+      await fail(item, sendId, errorKind, needsNoNote ? undefined : failedNote(send, isForOwners(identityOf(send)) ? cause : errorKind, clock.now()));
     },
   };
 }

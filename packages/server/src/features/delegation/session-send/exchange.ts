@@ -7,14 +7,14 @@ import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { DurableTurn } from '../../conversations/turns/api.ts';
 import type { SendRow, SendState } from './api.ts';
 
-/** Kind of the durable work that brings a message to its conversation; one piece for each answer. */
+/** Kind of the durable work that delivers a message to its conversation; one item per answer. */
 export const sendKind = 'session_send';
-/** In an answer: the exchange ends here, and nobody is told of it. */
-export const skipWord = '[ANNOUNCE_SKIP]';
-/** Characters of an answer that are handed on; all of it stands in its conversation. */
+/** Ends the exchange without an announcement when an answer contains it. */
+export const skipMarker = '[ANNOUNCE_SKIP]';
+/** Maximum characters of an answer that are passed on; its conversation keeps all of it. */
 const maxAnswer = 65_536;
 
-/** One piece of work for each answer. */
+/** Returns the work key of an answer. */
 export const answerKey = (sendId: string, leg: number): string => `${sendId}/${leg}`;
 
 export const workOf = ({ id, toAgentId }: SendRow, leg: number, atMs: number): NewWork => ({
@@ -32,7 +32,7 @@ interface Side extends ConversationTarget {
   readonly isTarget: boolean;
 }
 
-/** The conversation that gives an answer, and the other one; the target gives those with even numbers. */
+/** Returns the answering conversation, and the other one; the target answers the even numbers. */
 export function sidesOf(send: SendRow, leg: number): { readonly here: Side; readonly there: Omit<Side, 'principalId'> | undefined } {
   const target: Side = {
     isTarget: true,
@@ -47,7 +47,7 @@ export function sidesOf(send: SendRow, leg: number): { readonly here: Side; read
   return leg % 2 === 0 ? { here: target, there: sender } : { here: sender, there: target };
 }
 
-/** What the turn of an answer is asked. Words of a token are its own; those of an agent are data for every other turn, `clean` where it had read nothing from outside. */
+/** Returns the input of an answering turn. Text of a token is its own; text of an agent is fenced, `clean` if it had read nothing from outside. */
 export function askedOf(send: SendRow & SendState, leg: number, clean: boolean): Pick<DurableTurn, 'origin' | 'message' | 'fenced'> {
   if (leg === 0 && !send.byAgent) return { origin: 'rpc', message: send.text };
   const { there } = sidesOf(send, leg);
@@ -55,9 +55,9 @@ export function askedOf(send: SendRow & SendState, leg: number, clean: boolean):
   const what = leg === 0 ? 'sent a message here' : 'answers';
   const how =
     send.mode === 'ping-pong'
-      ? ` What you say goes back to it; write ${skipWord} when nothing more needs to be said.`
+      ? ` Your answer is sent back to it; write ${skipMarker} when nothing more needs to be said.`
       : send.mode === 'wait'
-        ? ' It waits for what you answer.'
+        ? ' It is waiting for your answer.'
         : '';
   const text = leg === 0 ? send.text : (send.response ?? '');
   return { origin: 'subagent', message: `${who} ${what}.${how}`, fenced: { text, source: 'conversation', clean } };
@@ -65,17 +65,17 @@ export function askedOf(send: SendRow & SendState, leg: number, clean: boolean):
 
 export const bound = (text: string): string => (text.length <= maxAnswer ? text : `${text.slice(0, maxAnswer - 2).toWellFormed()} …`);
 
-/** Whether an answer leads to a further one. */
-export const goesOn = (send: SendRow, leg: number, answer: string): boolean =>
-  send.mode === 'ping-pong' && leg < send.maxTurns && answer.trim() !== '' && !answer.includes(skipWord);
+/** Returns whether an answer leads to another one. */
+export const hasNextAnswer = (send: SendRow, leg: number, answer: string): boolean =>
+  send.mode === 'ping-pong' && leg < send.maxTurns && answer.trim() !== '' && !answer.includes(skipMarker);
 
 /**
- * What the owner of the conversation is told: the last answer, when nobody waits for it or who waits is somebody else.
- * Words of a run of a sub-agent are for whoever asked for the run alone.
+ * Returns the inbox message for the owner of the target conversation: the last answer, unless the owner itself waits for it.
+ * Text of a sub-agent is only for the requester of its run.
  */
 export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs: number): InboxMessage | undefined {
   const isOwners = send.toPrincipalId === send.principalId;
-  if ((isAwaited && isOwners) || answer.trim() === '' || answer.includes(skipWord) || isSubAgentKey(send.toSessionKey)) return undefined;
+  if ((isAwaited && isOwners) || answer.trim() === '' || answer.includes(skipMarker) || isSubAgentKey(send.toSessionKey)) return undefined;
   return {
     id: newId('in'),
     opKey: `session_send:${send.id}`,
@@ -90,7 +90,7 @@ export function inboxOf(send: SendRow, answer: string, isAwaited: boolean, atMs:
   };
 }
 
-/** What the sender is told of a message that was accepted, found no answer, and that nobody waits for. */
+/** Returns the message for the sender of an accepted message that got no answer while nobody waited. */
 export function failedNote(send: SendRow, why: string, atMs: number): InboxMessage {
   const text = `A message to ${send.toSessionKey} (agent ${send.toAgentId}) was not answered: ${why}. Next step: send it again.`;
   return {
@@ -107,7 +107,7 @@ export function failedNote(send: SendRow, why: string, atMs: number): InboxMessa
   };
 }
 
-/** Conversations of sub-agents have keys of their own, which no caller can make: they name the run. */
+/** Conversations of sub-agents have reserved keys that no caller can create: they name the run. */
 export const isSubAgentKey = (sessionKey: string): boolean => sessionKey.startsWith('subagent:gateway:');
 
 export const callOf = (send: SendRow, identity: CallContext['identity'], requestId: string, signal: AbortSignal): CallContext => ({

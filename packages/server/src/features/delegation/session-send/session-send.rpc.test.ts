@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import * as z from 'zod';
 
 const withTools = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
-/** A turn that was sent a message has read text from outside. */
+/** The mark of a turn that received a message: it has read text from outside. */
 const mayAnswer = [{ tools: ['sessions_send'], action: 'auto' as const, tainted: true }];
 let server: TestServer;
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeEach(() => server.provider.setAnswer(() => ({ text: 'Yes.', usage: { input
 type Ada = Awaited<ReturnType<TestServer['as']>>;
 
 const key = (peer: string) => ({ userId: 'ada', channelId: peer });
-/** A conversation that exists, by its reference. */
+/** Creates a conversation and returns its reference. */
 async function begin(client: Pick<Client, 'call'>, peer: string, message = `I am ${peer}`): Promise<string> {
   return (await client.call('agent.execute', { message, sessionKey: key(peer) })).conversationRef;
 }
@@ -36,7 +36,7 @@ describe('a token', () => {
     ada = await server.as(['rpc']);
   });
 
-  test('sends its own words into a conversation; the answer is kept, and told in the inbox when nobody waits', async () => {
+  test('sends its own text to a conversation; the answer is kept, and announced in the inbox when nobody waits', async () => {
     const conversationRef = await begin(ada, 'desk');
     const sent = server.heard('session:cross_send');
     using socket = server.socket(ada.token);
@@ -62,7 +62,7 @@ describe('a token', () => {
     ]);
   });
 
-  test('waits for the answer, with what it cost; nothing goes to the inbox', async () => {
+  test('waits for the answer and its cost; nothing goes to the inbox', async () => {
     const conversationRef = await begin(ada, 'waiting');
     const { unread } = await ada.call('inbox.list', {});
     const reply = await ada.call('session.send', { conversationRef, text: 'Done?', mode: 'wait' });
@@ -71,7 +71,7 @@ describe('a token', () => {
     expect((await ada.call('inbox.list', {})).unread).toBe(unread);
   });
 
-  test('is told when the wait is over or the turn failed; the turn goes on, and its answer comes into the inbox', async () => {
+  test('gets an error when the wait times out or the turn fails; the turn continues, and its answer goes to the inbox', async () => {
     const conversationRef = await begin(ada, 'slow');
     server.provider.queue({ text: 'Late.', delayMs: 400 });
     await expect(ada.call('session.send', { conversationRef, text: 'Quick!', mode: 'wait', timeoutMs: 100 })).rejects.toMatchObject({
@@ -83,7 +83,7 @@ describe('a token', () => {
     server.provider.setAnswer(() => ({ status: 400, error: { message: 'no' } }));
     await expect(ada.call('session.send', { conversationRef, text: 'Again', mode: 'wait' })).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringContaining('gave no answer'),
+      message: expect.stringContaining('did not answer'),
     });
   });
 
@@ -116,7 +116,7 @@ describe('a token', () => {
     });
   });
 
-  test('sends nothing into a conversation that is deleted before its turn, and does not bring it back', async () => {
+  test('sends nothing to a conversation that is deleted before its turn, and does not recreate it', async () => {
     const conversationRef = await begin(ada, 'doomed');
     server.provider.queue({ text: 'Late.', delayMs: 300 });
     const sent = { conversationRef, mode: 'wait' as const, timeoutMs: 20_000 };
@@ -130,10 +130,10 @@ describe('a token', () => {
     expect(server.provider.requests.some(({ body }) => lastMessage(body).content === 'Two')).toBe(false);
   });
 
-  test('sends nothing into a conversation that is deleted between its look-up and its acceptance', async () => {
+  test('sends nothing to a conversation that is deleted between lookup and acceptance', async () => {
     const conversationRef = await begin(ada, 'gone');
     const asked = server.provider.requests.length;
-    // Writes queue up behind this one, in their order; reads do not.
+    // Writes queue up behind this one in order; reads do not.
     const blocker = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
     blocker.exec('BEGIN IMMEDIATE');
     const deleted = server.client.call('session.delete', { conversationRef });
@@ -144,13 +144,13 @@ describe('a token', () => {
     blocker.close();
     expect(await deleted).toMatchObject({ deleted: true });
     expect(await sent).toBe('not_found');
-    // Whatever had been accepted would run before it.
+    // Any accepted work would run before it.
     await begin(ada, 'later');
     expect(server.provider.requests.length).toBe(asked + 1);
     await expect(ada.call('session.status', { conversationRef })).rejects.toMatchObject({ code: 'not_found' });
   });
 
-  test('learns nothing of conversations of others; an admin reaches them, and their owner is told', async () => {
+  test('learns nothing about conversations of others; an admin reaches them, and their owner is notified', async () => {
     const bob = await server.as(['rpc']);
     const conversationRef = await begin(bob, 'bobs');
     const unknown = 'cv_0000000000000000000000000000000000000000000';
@@ -179,7 +179,7 @@ describe('an agent', () => {
     ada = await server.as(['rpc']);
   });
 
-  /** A turn in a conversation whose agent calls the tool once; gives what it was answered. */
+  /** Runs a turn whose agent calls the tool once; returns the tool result. */
   async function use(peer: string, args: Record<string, unknown>): Promise<string> {
     server.provider.setAnswer((request) => {
       const last = lastMessage(request.body);
@@ -191,20 +191,20 @@ describe('an agent', () => {
     return messages.findLast(({ role }) => role === 'tool')?.content ?? '(the tool was not called)';
   }
 
-  test('sends to a conversation of its own with the same person: what it says and what comes back is fenced', async () => {
+  test('sends to its own conversation with the same person: the message and the answer are fenced', async () => {
     const target = await begin(ada, 'target');
     const answer = await use('asking', { conversationRef: target, text: 'What is the state?', mode: 'wait' });
     expect(answer).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="conversation">>>\nAnswered\.\n/);
     const lines = await said(ada, target);
     expect(lines.at(-2)).toMatch(
-      /^user: The conversation ada:asking \(agent default, cv_[\w-]{43}\) sent a message here\. It waits for what you answer\.\n\n<<<UNTR/,
+      /^user: The conversation ada:asking \(agent default, cv_[\w-]{43}\) sent a message here\. It is waiting for your answer\.\n\n<<<UNTR/,
     );
     expect(lines.at(-1)).toBe('assistant: Answered.');
-    expect(await use('telling', { conversationRef: target, text: 'Just so you know.' })).toBe('Sent to agent default.');
+    expect(await use('sending', { conversationRef: target, text: 'Just so you know.' })).toBe('Sent to agent default.');
     await expect.poll(async () => (await ada.call('inbox.list', {})).messages.map(({ text }) => text)).toEqual(['Answered.']);
   });
 
-  test('does not wait for itself, nor reach what belongs to somebody else', async () => {
+  test('does not wait for itself, and does not reach foreign conversations', async () => {
     const own = await begin(ada, 'self');
     expect(await use('self', { conversationRef: own, text: 'Me', mode: 'wait' })).toContain('cannot wait for itself');
     expect(await use('self', { conversationRef: own, text: 'Me' })).toBe('Sent to agent default.');
@@ -218,7 +218,7 @@ describe('an agent', () => {
     expect([...answers]).toEqual(['Conversation not found']);
   });
 
-  test('reaches exactly the sub-agents that its own conversation asked for, and gives them no tool more', async () => {
+  test('reaches exactly the sub-agents that its own conversation requested, and grants them no additional tools', async () => {
     const heard = server.heard('session:sub_agent_completed');
     const callOnce = (name: string, args: Record<string, unknown>) => (body: unknown) => {
       const last = lastMessage(body);
@@ -236,7 +236,7 @@ describe('an agent', () => {
       if (lastMessage(body).content.includes('And on to twenty')) offered.push(z.object({ tools: z.array(z.unknown()) }).parse(body).tools);
       return callOnce('sessions_send', { conversationRef: child, text: 'And on to twenty.', mode: 'wait' })(body);
     });
-    // What the sub-agent said came into the conversation, so that it counts as text from outside there.
+    // The sub-agent's answer was added to the conversation, where it counts as text from outside.
     const { conversationRef } = await ada.call('agent.execute', { message: 'use the tool', sessionKey: key('parent') });
     const { messages } = await ada.call('session.history', { conversationRef, limit: 50 });
     expect(messages.findLast(({ role }) => role === 'tool')?.content).toContain('Answered.');
@@ -245,7 +245,7 @@ describe('an agent', () => {
     expect(await use('stranger', { conversationRef: child, text: 'Hello' })).toBe('Conversation not found');
   });
 
-  test('whose run is killed sends no more: what is on its way ends with it', async () => {
+  test('sends nothing after its run is killed: open messages end with it', async () => {
     const target = await begin(ada, 'busy');
     let hung = 0;
     server.provider.setAnswer(({ body }) => {
@@ -269,7 +269,7 @@ describe('an agent', () => {
     expect(await said(ada, target)).not.toContain('assistant: Answered.');
   });
 
-  test('two conversations of ping-pong answer each other once the turn that began it has ended', async () => {
+  test('ping-pong conversations answer each other once the turn that started it has ended', async () => {
     const target = await begin(ada, 'pong');
     expect(await use('ping', { conversationRef: target, text: 'Begin.', mode: 'ping-pong', maxTurns: 2 })).toContain('once your turn has ended');
     await expect.poll(async () => (await ada.call('inbox.list', {})).messages.map(({ text }) => text)).toEqual(['Answered.']);
@@ -279,7 +279,7 @@ describe('an agent', () => {
     expect(lines.at(-2)).toContain('Answered.');
   });
 
-  test('that waits for one that waits for it is refused at once', async () => {
+  test('is refused at once when two conversations would wait for each other', async () => {
     const first = await begin(ada, 'first');
     const second = await begin(ada, 'second');
     const send = (id: string, conversationRef: string) => ({
@@ -298,14 +298,14 @@ describe('an agent', () => {
   });
 });
 
-test('an exchange outlives the daemon at each of its answers: every one is said once', async () => {
+test('an exchange survives a restart at each of its answers, and no answer is repeated', async () => {
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-send-'));
   const config = { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*' as const] }] } };
-  /** Answers so many model calls, and none after them. */
+  /** Answers this many model calls, and then none. */
   async function runUntil(answers: readonly string[], work: (server: TestServer) => Promise<void>) {
     await using own = await startTestServer({ homeDir, config });
-    const left = [...answers];
-    own.provider.setAnswer(() => (left.length === 0 ? { hang: true } : { text: left.shift() ?? '' }));
+    const remaining = [...answers];
+    own.provider.setAnswer(() => (remaining.length === 0 ? { hang: true } : { text: remaining.shift() ?? '' }));
     await work(own);
   }
   const servedBy = (own: TestServer, calls: number) => expect.poll(() => own.provider.served()).toBe(calls);
@@ -332,7 +332,7 @@ test('an exchange outlives the daemon at each of its answers: every one is said 
   }
 });
 
-test('nothing is sent where the policy is off', async () => {
+test('nothing is sent when the policy is off', async () => {
   await using off = await startTestServer({ config: { security: { agentToAgent: { enabled: false } } } });
   const conversationRef = await begin(off.client, 'desk');
   await expect(off.client.call('session.send', { conversationRef, text: 'Hello' })).rejects.toMatchObject({
@@ -341,7 +341,7 @@ test('nothing is sent where the policy is off', async () => {
   });
 });
 
-test('one conversation has fifty messages on their way at most, then the sender is told so; maxTurns belongs to ping-pong', async () => {
+test('a conversation has at most fifty open messages, after which senders are refused; maxTurns is only allowed with ping-pong', async () => {
   const bob = await server.as(['rpc']);
   const conversationRef = await begin(bob, 'crowded');
   for (const mode of ['wait', 'fire-and-forget'] as const)
@@ -356,9 +356,9 @@ test('one conversation has fifty messages on their way at most, then the sender 
   for (const error of refused)
     expect(error).toMatchObject({
       code: 'rate_limited',
-      message: expect.stringContaining('Too many messages wait for this conversation (limit 50)'),
+      message: expect.stringContaining('Too many messages are waiting for this conversation (limit 50)'),
     });
-  // Another conversation of the same agent has its own fifty.
+  // Another conversation of the same agent has its own limit.
   server.provider.setAnswer(() => ({ text: 'Yes.' }));
   const roomy = await begin(bob, 'roomy');
   expect(await bob.call('session.send', { conversationRef: roomy, text: 'Hi' })).toMatchObject({ sent: true });

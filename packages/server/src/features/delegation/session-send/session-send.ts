@@ -15,31 +15,31 @@ import { sendKind, workOf } from './exchange.ts';
 import { createSendTool } from './tool.ts';
 import { type SendEnd, Waiting } from './waiting.ts';
 
-/** A conversation that a message may go to. */
+/** A conversation that can receive a message. */
 export interface SendTarget {
   readonly ref: string;
   readonly sessionKey: string;
   readonly agentId: string;
   readonly principalId: string;
-  /** Of a sub-agent: what bounds it beside the policy of its agent. */
+  /** Set for a sub-agent: its bounds in addition to the policy of its agent. */
   readonly bounds?: ToolBounds | undefined;
-  /** Of a sub-agent: its run has not ended. */
+  /** Set for a sub-agent: whether its run has not ended. */
   readonly isStarting?: boolean;
 }
 
 type Sender = Pick<SendTarget, 'ref' | 'sessionKey' | 'agentId'>;
 
-export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | 'mayGoOn'> {
+export interface SessionSendDeps extends Omit<AnswerDeps, 'waiting' | 'wake' | 'mayContinue'> {
   readonly agents: AgentsApi;
   readonly autonomy: Pick<AutonomyApi, 'admit' | 'budget' | 'onStop'>;
   readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor'>;
   readonly policy: { readonly enabled: boolean; readonly maxPingPongTurns: number; readonly allowAgents: readonly string[] };
   readonly acceptSend: Operation<SendIntake, void>;
-  /** A conversation within reach of the caller, of an agent also a sub-agent that its conversation asked for; else `not_found`. */
+  /** Finds a conversation that the caller can reach, for an agent also one of its sub-agents; throws `not_found` otherwise. */
   readonly findTarget: (address: ConversationAddress, call: CallContext) => Promise<SendTarget>;
-  /** Whether a turn of the conversation runs or waits. */
+  /** Returns whether a turn of the conversation is running or queued. */
   readonly isPending: (ref: string) => boolean;
-  /** The own conversation of a token with an agent. */
+  /** Returns a token's own conversation with an agent. */
   readonly ownOf: (agentId: string, call: CallContext) => Sender;
 }
 
@@ -48,20 +48,20 @@ export interface SessionSend {
   readonly tools: readonly Tool[];
 }
 
-/** Messages from conversation to conversation: each is stored with the work that brings it there before it is acknowledged. */
+/** Sends messages between conversations: each is stored with its delivery work before it is acknowledged. */
 export function createSessionSend(deps: SessionSendDeps): SessionSend {
   const { db, bus, clock, policy } = deps;
   const waiting = new Waiting(clock);
-  const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayGoOn: deps.autonomy.budget.covers });
+  const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayContinue: deps.autonomy.budget.covers });
   deps.durable.handle(sendKind, answer.run, { ...sendLimits, gaveUp: answer.gaveUp });
   bus.listen(['session:expired'], ({ payload }) => {
     if (!('reason' in payload) || payload.reason !== 'deleted' || !('conversationRef' in payload)) return;
-    // The deletion ended what was stored before it; without this write a later message fails when its turn finds no conversation.
+    // The deletion ended stored messages; without this write a later message fails when its turn finds no conversation.
     answer.conversationDeleted(payload.conversationRef).catch(() => {});
   });
   deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answer.stop(rootRunId) : 0));
 
-  /** Where a message comes from, and answers of `ping-pong` go. */
+  /** Returns the sender, which receives the answers of `ping-pong`. */
   function senderOf(mode: SendRow['mode'], target: SendTarget, call: CallContext): Sender | undefined {
     const { agentCaller } = call;
     if (agentCaller === undefined) return mode === 'ping-pong' ? deps.ownOf(target.agentId, call) : undefined;
@@ -72,21 +72,21 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
   const send: SessionSend['methods']['session.send'] = async ({ text, mode, timeoutMs, maxTurns, ...address }, call) => {
     if (!policy.enabled) throw new AppError('denied', 'Messages between conversations are switched off (security.agentToAgent.enabled is false)');
     if (maxTurns !== undefined && mode !== 'ping-pong')
-      throw new AppError('invalid_params', 'maxTurns: belongs to the mode ping-pong', {
+      throw new AppError('invalid_params', 'maxTurns: only allowed with mode ping-pong', {
         param: 'maxTurns',
-        issues: [{ path: 'maxTurns', message: 'belongs to the mode ping-pong' }],
+        issues: [{ path: 'maxTurns', message: 'only allowed with mode ping-pong' }],
       });
     const target = await deps.findTarget(address, call);
     deps.agents.usable(target.agentId, call);
     const { agentCaller } = call;
     const from = senderOf(mode, target, call);
-    // Its turn would wait for one that waits for its end.
+    // Two turns would wait for each other.
     if (mode !== 'fire-and-forget' && from?.ref === target.ref)
       throw new AppError('precondition_failed', 'A conversation cannot wait for itself: send with mode fire-and-forget', { param: 'mode' });
-    // The turn that calls holds its conversation, so that answers can only come back to it afterwards.
+    // The calling turn occupies its conversation, so answers can reach it only afterwards.
     const isAwaited = mode === 'wait' || (mode === 'ping-pong' && agentCaller === undefined);
-    if (isAwaited && agentCaller !== undefined && waiting.wouldHang(agentCaller.conversationRef, target.ref))
-      throw new AppError('precondition_failed', 'That conversation waits for this one: send with mode fire-and-forget', { param: 'mode' });
+    if (isAwaited && agentCaller !== undefined && waiting.wouldDeadlock(agentCaller.conversationRef, target.ref))
+      throw new AppError('precondition_failed', 'That conversation is waiting for this one: send with mode fire-and-forget', { param: 'mode' });
     if (agentCaller !== undefined) {
       const { allowAgents } = policy;
       if (target.agentId !== agentCaller.agentId && allowAgents.length > 0 && !allowAgents.includes(target.agentId))
@@ -155,7 +155,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
   return { methods: { 'session.send': send }, tools: [createSendTool(send, deps.isTainted)] };
 }
 
-/** What another conversation does for an agent it does with no tool that the agent's own turn has not, nor one that a sub-agent has not. */
+/** Returns the bounds of a turn on behalf of an agent: no tool that the agent's own turn or a sub-agent would not have. */
 function boundsOf({ bounds }: SendTarget, caller: CallContext['agentCaller']): ToolBounds | undefined {
   if (caller === undefined) return undefined;
   const own = caller.turn?.toolBounds;
@@ -167,7 +167,7 @@ function boundsOf({ bounds }: SendTarget, caller: CallContext['agentCaller']): T
 
 function resultOf(mode: SendRow['mode'], end: SendEnd, runtimeMs: number): Partial<ResultInput<'session.send'>> {
   const { response, errorKind, announced, turnsCompleted, tokens, costNano } = end;
-  if (errorKind !== null) throw new AppError('unavailable', `The other conversation gave no answer: its turn ended as ${errorKind}`);
+  if (errorKind !== null) throw new AppError('unavailable', `The other conversation did not answer: its turn ended with ${errorKind}`);
   return {
     response: response ?? '',
     announced,

@@ -2,12 +2,12 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
 
-/** How long messages that ended are kept. */
+/** How long ended messages are kept. */
 const keptMs = 24 * 60 * 60_000;
-/** Messages that one conversation has not answered yet (decisions §7). */
-const maxOnTheWay = 50;
+/** Maximum number of open messages to one conversation (decisions §7). */
+const maxOpen = 50;
 const retryAfterMs = 1_000;
-/** Deleted with each new one: more than come. */
+/** Number of old messages deleted with each new one. */
 const prunedAtOnce = 8;
 
 type Stored = Omit<SendRow, 'byAgent' | 'tainted'> & { readonly byAgent: number; readonly tainted: number };
@@ -49,7 +49,7 @@ const old = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db.deleteFrom('session_send').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
-const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
+const openTo = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
   db
     .selectFrom('session_send')
     .select(sql<number>`count(*)`.as('count'))
@@ -57,11 +57,10 @@ const onTheWay = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
     .where('ended_at_ms', 'is', null),
 );
 
-/** Writes a message down that is on its way, unless as many are as a conversation may have waiting. Part of `acceptSend`. */
+/** Stores a new message, unless its conversation has too many open ones. Part of `acceptSend`. */
 export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow, ageNowMs: number): Promise<void> {
-  const open = (await tx.get(onTheWay, { ref: send.toRef }))?.count ?? 0;
-  if (open >= maxOnTheWay)
-    throw new AppError('rate_limited', `Too many messages wait for this conversation (limit ${maxOnTheWay})`, { retryAfterMs });
+  const open = (await tx.get(openTo, { ref: send.toRef }))?.count ?? 0;
+  if (open >= maxOpen) throw new AppError('rate_limited', `Too many messages are waiting for this conversation (limit ${maxOpen})`, { retryAfterMs });
   await tx.run(old, { beforeMs: ageNowMs - keptMs, limit: prunedAtOnce });
   await tx.run(insert, { ...send, byAgent: Number(byAgent), tainted: Number(tainted) });
 }
@@ -129,7 +128,7 @@ const move = query<Omit<Advance, 'announced'> & { nextLeg: number; announced: nu
     .where('state', '=', 'open'),
 );
 
-/** Keeps an answer, once: false when it was kept, or the message ended, before. */
+/** Stores an answer once; false when it was already stored, or the message had ended. */
 export async function advanceSend(tx: Tx, { announced, ...progress }: Advance): Promise<boolean> {
   const { state, leg, atMs } = progress;
   const { changes } = await tx.run(move, {
@@ -155,19 +154,19 @@ export interface SendFailure {
   readonly atMs: number;
 }
 
-/** Ends a message without an answer; false when it had ended. Part of `failSendWork`. */
+/** Ends a message without an answer; false when it had already ended. Part of `failSendWork`. */
 export async function closeSend(tx: Tx, { id, errorKind, atMs }: SendFailure): Promise<boolean> {
   return (await tx.run(fail, { id, errorKind, atMs })).changes > 0;
 }
 
-/** The same for whoever stops it from outside; its work finds it ended. */
+/** Ends a message from outside its work, which then finds it ended. */
 export const failSend = operation('sessionSend.fail', closeSend);
 
 const openOf = query<{ rootRunId: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('session_send').select('id').where('root_run_id', '=', p('rootRunId')).where('ended_at_ms', 'is', null),
 );
 
-/** Messages of a root run that are on their way. */
+/** Lists the open messages of a root run. */
 export const openSends = operation('sessionSend.open', async (tx, input: { readonly rootRunId: string }): Promise<string[]> => {
   return (await tx.all(openOf, input)).map(({ id }) => id);
 });
@@ -180,7 +179,7 @@ const dueIn = query<{ ref: string }, { id: string; leg: number }>(({ db, sql, p 
     .where(sql<boolean>`(to_ref = ${p('ref')} or (from_ref = ${p('ref')} and leg % 2 = 1))`),
 );
 
-/** Ends the messages whose answer a conversation owes that is deleted; gives the answers that were due. Part of `deleteConversation`. */
+/** Ends the messages that a deleted conversation should have answered; returns the pending answers. Part of `deleteConversation`. */
 export async function endSendsOf(tx: Tx, { ref, atMs }: { readonly ref: string; readonly atMs: number }) {
   const due = await tx.all(dueIn, { ref });
   for (const { id } of due) await tx.run(fail, { id, errorKind: 'deleted', atMs });

@@ -7,11 +7,11 @@ import type { SendTarget } from './session-send.ts';
 
 export interface TargetDeps {
   readonly sessions: Pick<SessionsApi, 'existing'>;
-  /** The sub-agent in this conversation that the other one asked for. */
+  /** Finds the sub-agent in this conversation that the other one requested. */
   readonly childOf: (about: { readonly requesterRef: string; readonly conversationRef: string }) => Promise<SendTarget | undefined>;
 }
 
-/** Conversations that a caller may send to. An agent's sub-agents are its own only from the conversation that asked for them. */
+/** Finds conversations that a caller may send to. An agent reaches its sub-agents only from the conversation that requested them. */
 export function createFindTarget({ sessions, childOf }: TargetDeps): (address: ConversationAddress, call: CallContext) => Promise<SendTarget> {
   return async (address, call) => {
     const { agentCaller } = call;
@@ -20,7 +20,7 @@ export function createFindTarget({ sessions, childOf }: TargetDeps): (address: C
     const child = conversationRef === undefined ? undefined : await childOf({ requesterRef: agentCaller.conversationRef, conversationRef });
     if (child !== undefined) return child;
     const target = await sessions.existing(address, call);
-    // The same words as for what is not there.
+    // Foreign and unknown conversations get the same answer.
     if (isSubAgentKey(target.sessionKey) && target.ref !== agentCaller.conversationRef) throw new AppError('not_found', 'Conversation not found');
     return target;
   };

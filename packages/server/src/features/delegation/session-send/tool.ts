@@ -5,17 +5,17 @@ import type { SessionSend } from './session-send.ts';
 
 const longestWaitMs = 300_000;
 const Args = z.strictObject({
-  conversationRef: ConversationRef.describe('As sessions_list or sessions_spawn gives it.'),
+  conversationRef: ConversationRef.describe('As returned by sessions_list or sessions_spawn.'),
   text: z.string().min(1).max(100_000),
   mode: z
     .enum(['fire-and-forget', 'wait', 'ping-pong'])
     .default('fire-and-forget')
-    .describe('`wait` gives you the answer; with `ping-pong` the answers go back and forth after your turn has ended.'),
-  timeoutMs: z.int().min(1000).max(longestWaitMs).default(60_000).describe('Of `wait`.'),
-  maxTurns: z.int().min(0).max(5).optional().describe('Answers that go back in `ping-pong`.'),
+    .describe('`wait` returns the answer; with `ping-pong` answers are exchanged after your turn has ended.'),
+  timeoutMs: z.int().min(1000).max(longestWaitMs).default(60_000).describe('Timeout of `wait`.'),
+  maxTurns: z.int().min(0).max(5).optional().describe('Maximum answers sent back in `ping-pong`.'),
 });
 
-/** `sessions_send`: the same as the method, for agents. */
+/** `sessions_send`: the method `session.send` for agents. */
 export function createSendTool(
   send: SessionSend['methods']['session.send'],
   isTainted: (refs: readonly string[]) => Promise<boolean>,
@@ -33,7 +33,7 @@ export function createSendTool(
       const { mode, response, agentId, conversationRef } = await send(args, call);
       if (mode !== 'wait')
         return {
-          content: `Sent to agent ${agentId}.${mode === 'ping-pong' ? ' Answers come into this conversation once your turn has ended.' : ''}`,
+          content: `Sent to agent ${agentId}.${mode === 'ping-pong' ? ' Answers are delivered to this conversation once your turn has ended.' : ''}`,
         };
       return { content: response ?? '', outside: { source: 'conversation', clean: !(await isTainted([conversationRef])) } };
     },

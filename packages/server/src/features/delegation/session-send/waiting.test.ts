@@ -4,7 +4,7 @@ import { Waiting } from './waiting.ts';
 
 const end = { response: 'x', errorKind: null, announced: false, turnsCompleted: 0, tokens: 0, costNano: 0 };
 
-test('whoever is gone, before or while it waits, waits no more', async () => {
+test('an aborted caller stops waiting, before or during the wait', async () => {
   const clock = createStepClock();
   const waiting = new Waiting(clock);
   const gone = waiting.wait('ss_1', { from: undefined, to: 'cv_1', ms: 1000, signal: AbortSignal.abort() });
@@ -18,7 +18,7 @@ test('whoever is gone, before or while it waits, waits no more', async () => {
   await expect(going.ended).rejects.toMatchObject({ code: 'cancelled' });
 });
 
-test('a wait ends once: by its answer or by its time', async () => {
+test('a wait ends once: by its answer or its timeout', async () => {
   const clock = createStepClock();
   const waiting = new Waiting(clock);
   const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 
-/** How a message ended, for whoever waits for its answer. */
+/** How a message ended, for a caller awaiting its answer. */
 export interface SendEnd {
   readonly response: string | null;
   readonly errorKind: string | null;
@@ -11,7 +11,7 @@ export interface SendEnd {
   readonly costNano: number | null;
 }
 
-/** Who waits for the answer of a message, in this process: a message whose waiter is gone goes on without it. */
+/** Tracks callers in this process that await answers; a message whose waiter is gone continues without it. */
 export class Waiting {
   readonly #clock: Clock;
   readonly #waiters = new Map<string, { readonly end: (end: SendEnd) => void; readonly from: string | undefined; readonly to: string }>();
@@ -24,8 +24,8 @@ export class Waiting {
     return this.#waiters.has(sendId);
   }
 
-  /** Whether a turn in `to` waits, over any number of others, for one in `from`: then a wait the other way round would never end. */
-  wouldHang(from: string, to: string): boolean {
+  /** Returns whether a turn in `to` waits, directly or indirectly, for one in `from`, so that a wait in the other direction would never end. */
+  wouldDeadlock(from: string, to: string): boolean {
     const seen = new Set([to]);
     for (const ref of seen) {
       if (ref === from) return true;
@@ -34,7 +34,7 @@ export class Waiting {
     return false;
   }
 
-  /** Asked for before the message is stored, so that no end can be missed. */
+  /** Registers a waiter. Call it before the message is stored, so that no end can be missed. */
   wait(sendId: string, who: { readonly from: string | undefined; readonly to: string; readonly ms: number; readonly signal: AbortSignal }) {
     const { promise, resolve, reject } = Promise.withResolvers<SendEnd>();
     const leave = () => {
@@ -44,11 +44,11 @@ export class Waiting {
     };
     const stop = () => {
       leave();
-      reject(new AppError('cancelled', 'The caller is gone; the message goes on'));
+      reject(new AppError('cancelled', 'The caller left; the message is still processed'));
     };
     const cancel = this.#clock.after(who.ms, () => {
       leave();
-      reject(new AppError('timeout', `No answer from the other conversation within ${who.ms} ms; its turn goes on`));
+      reject(new AppError('timeout', `No answer from the other conversation within ${who.ms} ms; its turn continues`));
     });
     this.#waiters.set(sendId, {
       from: who.from,
@@ -59,14 +59,14 @@ export class Waiting {
       },
     });
     who.signal.addEventListener('abort', stop, { once: true });
-    // Gone before it could wait: the answer is told as to one who does not wait.
+    // Aborted before it could wait: the answer is delivered as if nobody waited.
     if (who.signal.aborted) stop();
-    // Whoever is refused before it waits leaves, and nobody looks at the promise then.
+    // A caller that is refused before it waits leaves, and nobody handles the promise then.
     promise.catch(() => {});
     return { ended: promise, leave };
   }
 
-  /** Messages to a conversation whose answers are awaited. */
+  /** Returns the messages to a conversation whose answers are awaited. */
   to(ref: string): readonly string[] {
     return [...this.#waiters].flatMap(([id, waiter]) => (waiter.to === ref ? [id] : []));
   }

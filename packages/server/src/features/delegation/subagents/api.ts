@@ -7,7 +7,7 @@ import type { Waiting } from '../../unattended/durable/api.ts';
 
 export type { EndedRun } from './run/row.ts';
 
-/** What ends a run, in the transaction that ends its work. */
+/** Input that ends a run, in the transaction that ends its work. */
 export interface RunEnding {
   readonly runId: string;
   readonly state: 'completed' | 'failed';
@@ -16,65 +16,65 @@ export interface RunEnding {
   /** Why it failed, for owners: the provider's own sentence, or ours. */
   readonly cause: string | null;
   readonly summary: string | null;
-  /** What it said, bounded. */
+  /** Its final text, bounded. */
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
   readonly telemetryJson: string | null;
-  /** 1: it had read text from outside. */
+  /** 1 when it had read text from outside. */
   readonly tainted: number;
   readonly tokens: number;
-  /** In 1e-9 US dollars; null when the price of a call is not known. */
+  /** Cost in 1e-9 US dollars; null when the price of a call is unknown. */
   readonly costNano: number | null;
   readonly atMs: number;
 }
 
-/** Runs whose ends somebody is told, in the transaction that tells it. */
-export interface NewsTold {
+/** Runs whose completion is announced, in the transaction that announces it. */
+export interface AnnouncedRuns {
   readonly runIds: readonly string[];
   readonly as: 'turn' | 'inbox';
 }
 
-/** A run that a feature starts for a piece of work of its own. */
+/** A run that a feature starts for its own work. */
 export interface RunRequest {
-  /** Unique: the same key is the same run, also after a crash. */
+  /** Unique: the same key is the same run, even after a crash. */
   readonly key: string;
   readonly agentId: string;
   readonly principalId: string;
-  /** The token whose identity the run has; its agents and its life bound it. */
+  /** The token whose identity the run has; its agents and its lifetime limit the run. */
   readonly tokenId: string;
   readonly rootRunId: string;
   readonly parentLeaseId: string | null;
   readonly depth: number;
-  /** Written by the feature; what others said stands in it fenced. */
+  /** Written by the feature; the text of others in it is fenced. */
   readonly task: string;
-  /** As it is listed, when not like `task`. */
+  /** The task as it is listed, if different from `task`. */
   readonly shownTask?: string | undefined;
-  /** What the run may set going, as far as its agent may; all that its agent may when absent. */
+  /** What the run may start, within what its agent may; everything that its agent may when absent. */
   readonly caps?: ReadonlySet<Capability> | undefined;
   readonly model?: string | undefined;
   readonly maxSteps?: number | undefined;
   readonly timeoutMs?: number | undefined;
   readonly toolPolicy?: ToolPolicy | undefined;
-  /** Of the turn that asked for the piece of work: as its `call.agentCaller.turn` says. */
+  /** The turn that requested the work, as in its `call.agentCaller.turn`. */
   readonly asked?: { readonly origin: TurnOrigin; readonly bounds?: ToolBounds | undefined; readonly agentId: string } | undefined;
-  /** The run whose turn asked for it: whoever kills that one kills this one too. */
+  /** The run whose turn requested it: killing that run kills this one too. */
   readonly parentRunId?: string | undefined;
   readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
-  /** The run goes on in the conversation of an earlier one: a further try of the same node. */
+  /** Continues in the conversation of an earlier run: another attempt at the same node. */
   readonly conversationOf?: string | undefined;
 }
 
-/** How a run ended, for whoever started it: with the whole of what it said. */
+/** How a run ended, for its requester, with its complete text. */
 export interface RunEnd {
   readonly runId: string;
   readonly conversationRef: string;
   readonly completion: z.output<typeof SubAgentCompletion>;
   readonly telemetry: z.output<typeof SubAgentTelemetry> | undefined;
-  /** Of a failure; for owners only. */
+  /** Reason of a failure; for owners only. */
   readonly cause: string | null;
-  /** At most `graphMaxResultLength` characters; partial when it was ended early. */
+  /** Limited to `graphMaxResultLength` characters; partial when the run was stopped early. */
   readonly text: string;
-  /** It had read text from outside: for others, `text` is such text. */
+  /** It had read text from outside, so others must treat `text` as untrusted. */
   readonly tainted: boolean;
 }
 
@@ -90,25 +90,25 @@ export interface StoppedRun {
 }
 
 export interface SubagentsApi {
-  /** Stores the run and begins it as soon as a place is free; limits of children and queue do not hold. */
+  /** Stores the run and begins it as soon as a slot is free; the limits of children and queue do not apply. */
   start(request: RunRequest): Promise<{ readonly runId: string; readonly isNew: boolean }>;
   /** Resolves when the run has ended; rejects with the reason of the signal. */
   ended(runId: string, signal: AbortSignal): Promise<RunEnd>;
   /** Calls `waits` whenever the run begins to wait for its provider or a person, until the returned function is called. */
   onWait(runId: string, waits: () => void): () => void;
-  /** Runs of a graph that wait now, and since when. */
+  /** Returns the runs of a graph that are waiting, and since when. */
   waitingOf(graphId: string): Promise<readonly WaitingRun[]>;
-  /** What a run said, whole, and the node that it works for; undefined when there is no such run. */
+  /** Returns the complete result of a run and the node that it works for; undefined when there is no such run. */
   said(
     runId: string,
   ): Promise<{ readonly text: string; readonly kind: string; readonly node?: { readonly graphId: string; readonly nodeId: string } } | undefined>;
-  /** Tools that the runs of nodes have beside those of their agents. */
+  /** Adds tools to the runs of nodes, on top of those of their agents. */
   offerToNodes(tools: readonly Tool[]): void;
-  /** Ends a run and everything that it delegated; false when it had ended before. */
+  /** Kills a run and everything that it delegated; false when it had already ended. */
   kill(runId: string, call: CallContext): Promise<boolean>;
-  /** Parts that runs started work of end it here. Called after the runs were stopped by somebody, not when they end by themselves. */
+  /** Registers a handler that stops the work that runs started. Called after runs were stopped, not when they end on their own. */
   onStopped(stop: (runs: readonly StoppedRun[]) => Promise<void>): void;
-  /** Why nothing is taken now: paused, or the daemon stops. */
+  /** Returns why no run is accepted now: spawning is paused, or the daemon is stopping. */
   refusal(): AppError | undefined;
   counts(): { readonly active: number; readonly max: number; readonly queued: number };
 }

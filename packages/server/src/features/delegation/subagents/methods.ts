@@ -30,22 +30,22 @@ export interface MethodDeps {
   readonly config: AgentToAgentConfig;
   readonly gate: SpawnGate;
   readonly spawn: ReturnType<typeof createSpawn>;
-  /** What a run waits for. */
+  /** Returns what a run waits for. */
   readonly waitingOfRun: Operation<{ readonly runId: string }, Waiting | undefined>;
   readonly wait: ReturnType<typeof createWait>;
   readonly steer: ReturnType<typeof createSteer>;
-  /** Ends a run and what it delegated; false when it had ended. */
-  readonly kill: (row: RunRow, told: boolean, audit: AuditRow) => Promise<boolean>;
+  /** Kills a run and what it delegated; false when it had already ended. */
+  readonly kill: (row: RunRow, notify: boolean, audit: AuditRow) => Promise<boolean>;
 }
 
 const minuteMs = 60_000;
 const maxListed = 1000;
 
-/** The methods of sub-agents (json-rpc.md §4). */
+/** Creates the methods of sub-agents (json-rpc.md §4). */
 export function createSubagentMethods(deps: MethodDeps): SubagentMethods {
   const { db, clock, config, gate } = deps;
 
-  /** A run within reach; what is unknown, foreign, or no id answers alike. */
+  /** Finds a run that the caller may see; unknown, foreign and malformed ids get the same answer. */
   async function runOf(id: string, call: CallContext): Promise<RunRow> {
     const [row] = await db.read(findRuns, { ...reachOf(call), ids: [id] });
     if (row === undefined) throw unknownRun(id);
@@ -59,7 +59,7 @@ export function createSubagentMethods(deps: MethodDeps): SubagentMethods {
   }
 
   return {
-    // Whether an agent had read text from outside is only known to its tool.
+    // Only the agent's tool knows whether the agent had read text from outside.
     'session.spawn': (params, call) => deps.spawn(params, call, true),
 
     async 'session.run_status'({ runId }, call) {

@@ -1,6 +1,6 @@
 import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { type NewRunRow, type RunRow, runColumns, storedRun, type TellTo } from './run/row.ts';
+import { type NewRunRow, type RunRow, runColumns, storedRun, type AnnounceTo } from './run/row.ts';
 
 const insert = query<RunRow>(({ db, p }) =>
   db.insertInto('sub_agent_run').values({
@@ -58,7 +58,7 @@ export function readRun(tx: Tx, id: string): Promise<RunRow | undefined> {
   return tx.get(byId, { id });
 }
 
-/** A run, whoever may see it. */
+/** Finds the open runs of a graph, regardless of who may see them. */
 const openOfGraph = query<{ graphId: string }, Pick<RunRow, 'id' | 'nodeId'>>(({ db, p }) =>
   db.selectFrom('sub_agent_run').select(['id', 'node_id as nodeId']).where('graph_id', '=', p('graphId')).where('ended_at_ms', 'is', null),
 );
@@ -78,7 +78,7 @@ const openOf = query<{ requesterKey: string }, { count: number }>(({ db, sql, p 
     .where(sql<boolean>`counted = 1`),
 );
 
-/** Runs of one requester that count and have not ended. */
+/** Counts the open runs of one requester to which its limits apply. */
 export async function countOpen(tx: Tx, requesterKey: string): Promise<number> {
   return (await tx.get(openOf, { requesterKey }))?.count ?? 0;
 }
@@ -131,7 +131,7 @@ const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
     .returning(runColumns),
 );
 
-/** The one write that ends a run; gives its row, undefined when it had ended before. Part of `endRun`. */
+/** Ends a run with a single write; returns its row, or undefined when it had already ended. Part of `endRun`. */
 export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | undefined> {
   const { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs } = closing;
   return (await tx.all(close, { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
@@ -141,10 +141,10 @@ const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('sub_agent_run').select('id').where('parent_run_id', '=', p('id')),
 );
 
-/** A run and all that it delegated, itself first. */
+/** Returns a run and everything that it delegated, the run first. */
 export async function subtreeOf(tx: Tx, id: string): Promise<string[]> {
   const found = [id];
-  // The list grows while it is walked.
+  // The list grows during the iteration.
   for (const each of found) for (const child of await tx.all(childrenOf, { id: each })) found.push(child.id);
   return found;
 }
@@ -162,19 +162,19 @@ export function openRunsOfRoot(tx: Tx, rootRunId: string) {
   return tx.all(openOfRoot, { rootRunId });
 }
 
-const redirect = query<{ id: string; announceTo: TellTo }>(({ db, p }) =>
+const redirect = query<{ id: string; announceTo: AnnounceTo }>(({ db, p }) =>
   db
     .updateTable('sub_agent_run')
     .set({ announce_to: p('announceTo'), announce_run_id: null })
     .where('id', '=', p('id')),
 );
 
-/** The end of the run is told nobody. */
-export async function silence(tx: Tx, id: string): Promise<void> {
+/** Suppresses the announcement of the run. */
+export async function suppressAnnouncement(tx: Tx, id: string): Promise<void> {
   await tx.run(redirect, { id, announceTo: 'none' });
 }
 
-/** What a key stands for; it outlives the row of the run. */
+/** The run that a key identifies; it outlives the row of the run. */
 export interface KeyRow {
   readonly key: string;
   readonly digest: string;
@@ -207,7 +207,7 @@ const insertKey = query<KeyRow>(({ db, p }) =>
 );
 const dropKey = query<{ key: string }>(({ db, p }) => db.deleteFrom('sub_agent_key').where('run_key', '=', p('key')));
 
-/** From now on the key stands for the run. Part of `acceptRun`. */
+/** Makes the key identify the run from now on. Part of `acceptRun`. */
 export async function keepKey(tx: Tx, { key, digest, runId, rootRunId, conversationRef, atMs }: KeyRow): Promise<void> {
   await tx.run(dropKey, { key });
   await tx.run(insertKey, { key, digest, runId, rootRunId, conversationRef, atMs });
@@ -221,7 +221,7 @@ const childRows = query<{ id: string }, RunRow>(({ db, sql, p }) =>
     .where(sql<boolean>`announced = 'seen'`),
 );
 
-/** Runs of a run whose ends it was shown. */
+/** Reads the child runs whose completion this run was shown. */
 export function readSeen(tx: Tx, id: string): Promise<RunRow[]> {
   return tx.all(childRows, { id });
 }

@@ -25,7 +25,7 @@ function endedMeanwhile(error: unknown): void {
 const unknownId = 'sr_00000000-0000-7000-8000-000000000000';
 const statusOf = async (runId: string) => (await server.client.call('session.run_status', { runId })).status;
 
-test('a run of a token is stored, runs, ends once and is told in the inbox', async () => {
+test('a run of a token is stored, runs, ends once and is announced in the inbox', async () => {
   const spawned = server.heard('session:sub_agent_spawned');
   const started = server.heard('session:sub_agent_spawn_started');
   const completed = server.heard('session:sub_agent_completed');
@@ -49,19 +49,19 @@ test('a run of a token is stored, runs, ends once and is told in the inbox', asy
   expect(JSON.stringify(await server.client.call('usage.report', { groupBy: ['operation'] }))).toContain('"subagent"');
 });
 
-test('the same operation id is the same run, another task under it is refused', async () => {
+test('the same operation id is the same run, and a different task under it is refused', async () => {
   const params = { task: 'Once.', operationId: 'op-1' };
   const first = await server.client.call('session.spawn', params);
   const [again, ...more] = await Promise.all(Array.from({ length: 5 }, () => server.client.call('session.spawn', params)));
   expect(again).toMatchObject({ runId: first.runId, rootRunId: first.rootRunId, deduped: true, existingRunId: first.runId });
   expect(more.every(({ runId }) => runId === first.runId)).toBe(true);
   await expect(server.client.call('session.spawn', { ...params, task: 'Twice.' })).rejects.toMatchObject({ code: 'conflict' });
-  // It is the caller's own: to another token the id means nothing.
+  // The id belongs to the caller: it means nothing to another token.
   const ada = await server.as(['rpc']);
   expect((await ada.call('session.spawn', params)).runId).not.toBe(first.runId);
 });
 
-test('so many run at once and so many wait; one more is refused, and what waits begins when a place is free', async () => {
+test('runs and queue are limited; one more is refused, and a queued run begins when a slot is free', async () => {
   const queuedEvents = server.heard('session:sub_agent_spawn_queued');
   const rejected = server.heard('session:sub_agent_spawn_rejected');
   server.provider.setAnswer(() => ({ hang: true }));
@@ -77,14 +77,14 @@ test('so many run at once and so many wait; one more is refused, and what waits 
   const [first, , third] = runs.map(({ runId }) => runId);
   await expect.poll(() => statusOf(first ?? '')).toBe('running');
   expect(await server.client.call('session.run_status', { runId: third ?? '' })).toMatchObject({ status: 'queued' });
-  // Another caller has places of its own.
+  // Another caller has separate slots.
   const ada = await server.as(['rpc']);
   expect((await ada.call('session.spawn', { task: 'Hers' })).queued).toBeUndefined();
   await server.client.call('subagent.kill', { target: first ?? '' });
   await expect.poll(() => statusOf(third ?? '')).toBe('running');
 });
 
-test('what is asked for wrongly is refused by name, and nothing is stored', async () => {
+test('invalid requests are refused with the parameter name, and nothing is stored', async () => {
   const { total } = await server.client.call('subagent.list', {});
   const refused = (params: object) => server.client.call('session.spawn', { task: 'x', ...params });
   await expect(refused({ agent: 'nobody' })).rejects.toMatchObject({ code: 'not_found' });
@@ -107,21 +107,21 @@ test('what is asked for wrongly is refused by name, and nothing is stored', asyn
   expect((await server.client.call('subagent.list', {})).total).toBe(total + 1);
 });
 
-test('an end is told in the conversation that the token names, if it is its own', async () => {
+test('an end is announced in the conversation that the token names, if it owns it', async () => {
   const ada = await server.as(['rpc']);
   const { conversationRef } = await ada.call('agent.execute', { message: 'Hello.' });
   const over = server.heard('session:sub_agent_lifecycle_ended');
   server.provider.setAnswer(({ body }) => ({ text: JSON.stringify(body).includes('Sub-agents that you asked') ? 'Heard.' : 'The report.' }));
   const announce = { announceChannelType: 'gateway', announceChannelId: conversationRef };
   const { runId } = await ada.call('session.spawn', { task: 'x', ...announce });
-  // Runs of other tests may end meanwhile.
+  // Runs of other tests may end in the meantime.
   await expect.poll(() => over.filter((one) => one.runId === runId)).toMatchObject([{ announced: 'turn' }]);
   expect((await ada.call('session.history', {})).messages.at(-1)?.content).toBe('Heard.');
-  // Neither another token nor an admin tells somebody else's conversation anything.
+  // Neither another token nor an admin announces anything in somebody else's conversation.
   const bob = await server.as(['rpc']);
   await expect(bob.call('session.spawn', { task: 'x', ...announce })).rejects.toMatchObject({ code: 'not_found', message: 'Conversation not found' });
   await expect(server.client.call('session.spawn', { task: 'x', ...announce })).rejects.toMatchObject({ message: 'Conversation not found' });
-  // A conversation that is gone by then is not made anew: the inbox is there.
+  // A conversation that is deleted by then is not created again: the inbox is used.
   server.provider.setAnswer(() => ({ text: 'Late.', delayMs: 200 }));
   const late = await ada.call('session.spawn', { task: 'y', ...announce });
   await server.client.call('session.delete', { conversationRef });
@@ -129,7 +129,7 @@ test('an end is told in the conversation that the token names, if it is its own'
   expect((await ada.call('inbox.list', {})).messages[0]?.text).toContain('Late.');
 });
 
-test('E1–E4: what is not the caller’s is as unknown as what is not there', async () => {
+test('E1–E4: foreign runs look like unknown runs', async () => {
   const ada = await server.as(['rpc']);
   const bob = await server.as(['rpc']);
   server.provider.queue({ text: 'secret words' });
@@ -149,7 +149,7 @@ test('E1–E4: what is not the caller’s is as unknown as what is not there', a
   const { runs } = await ada.call('subagent.list', {});
   expect(runs).toHaveLength(1);
   expect(JSON.stringify(runs)).not.toContain('secret');
-  // Whoever asked for it gets the result, by waiting as by looking.
+  // The requester gets the result from a wait as well as from a status call.
   expect(await ada.call('session.run_status', { runId })).toMatchObject({ completion: { summary: 'secret words' } });
   expect((await ada.call('subagent.wait', { runIds: [runId], timeoutMs: 0 })).results[0]?.completion?.summary).toBe('secret words');
   expect((await server.client.call('subagent.list', { agentId: 'default' })).runs.find((run) => run.runId === runId)).toMatchObject({
@@ -167,7 +167,7 @@ test('E1–E4: what is not the caller’s is as unknown as what is not there', a
   await expect(ada.call('subagent.wait', { runIds: Array.from({ length: 33 }, (_, n) => `${n}`) })).rejects.toMatchObject({ code: 'invalid_params' });
 });
 
-test('a wait looks at once with 0, ends when its time is over, and without ids waits for all that runs', async () => {
+test('a wait with 0 returns at once, ends at its timeout, and without ids waits for all running runs', async () => {
   const ada = await server.as(['rpc']);
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 150 }));
   const first = await ada.call('session.spawn', { task: 'one' });
@@ -184,7 +184,7 @@ test('a wait looks at once with 0, ends when its time is over, and without ids w
   expect((await ada.call('subagent.wait', {})).results).toEqual([]);
 });
 
-test('E8: a pause refuses what is new and lets go on what runs; what waits goes on too', async () => {
+test('E8: a pause refuses new runs; running and queued runs continue', async () => {
   const rejected = server.heard('session:sub_agent_spawn_rejected');
   const ada = await server.as(['rpc']);
   await expect(ada.call('subagent.pause', {})).rejects.toMatchObject({ code: 'insufficient_scope' });
@@ -204,7 +204,7 @@ test('E8: a pause refuses what is new and lets go on what runs; what waits goes 
   expect(rows).toHaveLength(1);
 });
 
-test('a token reads what its own runs said in run_status as in wait; the parent history that it has not is refused by name', async () => {
+test('a token reads the text of its runs in run_status and wait; a parent history that it lacks is refused by parameter name', async () => {
   const ada = await server.as(['rpc']);
   server.provider.setAnswer(() => ({ text: 'Forty-two.' }));
   const { runId } = await ada.call('session.spawn', { task: 'Count.' });

@@ -18,7 +18,7 @@ import type { SubagentsApi, WaitingRun } from './api.ts';
 import type { AgentToAgentConfig } from './config.ts';
 import { SpawnGate } from './requests/gate.ts';
 import { createSubagentMethods, type MethodDeps, type SubagentMethods } from './methods.ts';
-import { planAgain } from './requests/plan-run.ts';
+import { planReplacement } from './requests/plan-run.ts';
 import type { EndedRun, RunRow } from './run/row.ts';
 import { createResults } from './completion/results.ts';
 import { createRunEvents } from './run/run-events.ts';
@@ -44,7 +44,7 @@ export interface SubagentsDeps {
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
   readonly inbox: AnnounceDeps['inbox'];
   readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
-  readonly turns: Pick<TurnsApi, 'durable' | 'tell'>;
+  readonly turns: Pick<TurnsApi, 'durable' | 'announce'>;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly media: Pick<MediaLibrary, 'save' | 'read'>;
   readonly toolsOf: (agentId: string) => readonly Tool[];
@@ -53,7 +53,7 @@ export interface SubagentsDeps {
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly noticeMessages: () => void;
   readonly conversationOf: SpawnDeps['conversationOf'];
-  /** What must commit together with the parts of others. */
+  /** Operations that must commit together with those of other features. */
   readonly operations: RunnerDeps['operations'] &
     AnnounceDeps['operations'] & {
       readonly kill: Operation<RunKillInput, EndedRun[]>;
@@ -64,12 +64,12 @@ export interface SubagentsDeps {
     };
 }
 
-/** What `killRuns` takes. */
+/** Input of `killRuns`. */
 export interface RunKillInput {
   readonly which: { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
   readonly endReason: 'killed' | 'ghost_sweep';
   readonly errorKind: string;
-  readonly told: boolean;
+  readonly notify: boolean;
   readonly audit?: AuditRow | undefined;
   readonly atMs: number;
 }
@@ -78,11 +78,11 @@ export interface Subagents extends AsyncDisposable {
   readonly api: SubagentsApi;
   readonly methods: SubagentMethods;
   readonly tools: readonly Tool[];
-  /** Takes no more sub-agents, whatever anybody resumes. */
+  /** Stops accepting sub-agents, even after a resume. */
   stopping(): void;
 }
 
-/** Agents that agents, tokens and graphs set going in the background: durable runs with one end and one announcement (docs/decisions/0026). */
+/** Runs sub-agents for agents, tokens and graphs in the background: durable runs with one end and one announcement (docs/decisions/0026). */
 export function createSubagents(deps: SubagentsDeps): Subagents {
   const { db, bus, clock, config, operations } = deps;
   const events = createRunEvents({ bus, clock });
@@ -98,7 +98,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
 
   const planning = { ...deps, now: () => clock.now(), ageNow: () => clock.ageNow() };
   const spawn = createSpawn({ ...planning, gate, start: runner.start });
-  const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.place?.lend() ?? (() => {}) });
+  const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.slot?.lend() ?? (() => {}) });
   const steer = createSteer({
     db,
     clock,
@@ -115,21 +115,21 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     inject: operations.inject,
     replace: operations.replace,
     stopped,
-    again: (row, task) => planAgain(planning, row, task),
+    planReplacement: (row, task) => planReplacement(planning, row, task),
   });
 
   const stops: Parameters<SubagentsApi['onStopped']>[0][] = [];
   async function stopped(ended: readonly EndedRun[]): Promise<void> {
     for (const { row } of ended) runner.live(row.id)?.stop('killed');
     const runs = ended.map(({ row: { id: runId, rootRunId } }) => ({ runId, rootRunId }));
-    // Before anybody is told: a graph would take the end of its runs for their failure.
+    // Before anyone is notified: a graph would take the end of its runs for a failure.
     for (const stop of runs.length === 0 ? [] : stops)
-      await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'What a sub-agent started could not be stopped with it'));
+      await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'Failed to stop work of a stopped sub-agent'));
     runner.ended(ended);
   }
 
   const commitKill = (input: Omit<RunKillInput, 'atMs'>) => db.write(operations.kill, { ...input, atMs: clock.now() });
-  /** Commits the ends first, then stops what runs. */
+  /** Commits the ends first, then stops what is running. */
   async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly EndedRun[]> {
     const ended = await commitKill(input);
     await stopped(ended);
@@ -138,8 +138,8 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
 
   deps.autonomy.onStop(async (rootRunId, how) => {
     const which = how === 'kill' ? { rootRunId } : { rootRunId, only: 'queued' as const };
-    const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', told: true });
-    // The other parts of the root are stopped by themselves.
+    const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', notify: true });
+    // The other work of the root is stopped separately.
     runner.ended(ended);
     return ended.length;
   });
@@ -154,17 +154,17 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
       const live = runner.live(runId);
       return live !== undefined && live.stopped === undefined;
     },
-    end: async (runIds) => void (await kill({ which: { runIds }, endReason: 'ghost_sweep', errorKind: 'ghost_sweep', told: true })),
+    end: async (runIds) => void (await kill({ which: { runIds }, endReason: 'ghost_sweep', errorKind: 'ghost_sweep', notify: true })),
   });
 
-  /** Whoever waits is answered: what runs goes on with the next start. */
+  /** Answers every waiter; running work continues at the next start. */
   function stopping(): void {
     gate.close();
     ending.abort(new AppError('unavailable', 'The daemon is stopping'));
   }
 
-  const killOne = async (row: RunRow, told: boolean, audit?: AuditRow) =>
-    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', told, audit })).some((ended) => ended.row.id === row.id);
+  const killOne = async (row: RunRow, notify: boolean, audit?: AuditRow) =>
+    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', notify, audit })).some((ended) => ended.row.id === row.id);
   const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne, waitingOfRun: operations.waitingOfRun });
 
   return {

@@ -30,13 +30,13 @@ export interface ToolDeps {
 
 const Line = z.string().min(1).max(1000);
 const Spawn = z.strictObject({
-  task: z.string().min(1).max(100_000).describe('All that the sub-agent has to know: it sees nothing of this conversation.'),
-  agent: AgentId.optional().describe('As agents_list tells; yourself when absent.'),
+  task: z.string().min(1).max(100_000).describe('Everything that the sub-agent has to know: it does not see this conversation.'),
+  agent: AgentId.optional().describe('One of agents_list; yourself when absent.'),
   model: ModelName.optional(),
   maxSteps: z.int().min(1).max(1000).optional(),
-  expectedOutputs: z.array(Line).max(32).optional().describe('What the result must have.'),
-  artifactRefs: z.array(Line).max(32).optional().describe('Files of the workspace that it is to look at.'),
-  objective: Line.optional().describe('The larger aim behind the task.'),
+  expectedOutputs: z.array(Line).max(32).optional().describe('What the result must contain.'),
+  artifactRefs: z.array(Line).max(32).optional().describe('Workspace files that it should read.'),
+  objective: Line.optional().describe('The larger goal behind the task.'),
   domainKnowledge: z.array(Line).max(32).optional(),
   toolGroups: z
     .array(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/))
@@ -44,18 +44,18 @@ const Spawn = z.strictObject({
     .optional()
     .describe('Groups of tools, such as coding, web, memory.'),
   requiredTools: z.array(z.string().min(1).max(128)).max(32).optional(),
-  includeParentHistory: z.enum(['none', 'summary']).optional().describe('`summary`: it is told the last words of this conversation.'),
+  includeParentHistory: z.enum(['none', 'summary']).optional().describe('`summary`: it receives the latest messages of this conversation.'),
 });
 const Control = z.strictObject({
   action: z.enum(['list', 'wait', 'kill', 'steer']),
-  runIds: z.array(z.string().min(1).max(64)).min(1).max(32).optional().describe('For wait; all that have not ended when absent.'),
+  runIds: z.array(z.string().min(1).max(64)).min(1).max(32).optional().describe('For wait; all running ones when absent.'),
   timeoutMs: z.int().min(0).max(300_000).optional().describe('For wait, in milliseconds.'),
   target: z.string().min(1).max(64).optional().describe('Id of the run, for kill and steer.'),
-  message: z.string().min(1).max(100_000).optional().describe('For steer: another direction.'),
+  message: z.string().min(1).max(100_000).optional().describe('For steer: the new direction.'),
 });
 const Read = z.strictObject({
   runId: z.string().min(1).max(64),
-  offset: z.int().min(0).default(0).describe('Characters to pass over.'),
+  offset: z.int().min(0).default(0).describe('Characters to skip.'),
   limit: z.int().min(1).max(20_000).default(8000).describe('Characters.'),
 });
 
@@ -66,14 +66,14 @@ const listedMinutes = 24 * 60;
 const waitCharacters = 32_000;
 const shownTask = 120;
 
-/** `sessions_spawn`, `subagents`, `agents_list` and `read_result`: what an agent sets going, sees and stops is what its own conversation asked for. */
+/** `sessions_spawn`, `subagents`, `agents_list` and `read_result`: an agent starts, sees and stops only what its own conversation requested. */
 export function createSubagentTools({ db, clock, config, agents, results, methods, spawn, wait }: ToolDeps): readonly Tool[] {
   const spawning: Tool<typeof Spawn> = {
     name: 'sessions_spawn',
     description:
-      'Starts a sub-agent that works on a task in the background, with its own conversation. Its result comes into this conversation by itself when it ends; wait for it with `subagents` only when you cannot go on without.',
+      'Starts a sub-agent that works on a task in the background, with its own conversation. Its result is announced in this conversation automatically when it ends; wait for it with `subagents` only when you cannot continue without it.',
     args: Spawn,
-    // It changes nothing and carries nothing out by itself: whoever does the work is held against the same gate, with the taint of the task.
+    // Spawning has no effect on its own: the sub-agent's calls pass the same gate, with the taint of the task.
     risk: 'outward',
     destination: () => ({ kind: 'configured' }),
     effect: 'idempotent',
@@ -81,17 +81,17 @@ export function createSubagentTools({ db, clock, config, agents, results, method
     capability: 'orch:spawn',
     describe: ({ task, agent }) => `start a sub-agent${agent === undefined ? '' : ` (${agent})`}: ${task}`,
     async run(args, { call, callId, turnId, tainted }) {
-      // A call that is repeated after a crash is the same run.
+      // A call that is retried after a crash is the same run.
       const given = Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined));
       const { runId, queued } = await spawn({ ...given, task: args.task, operationId: `${turnId}:${callId}` }, call, tainted());
-      const how = queued === true ? 'waits for a place' : 'has begun';
-      return { content: `Sub-agent ${runId} ${how}. Its result comes into this conversation by itself; do not start it again.` };
+      const how = queued === true ? 'is waiting for a slot' : 'has started';
+      return { content: `Sub-agent ${runId} ${how}. Its result will be announced in this conversation automatically; do not start it again.` };
     },
   };
 
   const control: Tool<typeof Control> = {
     name: 'subagents',
-    description: 'The sub-agents of this conversation: list them, wait for their results, end one, or give one another direction.',
+    description: 'Manages the sub-agents of this conversation: list them, wait for their results, stop one, or steer one in a new direction.',
     args: Control,
     risk: 'read',
     effect: 'idempotent',
@@ -115,14 +115,14 @@ export function createSubagentTools({ db, clock, config, agents, results, method
         }
         case 'kill':
           await methods['subagent.kill']({ target: needed('target', target) }, call);
-          return { content: `Sub-agent ${target} and all that it delegated has ended.` };
+          return { content: `Sub-agent ${target} and everything that it delegated was stopped.` };
         case 'steer': {
           const done = await methods['subagent.steer']({ target: needed('target', target), message: needed('message', message) }, call);
           return {
             content:
               done.status === 'steered'
-                ? `Sub-agent ${done.oldRunId} was ended; ${done.newRunId} works in its place.`
-                : 'The message comes into its next step.',
+                ? `Sub-agent ${done.oldRunId} was stopped; ${done.newRunId} replaces it.`
+                : 'The message will be part of its next step.',
           };
         }
       }
@@ -140,7 +140,7 @@ export function createSubagentTools({ db, clock, config, agents, results, method
   }
 
   function waited(results: Awaited<ReturnType<typeof wait>>['results'], rows: readonly RunRow[]) {
-    if (results.length === 0) return { content: 'No sub-agents run.' };
+    if (results.length === 0) return { content: 'No sub-agents are running.' };
     const ended = new Map(rows.filter(isEnded).map((row) => [row.id, row]));
     const room = Math.floor(waitCharacters / Math.max(1, ended.size));
     const parts = results.map(({ runId, status }) => {
@@ -155,7 +155,7 @@ export function createSubagentTools({ db, clock, config, agents, results, method
 
   const agentList: Tool = {
     name: 'agents_list',
-    description: 'Lists the agents that sessions_spawn can ask.',
+    description: 'Lists the agents that sessions_spawn can start.',
     args: z.strictObject({}),
     risk: 'read',
     readsPrivate: false,

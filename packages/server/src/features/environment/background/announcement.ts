@@ -1,16 +1,16 @@
 import type { TaskRow } from './store.ts';
 
-/** What stands in place of the result of a task whose process died. */
-export const unknownEnd = 'The daemon stopped while this ran. Nobody knows how far it came: look at what it left behind before you start it again.';
+/** Stored as the result of a task whose process died. */
+export const unknownEnd = 'The daemon stopped while this was running. It is not known how far it got: check its effects before you start it again.';
 
-type Told = Pick<TaskRow, 'id' | 'toolName' | 'description' | 'outcome' | 'content' | 'startedAtMs' | 'endedAtMs'>;
+type EndedTask = Pick<TaskRow, 'id' | 'toolName' | 'description' | 'outcome' | 'content' | 'startedAtMs' | 'endedAtMs'>;
 
-/** The message by which a result comes into its conversation; `wasCutOff`: an earlier turn was told of it and died. */
-export function newsOf(task: Told, wasCutOff: boolean): string {
+/** Formats the message that brings a result into its conversation; `wasInterrupted`: an earlier turn received it and died. */
+export function announcementOf(task: EndedTask, wasInterrupted: boolean): string {
   const { id, toolName, description, outcome, content, startedAtMs, endedAtMs } = task;
   const ran = endedAtMs === null || outcome === 'unknown' ? '' : `, after ${Math.max(0, Math.round((endedAtMs - startedAtMs) / 1000))} s`;
-  const again = wasCutOff
-    ? '\n[An earlier turn began to work on this and was cut off when the daemon stopped: look at what it did before you do it again.]'
+  const again = wasInterrupted
+    ? '\n[An earlier turn started to act on this and was interrupted when the daemon stopped: check what it did before you repeat it.]'
     : '';
-  return `[Background task ${id} ended: ${outcome ?? 'unknown'}${ran}. It was a call of "${toolName}": ${JSON.stringify(description)}. Nobody wrote this message; its result follows.]${again}\n${content ?? ''}`;
+  return `[Background task ${id} ended: ${outcome ?? 'unknown'}${ran}. It was a call of "${toolName}": ${JSON.stringify(description)}. This message is automatic; the result follows.]${again}\n${content ?? ''}`;
 }

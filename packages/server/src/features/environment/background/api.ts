@@ -1,28 +1,28 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import type { BackgroundTasks } from '../../../runtime/background.ts';
 
-/** What becomes of tasks by a turn; see `markTasks`. */
+/** What a turn does to the state of tasks; see `markTasks`. */
 export interface TaskMarks {
   readonly ids: readonly string[];
   readonly state: 'telling' | 'told';
 }
 
 export interface BackgroundApi extends BackgroundTasks {
-  /** A turn that took results into its steps is committed. */
-  told(taskIds: readonly string[]): void;
-  /** What a turn took was not committed, so that it is still to be told. */
+  /** Called when a turn that took results into its steps is committed. */
+  reported(taskIds: readonly string[]): void;
+  /** Called when such a turn was not committed, so that its results must be reported again. */
   release(taskIds: readonly string[]): void;
-  /** The conversation was begun anew or deleted: its tasks are stopped, their results belong nowhere. */
+  /** Stops the tasks of a conversation that was reset or deleted and drops their results. */
   forget(conversationRef: string): void;
-  /** The turn that stands at the root of a run was killed: nothing that it began goes on, and nothing of it is told. Gives how many ran. */
+  /** Drops everything that a killed root turn started, without reporting it. Returns how many tasks were running. */
   dropRoot(rootRunId: string): number;
-  /** The agent is gone. */
+  /** Drops the tasks of a deleted agent. */
   forgetAgent(agentId: string): void;
-  /** The agent was suspended: its calls are stopped, which their conversations are told once it is resumed. */
+  /** Stops the calls of a suspended agent; their conversations are notified once it is resumed. */
   stopAgent(agentId: string): void;
-  /** The token opens nothing any more: its calls are stopped, and nobody is told. */
+  /** Stops the calls of a revoked token; nobody is notified. */
   dropToken(tokenId: string): void;
-  /** The turn that began a call of this root, while the call runs. */
+  /** Returns the turn that started a call of this root, while the call runs. */
   rootTurn(
     rootRunId: string,
   ): { readonly agentId: string; readonly principalId: string; readonly conversationRef: string; readonly origin: TurnOrigin } | undefined;

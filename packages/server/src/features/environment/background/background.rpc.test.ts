@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
 
-/** Calls of the tool `slow` that wait for the test to end them. */
+/** Calls of the tool `slow` that run until the test ends them. */
 const open: { readonly context: ToolContext; readonly end: (result: ToolResult) => void }[] = [];
 const slow: Tool = {
   name: 'slow',
@@ -38,7 +38,7 @@ const start = (options: TestServerOptions = {}) =>
     tools: [slow, charge],
     ...options,
     config: {
-      // What comes back is fenced, so that a turn that reads it may write only where a rule says so.
+      // Results are fenced, so a turn that reads them may write only where a rule allows it.
       approvals: { rules: [{ tools: ['slow', 'charge'], action: 'auto', tainted: true }] },
       agents: {
         default: { model: 'mock/mock-fast', tools: { allow: ['slow', 'charge'] } },
@@ -70,7 +70,7 @@ const asked = () =>
   );
 const running = (count = 1) => expect.poll(() => open.length).toBe(count);
 
-/** A turn whose call of `slow` went on in the background. */
+/** Runs a turn whose call of `slow` moved to the background. */
 async function promote(agentId = 'default') {
   server.provider.queue(callSlow, { text: 'It is running.' });
   const turn = execute('Run the tests', agentId);
@@ -80,8 +80,8 @@ async function promote(agentId = 'default') {
   return { ...(await turn), task: open.at(-1) };
 }
 
-describe('a call that takes long', () => {
-  test('goes on without its turn; its result comes back as a turn of its own, once', async () => {
+describe('a long call', () => {
+  test('continues without its turn; its result returns once, in a separate turn', async () => {
     const heard = [
       server.heard('background_task:promoted'),
       server.heard('background_task:completed'),
@@ -101,15 +101,15 @@ describe('a call that takes long', () => {
     clock.advance(10_000);
     task?.end({ content: '42 tests passed' });
     await expect.poll(() => sent.length).toBe(2);
-    const [, calls = '', result, answered, news = '', told, ...more] = await messagesOf(conversationRef);
+    const [, calls = '', result, answered, announcement = '', notified, ...more] = await messagesOf(conversationRef);
     expect(calls).toContain('assistant');
-    expect([result, answered, told, more]).toEqual([
-      expect.stringContaining('goes on in the background as task bt_'),
+    expect([result, answered, notified, more]).toEqual([
+      expect.stringContaining('in the background as task bt_'),
       'assistant: It is running.',
       'assistant: They passed.',
       [],
     ]);
-    expect(news).toMatch(
+    expect(announcement).toMatch(
       /^user: \[Background task bt_\S+ ended: ok, after 40 s\. It was a call of "slow": "slow"\..+<<<UNTRUSTED-TEXT .+42 tests passed/s,
     );
     expect(received).toMatchObject([{ origin: 'rpc' }, { origin: 'background', message: { senderId: 'background' }, conversationRef }]);
@@ -125,7 +125,7 @@ describe('a call that takes long', () => {
     ).toHaveLength(1);
   });
 
-  test('belongs with the turn that tells of it to the request that began it, and to its bounds', async () => {
+  test('counts, with the turn that reports it, against the request that started it and its limits', async () => {
     await server[Symbol.asyncDispose]();
     const tools = ['slow', 'sessions_spawn'];
     server = await start({
@@ -142,7 +142,7 @@ describe('a call that takes long', () => {
     await expect.poll(() => spawned.map(({ rootRunId }) => rootRunId)).toEqual([`root-turn-${task?.context.turnId}`]);
   });
 
-  test('that ends while a turn of the conversation runs comes into it at its next step, and nowhere else', async () => {
+  test('that ends during a turn of its conversation joins the next step of that turn only', async () => {
     const notified = server.heard('background_task:notified');
     const { conversationRef, task } = await promote();
     server.provider.queue(callSlow, { text: 'Both are known.' });
@@ -160,7 +160,7 @@ describe('a call that takes long', () => {
     expect(all.at(-1)).toBe('assistant: Both are known.');
   });
 
-  test('is stopped at its deadline, and that is told', async () => {
+  test('is stopped at its deadline, and this is reported', async () => {
     const sent = server.heard('message:sent');
     const { task, conversationRef } = await promote('two');
     clock.advance(30_000);
@@ -169,7 +169,7 @@ describe('a call that takes long', () => {
     expect((await messagesOf(conversationRef)).join('\n')).toMatch(/ended: timeout.*no result within 60000 ms/s);
   });
 
-  test('stays in its turn when the agent has as many as it may', async () => {
+  test('stays in its turn when the agent has reached its limit', async () => {
     await promote('two');
     server.provider.queue(callSlow, { text: 'Waited.' });
     const turn = server.client.call('agent.execute', { message: 'Again', agentId: 'two', sessionKey: 'ada:other' });
@@ -182,7 +182,7 @@ describe('a call that takes long', () => {
 });
 
 describe('background_tasks', () => {
-  test('lists, shows and cancels what belongs to the conversation, and nothing else', async () => {
+  test('lists, shows and cancels only tasks of the conversation', async () => {
     const sent = server.heard('message:sent');
     const { task } = await promote();
     const id = /bt_[\w-]+/.exec(asked().at(-1)?.messages.at(-1)?.content ?? '')?.[0] ?? '';
@@ -210,12 +210,12 @@ describe('background_tasks', () => {
     server.provider.queue(call('background_tasks', { action: 'get', taskId: id }), { text: 'd' });
     await execute('What became of it?');
     expect(lastResult()).toMatch(/cancelled, 30 s.*"slow" was stopped: it was cancelled/s);
-    // Whoever cancels needs no telling.
+    // The caller who cancels needs no notification.
     expect(sent).toHaveLength(turns + 1);
   });
 });
 
-describe('what happens to the conversation meanwhile', () => {
+describe('changes to the conversation while a task runs', () => {
   test.each(['session.reset', 'session.delete', 'session.reset_conversation'] as const)('%s stops the task and drops its result', async (method) => {
     const sent = server.heard('message:sent');
     const { conversationRef, task } = await promote();
@@ -235,7 +235,7 @@ describe('what happens to the conversation meanwhile', () => {
     expect(sent).toHaveLength(2);
   });
 
-  test('a suspended agent stops its tasks, and is told of all that ended when it is resumed', async () => {
+  test('a suspended agent stops its tasks, and is notified of all that ended when it is resumed', async () => {
     const sent = server.heard('message:sent');
     await server.client.call('agents.suspend', { agentId: 'two' });
     await server.client.call('agents.resume', { agentId: 'two' });
@@ -249,7 +249,7 @@ describe('what happens to the conversation meanwhile', () => {
     expect((await messagesOf(conversationRef)).join('\n')).toMatch(/ended: cancelled.*its agent was suspended/s);
   });
 
-  test('a token that is gone is owed nothing: the result is dropped', async () => {
+  test('the result of a deleted token is dropped', async () => {
     const ada = await server.as(['rpc']);
     server.provider.queue(callSlow, { text: 'It is running.' });
     const turn = ada.call('agent.execute', { message: 'Run' });
@@ -271,8 +271,8 @@ describe('what happens to the conversation meanwhile', () => {
   });
 });
 
-describe('the turn that a result begins', () => {
-  test('has the rights of the turn that began the task, and no more', async () => {
+describe('a turn that a result starts', () => {
+  test('has the authority of the turn that started the task, and no more', async () => {
     const { conversationRef, task } = await promote();
     const offered = asked()[0]?.tools?.map((tool) => tool.function.name);
     server.provider.queue(call('charge'), { text: 'Charged.' });
@@ -287,19 +287,19 @@ describe('the turn that a result begins', () => {
     expect(JSON.stringify(asked().at(-1)?.messages[0])).toContain('Nobody is there to answer questions');
   });
 
-  test('is held against the budgets of the agent: without room the result is kept and no model is called', async () => {
+  test('counts against the budgets of the agent: when they are spent the result is kept and no model is called', async () => {
     const sent = server.heard('message:sent');
     const { task, conversationRef } = await promote();
     await server.client.call('agents.update', { agentId: 'default', config: { budgets: { perHourTokens: 1 } } });
     const calls = asked().length;
-    task?.end({ content: 'no room for this' });
+    task?.end({ content: 'over the budget' });
     await expect.poll(() => sent.length).toBe(2);
     expect(sent[1]).toMatchObject({ origin: 'background', finishReason: 'budget_exceeded' });
     expect(asked()).toHaveLength(calls);
-    expect((await messagesOf(conversationRef)).at(-1)).toContain('no room for this');
+    expect((await messagesOf(conversationRef)).at(-1)).toContain('over the budget');
   });
 
-  test('a chain of them ends: the last calls stay in their turns', async () => {
+  test('ends its chain at the limit: further calls stay in their turns', async () => {
     const sent = server.heard('message:sent');
     await promote();
     for (let turn = 1; turn <= 8; turn += 1) {
@@ -323,26 +323,26 @@ describe('after a restart', () => {
     homes.push(homeDir);
     server = await start({ homeDir });
   });
-  /** Another daemon in the same home, whose tokens are those of the file. */
+  /** Starts another daemon in the same home; its tokens are those of the file. */
   const restart = async () => {
     await server[Symbol.asyncDispose]();
     server = await start({ homeDir });
     return server.heard('message:sent');
   };
 
-  test('a task that ran is told as unknown, once', async () => {
+  test('a task that was running is reported as unknown, once', async () => {
     const { conversationRef } = await promote();
     const sent = await restart();
     clock.advance(2_000);
     await expect.poll(() => sent.length).toBe(1);
-    expect((await messagesOf(conversationRef)).join('\n')).toMatch(/ended: unknown\. .*Nobody knows how far it came/s);
+    expect((await messagesOf(conversationRef)).join('\n')).toMatch(/ended: unknown\. .*It is not known how far it got/s);
     const again = await restart();
     clock.advance(120_000);
     await execute('Anything else?');
     expect(again).toHaveLength(1);
   });
 
-  test('the rights of a turn that spoke for others come back with the result, and no more', async () => {
+  test('a result returns with the authority of the turn that spoke for others, and no more', async () => {
     await promote();
     expect(asked()[0]?.tools?.map((tool) => tool.function.name)).toContain('charge');
     await server[Symbol.asyncDispose]();
@@ -356,7 +356,7 @@ describe('after a restart', () => {
     expect(charged).toBe(0);
   });
 
-  test('a turn that was told and died is told again, with a warning when it may have done something', async () => {
+  test('a turn that received the result and died is notified again, with a warning when it may have acted', async () => {
     const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-background-'));
     homes.push(crashed);
     const { conversationRef, task } = await promote();
@@ -370,11 +370,11 @@ describe('after a restart', () => {
     const sent = server.heard('message:sent');
     clock.advance(2_000);
     await expect.poll(() => sent.length).toBe(1);
-    const told = (await messagesOf(conversationRef)).filter((text) => text.includes('act on this'));
-    expect(told).toEqual([expect.stringContaining('An earlier turn began to work on this and was cut off')]);
+    const notices = (await messagesOf(conversationRef)).filter((text) => text.includes('act on this'));
+    expect(notices).toEqual([expect.stringContaining('An earlier turn started to act on this and was interrupted')]);
   });
 
-  test('so is a turn of somebody that took the result between two steps', async () => {
+  test('so is a turn of a user that took the result between two steps', async () => {
     const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-background-'));
     homes.push(crashed);
     const { conversationRef, task } = await promote();
@@ -392,11 +392,11 @@ describe('after a restart', () => {
     const sent = server.heard('message:sent');
     clock.advance(2_000);
     await expect.poll(() => sent.length).toBe(1);
-    const told = (await messagesOf(conversationRef)).filter((text) => text.includes('act on this'));
-    expect(told).toEqual([expect.stringContaining('An earlier turn began to work on this and was cut off')]);
+    const notices = (await messagesOf(conversationRef)).filter((text) => text.includes('act on this'));
+    expect(notices).toEqual([expect.stringContaining('An earlier turn started to act on this and was interrupted')]);
   });
 
-  test('a result that nobody was told comes back', async () => {
+  test('an unreported result returns', async () => {
     const { conversationRef, task } = await promote('two');
     await server.client.call('agents.suspend', { agentId: 'two' });
     expect(task?.context.signal.aborted).toBe(true);

@@ -30,11 +30,11 @@ const turn = turnInput({ background: { chain: 0 } });
 const input = { ...turn, call: { ...turn.call, identity } };
 
 let db: Db;
-/** Stands before writes of ends. */
+/** Runs before results are written. */
 let beforeEnd: () => Promise<void>;
-let told: string[];
-/** What a turn that tells waits for. */
-let telling: Promise<void>;
+let reported: string[];
+/** A reporting turn waits for this. */
+let reporting: Promise<void>;
 let background: Awaited<ReturnType<typeof createBackground>>;
 beforeEach(async () => {
   const inline = await openInlineDb({ migrations: backgroundMigrations, operations: backgroundOperations });
@@ -47,8 +47,8 @@ beforeEach(async () => {
     [Symbol.asyncDispose]: () => inline[Symbol.asyncDispose](),
   };
   beforeEnd = async () => {};
-  telling = Promise.resolve();
-  told = [];
+  reporting = Promise.resolve();
+  reported = [];
   background = await createBackground({
     db,
     bus: createEventBus((error) => {
@@ -60,9 +60,9 @@ beforeEach(async () => {
     identityOf: () => identity,
     commands: { running: () => [], endOne: async () => {} },
     reenter: async ({ take }: Reentry) => {
-      const news = take();
-      if (news !== undefined) told.push(news.text);
-      await telling;
+      const announcement = take();
+      if (announcement !== undefined) reported.push(announcement.text);
+      await reporting;
       return undefined;
     },
   });
@@ -76,7 +76,7 @@ async function begin() {
   const end = Promise.withResolvers<{ outcome: TaskOutcome; content: string }>();
   const call = { id: 'c', name: 'slow', arguments: '{}' };
   const begun = background.api.begin({ input, call, tool: slow, description: 'slow', startedAtMs: 0, end: () => end.promise, stop() {} });
-  if (begun === undefined) expect.fail('no place is free');
+  if (begun === undefined) expect.fail('no free slot');
   await begun.stored;
   return { taskId: begun.taskId, end: (content: string) => end.resolve({ outcome: 'ok', content }) };
 }
@@ -86,17 +86,17 @@ const useTool = (action: string, taskId: string) =>
     { ...input, callId: 'c', workspaceDir: '/nowhere', callTool: async () => ({ content: 'none', isError: true }), tainted: () => false },
   );
 
-test('a result that could not be written down is told all the same, and holds no place', async () => {
+test('a result that could not be stored is reported anyway and frees its slot', async () => {
   beforeEnd = () => Promise.reject(new Error('disk full'));
   for (let index = 0; index < 10; index += 1) {
     const { end } = await begin();
     end(`result ${index}`);
-    await expect.poll(() => told.length).toBe(index + 1);
+    await expect.poll(() => reported.length).toBe(index + 1);
   }
-  expect(told.at(-1)).toContain('result 9');
+  expect(reported.at(-1)).toContain('result 9');
 });
 
-test('a task that is cancelled while its end is written down has ended, and is told', async () => {
+test('a task that is cancelled while its result is being stored has ended and is reported', async () => {
   const written = Promise.withResolvers<void>();
   let isWriting = false;
   beforeEnd = () => ((isWriting = true), written.promise);
@@ -105,19 +105,19 @@ test('a task that is cancelled while its end is written down has ended, and is t
   await expect.poll(() => isWriting).toBe(true);
   expect(await useTool('cancel', taskId)).toMatchObject({ content: expect.stringContaining('has ended already'), isError: true });
   written.resolve();
-  await expect.poll(() => told).toEqual([expect.stringContaining('it was done')]);
+  await expect.poll(() => reported).toEqual([expect.stringContaining('it was done')]);
 });
 
-test('a daemon that drains begins no further turn with what waits', async () => {
+test('a draining daemon starts no further turn for pending results', async () => {
   const first = Promise.withResolvers<void>();
-  telling = first.promise;
+  reporting = first.promise;
   const tasks = [await begin(), await begin()];
   tasks[0]?.end('first');
-  await expect.poll(() => told.length).toBe(1);
+  await expect.poll(() => reported.length).toBe(1);
   tasks[1]?.end('second');
   await expect.poll(() => background.api.isPending(input)).toBe(true);
   background.pause();
   first.resolve();
   for (let tick = 0; tick < 20; tick += 1) await new Promise((resolve) => setImmediate(resolve));
-  expect(told).toEqual([expect.stringContaining('first')]);
+  expect(reported).toEqual([expect.stringContaining('first')]);
 });

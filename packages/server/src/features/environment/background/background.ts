@@ -5,13 +5,13 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
-import type { NewTask, TaskNews } from '../../../runtime/background.ts';
+import type { NewTask, TaskAnnouncement } from '../../../runtime/background.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import { authorityOf } from '../../../runtime/tool-policy.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { Reenter } from '../../conversations/turns/api.ts';
 import type { BackgroundApi } from './api.ts';
-import { newsOf, unknownEnd } from './announcement.ts';
+import { announcementOf, unknownEnd } from './announcement.ts';
 import { addTask, dropTask, endTask, recoverTasks, type TaskRow } from './store.ts';
 import { LiveTask, Tasks } from './tasks.ts';
 import { type BackgroundMethodDeps, type BackgroundMethods, createBackgroundMethods } from './methods.ts';
@@ -33,25 +33,25 @@ export interface Background extends AsyncDisposable {
   readonly api: BackgroundApi;
   readonly methods: BackgroundMethods;
   readonly tool: Tool;
-  /** From here on no result begins a turn; used when the daemon drains. */
+  /** Stops results from starting turns; used when the daemon drains. */
   pause(): void;
 }
 
-/** Turns that follow one another without anybody writing: further calls stay in their turn. */
+/** Background turns in a chain with no user message between them; beyond it calls stay in their turn. */
 const maxChain = 8;
-/** Results of one agent that wait to be told. */
-const maxUntold = 64;
-/** What an earlier run left waits until the daemon has started. */
+/** Unreported results of one agent. */
+const maxUnreported = 64;
+/** Results of an earlier process wait until the daemon has started. */
 const afterStartMs = 2_000;
 const retryMs = 60_000;
 const giveUpMs = 24 * 60 * 60_000;
 
-/** Tool calls that go on without their turns, and the way of their results back into the conversation (docs/decisions/0017). */
+/** Lets tool calls outlive their turns and brings their results back into the conversation (docs/decisions/0017). */
 export async function createBackground(deps: BackgroundDeps): Promise<Background> {
   const { db, bus, clock, log } = deps;
   const tasks = new Tasks();
   const stopping = new AbortController();
-  /** Conversations in which a turn of ours waits or runs. */
+  /** Conversations in which a background turn is queued or running. */
   const reentering = new Map<string, Promise<void>>();
   let isPaused = false;
   let cancelRetry: (() => void) | undefined;
@@ -66,7 +66,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     const { input, call, tool } = task;
     const { agentId, conversationRef, background } = input;
     const mine = tasks.ofAgent(agentId);
-    const isFull = mine.running >= input.agent.background.maxRunning || mine.all >= maxUntold;
+    const isFull = mine.running >= input.agent.background.maxRunning || mine.all >= maxUnreported;
     if (isPaused || stopping.signal.aborted || background === undefined || background.chain >= maxChain || isFull) return undefined;
     const row: TaskRow = {
       id: newId('bt'),
@@ -92,7 +92,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     tasks.add(live);
     const stored = db.write(addTask, { row, ageNowMs: clock.ageNow() });
     void follow(live, stored, task).catch((error: unknown) =>
-      log.error({ agentId, taskId: row.id, callId: call.id, error }, 'the end of a background task was lost'),
+      log.error({ agentId, taskId: row.id, callId: call.id, error }, 'Lost the result of a background task'),
     );
     return { taskId: row.id, stored };
   }
@@ -103,19 +103,19 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
       await stored;
     } catch (error) {
       tasks.remove(live);
-      log.error({ agentId, taskId: id, error }, 'a background task could not be recorded and is stopped');
+      log.error({ agentId, taskId: id, error }, 'Failed to record a background task; stopping it');
       return;
     }
     bus.emit('background_task:promoted', counted(agentId));
     const { outcome, content } = await end();
-    // Of a daemon that stops the row says "running", and the next one tells that it was cut off.
+    // While the daemon stops, the row stays "running" and the next process reports the task as unknown.
     if (stopping.signal.aborted || !tasks.has(live)) return;
     const atMs = clock.now();
-    // Before it is written down: whoever would cancel it meanwhile comes too late.
+    // Set before the write, so that a cancellation meanwhile comes too late.
     if (live.isCancelled) tasks.remove(live);
     else live.end(outcome, content, atMs);
     const isKept = await db.write(endTask, { id, outcome, content, atMs, state: live.isCancelled ? 'told' : 'ended' }).catch((error: unknown) => {
-      log.error({ agentId, taskId: id, error }, 'the end of a background task could not be recorded; it is told all the same');
+      log.error({ agentId, taskId: id, error }, 'Failed to persist the result of a background task; delivering it anyway');
       return true;
     });
     bus.emit('background_task:completed', counted(agentId));
@@ -123,7 +123,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     reenterSoon(conversationRef);
   }
 
-  function take(conversationRef: string): TaskNews | undefined {
+  function take(conversationRef: string): TaskAnnouncement | undefined {
     const ended = tasks.ended(conversationRef);
     if (ended.length === 0) return undefined;
     return { taskIds: ended.map(({ row }) => row.id), text: ended.map(takeOne).join('\n\n') };
@@ -131,22 +131,22 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
 
   function takeOne(live: LiveTask): string {
     live.state = 'taken';
-    return newsOf(live.row, live.wasCutOff);
+    return announcementOf(live.row, live.wasInterrupted);
   }
 
   function drop(live: LiveTask): void {
     tasks.remove(live);
-    live.stop('nobody is left who could be told');
-    void db.write(dropTask, { id: live.row.id }).catch((error: unknown) => log.error({ taskId: live.row.id, error }, 'a task could not be dropped'));
+    live.stop('nobody is left to receive its result');
+    void db.write(dropTask, { id: live.row.id }).catch((error: unknown) => log.error({ taskId: live.row.id, error }, 'Failed to drop a task'));
   }
 
   function reenterSoon(ref: string): void {
     if (isPaused || stopping.signal.aborted || reentering.has(ref)) return;
     const done = reenter(ref)
-      .catch((error: unknown) => log.error({ conversationRef: ref, error }, 'results of the background could not be brought back'))
+      .catch((error: unknown) => log.error({ conversationRef: ref, error }, 'Failed to deliver background results'))
       .finally(() => {
         reentering.delete(ref);
-        // Something may have ended between the last look and this moment.
+        // A task may have ended since the last check.
         if (cancelRetry === undefined && tasks.ended(ref).length > 0) reenterSoon(ref);
       });
     reentering.set(ref, done);
@@ -163,23 +163,23 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     });
   }
 
-  /** Brings back what has ended in a conversation, the oldest first; each turn takes what ends while it runs. */
+  /** Delivers the results that are ready in a conversation, oldest first; each turn also takes those that arrive while it runs. */
   async function reenter(ref: string): Promise<void> {
     for (let [head] = tasks.ended(ref); head !== undefined && !isPaused && !stopping.signal.aborted; [head] = tasks.ended(ref)) {
       const { row } = head;
       const identity = deps.identityOf(row.tokenId);
       const isOld = clock.ageNow() - (row.endedAtMs ?? 0) > giveUpMs;
       if (identity === undefined || deps.agents.find(row.agentId) === undefined || isOld) {
-        log.warn({ agentId: row.agentId, taskId: row.id, conversationRef: ref }, 'the result of a background task is dropped: nobody may be told');
+        log.warn({ agentId: row.agentId, taskId: row.id, conversationRef: ref }, 'Dropping the result of a background task: it has no recipient');
         drop(head);
         continue;
       }
-      if (!(await tell(head, identity))) return;
+      if (!(await deliver(head, identity))) return;
     }
   }
 
-  /** False when the conversation must be tried again later. */
-  async function tell(head: LiveTask, identity: Identity): Promise<boolean> {
+  /** Returns false when the conversation must be retried later. */
+  async function deliver(head: LiveTask, identity: Identity): Promise<boolean> {
     const { id, agentId, conversationRef: ref, sessionKey, principalId, traceId, begunBy, chain } = head.row;
     const call: CallContext = { identity, traceId, requestId: newId('rq'), signal: stopping.signal, transport: 'process' };
     try {
@@ -204,7 +204,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
         drop(head);
         return true;
       }
-      log.warn({ agentId, taskId: id, conversationRef: ref, error }, 'a result of the background could not be brought back yet');
+      log.warn({ agentId, taskId: id, conversationRef: ref, error }, 'Failed to deliver a background result; retrying later');
       retryLater();
       return false;
     }
@@ -215,7 +215,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     take,
     isPending: ({ turnId, conversationRef }) =>
       tasks.inConversation(conversationRef).some(({ row, state }) => row.turnId === turnId && state !== 'taken'),
-    told(taskIds) {
+    reported(taskIds) {
       const [first] = taskIds.flatMap((id) => tasks.find(id) ?? []);
       for (const id of taskIds) tasks.removeId(id);
       if (first !== undefined) bus.emit('background_task:notified', counted(first.row.agentId, taskIds.length));
@@ -231,7 +231,7 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     forget(conversationRef) {
       for (const live of tasks.inConversation(conversationRef)) {
         tasks.remove(live);
-        live.stop('its conversation was begun anew or deleted');
+        live.stop('its conversation was reset or deleted');
       }
     },
     dropRoot(rootRunId) {

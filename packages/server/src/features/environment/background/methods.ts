@@ -33,7 +33,7 @@ export interface BackgroundMethodDeps {
   };
 }
 
-/** What runs in the background for agents: commands, and tool calls that outlasted their turns. */
+/** Background work of agents: commands, and tool calls that outlasted their turns. */
 export function createBackgroundMethods({ db, bus, clock, tasks, commands }: BackgroundMethodDeps): BackgroundMethods {
   function runningNow() {
     const ofCommands = commands.running().map(({ id, agentId, principalId, conversationRef, rootRunId, runId, startedAtMs, command }) => ({
@@ -80,7 +80,7 @@ export function createBackgroundMethods({ db, bus, clock, tasks, commands }: Bac
 
     'background.stop': async ({ id }, call) => {
       const found = visible(call).find((item) => item.id === id);
-      if (found === undefined) throw new AppError('not_found', `Nothing with the id ${id} runs in the background`, { param: 'id' });
+      if (found === undefined) throw new AppError('not_found', `No background task has the id ${id}`, { param: 'id' });
       const audit = auditRow(call, clock.now(), { actionType: 'background.stop', classification: 'destructive', target: id });
       await db.write(recordStop, { audit });
       if (found.kind === 'command') await commands.endOne(id);

@@ -4,7 +4,7 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { TaskOutcome } from '../../../runtime/background.ts';
 import type { TaskMarks } from './api.ts';
 
-/** `telling`: a turn that was told began to do what must not be repeated, and has not ended. */
+/** `telling`: a turn that received the result started to do what must not be repeated, and has not ended. */
 export type TaskState = 'running' | 'ended' | 'telling' | 'told';
 
 export interface TaskRow {
@@ -13,10 +13,10 @@ export interface TaskRow {
   readonly conversationRef: string;
   readonly sessionKey: string;
   readonly principalId: string;
-  /** Whose rights the turn had that began it; looked up again when the result comes back. */
+  /** Authority of the turn that started the task; looked up again when the result arrives. */
   readonly tokenId: string;
   readonly turnId: string;
-  /** Of the turn; null for tasks of versions that did not know it. */
+  /** Root of the turn; null for tasks of versions that did not record it. */
   readonly rootRunId: string | null;
   readonly traceId: string;
   readonly toolName: string;
@@ -24,9 +24,9 @@ export interface TaskRow {
   readonly begunBy: TurnOrigin;
   readonly chain: number;
   readonly state: TaskState;
-  /** Null while it runs. */
+  /** Null while the task runs. */
   readonly outcome: TaskOutcome | 'unknown' | null;
-  /** As the model is shown it; null while it runs. */
+  /** The result as the model sees it; null while the task runs. */
   readonly content: string | null;
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
@@ -80,10 +80,10 @@ const prune = query<{ atMs: number }>(({ db, p }) =>
   db.deleteFrom('background_task').where('state', '=', 'told').where('ended_at_ms', '<', p('atMs')),
 );
 
-/** Results are in their conversations: how long a row is kept beside them. */
+/** How long a row is kept after its result is in the conversation. */
 const keptMs = 7 * 24 * 60 * 60_000;
 
-/** A task that runs; long past ones make room. */
+/** Records a running task and deletes rows past their retention. */
 export const addTask = operation(
   'background.add',
   async (tx, { row, ageNowMs }: { readonly row: TaskRow; readonly ageNowMs: number }): Promise<void> => {
@@ -97,7 +97,7 @@ interface TaskEnd {
   readonly outcome: TaskOutcome;
   readonly content: string;
   readonly atMs: number;
-  /** `told` when whoever ended it needs no telling. */
+  /** `told` when the requester stopped the task and needs no notification. */
   readonly state: 'ended' | 'told';
 }
 
@@ -109,7 +109,7 @@ const end = query<TaskEnd>(({ db, p }) =>
     .where('state', '=', 'running'),
 );
 
-/** False when the row is gone: its conversation was begun anew. */
+/** Returns false when the row is gone because its conversation was reset. */
 export const endTask = operation('background.end', async (tx, input: TaskEnd): Promise<boolean> => {
   const { changes } = await tx.run(end, input);
   return changes > 0;
@@ -122,7 +122,7 @@ const mark = query<{ id: string; state: TaskState }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** What a turn was told of, in the turn's own transaction. Part of `openTurn` and `commitTurn`. */
+/** Marks the results that a turn received, in the turn's own transaction. Part of `openTurn` and `commitTurn`. */
 export async function markTasks(tx: Tx, { ids, state }: TaskMarks): Promise<void> {
   for (const id of ids) await tx.run(mark, { id, state });
 }
@@ -131,14 +131,14 @@ const remove = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('background_task').where('conversation_ref', '=', p('conversationRef')),
 );
 
-/** Results included. Part of the operations that begin a conversation anew or delete it. */
+/** Deletes tasks and their results. Part of the operations that reset or delete a conversation. */
 export async function dropTasks(tx: Tx, conversationRef: string): Promise<void> {
   await tx.run(remove, { conversationRef });
 }
 
 const removeOne = query<{ id: string }>(({ db, p }) => db.deleteFrom('background_task').where('id', '=', p('id')));
 
-/** A result that nobody is left to be told. */
+/** Drops a result that has no recipient. */
 export const dropTask = operation('background.drop', async (tx, input: { readonly id: string }): Promise<void> => {
   await tx.run(removeOne, input);
 });
@@ -154,7 +154,7 @@ const untold = query<Record<string, never>, TaskRow>(({ db }) =>
   db.selectFrom('background_task').select(columns).where('state', '<>', 'told').orderBy('ended_at_ms').limit(10_000),
 );
 
-/** At start: what ran has died with its process, and nobody knows how far it came. Gives all that is still to be told. */
+/** Marks tasks of a dead process as ended with an unknown outcome, at start. Returns all unreported ones. */
 export const recoverTasks = operation(
   'background.recover',
   async (tx, input: { readonly atMs: number; readonly content: string }): Promise<TaskRow[]> => {
@@ -184,7 +184,7 @@ export const findTask = operation('background.find', async (tx, input: { readonl
   tx.get(one, input),
 );
 
-/** Somebody stopped what runs in the background. */
+/** Records that a user stopped background work. */
 export const recordStop = operation('background.stop', async (tx, { audit }: { readonly audit: AuditRow }): Promise<void> => {
   await appendAudit(tx, audit);
 });

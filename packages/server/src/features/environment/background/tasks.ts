@@ -1,24 +1,24 @@
 import type { TaskOutcome } from '../../../runtime/background.ts';
 import type { TaskRow } from './store.ts';
 
-/** A task that runs, or whose result nobody was told. */
+/** A task that runs, or whose result has not been reported. */
 export class LiveTask {
   row: TaskRow;
-  /** `taken`: in a turn that is not committed. */
+  /** `taken`: received by a turn that is not committed. */
   state: 'running' | 'ended' | 'taken';
-  /** A turn that was told of it died before its end. */
-  readonly wasCutOff: boolean;
+  /** An earlier turn received the result and died before it ended. */
+  readonly wasInterrupted: boolean;
   isCancelled = false;
   readonly stop: (why: string) => void;
 
   constructor(row: TaskRow, stop: (why: string) => void) {
     this.row = row;
     this.state = row.state === 'running' ? 'running' : 'ended';
-    this.wasCutOff = row.state === 'telling';
+    this.wasInterrupted = row.state === 'telling';
     this.stop = stop;
   }
 
-  /** What an earlier run of the daemon left: nothing of it runs any more. */
+  /** Restores a task of an earlier process, of which nothing runs any more. */
   static recovered(row: TaskRow): LiveTask {
     return new LiveTask(row, () => {});
   }
@@ -31,7 +31,7 @@ export class LiveTask {
 
 const none: readonly LiveTask[] = [];
 
-/** All that is live, by id and by conversation; whoever adds keeps the bounds. */
+/** Indexes live tasks by id and by conversation; callers of `add` enforce the limits. */
 export class Tasks {
   readonly #byId = new Map<string, LiveTask>();
   readonly #byConversation = new Map<string, LiveTask[]>();
@@ -67,7 +67,7 @@ export class Tasks {
   conversations = (): readonly string[] => [...this.#byConversation.keys()];
   inConversation = (ref: string): readonly LiveTask[] => this.#byConversation.get(ref) ?? none;
 
-  /** What is to be told, the oldest first. */
+  /** Returns the unreported results, oldest first. */
   ended(ref: string): readonly LiveTask[] {
     return this.inConversation(ref)
       .filter(({ state }) => state === 'ended')

@@ -14,7 +14,7 @@ const Args = z.strictObject({
 
 const listed = 20;
 
-/** Tool calls of a conversation that went on in the background; a turn sees and cancels those of its own conversation alone. */
+/** Background tool calls; a turn sees and cancels only those in its conversation. */
 export function createBackgroundTool({ db, clock, tasks }: { readonly db: Db; readonly clock: Clock; readonly tasks: Tasks }): Tool<typeof Args> {
   function lineOf({ id, toolName, description, state, outcome, startedAtMs, endedAtMs }: TaskRow): string {
     const seconds = Math.round(((endedAtMs ?? clock.now()) - startedAtMs) / 1000);
@@ -30,7 +30,7 @@ export function createBackgroundTool({ db, clock, tasks }: { readonly db: Db; re
 
   return {
     name: backgroundToolName,
-    description: 'Tool calls of this conversation that go on in the background: list them, get the result of one, or cancel one.',
+    description: 'Tool calls of this conversation that continue in the background: list them, get the result of one, or cancel one.',
     args: Args,
     risk: 'read',
     effect: 'idempotent',
@@ -47,7 +47,7 @@ export function createBackgroundTool({ db, clock, tasks }: { readonly db: Db; re
       if (live?.state !== 'running') return { content: `${row.id} has ended already.`, isError: true };
       live.isCancelled = true;
       live.stop('it was cancelled');
-      return { content: `${row.id} is cancelled. What it did before stays done.` };
+      return { content: `${row.id} is cancelled. Its earlier effects remain.` };
     },
   };
 }

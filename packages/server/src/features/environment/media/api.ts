@@ -2,27 +2,27 @@ import type { Readable } from 'node:stream';
 import type { MediaInfo, MediaList, MediaPage } from '@gatehouse/contract';
 import type { CallContext } from '../../../kernel/call-context.ts';
 
-/** Stored files, as other features see them. Whoever may not use one is told what whoever names an unknown one is told. */
+/** Stored files, as other features see them. A file that the caller may not use fails exactly like an unknown one. */
 export interface MediaApi {
-  /** Facts of a medium that the caller may use; `not_found` otherwise. */
+  /** Returns the facts of a medium that the caller may use; fails with `not_found` otherwise. */
   find(id: string, call: CallContext): Promise<MediaInfo>;
-  /** The whole of it, for a model; undefined when it is gone. Authority was checked when the message was taken. */
+  /** Returns the whole file, for a model; undefined when it is gone. Authority was checked when the message was accepted. */
   read(id: string): Promise<Buffer | undefined>;
 }
 
 export interface Upload {
-  /** The bytes as they come. When it throws, nothing is kept. */
+  /** The bytes as they arrive. When it throws, nothing is kept. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** As declared by the client: a hint, the bytes decide. */
+  /** Type declared by the client: only a hint, the bytes decide. */
   readonly contentType?: string | undefined;
   readonly fileName?: string | undefined;
-  /** Bytes, when known before the first one came. */
+  /** Bytes, when known before the first one arrived. */
   readonly size?: number | undefined;
-  /** When it goes by itself, whatever `media.retentionDays` says; at the next look at the folder. */
+  /** Expiry, whatever `media.retentionDays` says; applied at the next scan of the folder. */
   readonly expiresAtMs?: number | undefined;
 }
 
-/** A medium held open: what it is cannot change any more while it is read. */
+/** A medium held open: its content cannot change while it is read. */
 export interface OpenMedium extends AsyncDisposable {
   readonly info: MediaInfo;
   /** Entity tag with its quotes (RFC 9110 §8.8.3); weak for a file that was put there by hand. */
@@ -39,10 +39,10 @@ export interface MediaLibrary extends MediaApi {
    * `media.maxFileBytes`, `precondition_failed` when the store is full, `rate_limited` with too many uploads under way.
    */
   save(upload: Upload, call: CallContext): Promise<MediaInfo>;
-  /** The caller closes it. `not_found` as of `find`. */
+  /** Opens a medium; the caller closes it. Fails with `not_found` like `find`. */
   open(id: string, call: CallContext): Promise<OpenMedium>;
-  /** Media of the caller, of everyone for an admin; newest first. */
+  /** Lists media of the caller, or of everyone for an admin; newest first. */
   list(page: MediaPage, call: CallContext): Promise<MediaList>;
-  /** Removes it for good, on the record. `not_found` as of `find`. */
+  /** Deletes it for good and records that. Fails with `not_found` like `find`. */
   remove(id: string, call: CallContext): Promise<void>;
 }

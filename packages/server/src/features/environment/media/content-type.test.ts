@@ -62,14 +62,14 @@ describe('the type of a medium', () => {
     expect(await typeOf(bytes, declared, fileName)).toBe(expected);
   });
 
-  it('is looked for in all of a long text, not only in its head', async () => {
+  it('is detected in all of a long text, not only in its head', async () => {
     const long = Buffer.alloc(300_000, 'x');
     expect(await typeOf(long, 'text/plain', undefined, 65_536)).toBe('text/plain txt');
     long[299_999] = 0xff;
     expect(await typeOf(long, 'text/plain', undefined, 65_536)).toBe('application/octet-stream bin');
   });
 
-  it('comes of any bytes, names and declarations, and always fits a header and a file name', async () => {
+  it('is found for any bytes, names and declarations, and always fits a header and a file name', async () => {
     const signatures = [
       '89504e47',
       'ffd8ff',

@@ -1,6 +1,6 @@
 import { extensionOf } from './file-name.ts';
 
-/** Types of text by extension: magic bytes do not tell them apart. */
+/** Text types by extension: magic bytes cannot distinguish them. */
 const textTypes: Readonly<Record<string, string>> = {
   txt: 'text/plain',
   md: 'text/markdown',
@@ -22,7 +22,7 @@ const textTypes: Readonly<Record<string, string>> = {
   rtf: 'application/rtf',
 };
 
-/** For files without a readable sidecar (http-gateway.md §4.7). */
+/** Types for files without a readable sidecar (http-gateway.md §4.7). */
 const knownTypes: Readonly<Record<string, string>> = {
   ...textTypes,
   png: 'image/png',
@@ -48,14 +48,14 @@ export function typeOfExtension(name: string): string {
 
 export interface ContentType {
   readonly contentType: string;
-  /** Of the stored file, without the dot; letters and digits. */
+  /** Extension of the stored file, without the dot; letters and digits. */
   readonly extension: string;
 }
 
-/** Looks at bytes as they pass and says at the end what they are. */
+/** Inspects bytes as they pass and reports their type at the end. */
 export interface Inspector {
   add(chunk: Uint8Array): void;
-  /** `declared` and `fileName` only choose among kinds of text, or what an opaque container holds; against the bytes they count for nothing. */
+  /** `declared` and `fileName` only choose among kinds of text, or the content of an opaque container; they never override the bytes. */
   decide(declared: string | undefined, fileName: string | undefined): Promise<ContentType>;
 }
 
@@ -75,7 +75,7 @@ export function createInspector(): Inspector {
     },
     async decide(declared, fileName) {
       const { fileTypeFromBuffer } = await import('file-type');
-      // Bytes from outside, cut off at that: whatever its parsers trip over is no known type.
+      // Untrusted, truncated input: any parser error means "unknown type".
       const start = Buffer.concat(head);
       const found = (await fileTypeFromBuffer(start).catch(() => undefined)) ?? (isTagged(start) ? { mime: 'audio/mpeg', ext: 'mp3' } : undefined);
       const named = essence(declared);
@@ -84,7 +84,7 @@ export function createInspector(): Inspector {
   };
 }
 
-/** Music often begins with a picture that is longer than the head. */
+/** Music often starts with a picture that is longer than the head. */
 function isTagged(start: Buffer): boolean {
   return start.length > 10 && start.toString('latin1', 0, 3) === 'ID3';
 }
@@ -98,13 +98,13 @@ function decodes(decode: () => string): boolean {
   }
 }
 
-/** Some signatures are two letters ("BM"): in what is text throughout, only those of formats that are text count. */
+/** Some signatures are two letters ("BM"): in pure text, only those of text formats count. */
 function textType(magic: string | undefined, declared: string | undefined, fileName: string | undefined): ContentType {
   if (magic === 'application/pdf' || magic === 'application/postscript')
     return { contentType: magic, extension: magic === 'application/pdf' ? 'pdf' : 'ps' };
   const given =
     declared !== undefined && (Object.values(textTypes).includes(declared) || /^text\/[a-z0-9.+-]{1,60}$/.test(declared)) ? declared : undefined;
-  // Who declares nothing better than "text" is taken at the name.
+  // A client that declares only "text" is trusted about the file name.
   const byName = given === undefined || given === 'text/plain' ? textTypes[extensionOf(fileName) ?? ''] : undefined;
   const seen = magic === 'application/xml' || magic?.startsWith('text/') === true ? magic : undefined;
   const contentType = byName ?? given ?? seen ?? 'text/plain';
@@ -118,11 +118,11 @@ function binaryType(found: { readonly mime: string; readonly ext: string } | und
   return { contentType, extension: /^[a-z0-9]{1,10}$/.test(found.ext) ? found.ext : 'bin' };
 }
 
-/** `type/subtype` in lower case without parameters; undefined when it is none. */
+/** Returns `type/subtype` in lower case without parameters; undefined for anything else. */
 function essence(contentType: string | undefined): string | undefined {
   const text = contentType?.split(';')[0]?.trim().toLowerCase();
   return text !== undefined && mediaType.test(text) ? text : undefined;
 }
 
-/** What may stand in a header as a type. */
+/** Whether a type may appear in a header. */
 export const mediaType = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,60}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,100}$/;

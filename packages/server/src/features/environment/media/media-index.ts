@@ -3,12 +3,12 @@ import { MediaId } from '@gatehouse/contract';
 import { isDraft, removeInside, statInside } from '../../../kernel/safe-path.ts';
 import { readSidecar, sidecarOf } from './sidecar.ts';
 
-/** What is remembered of each medium, so that a list and the quota need no look at the disk. */
+/** What is remembered of each medium, so that lists and the quota do not touch the disk. */
 export interface Shelved {
   /** Undefined: put there by hand. */
   readonly owner: string | undefined;
   readonly size: number;
-  /** Undefined: put there by hand, and not ours to clear away. */
+  /** Undefined: put there by hand, and not deleted by the daemon. */
   readonly savedAtMs: number | undefined;
   readonly listedAtMs: number;
   /** Undefined: kept for as long as all others. */
@@ -19,14 +19,14 @@ export interface Shelf {
   readonly bytes: number;
   readonly count: number;
   put(id: string, item: Shelved): void;
-  /** Removes file and sidecar; the file first, so that a crash in between leaves nothing that could be read. */
+  /** Deletes file and sidecar; the file first, so that a crash in between leaves nothing readable. */
   remove(id: string): Promise<boolean>;
   entries(): IterableIterator<[string, Shelved]>;
-  /** Compares with the folder, which people may change too, and clears away what uploads left that a crash cut off before `beforeMs`. Ends early when `signal` aborts. */
+  /** Syncs with the folder, which people may change too, and removes uploads that a crash interrupted before `beforeMs`. Stops when `signal` aborts. */
   refresh(beforeMs: number, signal: AbortSignal): Promise<void>;
 }
 
-/** The media folder in memory: bounded by `media.maxFiles`, beyond which nothing is added through the gateway. */
+/** The media folder in memory, limited to `media.maxFiles` entries. */
 export function createShelf(dir: string): Shelf {
   const items = new Map<string, Shelved>();
   let bytes = 0;
@@ -53,7 +53,7 @@ export function createShelf(dir: string): Shelf {
         if (stat !== undefined && stat.mtimeMs < beforeMs) await removeInside(dir, name);
       } else if (!items.has(name) && MediaId.safeParse(name).success) {
         const { owner, size, savedAt, expiresAt: expiresAtMs } = await readSidecar(dir, name);
-        // With a whole sidecar one look at the disk is enough: at the start there may be very many.
+        // A complete sidecar saves a second stat: at start there may be very many.
         const stat = size !== undefined && savedAt !== undefined ? { size, mtimeMs: savedAt } : await statInside(dir, name);
         if (stat !== undefined)
           put(name, { owner, size: stat.size, savedAtMs: savedAt, listedAtMs: savedAt ?? Math.floor(stat.mtimeMs), expiresAtMs });

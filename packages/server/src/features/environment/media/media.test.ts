@@ -32,7 +32,7 @@ async function stored(server: TestServer, body: Body): Promise<string> {
 }
 
 describe('the quota', () => {
-  it('counts bytes of all media, also of those that are being uploaded, and gives them back', async () => {
+  it('counts bytes of all media, also of those being uploaded, and releases them', async () => {
     await using server = await start({ maxTotalBytes: 10_000 });
     const first = await stored(server, 'x'.repeat(6_000));
     const refused = await upload(server, 'x'.repeat(6_000));
@@ -60,7 +60,7 @@ describe('the quota', () => {
     expect((await list(server)).total).toBe(2);
   });
 
-  it('bounds how many are under way, and takes more when one is done', async () => {
+  it('limits concurrent uploads, and accepts more when one is done', async () => {
     await using server = await start();
     const port = Number(new URL(server.url).port);
     const begin = (token: string) => {
@@ -100,7 +100,7 @@ describe('time', () => {
     expect((await call(server, `/media/${old}`)).status).toBe(404);
   });
 
-  it('clears away what a crash left of uploads, and nothing that may still be one', async () => {
+  it('removes what a crash left of uploads, and nothing that may still be one', async () => {
     mkdirSync(folder());
     const clock = createStepClock();
     const put = (name: string, ageMs: number) => {
@@ -127,7 +127,7 @@ describe('time', () => {
     expect((await list(server)).total).toBe(1);
   });
 
-  it('cuts an upload that hardly moves, and waits for one that does for as long as it takes', async () => {
+  it('aborts an upload that hardly moves, and waits as long as needed for one that does', async () => {
     const clock = createStepClock();
     await using server = await start({}, { clock });
     const begin = (length: number) => {
@@ -184,7 +184,7 @@ describe('a file put there by hand', () => {
 
 const full = process.platform === 'linux' && process.getuid?.() === 0;
 
-describe.skipIf(!full)('a full disk (needs root on Linux, for a file system of its own)', () => {
+describe.skipIf(!full)('a full disk (needs root on Linux, for a separate file system)', () => {
   beforeEach(({ skip }) => {
     mkdirSync(folder());
     try {
@@ -201,7 +201,7 @@ describe.skipIf(!full)('a full disk (needs root on Linux, for a file system of i
     }
   });
 
-  it('refuses the upload as unavailable, keeps nothing of it, and goes on when there is room', async () => {
+  it('refuses the upload as unavailable, keeps nothing of it, and continues when there is space', async () => {
     await using server = await start({}, { config: { storage: { minFreeBytes: 0 } } });
     const first = await stored(server, Buffer.alloc(100_000, 'x'));
     const before = readdirSync(folder()).toSorted();

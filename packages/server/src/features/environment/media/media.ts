@@ -19,7 +19,7 @@ import { createShelf } from './media-index.ts';
 import { readSidecar, type Sidecar, sidecarOf } from './sidecar.ts';
 
 export interface MediaDeps {
-  /** Made (0700) when it is missing. */
+  /** Created (0700) when it is missing. */
   readonly dir: string;
   readonly config: MediaConfig;
   readonly db: Db;
@@ -37,7 +37,7 @@ const dayMs = 24 * hourMs;
 const maxUploads = 32;
 const maxUploadsPerPrincipal = maxUploads / 2;
 
-/** One for what is missing, foreign or no id at all. */
+/** One error for missing, foreign and malformed ids. */
 function unknownMedium(): AppError {
   return new AppError('not_found', 'There is no such medium', { param: 'mediaId' });
 }
@@ -50,20 +50,20 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
   const ending = new AbortController();
   let uploads = 0;
   const uploadsOf = new Map<string, number>();
-  /** Bytes of uploads that are not on the shelf yet. */
+  /** Bytes of uploads that are not in the index yet. */
   let coming = 0;
   let cancelSweep = (): void => {};
   let sweeping = sweep();
-  /** Not waited for at the start: reading goes on without it. */
+  /** Not awaited at start: reading works without it. */
   const loaded = sweeping;
 
-  /** Hourly, and at the start: compares with the folder and removes what is older than it may become. */
+  /** Runs at start and hourly: syncs with the folder and removes media past their retention. */
   async function sweep(): Promise<void> {
     try {
       await shelf.refresh(clock.ageNow() - hourMs, ending.signal);
       await removeExpired();
     } catch (error) {
-      log.warn({ err: error }, 'The media folder could not be looked through');
+      log.warn({ err: error }, 'Failed to scan the media folder');
     }
     if (ending.signal.aborted) return;
     cancelSweep = clock.after(hourMs, () => {
@@ -79,7 +79,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
       const isOver = (savedAtMs !== undefined && savedAtMs < oldest) || (expiresAtMs !== undefined && expiresAtMs <= nowMs);
       if (!ending.signal.aborted && isOver && (await shelf.remove(id))) removed += 1;
     }
-    if (removed > 0) log.info({ media: removed, retentionDays: config.retentionDays }, 'Media older than their retention were removed');
+    if (removed > 0) log.info({ media: removed, retentionDays: config.retentionDays }, 'Removed media past their retention');
   }
 
   function refuseFull(more: number): void {
@@ -153,7 +153,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     }
   }
 
-  /** The sidecar first: a file is a medium from the moment that it has its name, and has an owner by then. */
+  /** Writes the sidecar first: a file is a medium as soon as it has its name, and must have an owner by then. */
   async function keep(id: string, draft: Draft, sidecar: Sidecar): Promise<void> {
     try {
       await writeFileInside(dir, sidecarOf(id), JSON.stringify(sidecar), { maxBytes: 16 * 1024 });
@@ -186,7 +186,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     const { size, mtimeMs } = await handle.stat();
     return {
       info: infoOf(id, sidecar, { size, mtimeMs }),
-      // The digest tells of the bytes only while there are as many as were counted with it.
+      // The digest is valid only while the size matches the one it was computed with.
       etag:
         sidecar.sha256 !== undefined && sidecar.size === size
           ? `"${sidecar.sha256}"`
@@ -228,7 +228,7 @@ export async function createMedia(deps: MediaDeps): Promise<Media> {
     },
     async remove(id, call) {
       const { contentType, size } = await api.find(id, call);
-      // Before the file: a removal without a record would be worse than a record of one that a crash prevented.
+      // Recorded before the file is deleted: a deletion without a record would be worse than a record of one that a crash prevented.
       await recordAudit(deps, call, { actionType: 'media.delete', classification: 'destructive', target: id, metadata: { contentType, size } });
       if (!(await shelf.remove(id))) throw unknownMedium();
     },
@@ -254,10 +254,10 @@ function infoOf(mediaId: string, sidecar: Sidecar, file: { readonly size: number
   };
 }
 
-/** A disk that takes no more is no fault of ours, and may take more later. */
+/** A full disk is not a defect of this server, and may recover. */
 function storageFault(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EIO' || code === 'EROFS' || code === 'EFBIG')
-    return new AppError('unavailable', 'The medium could not be stored: the disk is full or does not take it', { cause: error });
+    return new AppError('unavailable', 'The medium could not be stored: the disk is full or rejects writes', { cause: error });
   return error;
 }

@@ -8,13 +8,13 @@ import { mediaType } from './content-type.ts';
 const maxSidecarBytes = 16 * 1024;
 
 /**
- * `<id>.meta`, beside the file (http-gateway.md §4.7). What it does not say is unknown: a medium without an owner is
+ * `<id>.meta`, next to the file (http-gateway.md §4.7). What it does not say is unknown: a medium without an owner is
  * for admins, one without a type is known by its extension.
  */
 const Sidecar = z.object({
   contentType: z.string().regex(mediaType).optional(),
   savedAt: EpochMs.optional(),
-  /** From then on it is as if it were gone. */
+  /** Expiry; from then on the medium counts as deleted. */
   expiresAt: EpochMs.optional(),
   size: z.int().min(0).optional(),
   fileName: z.string().min(1).max(500).optional(),
@@ -31,7 +31,7 @@ export function sidecarOf(id: string): string {
   return `${id}.meta`;
 }
 
-/** Nothing is known of a medium whose sidecar is missing or cannot be read. */
+/** Used when the sidecar is missing or unreadable. */
 export async function readSidecar(dir: string, id: string): Promise<Sidecar> {
   try {
     const bytes = await readFileInside(dir, sidecarOf(id), { maxBytes: maxSidecarBytes });

@@ -5,17 +5,17 @@ import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import { type CommandSpec, describeEnd, outsideOf, type ShellDeps } from './command.ts';
 import { collect, Ring, toText } from './output.ts';
 
-/** Whose a command is: no other turn finds it. */
+/** Owner of a command: no other turn finds it. */
 export type Owner = Pick<ToolContext, 'agentId' | 'principalId'>;
 
-/** What a command belongs to, and ends with. */
+/** Everything a command belongs to; it stops when any of these stops. */
 export interface Belonging extends Owner {
   readonly conversationRef: string;
   readonly tokenId: string;
   readonly origin: ToolContext['origin'];
-  /** Of the request that set it going. */
+  /** Root of the request that started it. */
   readonly rootRunId: string;
-  /** Of the sub-agent that started it. */
+  /** Id of the sub-agent that started it. */
   readonly runId?: string;
   readonly leaseId?: string;
 }
@@ -29,11 +29,11 @@ interface Command {
   readonly output: Ring;
   end: JailEnd | undefined;
   endedAtMs: number;
-  /** Of those who wait for output; called at the next piece, and at the end. */
+  /** Callbacks of readers waiting for output; called on new output and at the end. */
   readonly waiting: Set<() => void>;
 }
 
-/** By which a stop finds commands. */
+/** Criteria by which a stop finds commands. */
 type Scope = Partial<Readonly<Record<'agentId' | 'conversationRef' | 'tokenId' | 'rootRunId' | 'runId' | 'leaseId', string>>>;
 
 export interface RunningCommand extends Belonging {
@@ -45,18 +45,18 @@ export interface RunningCommand extends Belonging {
 export interface BackgroundCommands extends AsyncDisposable {
   begin(jail: Jail, spec: CommandSpec, stdin: string | undefined, owner: Belonging): ToolResult;
   list(owner: Owner): ToolResult;
-  /** What it has written from `offset` on; waits up to `waitMs` for something when there is nothing yet. */
+  /** Returns the output from `offset` on; waits up to `waitMs` for some when there is none yet. */
   read(owner: Owner, id: string, options: { readonly offset: number; readonly waitMs: number; readonly signal: AbortSignal }): Promise<ToolResult>;
   /** `tainted`: the text may come from outside. */
   write(owner: Owner, id: string, text: string, options: { readonly close: boolean; readonly tainted: boolean }): Promise<ToolResult>;
   kill(owner: Owner, id: string): Promise<ToolResult>;
-  /** Ends those that belong to any of what is named, with everything that they started. Returns how many ran. */
+  /** Stops commands that belong to anything named, with everything they started. Returns how many ran. */
   end(scope: Scope): number;
-  /** Ends one that runs; resolves once its processes are gone. */
+  /** Stops one command; resolves once its processes are gone. */
   endOne(id: string): Promise<void>;
-  /** Those that run, the oldest first. */
+  /** Lists running commands, oldest first. */
   running(): readonly RunningCommand[];
-  /** Ends what an agent has, and forgets what it had: nobody else could. */
+  /** Stops the commands of an agent and forgets them, because nobody else could use them. */
   forgetAgent(agentId: string): void;
 }
 
@@ -68,7 +68,7 @@ const maxEndedPerAgent = 8;
 const maxWaitingBytes = 1024 * 1024;
 const maxLifeMs = 24 * 3_600_000;
 
-/** Commands that go on beside the turns of their agent, and for a while what was left of those that ended. */
+/** Keeps commands that run independently of their agent's turns, and for a while the output of those that ended. */
 export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
   const { clock, config } = deps;
   const commands = new Map<string, Command>();
@@ -77,7 +77,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
     forget();
     const command = commands.get(id);
     if (command === undefined || command.owner.agentId !== agentId || command.owner.principalId !== principalId)
-      throw new AppError('not_found', `There is no command ${JSON.stringify(id.slice(0, 64))} in the background; "list" shows those that there are`);
+      throw new AppError('not_found', `No background command has the id ${JSON.stringify(id.slice(0, 64))}; use "list" to see the commands`);
     return command;
   };
 
@@ -98,10 +98,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       const running = [...commands.values()].filter(({ end }) => end === undefined);
       const most = config.maxBackgroundPerAgent;
       if (running.filter(({ owner }) => owner.agentId === agentId).length >= most)
-        throw new AppError(
-          'precondition_failed',
-          `This agent has ${most} commands in the background, which is as many as it may: end one with "process"`,
-        );
+        throw new AppError('precondition_failed', `This agent has ${most} commands in the background, which is its limit: stop one with "process"`);
       if (running.length >= maxEverywhere)
         throw new AppError('precondition_failed', `${maxEverywhere} commands run in the background: try again later`);
       const started = jail.run(spec);
@@ -138,7 +135,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       });
       if (stdin !== undefined) started.stdin.write(stdin);
       return {
-        content: `Started in the background as ${command.id}. "process" reads what it writes, writes to it and ends it; it ends with the daemon, and when the run, token, agent or conversation that it belongs to is stopped.`,
+        content: `Started in the background as ${command.id}. Use "process" to read its output, write to it or stop it; it stops with the daemon, and when the run, token, agent or conversation that it belongs to is stopped.`,
       };
     },
 
@@ -167,9 +164,9 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
     async write(owner, id, text, { close, tainted }) {
       const command = find(owner, id);
       const { stdin } = command.process;
-      if (command.end !== undefined || !stdin.writable) throw new AppError('conflict', 'The command takes no input any more');
+      if (command.end !== undefined || !stdin.writable) throw new AppError('conflict', 'The command no longer accepts input');
       if (stdin.writableLength + Buffer.byteLength(text) > maxWaitingBytes)
-        throw new AppError('precondition_failed', 'The command does not read its input: what it was sent before still waits');
+        throw new AppError('precondition_failed', 'The command does not read its input: earlier input is still pending');
       if (tainted) await command.spec.taint.taint();
       if (close) stdin.end(text);
       else stdin.write(text);
@@ -181,7 +178,7 @@ export function createBackgroundCommands(deps: ShellDeps): BackgroundCommands {
       if (command.end !== undefined) return { content: `${command.id} had ended before: ${describeEnd(command.end, command.spec.limits)}` };
       command.process.kill();
       await command.process.ended;
-      return { content: `${command.id} was ended, with all that it had started` };
+      return { content: `${command.id} was stopped, with everything it started` };
     },
 
     end(scope) {

@@ -3,21 +3,21 @@ import type { CallingTurn } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import { type Jail, type JailEnd, type JailSpec, jailHome, jailPath } from '../../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
-import type { CommandTaint, FileTaints, WorkspaceRoom } from '../workspace/api.ts';
+import type { CommandTaint, FileTaints, WorkspaceCapacity } from '../workspace/api.ts';
 import { type ExecConfig, limitsFor } from './config.ts';
 import { folderInside, maskedInside, workspaceMounts } from './workspace-mounts.ts';
 
 export interface ShellDeps {
   readonly clock: Clock;
-  /** Opened when it is first needed. */
+  /** Opened on first use. */
   readonly jail: () => Promise<Jail>;
   readonly config: ExecConfig;
-  readonly room: WorkspaceRoom;
-  /** Of the daemon; agents see what their configuration names. */
+  readonly capacity: WorkspaceCapacity;
+  /** Environment of the daemon; agents see what their configuration names. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** How the agent is configured now; undefined when there is none of this name any more. */
+  /** Returns the current configuration of the agent; undefined when it no longer exists. */
   readonly agentOf: (agentId: string) => AgentConfig | undefined;
-  /** Whether the run of a turn was stopped: a call that is under way completes, and starts nothing that would outlast it. */
+  /** Whether the run of a turn was stopped: a call in progress completes, but must not start anything that outlasts it. */
   readonly isStopped: (turn: CallingTurn) => boolean;
   readonly taints: Pick<FileTaints, 'beginCommand'>;
 }
@@ -27,7 +27,7 @@ export interface CommandSpec extends JailSpec {
   readonly taint: CommandTaint;
 }
 
-/** What a command is run with. Fails with `invalid_params` for a folder that cannot be one. */
+/** Resolves how a command is run. Fails with `invalid_params` for an unusable folder. */
 export async function specOf(
   { config, env, taints }: ShellDeps,
   agent: AgentConfig,
@@ -49,18 +49,18 @@ export async function specOf(
   };
 }
 
-/** Where what a command says comes from: with the network it may be anybody's, which no trust in the workspace covers. */
+/** Labels the source of output: with the network it may be anybody's, which trust in the workspace does not cover. */
 export function outsideOf({ network, taint }: Pick<CommandSpec, 'network' | 'taint'>): NonNullable<ToolResult['outside']> {
   return { source: network ? 'command output with network' : 'command output', clean: taint.isClean() };
 }
 
-/** `exit code 1`, `ended by SIGKILL`, and which bound was met. */
+/** Formats `exit code 1` or `ended by SIGKILL`, with the limit that was hit. */
 export function describeEnd({ code, signal, bound }: JailEnd, limits: Pick<JailSpec['limits'], 'memoryBytes' | 'processes'>): string {
   const end = code === null ? (signal === null ? 'could not be started' : `ended by ${signal}`) : `exit code ${code}`;
   if (bound === 'memory')
     return `${end}: it needed more than the ${Math.round(limits.memoryBytes / 1024 / 1024)} MiB of memory that a command may use`;
   if (bound === 'processes') return `${end}: it wanted more than the ${limits.processes} processes that a command may have`;
   if (bound === 'workspace') return `${end}: the workspace holds more than it may (workspaces.quotaMb, workspaces.quotaFiles); delete files first`;
-  if (bound === 'disk') return `${end}: the disk of the workspace has too little room left (storage.minFreeBytes)`;
+  if (bound === 'disk') return `${end}: the disk of the workspace has too little free space (storage.minFreeBytes)`;
   return end;
 }

@@ -2,7 +2,7 @@ import type { AgentConfig } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { JailLimits } from '../../../kernel/jail.ts';
 
-/** Commands of agents: bounds of each call of `exec`, its processes taken together unless it says otherwise. */
+/** Commands of agents: limits for each call of `exec`, over all its processes unless stated otherwise. */
 export const ExecConfig = z.strictObject({
   enabled: z.boolean().default(true).describe('Offers `exec` and `process` to agents whose tools allow them.'),
   memoryMb: z.int().min(16).max(1_048_576).default(1024).describe('Memory of a command, files below /tmp included, in MiB.'),
@@ -16,7 +16,7 @@ export type ExecConfig = z.output<typeof ExecConfig>;
 const mebibyte = 1024 * 1024;
 const openFiles = 1024;
 
-/** What the agent sets counts up to what the installation allows. */
+/** Limits set for the agent, capped by those of the installation. */
 export function limitsFor(config: ExecConfig, own: AgentConfig['exec']): JailLimits {
   const least = (key: 'memoryMb' | 'processes' | 'cpuSeconds' | 'fileMb') => Math.min(config[key], own[key] ?? config[key]);
   return {

@@ -8,13 +8,13 @@ import { type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from
 import { collect, Ends } from './output.ts';
 
 const maxTimeoutMs = 300_000;
-/** Longer than any call: the tool ends its command itself and tells what there was of output. */
+/** Longer than any call: the tool stops its command on its own and reports the output so far. */
 const graceMs = 10_000;
 const maxOutputBytes = 8 * 1024 * 1024;
 const maxArgumentBytes = 96 * 1024;
-/** How long output may still be on its way when all processes are gone. */
+/** How long output may still arrive after all processes have exited. */
 const drainMs = 2000;
-/** Programs that write nothing. No shell reads their arguments, and nothing can take their places on the PATH of the jail. */
+/** Programs that write nothing. No shell reads their arguments, and nothing can shadow them on the PATH of the jail. */
 const freeing: ReadonlySet<string> = new Set(['rm', 'chmod']);
 
 const word = z
@@ -27,19 +27,19 @@ const execArgs = z.strictObject({
     .refine((words) => words.length <= 256, 'expected at most 256 words')
     .describe('Program and arguments, one by one. No shell reads them: for pipes, wildcards or several commands use ["sh", "-c", "…"].'),
   cwd: z.string().max(1024).optional().describe('Folder to run in, relative to the workspace, e.g. "projects/app"; the workspace itself otherwise.'),
-  timeoutMs: z.int().min(100).max(maxTimeoutMs).default(30_000).describe('After how many milliseconds the command is ended.'),
-  network: z.boolean().default(false).describe('Needs the network. Off unless the agent may use it.'),
+  timeoutMs: z.int().min(100).max(maxTimeoutMs).default(30_000).describe('Stops the command after so many milliseconds.'),
+  network: z.boolean().default(false).describe('Requests the network. Off unless the agent may use it.'),
   stdin: z.string().max(1_048_576).optional().describe('Text for its standard input.'),
-  background: z.boolean().default(false).describe('Answers at once with an id for the tool "process"; timeoutMs does not count then.'),
+  background: z.boolean().default(false).describe('Returns an id for the tool "process" at once; timeoutMs does not apply then.'),
 });
 type ExecArgs = z.output<typeof execArgs>;
 
-/** The tool that runs a program in the jail of the agent's workspace. */
+/** Creates the tool that runs a program in the jail of the agent's workspace. */
 export function createExecTool(deps: ShellDeps, background: BackgroundCommands): Tool<typeof execArgs> {
   return {
     name: 'exec',
     description:
-      'Runs a program in a sandbox that sees the workspace at /workspace and the programs of the system, nothing else. Folders of the workspace can be written to, except skills and hidden ones; files directly in it cannot: use the file tools for these. /tmp lasts for one call. Answers with the exit code and the output.',
+      'Runs a program in a sandbox that sees only the workspace at /workspace and the programs of the system. Folders of the workspace can be written to, except skills and hidden ones; files directly in it cannot: use the file tools for these. /tmp lasts for one call. Returns the exit code and the output.',
     args: execArgs,
     risk: 'write',
     effect: 'once',
@@ -56,32 +56,32 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
     },
     async run(args, context) {
       const agent = deps.agentOf(context.agentId);
-      if (agent === undefined) throw new AppError('not_found', 'There is no such agent any more');
+      if (agent === undefined) throw new AppError('not_found', 'This agent no longer exists');
       if (args.network && !agent.exec.network)
         throw new AppError('denied', 'This agent may not use the network in commands (agents.<id>.exec.network): run it without');
       if (args.argv.reduce((sum, each) => sum + Buffer.byteLength(each) + 1, 0) > maxArgumentBytes)
-        throw new AppError('payload_too_large', `argv: expected at most ${maxArgumentBytes} bytes together; hand longer text to stdin`, {
+        throw new AppError('payload_too_large', `argv: expected at most ${maxArgumentBytes} bytes together; pass longer text by stdin`, {
           param: 'argv',
         });
       const opened = await deps.jail();
       refuseWithout(opened);
-      // What makes room is run in a full workspace too.
+      // Commands that free space run in a full workspace too.
       const isFreeing = freeing.has(args.argv[0]);
-      if (!isFreeing) await deps.room.assertRoom(context.workspaceDir, { files: 1 });
-      const jail = isFreeing ? opened : deps.room.watched(opened, context.workspaceDir);
+      if (!isFreeing) await deps.capacity.assertCapacity(context.workspaceDir, { files: 1 });
+      const jail = isFreeing ? opened : deps.capacity.watched(opened, context.workspaceDir);
       const spec = await specOf(deps, agent, args, context);
       let isLeft = false;
       try {
-        if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command began');
+        if (context.signal.aborted) throw new AppError('cancelled', 'The call was stopped before the command started');
         const turn = context.call.agentCaller?.turn;
         if (args.background && turn !== undefined && deps.isStopped(turn))
-          throw new AppError('cancelled', 'The run was stopped before the command began');
+          throw new AppError('cancelled', 'The run was stopped before the command started');
         if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context.signal);
         const begun = background.begin(jail, spec, args.stdin, belongingOf(context));
         isLeft = true;
         return begun;
       } finally {
-        // What goes on in the background ends it by itself.
+        // A background command disposes of it on its own.
         if (!isLeft) await spec.taint.end();
       }
     },
@@ -124,7 +124,7 @@ async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecA
     started.stdin.end(args.stdin ?? '');
     const end = await started.ended;
     await withinTime(drained, started, clock);
-    const how = stopped === undefined ? describeEnd(end, spec.limits) : `${stopped} (with all that it had started)`;
+    const how = stopped === undefined ? describeEnd(end, spec.limits) : `${stopped} (with everything it started)`;
     const seconds = ((clock.monotonic() - startedMs) / 1000).toFixed(1);
     const text = output.text();
     return {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { stripVTControlCharacters } from 'node:util';
 import type { Clock } from '../../../kernel/clock.ts';
 
-/** What a command wrote, both streams as they came. */
+/** Output of a command, both streams in order of arrival. */
 export interface Output {
   push(chunk: Buffer): void;
 }
@@ -34,12 +34,12 @@ export class Ends implements Output {
   }
 }
 
-/** The newest bytes, each with its place in all that was written. */
+/** The newest bytes, addressed by their offset in the whole output. */
 export class Ring implements Output {
   readonly #most: number;
   #chunks: Buffer[] = [];
   #start = 0;
-  /** Of all that was written: where the next byte will be. */
+  /** Offset of the next byte in the whole output. */
   end = 0;
 
   constructor(most: number) {
@@ -49,7 +49,7 @@ export class Ring implements Output {
   push(chunk: Buffer): void {
     this.end += chunk.length;
     const last = this.#chunks.at(-1);
-    // Many small writes would cost more as objects than as bytes.
+    // Storing many small writes as objects would cost more than their bytes.
     if (last !== undefined && last.length + chunk.length <= 16_384) this.#chunks[this.#chunks.length - 1] = Buffer.concat([last, chunk]);
     else this.#chunks.push(own(chunk));
     while (this.end - this.#start > this.#most) {
@@ -66,7 +66,7 @@ export class Ring implements Output {
     }
   }
 
-  /** What there is from `offset` on, at most `most` bytes, and where it begins: later than asked for when the beginning is lost. */
+  /** Returns at most `most` bytes from `offset`, and their actual offset: later than requested when the beginning is lost. */
   read(offset: number, most: number): { readonly bytes: Buffer; readonly from: number } {
     const from = Math.min(this.end, Math.max(offset, this.#start));
     const parts: Buffer[] = [];
@@ -79,12 +79,12 @@ export class Ring implements Output {
   }
 }
 
-/** A copy, where keeping the piece would keep a much larger buffer that it was read into. */
+/** Copies a chunk that would otherwise keep a much larger read buffer alive. */
 function own(piece: Buffer): Buffer {
   return piece.buffer.byteLength > piece.length * 2 ? Buffer.from(piece) : piece;
 }
 
-/** As text for a model: bytes that are no UTF-8, and what steers a terminal, say nothing to it. */
+/** Converts output to text for a model, without invalid UTF-8 and terminal control sequences. */
 export function toText(bytes: Buffer): string {
   return stripVTControlCharacters(bytes.toString('utf8'))
     .replaceAll('\r\n', '\n')
@@ -94,7 +94,7 @@ export function toText(bytes: Buffer): string {
 const burstBytes = 256 * 1024;
 const restMs = 20;
 
-/** Hands on what both streams bring, at a pace that leaves the daemon time for others. Settles when both have ended. */
+/** Forwards both streams at a pace that leaves the daemon time for others. Settles when both have ended. */
 export async function collect(streams: readonly Readable[], output: Output, clock: Clock): Promise<void> {
   let burst = 0;
   await Promise.all(

@@ -7,24 +7,24 @@ const maxWaitMs = 30_000;
 
 const processArgs = z.strictObject({
   action: z.enum(['list', 'read', 'write', 'kill']),
-  id: z.string().min(1).max(64).optional().describe('Of the command, as "exec" or "list" told it; for all but "list".'),
-  offset: z.int().min(0).default(0).describe('read: byte of the output to begin with, "next offset" of the read before.'),
+  id: z.string().min(1).max(64).optional().describe('Id of the command, from "exec" or "list"; required except for "list".'),
+  offset: z.int().min(0).default(0).describe('read: byte of the output to start at, the "next offset" of the previous read.'),
   waitMs: z.int().min(0).max(maxWaitMs).default(0).describe('read: how long to wait for output when there is none yet, in milliseconds.'),
   input: z.string().max(262_144).default('').describe('write: text for its standard input; a line needs its line break.'),
-  close: z.boolean().default(false).describe('write: closes its standard input behind the text.'),
+  close: z.boolean().default(false).describe('write: closes its standard input after the text.'),
 });
 
-/** The tool for commands that `exec` started in the background. */
+/** Creates the tool for commands that `exec` started in the background. */
 export function createProcessTool(background: BackgroundCommands): Tool<typeof processArgs> {
   return {
     name: 'process',
-    description: 'Shows, reads, writes to and ends commands that "exec" started in the background.',
+    description: 'Lists, reads, writes to and stops commands that "exec" started in the background.',
     args: processArgs,
     risk: 'write',
     effect: 'once',
     readsPrivate: true,
     timeoutMs: maxWaitMs + 5000,
-    // What is sent may be a line for a shell.
+    // The input may be a line for a shell.
     runsPrograms: ({ action }) => action === 'write',
     onlyReads: ({ action }) => action === 'list' || action === 'read',
     describe: ({ action, id }) => (id === undefined ? action : `${action} ${id}`),

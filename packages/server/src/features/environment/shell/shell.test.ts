@@ -12,7 +12,7 @@ import { type Jail, openJail } from '../../../kernel/jail.ts';
 import type { ToolContext, ToolResult } from '../../../runtime/tool.ts';
 import { turnInput } from '../../../runtime/testing.ts';
 import { silentLog } from '../../../kernel/log.ts';
-import type { WorkspaceRoom } from '../workspace/api.ts';
+import type { WorkspaceCapacity } from '../workspace/api.ts';
 import { WorkspacesConfig } from '../workspace/config.ts';
 import { createQuota } from '../workspace/quota/quota.ts';
 import { allClean } from '../workspace/file-tools/testing.ts';
@@ -27,8 +27,8 @@ let shell: Shell;
 let agent: AgentConfig;
 let jail: Jail;
 const secretEnv = { GATEHOUSE_TOKEN: 'secret-of-the-daemon', API_NAME: 'named', PATH: '/nowhere' };
-/** Full or not is what the tests of workspaces are about. */
-const room: WorkspaceRoom = { assertRoom: async () => {}, watched: (opened) => opened };
+/** Capacity is covered by the tests of workspaces. */
+const capacity: WorkspaceCapacity = { assertCapacity: async () => {}, watched: (opened) => opened };
 const smallConfig = ExecConfig.parse({ memoryMb: 192, processes: 40, fileMb: 8, cpuSeconds: 20, maxBackgroundPerAgent: 2 });
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ beforeEach(() => {
     clock: systemClock,
     config: smallConfig,
     jail: async () => jail,
-    room,
+    capacity,
     env: secretEnv,
     agentOf: () => agent,
     isStopped: () => false,
@@ -79,7 +79,7 @@ async function use(name: 'exec' | 'process', args: unknown, over: Partial<ToolCo
 const exec = (argv: readonly string[], more: object = {}, over: Partial<ToolContext> = {}) => use('exec', { argv, ...more }, over);
 const sh = (script: string, more: object = {}) => exec(['sh', '-c', script], more);
 const idOf = ({ content }: ToolResult) => z.string().parse(/cmd_[0-9a-f-]{36}/.exec(content)?.[0]);
-/** Programs of this machine that carry a word in their command line. */
+/** Lists programs of this machine with a word in their command line. */
 const running = (word: string) =>
   readdirSync('/proc').filter((pid) => {
     try {
@@ -90,7 +90,7 @@ const running = (word: string) =>
   });
 
 describe.skipIf(bubblewrap === undefined)('a command', () => {
-  it('is run as it is written, and tells how it ended; what it says is from outside', async () => {
+  it('runs as written and reports how it ended; its output is from outside', async () => {
     expect(await exec(['echo', '$HOME; touch x', '`id`', '*'])).toEqual({
       content: expect.stringMatching(/^\[exit code 0, \d+\.\d s\]\n\$HOME; touch x `id` \*\n$/),
       outside: { source: 'command output', clean: true },
@@ -105,7 +105,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     expect((await exec(['node', '-p', 'process.version'])).content).toContain(process.version);
   });
 
-  it('has an environment of its own and what the agent may see', async () => {
+  it('has a separate environment and only what the agent may see', async () => {
     setAgent({ exec: { env: ['API_NAME', 'NOT_SET', 'PATH'] } });
     const lines = (await exec(['env'])).content
       .split('\n')
@@ -122,7 +122,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     ]);
   });
 
-  it('reads the workspace and writes to its folders, but not to the root, to skills and to what is hidden', async () => {
+  it('reads the workspace and writes to its folders, but not to the root, to skills or to hidden files', async () => {
     mkdirSync(join(workspaceDir, 'skills', 'a'), { recursive: true });
     mkdirSync(join(workspaceDir, '.gatehouse', 'offload'), { recursive: true });
     writeFileSync(join(workspaceDir, '.gatehouse', 'offload', 'a.txt'), 'what another conversation read');
@@ -194,7 +194,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     listener.close();
   });
 
-  it('is asked about when it wants the network, and described', () => {
+  it('requires approval for the network, and describes itself', () => {
     const tool = shell.tools.find(({ name }) => name === 'exec');
     const args = (value: object) => tool?.args.parse({ argv: ['npm', 'test', 'a b'], ...value });
     expect(tool?.mustAsk?.(args({ network: true }))).toContain('network');
@@ -204,7 +204,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     for (const argv of [[], [''], Array.from({ length: 257 }, () => 'a'), ['a\0b']]) expect(tool?.args.safeParse({ argv }).success).toBe(false);
   });
 
-  it('may write much; both ends of it are kept', async () => {
+  it('may write much; both ends of the output are kept', async () => {
     const { content } = await sh('echo begin; yes 0123456789 | head -c 3000000; echo end');
     expect(content.length).toBeLessThan(300_000);
     expect(content).toMatch(/^\[exit code 0, [^\n]+\nbegin\n.*\n\[… \d{7} bytes left out …\]\n.*end\n$/s);
@@ -214,7 +214,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     });
   });
 
-  it('ends in time with all that it started, and on the signal of its call', async () => {
+  it('ends in time with everything it started, and on the signal of its call', async () => {
     const begun = performance.now();
     const word = `sleep-${base.slice(-6)}`;
     const script = `exec 2>/dev/null; (setsid sh -c 'sleep 60 # ${word}' & sh -c 'trap "" TERM INT HUP; sleep 61 # ${word}' & ) ; echo started; sleep 62 # ${word}`;
@@ -232,7 +232,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
     expect(running(word)).toEqual([]);
   });
 
-  it('has bounded processes, memory and files', async () => {
+  it('has limited processes, memory and files', async () => {
     expect((await sh('bomb() { bomb | bomb & }; bomb; sleep 2', { timeoutMs: 1500 })).content).toContain('Cannot fork');
     expect((await exec(['node', '-e', 'const a=[];for(;;)a.push(Buffer.alloc(1e7,1))'])).content).toContain('it needed more than the 192 MiB');
     expect((await sh('head -c 20000000 /dev/zero > data/large; ls -l data/large | cut -d" " -f5')).content).toContain('8388608');
@@ -241,18 +241,18 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
 });
 
 describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
-  it('runs no command but what makes room, and ends what fills it meanwhile', async () => {
+  it('runs only commands that free space, and stops commands that fill it', async () => {
     await using quota = createQuota({
       clock: systemClock,
       log: silentLog,
       config: WorkspacesConfig.parse({ quotaMb: 2 }),
-      disk: { look: async () => {}, shortage: () => undefined, lacking: () => undefined, assertRoomToWrite() {} },
+      disk: { check: async () => {}, shortage: () => undefined, lacking: () => undefined, assertCanWrite() {} },
     });
     shell = createShell({
       clock: systemClock,
       config: smallConfig,
       jail: async () => jail,
-      room: quota,
+      capacity: quota,
       env: secretEnv,
       agentOf: () => agent,
       isStopped: () => false,
@@ -279,7 +279,7 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
 });
 
 describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
-  it('are read by offset, written to, listed and ended', async () => {
+  it('are read by offset, written to, listed and stopped', async () => {
     const begun = await exec(['sh', '-c', 'echo ready; while read line; do echo "got $line"; done; echo bye'], { background: true });
     const id = idOf(begun);
     expect((await use('process', { action: 'read', id, waitMs: 5000 })).content).toMatch(
@@ -295,7 +295,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
     expect((await use('process', { action: 'kill', id })).content).toContain('had ended before: exit code 0');
   });
 
-  it('belong to an agent and its principal: others get the answer of an id that is none', async () => {
+  it('belong to an agent and its principal: others get the answer of an unknown id', async () => {
     const id = idOf(await exec(['sleep', '60'], { background: true }));
     const none = id.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
     for (const action of ['read', 'write', 'kill'] as const) {
@@ -308,7 +308,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
     expect(await use('process', { action: 'read' })).toMatchObject({ content: 'invalid_params: id: expected the id of a command for "read"' });
   });
 
-  it('are bounded in number and in what is kept of their output', async () => {
+  it('are limited in number and in kept output', async () => {
     const id = idOf(await sh('yes 0123456789 | head -c 3000000; sleep 60', { background: true }));
     await expect.poll(async () => (await use('process', { action: 'list' })).content).toContain('3000000 bytes');
     expect((await use('process', { action: 'read', id })).content).toMatch(/\[bytes 0 to 1951424 are no longer kept\]\n/);
@@ -317,7 +317,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
       content: expect.stringContaining('2 commands in the background'),
       isError: true,
     });
-    expect((await use('process', { action: 'kill', id })).content).toContain('was ended');
+    expect((await use('process', { action: 'kill', id })).content).toContain('was stopped');
     expect((await exec(['sleep', '60'], { background: true })).isError).toBeUndefined();
   });
 
@@ -332,7 +332,7 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
     expect((await use('process', { action: 'list' }, { agentId: 'other' })).content).toContain(`${kept}: running`);
   });
 
-  it('end with the shell, with all that they started', async () => {
+  it('end with the shell, with everything they started', async () => {
     const word = `sleep-${base.slice(-6)}`;
     await sh(`(setsid sh -c 'sleep 60 # ${word}' &); sleep 61 # ${word}`, { background: true });
     await expect.poll(() => running(word).length).toBeGreaterThan(1);
@@ -342,13 +342,13 @@ describe.skipIf(bubblewrap === undefined)('commands in the background', () => {
 });
 
 describe('without a jail', () => {
-  it('commands are refused, and the answer says what to install', async () => {
+  it('refuses commands, and says what to install', async () => {
     shell = createShell({
       isStopped: () => false,
       clock: systemClock,
       config: smallConfig,
       jail: () => openJail({ clock: systemClock, find: () => undefined }),
-      room,
+      capacity,
       env: {},
       agentOf: () => agent,
       taints: allClean,
@@ -361,7 +361,7 @@ describe('without a jail', () => {
     expect(existsSync(join(workspaceDir, 'projects'))).toBe(false);
   });
 
-  it('a bubblewrap that cannot make one is none', async () => {
+  it('treats a bubblewrap that cannot create a jail as missing', async () => {
     const fake = join(base, 'bwrap');
     writeFileSync(fake, '#!/bin/sh\necho "setting up uid map: Permission denied" >&2\nexit 1\n');
     chmodSync(fake, 0o755);
@@ -379,13 +379,13 @@ describe('without a jail', () => {
     ).toThrow(/Commands run in a jail or not at all/);
   });
 
-  it('and none are offered when they are switched off', () => {
+  it('offers no commands when they are switched off', () => {
     const off = createShell({
       isStopped: () => false,
       clock: systemClock,
       config: ExecConfig.parse({ enabled: false }),
       jail: async () => jail,
-      room,
+      capacity,
       env: {},
       agentOf: () => agent,
       taints: allClean,

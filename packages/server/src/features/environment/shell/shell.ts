@@ -5,12 +5,12 @@ import { createExecTool } from './exec-tool.ts';
 import { createProcessTool } from './process-tool.ts';
 
 export interface Shell extends AsyncDisposable {
-  /** None when commands are switched off. */
+  /** Empty when commands are switched off. */
   readonly tools: readonly Tool[];
   readonly background: Pick<BackgroundCommands, 'end' | 'endOne' | 'running' | 'forgetAgent'>;
 }
 
-/** Commands of agents, in a jail or not at all (decision 15). Disposing ends those in the background. */
+/** Commands of agents, which run in a jail or not at all (decision 15). Disposing stops those in the background. */
 export function createShell(deps: ShellDeps): Shell {
   const background = createBackgroundCommands(deps);
   return {

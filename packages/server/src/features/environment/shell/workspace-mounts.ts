@@ -4,18 +4,18 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { JailMount } from '../../../kernel/jail.ts';
 import { makeFoldersInside } from '../../../kernel/safe-path.ts';
 
-/** Where commands see the workspace. */
+/** Path of the workspace as commands see it. */
 export const workspaceInside = '/workspace';
 
-/** Results of tools that were too long lie there, those of other conversations too. */
+/** Overlong tool results are stored there, also those of other conversations. */
 const kept = '.gatehouse';
 export const maskedInside = [`${workspaceInside}/${kept}`];
 
 const maxFolders = 256;
 
 /**
- * The workspace as commands see it: readable, and its folders writable, but not the root (the prompt is made of files
- * there), not skills and nothing hidden. A folder that is a link is not mounted; none can become one meanwhile, because
+ * Mounts the workspace for commands: readable, with writable folders, except the root (its files make up the prompt),
+ * skills and hidden files. A folder that is a link is not mounted; none can become one meanwhile, because
  * what runs in the jail cannot rename a folder of the root and the tools for files make no links.
  */
 export async function workspaceMounts(workspaceDir: string): Promise<readonly JailMount[]> {
@@ -33,7 +33,7 @@ export async function workspaceMounts(workspaceDir: string): Promise<readonly Ja
   ];
 }
 
-/** The folder inside that a caller names relative to the workspace, or below /workspace or /tmp. */
+/** Resolves the folder that a caller names relative to the workspace, or below /workspace or /tmp. */
 export function folderInside(cwd: string | undefined): string {
   if (cwd === undefined || cwd === '.' || cwd === '') return workspaceInside;
   const path = cwd.startsWith('/') ? cwd : `${workspaceInside}/${cwd}`;

@@ -3,7 +3,7 @@ import * as z from 'zod';
 export const searchProviders = ['brave', 'tavily', 'serper', 'exa', 'searxng'] as const;
 export type SearchProvider = (typeof searchProviders)[number];
 
-/** Section `webSearch`: who searches the web for `web_search`. */
+/** Section `webSearch`: the provider behind `web_search`. */
 export const WebSearchConfig = z
   .strictObject({
     provider: z

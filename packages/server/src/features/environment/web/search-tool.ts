@@ -5,14 +5,14 @@ import { printResult, type WebSearch } from './search.ts';
 
 const args = z.strictObject({
   query: z.string().min(1).max(400).describe('What to look for, as you would type it into a search engine.'),
-  limit: z.int().min(1).max(20).default(8).describe('Results to give.'),
+  limit: z.int().min(1).max(20).default(8).describe('Number of results.'),
 });
 
-/** `web_search`: title, address and snippet of what the configured provider finds. Without a provider each call is refused with what to set. */
+/** `web_search`: title, address and snippet of each result. Without a provider each call is refused with what to configure. */
 export function createWebSearchTool(search: WebSearch | undefined): Tool<typeof args> {
   return {
     name: 'web_search',
-    description: 'Searches the web; gives titles, addresses and snippets. Read a page with web_fetch.',
+    description: 'Searches the web; returns titles, addresses and snippets. Read a page with web_fetch.',
     args,
     risk: 'outward',
     effect: 'pure',

@@ -12,13 +12,13 @@ export interface SearchResult {
 
 export interface WebSearch {
   readonly provider: SearchProvider;
-  /** Fails with `unavailable` when the provider refuses or answers nonsense, with `timeout`, `cancelled`. */
+  /** Fails with `unavailable` when the provider refuses or sends an invalid answer, with `timeout`, `cancelled`. */
   search(query: string, limit: number, signal: AbortSignal): Promise<readonly SearchResult[]>;
 }
 
-/** How one provider is asked, and where its answer has the results. */
+/** How to query one provider, and where its response has the results. */
 interface Dialect {
-  /** Of the public service; searxng has none. */
+  /** Base URL of the public service; searxng has none. */
   readonly url: string | undefined;
   readonly keyEnv: string | undefined;
   ask(base: string, query: string, limit: number, key: string): Pick<EgressRequest, 'url' | 'method' | 'headers' | 'body'>;
@@ -42,7 +42,7 @@ const dialects: Readonly<Record<SearchProvider, Dialect>> = {
       url: withQuery(base, { q: query, count: String(limit) }),
       headers: { accept: 'application/json', 'x-subscription-token': key },
     }),
-    // Without a hit the part is missing.
+    // The field is missing when there are no results.
     answer: z
       .object({ web: z.object({ results: z.array(hit('title', 'url', ['description'])) }).optional() })
       .transform(({ web }) => web?.results ?? []),
@@ -94,7 +94,7 @@ const dialects: Readonly<Record<SearchProvider, Dialect>> = {
 const maxBytes = 1024 * 1024;
 const maxSnippet = 1000;
 
-/** The provider that the configuration or a key in the environment names; undefined when there is none. */
+/** Returns the provider that the configuration or a key in the environment selects; undefined when there is none. */
 export function createWebSearch(
   config: WebSearchConfig,
   env: Readonly<Record<string, string | undefined>>,
@@ -105,7 +105,7 @@ export function createWebSearch(
   const { provider, key, base } = chosen;
   const dialect = dialects[provider];
   const { hostname, port, protocol } = new URL(base);
-  // Only an address that the operator wrote may be a private one.
+  // Only an address that the operator configured may be private.
   const egress = egressFor(config.baseUrl === undefined ? [] : [`${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`]);
   return {
     provider,
@@ -134,7 +134,7 @@ function chooseProvider(config: WebSearchConfig, env: Readonly<Record<string, st
     const { keyEnv, url } = dialects[provider];
     const base = config.baseUrl ?? url;
     const key = config.apiKey ?? (keyEnv === undefined ? '' : env[keyEnv]?.trim());
-    // Found in the environment it needs its key; configured it may be a proxy that needs none.
+    // A provider found in the environment needs its key; a configured one may be a proxy that needs none.
     if (base !== undefined && key !== undefined && (key !== '' || config.provider !== undefined)) return { provider, base, key };
   }
   return undefined;

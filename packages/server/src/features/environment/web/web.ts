@@ -15,9 +15,9 @@ export interface WebDeps {
   readonly clock: Clock;
   readonly search: WebSearchConfig;
   readonly links: LinksConfig;
-  /** Where keys of search providers are looked for. */
+  /** Environment variables that may hold keys of search providers. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Requests to public addresses, and to the named `host:port` pairs wherever they are. */
+  /** Sends requests to public addresses, and to the named `host:port` pairs wherever they are. */
   readonly egressFor: (allowHosts: readonly string[]) => Egress;
   readonly fence: (text: string, label: FenceLabel) => string;
 }
@@ -28,7 +28,7 @@ export interface Web {
   readonly methods: HandlersOf<'link.process'>;
 }
 
-/** What reads the web: two tools, and `link.process`. */
+/** Web access: two tools, and `link.process`. */
 export function createWeb({ clock, search, links, env, egressFor, fence }: WebDeps): Web {
   const fetchPage = createFetchPage(egressFor([]), createPageReader(clock));
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });

@@ -1,59 +1,59 @@
 import type { Jail } from '../../../kernel/jail.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 
-/** What the files of a workspace add to the system prompt. */
+/** Sections that the files of a workspace add to the system prompt. */
 export interface PromptFiles {
-  /** For every origin; empty when there is nothing. */
+  /** Text for every origin; empty when there is nothing. */
   readonly text: string;
-  /** With what is for the person that the agent works for alone: USER.md, and BOOTSTRAP.md while the workspace is new. */
+  /** The same with the text for the agent's owner alone: USER.md, and BOOTSTRAP.md while the workspace is new. */
   readonly ownText: string;
 }
 
 export interface WorkspaceApi {
-  /** As they were at the last look; the same object until something changed. Undefined when there are none, or the agent does not use them. */
+  /** Returns the files as last read; the same object until something changed. Undefined when there are none, or the agent does not use them. */
   promptFiles(agent: Agent): PromptFiles | undefined;
-  /** Looks at the disk, at most once per second and agent; undefined: nothing to wait for. It never fails. */
+  /** Reads the disk, at most once per second and agent; undefined when there is nothing to wait for. Never fails. */
   refresh(agent: Agent): Promise<void> | undefined;
-  /** What HEARTBEAT.md asks for, as it is on disk now; undefined when it is missing, still the template, or says nothing. It never fails. */
+  /** Returns the tasks of HEARTBEAT.md as it is on disk; undefined when it is missing, still the template, or empty. Never fails. */
   checklist(agent: Agent): Promise<string | undefined>;
 }
 
-/** Whether a workspace has room for more. */
-export interface WorkspaceRoom {
-  /** Fails with `precondition_failed` when the workspace is full, saying what takes the room, with `unavailable` when the disk is. */
-  assertRoom(workspaceDir: string, wanted?: { readonly bytes?: number; readonly files?: number }): Promise<void>;
-  /** The jail, whose programs are ended when the workspace or the disk gets full meanwhile. */
+/** Enforces the capacity of a workspace. */
+export interface WorkspaceCapacity {
+  /** Fails with `precondition_failed` when the workspace is full, naming what uses the space, with `unavailable` when the disk is full. */
+  assertCapacity(workspaceDir: string, wanted?: { readonly bytes?: number; readonly files?: number }): Promise<void>;
+  /** Wraps the jail so that its programs are stopped when the workspace or the disk fills up meanwhile. */
   watched(jail: Jail, workspaceDir: string): Jail;
 }
 
-/** Whose files are meant. */
+/** Identifies a workspace. */
 export interface Workplace {
   readonly agentId: string;
   readonly workspaceDir: string;
 }
 
-/** What a command may have read and written. */
+/** Taint of what a command may have read and written. */
 export interface CommandTaint {
-  /** Whether what it says and writes is made of nothing from outside. */
+  /** Whether its output and files contain nothing from outside. */
   isClean(): boolean;
-  /** From here on it is not: what it is handed comes from outside. */
+  /** Marks it as tainted, because it receives input from outside. */
   taint(): Promise<void>;
-  /** After its last process has ended, also when it could not be started; a second time it does nothing. */
+  /** Call after its last process has ended, also when it could not be started; repeated calls do nothing. */
   end(): Promise<void>;
 }
 
-/** Where the text in files came from; see `createFileTaints`. */
+/** Tracks where the text in files came from; see `createFileTaints`. */
 export interface FileTaints {
   isTainted(place: Workplace, path: string): Promise<boolean>;
-  /** Whether a file in a folder, or deeper, is. */
+  /** Whether any file in a folder, at any depth, is tainted. */
   isTaintedBelow(place: Workplace, folder: string): Promise<boolean>;
-  /** Of a file that is written with this content: before when it is tainted, afterwards when it is not, so that a crash between the two leaves no lie. */
+  /** Records a write with this content: call it before the write if tainted and after it otherwise, so that a crash leaves no false record. */
   mark(place: Workplace, path: string, tainted: boolean, content: string | Uint8Array): Promise<void>;
-  /** Of a file that was deleted. */
+  /** Records that a file was deleted. */
   forget(place: Workplace, path: string): Promise<void>;
-  /** The files of the workspace are in the history of its repository now. */
+  /** Records that the files of the workspace are now in the history of its repository. */
   committed(place: Workplace): Promise<void>;
   isRepositoryTainted(place: Workplace): Promise<boolean>;
-  /** Before a command starts that sees the workspace. `mayBeTainted`: it has the network, or a turn starts it that had read text from outside. */
+  /** Call before a command that sees the workspace starts. `mayBeTainted`: it has the network, or a turn that read text from outside starts it. */
   beginCommand(place: Workplace, mayBeTainted: boolean): Promise<CommandTaint>;
 }

@@ -7,9 +7,7 @@ export const WorkspacesConfig = z.strictObject({
     .min(1)
     .max(1_073_741_824)
     .default(2048)
-    .describe(
-      'What a workspace may hold, in MiB, hidden folders included. Beyond it commands and writes are refused, and a running command is ended.',
-    ),
+    .describe('Limit of a workspace, in MiB, hidden folders included. Beyond it commands and writes are refused, and a running command is stopped.'),
   quotaFiles: z.int().min(100).max(10_000_000).default(200_000).describe('Files, folders and links that a workspace may hold.'),
 });
 export type WorkspacesConfig = z.output<typeof WorkspacesConfig>;

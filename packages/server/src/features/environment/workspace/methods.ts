@@ -36,7 +36,7 @@ export interface WorkspaceMethodsDeps {
   readonly exclusive: Exclusive;
   readonly quota: Quota;
   readonly taints: FileTaints;
-  /** A file was changed. */
+  /** Called when a file was changed. */
   readonly changed: (agent: Agent) => void;
 }
 
@@ -46,7 +46,7 @@ const maxLogEntries = 200;
 export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMethods {
   const { agents, clock, git } = deps;
 
-  /** An agent that the caller may reach; unknown and foreign ones answer alike. An agent that calls reaches itself. */
+  /** Returns an agent that the caller may reach; unknown and foreign ones fail alike. An agent that calls reaches itself. */
   function reachable(agentId: string, { identity, agentCaller }: CallContext): Agent {
     const agent = agents.find(agentId);
     if (agent === undefined || identity.agents?.includes(agentId) === false || (agentCaller !== undefined && agentCaller.agentId !== agentId))
@@ -54,7 +54,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
     return agent;
   }
 
-  /** Runs a change alone among those of its workspace, then writes who made it. Agents have tools of their own for this. */
+  /** Runs a change exclusively in its workspace, then records its author. Agents use their own tools for this. */
   async function change<T>(
     method: string,
     risk: Exclude<Risk, 'read'>,
@@ -73,7 +73,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
   }
 
   const repositoryOf = ({ workspaceDir }: Agent) => createRepository({ git, clock, workspaceDir, clear: () => deps.quota.clearForGit(workspaceDir) });
-  /** Reading by git keeps an index up to date, so that it has its turn too. */
+  /** Reading by git updates the index, so it runs exclusively too. */
   const inRepository = <T>(agent: Agent, call: CallContext, work: (repository: ReturnType<typeof repositoryOf>) => Promise<T>) =>
     deps.exclusive(`${agent.workspaceDir} git`, call, () => work(repositoryOf(agent)));
 
@@ -102,7 +102,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
           const path = writablePath(filePath);
           if (sizeBytes > workspaceLimits.writeBytes)
             throw new AppError('payload_too_large', 'Content exceeds 512KB write limit', { param: 'content' });
-          await deps.quota.assertRoom(workspaceDir, { bytes: sizeBytes, files: 1 });
+          await deps.quota.assertCapacity(workspaceDir, { bytes: sizeBytes, files: 1 });
           await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
           await writeFileInside(workspaceDir, path, content, { maxBytes: workspaceLimits.writeBytes });
           await deps.taints.mark({ agentId, workspaceDir }, path, false, content);
@@ -115,7 +115,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
       change('workspace.deleteFile', 'destructive', agentId, call, { filePath }, ({ workspaceDir }) =>
         at('filePath', async () => {
           const path = writablePath(filePath);
-          // A link is removed as a name; what it leads to stays.
+          // Only the name of a link is removed; its target stays.
           if (!(await removeInside(workspaceDir, path))) throw notHere();
           await deps.taints.forget({ agentId, workspaceDir }, path);
           return { deleted: true as const };
@@ -152,7 +152,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
     'workspace.resetFile': ({ agentId, fileName }, call) =>
       change('workspace.resetFile', 'destructive', agentId, call, { fileName }, async ({ workspaceDir }) => {
         if (!isTemplateName(fileName)) throw new AppError('invalid_params', `Not a template file: ${fileName}`, { param: 'fileName' });
-        await deps.quota.assertRoom(workspaceDir, { bytes: Buffer.byteLength(templateOf(fileName)), files: 1 });
+        await deps.quota.assertCapacity(workspaceDir, { bytes: Buffer.byteLength(templateOf(fileName)), files: 1 });
         await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
         const text = templateOf(fileName);
         await at('fileName', () => writeFileInside(workspaceDir, fileName, text, { maxBytes: workspaceLimits.writeBytes }));
@@ -162,13 +162,13 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
 
     'workspace.init': ({ agentId }, call) =>
       change('workspace.init', 'mutate', agentId, call, {}, async (agent) => {
-        await deps.quota.assertRoom(agent.workspaceDir);
+        await deps.quota.assertCapacity(agent.workspaceDir);
         await setUp(agent.workspaceDir, clock);
         try {
           await inRepository(agent, call, (repository) => repository.init());
         } catch (error) {
           if (!(error instanceof AppError && error.code === 'unavailable')) throw error;
-          deps.log.warn({ agentId }, 'A workspace is set up without a repository: the program "git" is not installed');
+          deps.log.warn({ agentId }, 'Setting up a workspace without a repository: the program "git" is not installed');
         }
         return { initialized: true as const, dir: agent.workspaceDir };
       }),
@@ -206,9 +206,9 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
       change('workspace.git.restore', 'destructive', agentId, call, { filePath }, (agent) =>
         at('filePath', async () => {
           const path = writablePath(filePath);
-          await deps.quota.assertRoom(agent.workspaceDir, { files: 1 });
+          await deps.quota.assertCapacity(agent.workspaceDir, { files: 1 });
           const place = { agentId, workspaceDir: agent.workspaceDir };
-          // An earlier version may be one that text from outside was in.
+          // An earlier version may contain text from outside.
           if (await deps.taints.isRepositoryTainted(place)) await deps.taints.mark(place, path, true, '');
           await inRepository(agent, call, (repository) => repository.restore(path));
           return { restored: true as const };
@@ -217,7 +217,7 @@ export function createWorkspaceMethods(deps: WorkspaceMethodsDeps): WorkspaceMet
   };
 }
 
-/** Nobody reads by name what the daemon keeps: results of other people's turns lie there. */
+/** Refuses to read daemon files by name: they include results of other people's turns. */
 function readablePath(param: string, text: string): string {
   try {
     const path = plainPath(text);

@@ -45,7 +45,7 @@ describe('workspace methods', () => {
     expect(readFileSync(join(dirOf(agentId), 'ROLE.md'), 'utf8')).toBe('role');
   });
 
-  it('know when the first conversation is over, and do not begin it again', async () => {
+  it('detect the end of the first conversation, and do not start it again', async () => {
     await call('workspace.writeFile', { agentId, filePath: 'IDENTITY.md', content: '- Name: [your name]\n' });
     expect(await call('workspace.status', { agentId })).toMatchObject({ isBootstrapped: false });
     await call('workspace.writeFile', { agentId, filePath: 'IDENTITY.md', content: '- **Name:** Ada\n' });
@@ -84,7 +84,7 @@ describe('workspace methods', () => {
     socket?.close();
   });
 
-  it('hold their limits', async () => {
+  it('enforce their limits', async () => {
     const file = join(dirOf(agentId), 'data/file');
     writeFileSync(file, Buffer.alloc(1024 * 1024, 'a'));
     expect((await call('workspace.readFile', { agentId, filePath: 'data/file' })).sizeBytes).toBe(1024 * 1024);
@@ -106,7 +106,7 @@ describe('workspace methods', () => {
     expect([listed.entries.length, listed.truncated]).toEqual([2000, true]);
   });
 
-  it('refuse what is not theirs to show or change', async () => {
+  it('refuse files that they must not show or change', async () => {
     await expect(call('workspace.listDir', { agentId, subdir: 'skills' })).rejects.toMatchObject({
       code: 'invalid_params',
       message: expect.stringMatching(/^Directory not in allowlist: skills/),
@@ -139,7 +139,7 @@ describe('workspace methods', () => {
     ['workspace.git.restore', { filePath: 'SOUL.md' }],
   ] as const;
 
-  it('answer for an agent out of reach as for one that is not there', async () => {
+  it('answer for an unreachable agent as for a missing one', async () => {
     const narrow = await server.as(['admin'], { agents: ['other'] });
     await narrow.call('workspace.init', { agentId: 'other' });
     for (const [method, params] of everyMethod) {
@@ -164,7 +164,7 @@ describe('workspace methods', () => {
     }
   });
 
-  it('write an audit row for every change, and none for what was refused', async () => {
+  it('write an audit row for every change, and none for refused calls', async () => {
     const heard = server.heard('audit:event');
     await call('workspace.init', { agentId: 'third' });
     await call('workspace.writeFile', { agentId: 'third', filePath: 'a.md', content: 'abc' });
@@ -197,7 +197,7 @@ describe('the prompt', () => {
     return JSON.stringify(server.provider.requests[before]?.body);
   };
 
-  it('holds what the files say, at once after a change; the person is for their own turns alone', async () => {
+  it('contains the files, at once after a change, and USER.md only for turns of the owner', async () => {
     await call('workspace.init', { agentId: 'other' });
     const untouched = await promptOf('rpc', 'other');
     expect(untouched).toContain('BOOTSTRAP.md: the workspace is new');
@@ -223,7 +223,7 @@ describe('the prompt', () => {
     expect(stranger).not.toMatch(/diver|USER\.md/);
   });
 
-  it('is cut, and left out when it is not wanted', async () => {
+  it('is cut, and omitted when disabled', async () => {
     await call('workspace.writeFile', { agentId: 'other', filePath: 'SOUL.md', content: `${'x'.repeat(150)}TAIL` });
     await call('agents.update', { agentId: 'other', config: { workspace: { maxFileChars: 100 } } });
     const cut = await promptOf('rpc', 'other');

@@ -4,7 +4,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
-import type { FileTaints, WorkspaceApi, WorkspaceRoom } from './api.ts';
+import type { FileTaints, WorkspaceApi, WorkspaceCapacity } from './api.ts';
 import type { WorkspacesConfig } from './config.ts';
 import { createExclusive } from './file-tools/exclusive.ts';
 import { createFileTaints } from './taint/file-taint.ts';
@@ -21,18 +21,18 @@ export interface WorkspaceDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly agents: Pick<AgentsApi, 'find'>;
-  /** Where the program `git` is looked for; the usual folders when absent. */
+  /** Search path for the program `git`; the usual folders when absent. */
   readonly path: string | undefined;
   readonly hideSecrets: (text: string) => string;
   readonly config: WorkspacesConfig;
   readonly disk: QuotaDeps['disk'];
-  /** Processes live in real time, whatever clock the rest runs by. */
+  /** Processes live in real time, whatever clock the rest uses. */
   readonly processClock: Clock;
 }
 
 export interface Workspace extends AsyncDisposable {
   readonly api: WorkspaceApi;
-  readonly room: WorkspaceRoom;
+  readonly capacity: WorkspaceCapacity;
   readonly methods: WorkspaceMethods;
   readonly tools: readonly Tool[];
   readonly taints: FileTaints;
@@ -58,7 +58,7 @@ export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets
   });
   const tools = createWorkspaceTools({
     exclusive,
-    room: quota,
+    capacity: quota,
     search: createSearch(clock),
     taints,
     changed(agentId) {
@@ -66,5 +66,5 @@ export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets
       if (agent !== undefined) promptFiles.changed(agent);
     },
   });
-  return { api: promptFiles, room: quota, methods, tools, taints, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
+  return { api: promptFiles, capacity: quota, methods, tools, taints, [Symbol.asyncDispose]: () => quota[Symbol.asyncDispose]() };
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import { adminCall, type OpenedMemory, openMemory } from './testing/open-memory.ts';
 
-/** A tool of the agent `default`, in a turn for Ada; the token behind it may do everything. */
+/** A tool of the agent `default`, in a turn for Ada; the token behind it is all-powerful. */
 const call: CallContext = {
   ...adminCall(),
   agentCaller: { agentId: 'default', principalId: 'token:ada', conversationRef: `cv_${'0'.repeat(43)}` },
@@ -20,7 +20,7 @@ async function openPlans(): Promise<{ readonly memory: OpenedMemory; readonly fo
   return { memory, foreign: await memory.add('plan of Bob', { principalId: 'token:bob' }) };
 }
 
-test('an agent sees its own memories of the principal that it works for and those for everybody, whatever the token may do', async () => {
+test('an agent sees its own memories of its principal and those for everybody, whatever its token may do', async () => {
   const { memory, foreign } = await openPlans();
   await using _ = memory;
   const seen = ['plan for all', 'plan of Ada'];
@@ -38,7 +38,7 @@ test('an agent sees its own memories of the principal that it works for and thos
   }
 });
 
-test('an agent that the token leaves out sees nothing', async () => {
+test('an agent outside the token’s list sees nothing', async () => {
   const { memory } = await openPlans();
   await using _ = memory;
   const narrowed: CallContext = { ...call, identity: { ...call.identity, agents: ['other'] } };

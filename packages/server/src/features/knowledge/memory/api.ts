@@ -6,7 +6,7 @@ export type MemoryType = 'working' | 'episodic' | 'semantic' | 'procedural';
 export type TrustLevel = 'system' | 'learned' | 'external';
 export type TaintLevel = 'clean' | 'wrapped' | 'raw';
 
-/** Where an entry came from; `who` is an agent id, `operator` or `system`. */
+/** Source of an entry; `who` is an agent id, `operator` or `system`. */
 export interface MemorySource {
   readonly who: string;
   readonly channel?: string;
@@ -32,7 +32,7 @@ export interface MemoryEntry {
   readonly expiresAtMs?: number;
   /** 0: raw, as it was stored; 1 and more: derived from that many sources. */
   readonly proofCount: number;
-  /** Ids of the memories that a derived one was made from; some may be gone. */
+  /** Ids of the memories from which a derived one was made; some may be gone. */
   readonly sourceIds?: readonly string[];
   /** 0 to 1. */
   readonly confidence?: number;
@@ -51,13 +51,13 @@ export interface NewMemory {
   readonly content: string;
   /** `semantic` when absent. */
   readonly memoryType?: MemoryType;
-  /** `system` is taken from the daemon itself only. */
+  /** `system` is accepted only from the daemon itself. */
   readonly trustLevel: TrustLevel;
   readonly taintLevel?: TaintLevel;
   readonly source: MemorySource;
   readonly tags?: readonly string[];
   readonly expiresAtMs?: number;
-  /** Makes it a derived memory: its proof is the number of citations. */
+  /** Creates a derived memory: its proof is the number of citations. */
   readonly cites?: readonly MemoryCitation[];
   readonly confidence?: number;
   readonly pinned?: boolean;
@@ -65,7 +65,7 @@ export interface NewMemory {
 
 export interface StoredMemory {
   readonly id: string;
-  /** `external` when the scan found something, whatever was asked for. */
+  /** `external` when the scan found something, whatever was requested. */
   readonly trustLevel: TrustLevel;
   readonly tainted: boolean;
 }
@@ -80,7 +80,7 @@ export interface MemoryExplanation {
 
 export interface ScoredMemory {
   readonly entry: MemoryEntry;
-  /** 0 to 1: reciprocal ranks of the lanes that took part, fused; it orders the results of one search and says little by itself. */
+  /** 0 to 1: fused reciprocal ranks of the participating lanes; orders the results of one search and means little on its own. */
   readonly score: number;
   readonly explain: MemoryExplanation;
 }
@@ -90,33 +90,33 @@ export interface MemoryQuery {
   readonly agentId: string;
   /** Entries of this owner and those for everybody; null: all of the agent. */
   readonly principalId: string | null;
-  /** At most 100. */
+  /** 100 or less. */
   readonly limit: number;
   readonly minScore?: number;
   readonly types?: readonly MemoryType[];
   readonly trust?: readonly TrustLevel[];
   /** An entry must have all of them. */
   readonly tags?: readonly string[];
-  /** False leaves out raw entries that a derived one has taken up; true when absent. */
+  /** False excludes raw entries that a derived one has absorbed; true when absent. */
   readonly includeDerivedSources?: boolean;
-  /** Whom the embedding of the text is booked on, when all of the agent is searched. */
+  /** Principal who pays for embedding the text, when all of the agent is searched. */
   readonly bookedOn?: string;
-  /** The conversation that it is booked on. */
+  /** Conversation on which it is booked. */
   readonly bookedConversation?: string;
   /** False keeps the vector of the text out of the database (users' messages); true when absent. */
   readonly keepVector?: boolean;
-  /** Longest wait for the vector of the text, then words alone are searched; 1500 when absent. */
+  /** Longest wait for the vector of the text, after which only terms are searched; 1500 when absent. */
   readonly vectorWaitMs?: number;
   readonly signal: AbortSignal;
 }
 
 export interface MemoryApi {
   /**
-   * Scans, then stores in one write: what is found by text afterwards includes it; its vector follows in the background.
-   * @throws AppError `invalid_params` for what is too large, `denied` for content that the scan refuses.
+   * Scans, then stores in one write: later text searches find it at once; its vector is computed in the background.
+   * @throws AppError `invalid_params` when it is too large, `denied` for content that the scan refuses.
    */
   store(entry: NewMemory, by: CallContext | 'system'): Promise<StoredMemory>;
-  /** By words and by meaning, best first; by words alone when nothing embeds the query in time. */
+  /** Searches by terms and by meaning, best first; by terms alone when the query is not embedded in time. */
   search(query: MemoryQuery): Promise<readonly ScoredMemory[]>;
 }
 
@@ -125,53 +125,53 @@ export interface RecallQuestion {
   readonly principalId: string;
   readonly conversationRef: string;
   readonly question: string;
-  /** Tokens that the messages of the call may have; memories take a quarter of them at most. */
+  /** Token budget for the messages of the call, of which memories use at most a quarter. */
   readonly room: number;
   readonly signal: AbortSignal;
 }
 
 export interface Recalled {
-  /** One fenced block for the model, inside the budget of the agent; goes in front of the message that is sent and is never stored. */
+  /** One fenced block for the model, inside the budget of the agent; precedes the message that is sent and is never stored. */
   readonly text: string;
-  /** Of the memories in it, best first. */
+  /** Ids of its memories, best first. */
   readonly ids: readonly string[];
 }
 
-/** What a turn uses of the memory. */
+/** Memory as turns use it. */
 export interface RecallApi {
   /**
-   * What is remembered about a message. Undefined at once, without a promise, when the agent's configuration recalls
-   * nothing for turns of this origin or it has no memory; the promise never rejects and takes 300 ms at most, then
+   * Recalls memories about a message. Returns undefined synchronously when the agent's configuration disables recall
+   * for turns of this origin or it has no memory; the promise never rejects and takes 300 ms at most, then
    * without a result.
    */
   recall(about: RecallQuestion, config: Pick<AgentConfig, 'memory'>, origin: TurnOrigin): Promise<Recalled | undefined> | undefined;
-  /** How a turn ended that memories were recalled into: an end that they may be to blame for is booked on them. Returns at once. */
+  /** Reports how a turn with recalled memories ended: failures that they may have caused are booked on them. Returns at once. */
   attribute(
     recalled: { readonly agentId: string; readonly ids: readonly string[] },
     end: { readonly finishReason: FinishReason; readonly failure?: { readonly kind: string } },
   ): void;
 }
 
-/** What a review of conversations found, and what became of it. */
+/** Results of a review of conversations. */
 export interface ReviewReport {
   readonly agentId: string;
   readonly conversationsReviewed: number;
-  /** Conversations whose review failed; they are tried again. */
+  /** Conversations whose review failed; they are retried. */
   readonly conversationsFailed: number;
-  /** Conversations that wait for the next run. */
+  /** Conversations left for the next run. */
   readonly more: boolean;
   readonly extracted: number;
   readonly duplicates: number;
-  /** Of a wrong shape, too long, or refused by the write scan. */
+  /** Candidates with an invalid shape, too long, or refused by the write scan. */
   readonly rejected: number;
   readonly admitted: number;
-  /** Derived memories that were made, and entries that were folded into new or existing ones. */
+  /** Derived memories that were created, and entries that were folded into new or existing ones. */
   readonly derived: number;
   readonly consolidated: number;
   readonly durationMs: number;
 }
 
-/** What a sweep of the lifecycle did, or would do. */
+/** Actions of a lifecycle sweep, done or planned. */
 export interface LifecycleReport {
   readonly agentId: string;
   readonly dryRun: boolean;
@@ -181,7 +181,7 @@ export interface LifecycleReport {
   readonly evicted: number;
   /** Whether there is more to do than one sweep does. */
   readonly more: boolean;
-  /** The first hundred of what was planned. */
+  /** The first hundred planned actions. */
   readonly actions: readonly {
     readonly id: string;
     readonly kind: 'promote' | 'demote' | 'evict';
@@ -191,11 +191,11 @@ export interface LifecycleReport {
 }
 
 /**
- * What a schedule calls, one run of each per agent at a time: a second one fails with `conflict`. An abort ends a run
- * between two steps; what was stored until then stays.
+ * Tasks for schedules, one run of each per agent at a time: a second one fails with `conflict`. An abort ends a run
+ * between two steps; what is stored by then stays.
  */
 export interface MemoryLifeApi {
-  /** Reviews the conversations of an agent that changed, then folds entries that say the same into derived ones. */
+  /** Reviews the conversations of an agent that changed, then folds equivalent entries into derived ones. */
   review(agent: Agent, signal: AbortSignal): Promise<ReviewReport>;
   lifecycle(agent: Agent, options: { readonly dryRun: boolean; readonly signal: AbortSignal }): Promise<LifecycleReport>;
 }

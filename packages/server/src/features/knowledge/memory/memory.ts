@@ -24,7 +24,7 @@ export interface MemoryDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly agents: AgentsApi;
-  /** The configured embedder; undefined: words alone are searched. */
+  /** The configured embedder; undefined: only terms are searched. */
   readonly embedder: { readonly provider: string; readonly model: string } | undefined;
   readonly embed: ModelWork['embed'];
 }
@@ -32,16 +32,16 @@ export interface MemoryDeps {
 export interface Memory extends AsyncDisposable {
   readonly api: MemoryApi;
   readonly methods: MemoryMethods;
-  /** Whether the agent has any memory, known without a query; true a while longer than it is so. */
+  /** Whether the agent has any memory, without a query; may stay true a little too long. */
   readonly remembers: (agentId: string) => boolean;
-  /** Told after memories were stored in another way than by `api.store`, so that they are embedded. */
+  /** Called after memories were stored other than by `api.store`, so that they are embedded. */
   readonly stored: (agentId: string) => void;
 }
 
-/** What is left to do from an earlier run waits until the daemon has started. */
+/** Unfinished work of an earlier process waits until the daemon has started. */
 const afterStartMs = 2_000;
 
-/** Stores memories, embeds them in the background and finds them again. */
+/** Stores memories, embeds them in the background and searches them. */
 export async function createMemory(deps: MemoryDeps): Promise<Memory> {
   const { db, bus, clock } = deps;
   const stopping = new AbortController();
@@ -82,7 +82,7 @@ export async function createMemory(deps: MemoryDeps): Promise<Memory> {
           target: entry.agentId,
           metadata: { patterns: [...patterns] },
         });
-      throw new AppError('denied', `content: refused, because it holds what looks like a destructive command (${patterns.join(', ')})`, {
+      throw new AppError('denied', `content: refused, because it contains what looks like a destructive command (${patterns.join(', ')})`, {
         param: 'content',
       });
     }
@@ -149,7 +149,7 @@ function checkLimits({ content, tags = [], expiresAtMs }: NewMemory): void {
   if (!content.isWellFormed()) throw new AppError('invalid_params', 'content: expected well-formed Unicode', { param: 'content' });
   if (bytes > memoryLimits.contentBytes)
     throw new AppError('invalid_params', `content: expected at most ${memoryLimits.contentBytes} bytes, got ${bytes}`, { param: 'content' });
-  // One place stays free for the tag of the scan.
+  // One tag is reserved for the scan.
   if (tags.length >= memoryLimits.tags)
     throw new AppError('invalid_params', `tags: expected at most ${memoryLimits.tags - 1}, got ${tags.length}`, { param: 'tags' });
   if (tags.some((tag) => tag === '' || tag.length > memoryLimits.tagCharacters))

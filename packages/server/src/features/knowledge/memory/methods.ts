@@ -25,7 +25,7 @@ interface MethodDeps {
   readonly agents: AgentsApi;
   readonly api: MemoryApi;
   readonly embedder: MemoryEmbedder | undefined;
-  /** What an entry's vector must be of to be searched. */
+  /** Fingerprint that an entry's vector needs to be searchable. */
   readonly fingerprint: () => string;
 }
 
@@ -39,7 +39,7 @@ function agentsOf({ identity, agentCaller }: CallContext): readonly string[] | n
   return identity.agents?.includes(agentCaller.agentId) === false ? [] : [agentCaller.agentId];
 }
 
-/** Agents must not rewrite what they remember by a tool that acts for an administrator. */
+/** Agents must not rewrite their memories through a tool that acts for an administrator. */
 function refuseAgents(method: string, call: CallContext): void {
   if (call.agentCaller !== undefined) throw new AppError('denied', `${method} is for administrators, not for agents`);
 }
@@ -48,7 +48,7 @@ function refuseAgents(method: string, call: CallContext): void {
 export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
   const { db, clock, agents, embedder } = deps;
 
-  /** An agent that the caller may reach; unknown and foreign ones answer alike. Of one that was deleted an operator reaches what it left. */
+  /** Returns an agent that the caller may reach; unknown and foreign ones fail alike. An operator also reaches data of deleted agents. */
   function reachable(agentId: string, call: CallContext, deletedToo: boolean): string {
     const allowed = agentsOf(call)?.includes(agentId) ?? true;
     if (!allowed || (agents.find(agentId) === undefined && !(deletedToo && isAdmin(call))))
@@ -185,7 +185,7 @@ export function createMemoryMethods(deps: MethodDeps): MemoryMethods {
     'memory.flush': async ({ agentId }, call) => {
       refuseAgents('memory.flush', call);
       const { agentIds } = reachOf(agentId, call);
-      // What is stored meanwhile stays.
+      // Entries stored meanwhile stay.
       const lastSeq = await db.read(lastMemory, {});
       let entriesRemoved = 0;
       for (let more = true; more;) {

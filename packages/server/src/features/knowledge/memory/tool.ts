@@ -7,10 +7,10 @@ import { isClean } from './entries/memory-entry.ts';
 import type { MemoryMethods } from './methods.ts';
 
 const Search = z.strictObject({
-  query: z.string().min(1).max(2000).describe('What to look for, in words.'),
+  query: z.string().min(1).max(2000).describe('What to look for.'),
   limit: z.int().min(1).max(50).default(10),
 });
-const Get = z.strictObject({ id: z.string().min(1).max(64).describe('Id of a memory, as memory_search gives it.') });
+const Get = z.strictObject({ id: z.string().min(1).max(64).describe('Id of a memory, as returned by memory_search.') });
 const Store = z.strictObject({
   content: z.string().min(1).max(4000).describe('One self-contained fact that is worth knowing in later conversations. Never a secret.'),
   tags: z.array(z.string().min(1).max(64)).max(8).default([]),
@@ -25,11 +25,11 @@ const timeoutMs = 10_000;
 const outsideOf = (shown: readonly Parameters<typeof isClean>[0][]) => ({ source: 'memory', clean: shown.every(isClean) });
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
-/** `memory_search`, `memory_get` and `memory_store`: an agent reads and adds what is its own and that of the principal that it works for. */
+/** `memory_search`, `memory_get` and `memory_store`: an agent reads and adds its own memories and those of its principal. */
 export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly Tool[] {
   const search: Tool<typeof Search> = {
     name: 'memory_search',
-    description: 'Searches what you remember from earlier conversations, by words and by meaning.',
+    description: 'Searches what you remember from earlier conversations, by terms and by meaning.',
     args: Search,
     risk: 'read',
     effect: 'pure',
@@ -46,7 +46,7 @@ export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly To
 
   const get: Tool<typeof Get> = {
     name: 'memory_get',
-    description: 'Shows one memory with where it came from.',
+    description: 'Shows one memory and its source.',
     args: Get,
     risk: 'read',
     effect: 'pure',
@@ -75,7 +75,7 @@ export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly To
           agentId,
           principalId,
           content,
-          // What a caller who is not the operator's own has an agent remember is believed no more than an outsider.
+          // What a caller other than the operator makes an agent remember is trusted no more than text of an outsider.
           trustLevel: isUntrustedOrigin(origin) ? 'external' : 'learned',
           taintLevel: tainted() || isUntrustedOrigin(origin) ? 'wrapped' : 'clean',
           source: { who: agentId, channel: origin, sessionKey, conversationRef },

@@ -6,7 +6,7 @@ export const SkillsConfig = z.strictObject({
   unvetted: z
     .enum(['safe', 'never'])
     .default('safe')
-    .describe('Folders that were put there, or changed, by hand: `safe` loads those in which vetting finds nothing, `never` none.'),
+    .describe('Folders that were added or changed by hand: `safe` loads those in which vetting finds nothing, `never` none.'),
   watch: z.boolean().default(true).describe('Notices changes in the folders of skills while the daemon runs.'),
   watchDebounceMs: z.int().min(100).max(5000).default(400).describe('Milliseconds of quiet before a changed folder is read again.'),
   installVetting: z
@@ -16,7 +16,7 @@ export const SkillsConfig = z.strictObject({
       maxFiles: z.int().min(1).max(1000).default(200).describe('Files of one skill.'),
     })
     .prefault({})
-    .describe('Bounds of what is taken in.'),
+    .describe('Limits for installed skills.'),
   imports: z
     .strictObject({
       maxArchiveBytes: z.int().min(65_536).max(134_217_728).default(10_485_760).describe('Bytes of the compressed archive of a repository.'),

@@ -19,11 +19,11 @@ export interface SkillMethodsDeps extends InstallDeps, ArchiveDeps {
   readonly agents: AgentsApi;
   readonly shared: SkillRoot;
   readonly rootOf: (agent: Agent) => SkillRoot;
-  /** Every skill that lies in the agent's folders, and why one is not active. */
+  /** Every skill in the agent's folders, and why one is not active. */
   readonly describe: (
     agent: Agent,
   ) => readonly { readonly skill: FoundSkill; readonly reasons: readonly string[]; readonly stat: StatRow | undefined }[];
-  /** What came through the gate under a name, whatever lies there now. */
+  /** Provenance recorded under a name, whatever is there now. */
   readonly provenanceOf: (owner: string, name: string) => ProvenanceRow | undefined;
   readonly removed: (root: SkillRoot, name: string) => Promise<void>;
 }
@@ -48,17 +48,17 @@ export function createSkillMethods(deps: SkillMethodsDeps): SkillMethods {
   function place({ scope, agentId }: { readonly scope: 'local' | 'shared'; readonly agentId?: string | undefined }, call: CallContext) {
     const agent = known(agentId, call);
     if (scope === 'shared' && !agent.isDefault)
-      throw new AppError('denied', `Only the default agent, ${agents.defaultId}, writes shared skills: use scope local for ${agent.id}`, {
+      throw new AppError('denied', `Only the default agent, ${agents.defaultId}, may write shared skills: use scope local for ${agent.id}`, {
         param: 'scope',
       });
     if (scope === 'shared' && call.identity.agents !== undefined)
-      throw new AppError('denied', 'A token that is limited to some agents writes no skills of all agents: use scope local', { param: 'scope' });
+      throw new AppError('denied', 'A token limited to some agents cannot write shared skills: use scope local', { param: 'scope' });
     const root = scope === 'shared' ? deps.shared : deps.rootOf(agent);
     const tier: Tier = agent.isDefault ? 'operator' : 'agent-authored';
     return { agent, root, tier };
   }
 
-  /** Looked up on disk, not among what was loaded: what is refused stands there, too. */
+  /** Checks the disk, not the loaded skills, because refused skills are there too. */
   async function exists(root: SkillRoot, name: string): Promise<boolean> {
     return (await stampOf(root.folderOf(name), limits)) !== undefined;
   }
@@ -201,7 +201,7 @@ export function createSkillMethods(deps: SkillMethodsDeps): SkillMethods {
   };
 }
 
-/** Who answers for a skill of which one file is replaced: whoever brought the rest, as long as it is what he brought. Undefined: the caller. */
+/** Tier of a skill of which one file is replaced: that of the author of the rest, as long as it is unchanged. Undefined: the caller's. */
 function tierOfRest(files: readonly BundleFile[], root: SkillRoot, row: ProvenanceRow | undefined): Tier | undefined {
   if (row?.tier === 'community') return row.tier;
   if (root.owner === '' || files.every(({ path }) => path === manifestName)) return undefined;

@@ -77,7 +77,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
       await expect(client.call(method, params)).rejects.toMatchObject({ code: 'not_found', message: `Skill not found: ${name}` });
   });
 
-  test('what is dangerous asks an operator and refuses everybody else; force overrides a question alone', async () => {
+  test('a dangerous skill asks an operator and refuses everybody else; force answers only a question', async () => {
     using socket = server.socket();
     const client = transport === 'http' ? server.client : socket;
     const name = `risky-${at}`;
@@ -110,7 +110,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
     expect(await readFile(join(folder('helper', name), 'SKILL.md'), 'utf8')).toBe(caution.content);
   });
 
-  test('what can never be loaded is refused, and no confirmation is offered for it', async () => {
+  test('a skill that can never be loaded is refused, without offering a confirmation', async () => {
     using socket = server.socket();
     const client = transport === 'http' ? server.client : socket;
     const name = `never-${at}`;
@@ -140,7 +140,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
     expect(await client.call('skills.upload', { name, files })).toMatchObject({ ok: true, name, fileCount: 2, path: folder('default', name) });
     expect(await readFile(join(folder('default', name), 'scripts', 'fields.py'), 'utf8')).toBe('print("fields")\n');
     expect((await readdir(folder('default'))).filter((left) => left.startsWith('.'))).toEqual([]);
-    // What an update does not name stays, and is vetted with it.
+    // Files that an update does not name stay, and are vetted with it.
     await client.call('skills.update', { name, content: skill(name, 'Other words.') });
     expect(await exists(join(folder('default', name), 'scripts', 'fields.py'))).toBe(true);
   });
@@ -241,7 +241,7 @@ test.each(hostileNames)('the name %j is refused by every method', async (name) =
   ).toContain('named-otherwise');
 });
 
-test('of two that create the same skill one does', async () => {
+test('of two that create the same skill one succeeds', async () => {
   const contents = ['First.', 'Second.'].map((body) => skill('raced', body));
   const outcomes = await Promise.allSettled(contents.map((content) => server.client.call('skills.create', { name: 'raced', content })));
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
@@ -250,11 +250,11 @@ test('of two that create the same skill one does', async () => {
   expect(await readFile(join(folder('default', 'raced'), 'SKILL.md'), 'utf8')).toBe(contents[won]);
 });
 
-test('shared skills are written by the default agent alone, and seen by all', async () => {
+test('shared skills are written only by the default agent, and seen by all', async () => {
   const content = skill('shared-one');
   await expect(server.client.call('skills.create', { name: 'shared-one', content, scope: 'shared', agentId: 'helper' })).rejects.toMatchObject({
     code: 'denied',
-    message: 'Only the default agent, default, writes shared skills: use scope local for helper',
+    message: 'Only the default agent, default, may write shared skills: use scope local for helper',
   });
   await server.client.call('skills.create', { name: 'shared-one', content, scope: 'shared' });
   expect(await exists(join(server.homeDir, 'skills', 'shared-one', 'SKILL.md'))).toBe(true);
@@ -272,7 +272,7 @@ test('shared skills are written by the default agent alone, and seen by all', as
   expect(await listed('helper')).not.toContainEqual(expect.objectContaining({ name: 'shared-one' }));
 });
 
-test('only administrators change skills, and foreign agents are like unknown ones', async () => {
+test('only administrators change skills, and foreign agents fail like unknown ones', async () => {
   const reader = await server.as(['rpc']);
   for (const [method, params] of [
     ['create', { name: 'x', content: skill('x') }],
@@ -292,7 +292,7 @@ test('only administrators change skills, and foreign agents are like unknown one
   }
 });
 
-test('what the gate decided is audited, with what it saw and never with its words', async () => {
+test('decisions of the gate are audited, with the findings and never the text', async () => {
   await server.client.call('skills.create', { name: 'audited', content: skill('audited', dangerous), agentId: 'helper' }).catch(() => undefined);
   await server.client.call('skills.create', { name: 'audited', content: skill('audited', 'Good.') });
   const refused = audits('skill.vet.reject').at(-1);
@@ -312,7 +312,7 @@ test('what the gate decided is audited, with what it saw and never with its word
   expect(audits('skill.create').at(-1)).toMatchObject({ target: 'audited' });
 });
 
-test('a link in place of the folder of skills is not written through', async () => {
+test('a link instead of the folder of skills is not written through', async () => {
   const elsewhere = await mkdtemp(join(tmpdir(), 'gatehouse-elsewhere-'));
   await using linked = await startTestServer();
   await mkdir(join(linked.homeDir, 'workspaces', 'default'), { recursive: true });
@@ -323,7 +323,7 @@ test('a link in place of the folder of skills is not written through', async () 
 });
 
 describe('skills in folders', () => {
-  test('are found, watched and refused, also in a folder that is made later', async () => {
+  test('are found, watched and refused, also in a folder that is created later', async () => {
     const clock = createStepClock();
     await using watched = await startTestServer({ clock });
     const [loaded, rejected, reset] = [watched.heard('skill:loaded'), watched.heard('skill:rejected'), watched.heard('skill:registry_reset')];
@@ -349,7 +349,7 @@ describe('skills in folders', () => {
     await expect.poll(settled, soon).toBe(undefined);
   });
 
-  test('a vetted skill that is changed on disk is not trusted any more, nor one of its files', async () => {
+  test('a vetted skill that is changed on disk is no longer trusted, and neither are its files', async () => {
     const clock = createStepClock();
     await using watched = await startTestServer({ clock, config: { skills: { watch: false } } });
     const files = [
@@ -365,12 +365,12 @@ describe('skills in folders', () => {
     );
     await watched.client.call('agent.execute', { message: 'Hello' });
     const seen = JSON.stringify(watched.provider.requests.at(-1)?.body);
-    expect(seen).toContain('was changed and is looked at again');
+    expect(seen).toContain('was changed and is being vetted again');
     expect(seen).not.toContain('setup.example.net');
     await expect.poll(async () => (await watched.client.call('skills.list', {})).skills[0]?.state).toBe('rejected');
   });
 
-  test('that need what is not there are not active, and an agent can be kept from others', async () => {
+  test('with unmet requirements are not active, and an agent can be denied others', async () => {
     await using strict = await startTestServer({
       config: {
         agents: {
@@ -405,7 +405,7 @@ describe('in turns', () => {
     };
   };
 
-  test('nothing is said of skills while there are none', async () => {
+  test('the prompt does not mention skills while there are none', async () => {
     await using bare = await startTestServer();
     await bare.client.call('agent.execute', { message: 'Write release notes' });
     expect(asked(bare).system).not.toContain('# Skills');
@@ -413,7 +413,7 @@ describe('in turns', () => {
     expect(asked(bare).last).toBe('Write release notes');
   });
 
-  test('they are listed, put in front of what they fit, called by name and by the tool', async () => {
+  test('they are listed, placed before questions that they fit, called by name and by the tool', async () => {
     await using own = await startTestServer();
     const executed = own.heard('skill:executed');
     await own.client.call('skills.create', {
@@ -445,7 +445,7 @@ describe('in turns', () => {
     expect(executed.length).toBe(3);
   });
 
-  test('what another agent wrote is fenced', async () => {
+  test('a skill written by another agent is fenced', async () => {
     await using own = await startTestServer({ config: { agents: { helper: { model: 'mock/mock-fast' } } } });
     await own.client.call('skills.create', { name: 'release-notes', content: skill('release-notes'), agentId: 'helper' });
     await own.client.call('agent.execute', { message: 'Write release notes', agentId: 'helper' });
@@ -455,7 +455,7 @@ describe('in turns', () => {
     expect(asked(own).last).toBe('Write release notes');
   });
 
-  test('one that keeps failing is left out, and one that keeps succeeding comes first', async () => {
+  test('one that keeps failing is omitted, and one that keeps succeeding comes first', async () => {
     const clock = createStepClock();
     await using own = await startTestServer({
       clock,
@@ -470,7 +470,7 @@ describe('in turns', () => {
     for (let n = 0; n < 5; n += 1) expect(await write('Write release notes')).toBe('release-notes');
     clock.advance(5_000);
     await expect.poll(() => promoted).toEqual([{ agentId: 'default', count: 1, timestamp: expect.any(Number) }]);
-    // Its own name counts for more, and yet what was promoted comes first.
+    // Its own name counts for more, and yet the promoted skill comes first.
     expect(await write('Write commit notes')).toBe('release-notes');
 
     for (let n = 0; n < 3; n += 1) {
@@ -497,7 +497,7 @@ test('the digest is that of paths and contents', async () => {
 });
 
 test.each([
-  ['changed after it came through the gate', true],
+  ['changed after it passed the gate', true],
   ['put there by hand', false],
 ])('an update does not vouch for other files: a skill that was %s', async (_title, installed) => {
   const name = installed ? 'vouched-changed' : 'vouched-laid';
@@ -518,7 +518,7 @@ test.each([
   expect(await listed()).toContainEqual(expect.objectContaining({ name, provenance: expect.objectContaining({ tier: 'agent-authored' }) }));
 });
 
-test('a token that is limited to some agents writes no skills of all agents', async () => {
+test('a token limited to some agents cannot write shared skills', async () => {
   const limited = await server.as(['*'], { agents: ['default'] });
   const name = 'of-limited';
   for (const [method, more] of [

@@ -28,7 +28,7 @@ export interface SkillsDeps {
   readonly config: SkillsConfig;
   /** Folder of the shared skills. */
   readonly sharedDir: string;
-  /** Of the daemon: names of programs and variables that skills may ask for. */
+  /** Environment of the daemon: programs and variables that skills may require. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly egress: Pick<Egress, 'request'>;
   readonly fence: (text: string, label: FenceLabel) => string;
@@ -42,7 +42,7 @@ export interface Skills extends AsyncDisposable {
 
 const noTools: readonly Tool[] = [];
 
-/** Instructions in folders, for agents: found, vetted, watched, and put in front of the questions that they fit. */
+/** Instructions in folders, for agents: found, vetted, watched, and placed before the questions that they fit. */
 export async function createSkills(deps: SkillsDeps): Promise<Skills> {
   const { db, bus, clock, log, agents, config } = deps;
   const limits = config.installVetting;
@@ -60,7 +60,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
 
   const dirOf = (root: SkillRoot) => (root.owner === '' ? root.place.base : skillsFolder(root.place.base));
 
-  /** Looks at a folder; call it inside `root.alone`. */
+  /** Scans a folder; call it inside `root.alone`. */
   async function scan(root: SkillRoot): Promise<void> {
     const before = root.skills.size;
     const { changed, gone } = await root.scan();
@@ -81,7 +81,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
     for (const { name, loaded, findings, provenance: row } of changed) {
       if (typeof loaded === 'string') {
         const violations = [...new Set(findings.map(({ rule }) => rule))].slice(0, 50);
-        log.warn({ skill: name, ...about, reason: loaded, violations }, 'A skill is not loaded');
+        log.warn({ skill: name, ...about, reason: loaded, violations }, 'Not loading a skill');
         bus.emit('skill:rejected', { skillName: name, ...about, reason: loaded, violations, timestamp });
       } else {
         const source: EventPayload<'skill:loaded'>['source'] = row?.source ?? (root.owner === '' ? 'local' : 'workspace');
@@ -95,14 +95,14 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
     try {
       await root.alone(() => scan(root));
     } catch (error) {
-      log.error({ err: error, agentId: root.owner }, 'A folder of skills could not be read');
+      log.error({ err: error, agentId: root.owner }, 'Failed to read a folder of skills');
     }
   }
 
   function rootOf(agent: Agent): SkillRoot {
     let root = roots.get(agent.id);
     if (root === undefined) {
-      // Agents come and go; what is gone takes its watchers along.
+      // Deleting an agent must remove its watchers.
       for (const [id, other] of roots) {
         if (agents.find(id) !== undefined) continue;
         roots.delete(id);

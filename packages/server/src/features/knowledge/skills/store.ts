@@ -2,7 +2,7 @@ import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query } from '../../../kernel/db/operation.ts';
 import type { Tier } from './vetting/vet.ts';
 
-/** What is known of a skill that came through the gate: its bytes are these, or it is not trusted. */
+/** Provenance of a skill that passed the gate: it is trusted only with these bytes. */
 export interface ProvenanceRow {
   /** Id of the agent; empty for a shared skill. */
   readonly owner: string;
@@ -24,7 +24,7 @@ export interface StatRow {
   readonly name: string;
   readonly uses: number;
   readonly failures: number;
-  /** Turns in a row that ended alike: positive well, negative badly. */
+  /** Consecutive turns with the same end: positive well, negative badly. */
   readonly streak: number;
   readonly standing: 'neutral' | 'promoted' | 'demoted';
   readonly atMs: number;
@@ -66,7 +66,7 @@ const insertProvenance = query<ProvenanceRow>(({ db, p }) =>
   }),
 );
 
-/** Records what was written under a name; what was learned of its predecessor is forgotten. */
+/** Records a write under a name; forgets what was learned about the previous skill. */
 export const keepSkill = operation(
   'skills.keep',
   async (tx, { row, audits }: { readonly row: ProvenanceRow; readonly audits: readonly AuditRow[] }): Promise<void> => {

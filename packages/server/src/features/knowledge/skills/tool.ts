@@ -14,10 +14,10 @@ const args = z.strictObject({
 const maxNamedFiles = 50;
 
 export interface SkillToolDeps {
-  /** An active skill that the model may call for. */
+  /** An active skill that the model may call. */
   readonly find: (agentId: string, name: string) => FoundSkill | undefined;
   readonly used: (context: ToolContext, skill: FoundSkill) => void;
-  /** The file is not what was vetted any more. */
+  /** The file differs from what was vetted. */
   readonly changed: (skill: FoundSkill) => void;
   readonly maxFileBytes: number;
 }
@@ -30,7 +30,7 @@ export function createSkillTool({ find, used, changed, maxFileBytes }: SkillTool
 
   return {
     name: 'skill',
-    description: 'Gives the instructions of a skill from the list of skills, or a file that they name. Call it before you do what a skill is for.',
+    description: 'Returns the instructions of a skill from the list of skills, or a file that they name. Call it before you do what a skill is for.',
     args,
     risk: 'read',
     effect: 'pure',
@@ -52,10 +52,10 @@ export function createSkillTool({ find, used, changed, maxFileBytes }: SkillTool
       const digest = files.get(file);
       if (digest === undefined) throw new AppError('not_found', `The skill ${name} has no text file ${JSON.stringify(file)}`);
       const bytes = await readFileInside(skill.place.base, [...skill.place.within, file].join('/'), { maxBytes: maxFileBytes });
-      // What was vetted is what is shown, whoever wrote to the folder since.
+      // Only what was vetted is shown, even if the folder was changed since.
       if (fileDigest(bytes) !== digest) {
         changed(skill);
-        throw new AppError('precondition_failed', `The file ${JSON.stringify(file)} was changed and is looked at again; try later`);
+        throw new AppError('precondition_failed', `The file ${JSON.stringify(file)} was changed and is being vetted again; try later`);
       }
       return result(skill, textOf(bytes) ?? '');
     },

@@ -11,11 +11,11 @@ const dayMs = 24 * hourMs;
 const yearsMs = 1095 * dayMs;
 const startMs = Date.UTC(2026, 8, 21, 12);
 
-/** One home; each start has a clock of its own. */
+/** Uses one home; each start has a separate clock. */
 async function openHome() {
   const db = await openInlineDb({ migrations: ageClockMigrations, operations: ageClockOperations });
   return {
-    /** What ages count by, in hours since the beginning, at the start and after running for `hours`. */
+    /** Returns the time for ages, in hours since the beginning, at the start and after running for `hours`. */
     async start(atMs: number, hours: number, stepMs = 0) {
       const base = createStepClock(atMs);
       await using clock = await createAgeClock({ db, clock: base, log: silentLog });
@@ -29,14 +29,14 @@ async function openHome() {
   };
 }
 
-test('ages follow the clock as long as it is at most a week from where it should be', async () => {
+test('ages follow the clock while it is at most a week off', async () => {
   await using home = await openHome();
   expect(await home.start(startMs, 240)).toEqual({ ages: [0, 240], doubt: undefined });
   expect((await home.start(startMs + 263 * hourMs, 1)).ages).toEqual([263, 264]);
   expect((await home.start(startMs + 260 * hourMs, 1, -5 * hourMs)).ages).toEqual([260, 256]);
 });
 
-test('under a clock that is years ahead ages grow with the running time, over restarts too, and nothing is left of it once the clock is right', async () => {
+test('under a clock that is years ahead, ages grow with the running time, over restarts too, without a trace once the clock is right', async () => {
   await using home = await openHome();
   await home.start(startMs, 10);
   const { ages, doubt } = await home.start(startMs + yearsMs, 5);
@@ -47,7 +47,7 @@ test('under a clock that is years ahead ages grow with the running time, over re
   expect((await home.start(startMs + 102 * hourMs, 5, yearsMs)).ages).toEqual([102, 107]);
 });
 
-test('under a clock that is years behind ages are those of the clock, and it is not held up afterwards', async () => {
+test('under a clock that is years behind, ages are those of the clock, and are not delayed afterwards', async () => {
   await using home = await openHome();
   await home.start(startMs, 10);
   const behind = await home.start(startMs - yearsMs, 5);
@@ -56,7 +56,7 @@ test('under a clock that is years behind ages are those of the clock, and it is 
   expect(await home.start(startMs + 16 * hourMs, 1)).toEqual({ ages: [16, 17], doubt: undefined });
 });
 
-test('a leap is believed once the daemon has run for three days with it: a machine may have been off for long', async () => {
+test('a leap is trusted once the daemon has run for three days with it: a machine may have been off for long', async () => {
   await using home = await openHome();
   await home.start(startMs, 10);
   const awayMs = startMs + 60 * dayMs;

@@ -5,18 +5,18 @@ import { keepKnownTime, readKnownTime } from './store.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-/** Further from where it should be, the clock is doubted: a machine that was off for a week is nothing special. */
+/** The clock is doubted beyond this difference: a machine that was off for a week is normal. */
 const leapMs = 7 * dayMs;
-/** Running time after which a doubted clock is believed: longer than a weekend in which nobody looks. */
+/** Running time after which a doubted clock is trusted: longer than an unattended weekend. */
 const believedAfterMs = 3 * dayMs;
 
 export interface AgeClock extends Clock, AsyncDisposable {
-  /** Returns why the clock is not believed, in a sentence for its owner; undefined when it is. */
+  /** Returns why the clock is not trusted, in a sentence for its owner; undefined when it is. */
   doubt(): string | undefined;
 }
 
 /**
- * The clock with the time that ages count by (docs/decisions/0042). That time follows the clock, except when the clock is more
+ * The clock with the time for ages (docs/decisions/0042). That time follows the clock, except when the clock is more
  * than a week away from the time last known plus the time run since: then it advances with the running time alone, until the
  * clock is right again or the daemon has run for three days. It is never later than the clock.
  */
@@ -29,7 +29,7 @@ export async function createAgeClock({ db, clock, log }: { readonly db: Db; read
   let keeping: Promise<void> = Promise.resolve();
   let cancel = later();
 
-  /** How far the clock is from where it should be, when that is too far to be believed. */
+  /** How far the clock is off, when that is too far to be trusted. */
   function look(): number | undefined {
     const ranMs = clock.monotonic() - lookedAtMs;
     lookedAtMs += ranMs;
@@ -57,7 +57,7 @@ export async function createAgeClock({ db, clock, log }: { readonly db: Db; read
   function report(): void {
     const doubted = doubt();
     if (doubted !== undefined && !isReported) log.warn({}, doubted);
-    if (doubted === undefined && isReported) log.info({}, 'The clock is believed: ages are counted by it again');
+    if (doubted === undefined && isReported) log.info({}, 'Trusting the clock again: ages are counted by it');
     isReported = doubted !== undefined;
   }
 
@@ -66,7 +66,7 @@ export async function createAgeClock({ db, clock, log }: { readonly db: Db; read
     try {
       await db.write(keepKnownTime, { atMs: Math.floor(atMs), doubtedMs: Math.floor(doubtedMs) });
     } catch (error) {
-      log.warn({ err: error }, 'The time that ages count by could not be stored');
+      log.warn({ err: error }, 'Failed to store the time for ages');
     }
   }
 

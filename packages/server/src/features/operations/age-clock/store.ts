@@ -1,9 +1,9 @@
 import { operation, query } from '../../../kernel/db/operation.ts';
 
 export interface KnownTime {
-  /** What ages were counted by. */
+  /** Last known time for ages. */
   readonly atMs: number;
-  /** How long the daemon has run while the clock was elsewhere; 0 when it was not. */
+  /** How long the daemon has run while the clock was doubted; 0 when it was not. */
   readonly doubtedMs: number;
 }
 

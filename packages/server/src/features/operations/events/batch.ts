@@ -11,28 +11,28 @@ export function isGap(entry: LoggedEvent | EventGap): entry is EventGap {
   return 'reason' in entry;
 }
 
-/** The id that a reader stands at behind an entry. */
+/** Returns a reader's position after an entry. */
 export function endOf(entry: LogEntry): number {
   return isGap(entry) ? entry.to : entry.id;
 }
 
-/** Who may see an event is told by its head, so that those who may not cost no look at its payload. */
+/** Visibility is decided by the head, so that payloads of invisible events are not read. */
 const Head = z.union([
   z.tuple([z.int(), z.string(), z.int(), z.string().nullable(), z.string().nullable()]),
   z.tuple([z.int(), z.literal(0), z.int(), EventGap.shape.reason]),
 ]);
 const Heads = z.array(Head);
 
-/** What a row holds of its entries. */
+/** The entries as stored in a row. */
 export function encodeEntries(entries: readonly LogEntry[]): BatchText {
   const heads: z.input<typeof Heads> = entries.map((entry) =>
     isGap(entry) ? [entry.to, 0, entry.from, entry.reason] : [entry.id, entry.kind, entry.atMs, entry.owner ?? null, entry.agentId ?? null],
   );
-  // JSON has no line breaks of its own.
+  // JSON contains no line breaks.
   return { heads: JSON.stringify(heads), bodies: entries.map((entry) => (isGap(entry) ? '' : (entry.json ?? ''))).join('\n') };
 }
 
-/** The entries of a row; kinds that this program does not know are passed over. */
+/** Parses the entries of a row; skips kinds that this program does not know. */
 export function decodeEntries({ heads, bodies }: BatchText): LogEntry[] {
   const lines = bodies.split('\n');
   return Heads.parse(parseJson(heads)).flatMap((head, index): LogEntry[] => {

@@ -33,7 +33,7 @@ async function openLog(options: { readonly db?: Db; readonly clock?: ReturnType<
 
 const small: EventLimits = { ...eventLimits, ring: { maxCount: 4, maxBytes: 1_000_000 }, batch: { count: 3, chars: 1_000_000 } };
 
-/** Reads to the end, in short: the messages, and gaps as `reason from..to`, ids counted from `base`. */
+/** Reads to the end, abbreviated: the messages, and gaps as `reason from..to`, ids counted from `base`. */
 async function readFrom(api: EventsApi, id: number, base = id): Promise<string[]> {
   const heard: string[] = [];
   let at = id;
@@ -52,7 +52,7 @@ function messageOf(event: LoggedEvent): string {
 }
 
 describe('the event log', () => {
-  it('gives ids one by one and what followed an id from memory', async () => {
+  it('returns ids one by one and what followed an id from memory', async () => {
     const log = await openLog();
     const start = log.api.lastId();
     for (const text of ['a', 'b', 'c']) log.say(text);
@@ -63,7 +63,7 @@ describe('the event log', () => {
     await log.end();
   });
 
-  it('goes on from disk to memory without loss or doubling, whatever the place', async () => {
+  it('continues from disk to memory without loss or duplicates, from any position', async () => {
     const log = await openLog({ limits: small });
     const start = log.api.lastId();
     const said = Array.from({ length: 23 }, (_, n) => `m${n}`);
@@ -75,7 +75,7 @@ describe('the event log', () => {
     await log.end();
   });
 
-  it('continues after an orderly end, with larger ids also when the clock was set back', async () => {
+  it('continues after an orderly end, with larger ids also when the clock went back', async () => {
     const first = await openLog();
     const start = first.api.lastId();
     first.say('before');
@@ -89,7 +89,7 @@ describe('the event log', () => {
     await second.end();
   });
 
-  it('says what a crash may have taken', async () => {
+  it('reports what a crash may have lost', async () => {
     const first = await openLog();
     const start = first.api.lastId();
     first.say('stored');
@@ -100,12 +100,12 @@ describe('the event log', () => {
     const boundary = second.api.lastId() - start;
     second.say('after');
     expect(await readFrom(second.api, start)).toEqual(['stored', `lost 2..${boundary}`, 'after']);
-    // A reader that had seen the lost one is told from there.
+    // A reader that had seen the lost one is notified from there.
     expect(await readFrom(second.api, start + 2, start)).toEqual([`lost 3..${boundary}`, 'after']);
     await second.end();
   });
 
-  it('keeps a bounded number and says which are gone', async () => {
+  it('keeps a limited number and reports which are gone', async () => {
     const limits: EventLimits = { ...small, kept: { count: 10, chars: 1_000_000, days: 7 } };
     const log = await openLog({ limits });
     const start = log.api.lastId();
@@ -122,7 +122,7 @@ describe('the event log', () => {
     await log.end();
   });
 
-  it('drops what is older than it keeps', async () => {
+  it('drops what is past its retention', async () => {
     const limits: EventLimits = { ...eventLimits, kept: { ...eventLimits.kept, days: 1 } };
     const first = await openLog({ limits });
     const start = first.api.lastId();
@@ -135,7 +135,7 @@ describe('the event log', () => {
     await second.end();
   });
 
-  it('tells ids that it never gave from those that are gone, and 0 from both', async () => {
+  it('distinguishes ids that it never assigned from those that are gone, and 0 from both', async () => {
     const log = await openLog();
     log.say('a');
     const start = log.api.lastId() - 1;
@@ -144,7 +144,7 @@ describe('the event log', () => {
     await log.end();
   });
 
-  it('stores no messages of /v1, and says so later', async () => {
+  it('stores no messages of /v1, and reports that later', async () => {
     const first = await openLog();
     const start = first.api.lastId();
     const about = { conversationRef: 'cv_1', sessionKey: 'k', agentId: 'default', turnId: 'tn_1', traceId: 't', timestamp: 1 };
@@ -165,7 +165,7 @@ describe('the event log', () => {
     await second.end();
   });
 
-  it('writes what comes during a write with what follows it, not at once', async () => {
+  it('batches events that arrive during a write with later ones', async () => {
     const real = await openInlineDb({ migrations: eventMigrations, operations: eventOperations });
     let rows = 0;
     let during = 0;
@@ -196,7 +196,7 @@ describe('the event log', () => {
     expect(await real.read(newestBatch, {})).toMatchObject({ totalCount: 8, ended: 1 });
   });
 
-  it('outlives a database that takes nothing, within bounds, and says what is missing', async () => {
+  it('survives a database that rejects writes, within limits, and reports what is missing', async () => {
     const real = await openInlineDb({ migrations: eventMigrations, operations: eventOperations });
     let full = false;
     const db: Db = { ...real, telemetry: (operation, input) => (full ? Promise.reject(new Error('disk full')) : real.telemetry(operation, input)) };
@@ -224,7 +224,7 @@ describe('the event log', () => {
     await next.end();
   });
 
-  it('has transient kinds made only while somebody needs them, tells them once, and keeps none', async () => {
+  it('produces transient kinds only while somebody needs them, delivers them once, and keeps none', async () => {
     const log = await openLog();
     const start = log.api.lastId();
     const heard: LoggedEvent[] = [];

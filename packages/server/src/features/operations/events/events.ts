@@ -11,7 +11,7 @@ import { batchesAfter, batchesBefore } from './store.ts';
 import { viewOf } from './visibility.ts';
 
 export interface EventLimits extends RecorderLimits {
-  /** What memory holds. */
+  /** Limits of the events in memory. */
   readonly ring: RingBounds;
 }
 
@@ -27,22 +27,22 @@ export interface Events extends AsyncDisposable {
   readonly api: EventsApi;
 }
 
-// What waits to be written is a part of what memory holds, also at three bytes a character; large answers of /v1 may push out others, as they wait without their payloads.
+// Unwritten events are part of those in memory, also at three bytes a character; large answers of /v1 may push out others, as they wait without their payloads.
 export const eventLimits: EventLimits = { ...recorderLimits, ring: { maxCount: 4_096, maxBytes: 6 * 1024 * 1024 } };
 
 const pageBytes = 256 * 1024;
 
-/** Hears the bus from the start on: numbers what happens, keeps it in memory and in the telemetry file, and tells those who follow. */
+/** Listens to the bus from the start on: numbers events, keeps them in memory and in the telemetry file, and delivers them. */
 export async function createEvents(deps: EventsDeps): Promise<Events> {
   const { db, bus, clock, limits = eventLimits } = deps;
   const recorder = await Recorder.open({ ...deps, limits });
   const ring = new EventRing(recorder.startId, limits.ring);
   const followers = new Set<(event: LoggedEvent) => void>();
-  /** Transient kinds that are made now. */
+  /** Transient kinds that are currently produced. */
   const needs = new Map<EventKind, { by: number; readonly stop: () => void }>();
   let lastId = recorder.startId;
 
-  function tell(event: LoggedEvent): void {
+  function deliver(event: LoggedEvent): void {
     for (const hear of followers) hear(event);
   }
 
@@ -51,9 +51,9 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
     (event) => {
       const kept = logged(event, clock.now(), (lastId += 1));
       ring.push(kept);
-      // Conversations of /v1 are not kept, so no file holds what was said in them.
+      // Conversations of /v1 are not kept, so no file contains their text.
       recorder.push('origin' in event.payload && event.payload.origin === 'v1' ? { ...kept, json: undefined } : kept);
-      tell(kept);
+      deliver(kept);
     },
   );
 
@@ -64,7 +64,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
     let next = id;
     if (oldest !== undefined && id + 1 < oldest.firstId) {
       next = oldest.firstId - 1;
-      // 0 asks for all that there is.
+      // 0 requests everything available.
       if (oldest.pruned || id > 0) entries.push({ from: id + 1, to: next, reason: oldest.pruned ? 'expired' : 'unknown' });
     }
     for (const entry of rows.flatMap(decodeEntries)) {
@@ -85,7 +85,7 @@ export async function createEvents(deps: EventsDeps): Promise<Events> {
       return () => void followers.delete(hear);
     },
     need(kind) {
-      const need = needs.get(kind) ?? { by: 0, stop: bus.listen([kind], (event) => tell(logged(event, clock.now(), undefined))) };
+      const need = needs.get(kind) ?? { by: 0, stop: bus.listen([kind], (event) => deliver(logged(event, clock.now(), undefined))) };
       needs.set(kind, need);
       need.by += 1;
       return () => {

@@ -8,11 +8,11 @@ const flushMs = 1_000;
 const dayMs = 86_400_000;
 
 export interface RecorderLimits {
-  /** What one row holds. */
+  /** Limits of one row. */
   readonly batch: { readonly count: number; readonly chars: number };
-  /** What may wait for a database that takes nothing. */
+  /** Limits of the queue while the database rejects writes. */
   readonly waiting: { readonly count: number; readonly chars: number };
-  /** What the database keeps. */
+  /** Retention in the database. */
   readonly kept: { readonly count: number; readonly chars: number; readonly days: number };
 }
 
@@ -29,11 +29,11 @@ export interface RecorderDeps {
   readonly limits: RecorderLimits;
 }
 
-/** Writes events to the telemetry file, all of a second in one row, and marks where a run ended in order: whatever follows another end is a gap. */
+/** Writes events to the telemetry file, all of a second in one row, and marks orderly ends: after any other end there is a gap. */
 export class Recorder {
-  /** Of this run: every event comes after it. */
+  /** Start id of this process: every event comes after it. */
   readonly startId: number;
-  /** Settles when this run has its first row. */
+  /** Settles when this process has its first row. */
   readonly begun: Promise<void>;
   readonly #deps: RecorderDeps;
   #total: { count: number; chars: number };
@@ -49,14 +49,14 @@ export class Recorder {
 
   private constructor(deps: RecorderDeps, newest: Awaited<ReturnType<(typeof newestBatch)['run']>>) {
     this.#deps = deps;
-    // A crash may have taken ids that were given and never stored: the time is beyond them, unless a clock was set back.
+    // A crash may have lost ids that were assigned and never stored: the time is beyond them, unless the clock went back.
     this.startId = Math.max((newest?.lastId ?? 0) + 1, Math.floor(deps.clock.now() * 1000));
     this.#total = { count: newest?.totalCount ?? 0, chars: newest?.totalChars ?? 0 };
     const lost: LogEntry[] = newest === undefined || newest.ended !== 0 ? [] : [{ from: newest.lastId + 1, to: this.startId, reason: 'lost' }];
     this.begun = this.#store(lost, this.startId).catch((error: unknown) => this.#fail(error, lost));
   }
 
-  /** `entry.json` is absent where the payload is not to be stored. */
+  /** `entry.json` is absent when the payload must not be stored. */
   push(entry: LogEntry): void {
     this.#waiting.push(entry);
     this.#waitingChars += charsOf(entry);
@@ -65,7 +65,7 @@ export class Recorder {
     this.#bound();
   }
 
-  /** Resolves when what waited at its beginning is stored, or cannot be. */
+  /** Resolves when what was queued at the call is stored, or cannot be. */
   flush(): Promise<void> {
     this.#cancelFlush?.();
     this.#cancelFlush = undefined;
@@ -73,20 +73,20 @@ export class Recorder {
     return this.#writing;
   }
 
-  /** The last row of the run; `id` follows all others. */
+  /** Writes the last row of the process; `id` follows all others. */
   async end(id: number): Promise<void> {
     await this.begun;
     await this.#writing;
     do await this.flush();
     while (this.#waiting.length > 0 && !this.#failing);
     this.#cancelFlush?.();
-    // Without this row the next run says that events may be missing, which is so.
+    // Without this row the next process reports that events may be missing, which is true.
     if (this.#waiting.length === 0) await this.#store([], id, true).catch((error: unknown) => this.#fail(error, []));
   }
 
   async #flushAll(): Promise<void> {
     await this.begun;
-    // Under load something new comes during each write: it waits for a row of its own, as it does without one.
+    // Under load new events arrive during each write: they wait for a separate row, as they do otherwise.
     let due = this.#waiting.length;
     while (this.#waiting.length > 0 && (due > 0 || this.#fillsRow())) {
       const entries = this.#take();
@@ -130,7 +130,7 @@ export class Recorder {
     this.#total = total;
   }
 
-  /** As much as one row holds, at least one. */
+  /** Takes as much as one row holds, at least one. */
   #take(): LogEntry[] {
     const { batch } = this.#deps.limits;
     let chars = 0;
@@ -141,7 +141,7 @@ export class Recorder {
   }
 
   #fail(error: unknown, entries: readonly LogEntry[]): void {
-    if (!this.#failing) this.#deps.log.warn({ err: error }, 'Events could not be stored; those who come back later may miss some');
+    if (!this.#failing) this.#deps.log.warn({ err: error }, 'Failed to store events; clients that resume later may miss some');
     this.#failing = true;
     this.#waiting = [...entries, ...this.#waiting];
     this.#waitingChars += sum(entries);
@@ -153,7 +153,7 @@ export class Recorder {
     this.#cancelFlush ??= this.#deps.clock.after(flushMs, () => void this.flush());
   }
 
-  /** What a failing database does not take becomes a gap. */
+  /** Turns events that a failing database rejected into a gap. */
   #bound(): void {
     const { waiting } = this.#deps.limits;
     const [first] = this.#waiting;
@@ -168,7 +168,7 @@ function startOf(entry: LogEntry): number {
   return isGap(entry) ? entry.from : entry.id;
 }
 
-/** An event without its payload takes some room too. */
+/** An event without its payload takes some space too. */
 function charsOf(entry: LogEntry): number {
   return 256 + (isGap(entry) ? 0 : (entry.json?.length ?? 0));
 }

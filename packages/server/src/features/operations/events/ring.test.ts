@@ -13,11 +13,11 @@ function ringOf(bounds: { readonly maxCount: number; readonly maxBytes: number }
   };
 }
 
-it('gives back what it was given, whatever the sizes and wherever the bytes begin anew', () => {
+it('returns what was stored, whatever the sizes and wherever the buffer wraps around', () => {
   const { ring, push, texts } = ringOf({ maxCount: 7, maxBytes: 100 });
   const pushed: string[] = [];
   for (let n = 0; n < 500; n += 1) {
-    // Of one, two and four bytes a character; every fiftieth is larger than all the room.
+    // One, two and four bytes a character; every fiftieth is larger than the whole buffer.
     const text = ['x', 'é', '😀'][n % 3]?.repeat(n % 50 === 49 ? 120 : (n * 7) % 24) ?? '';
     push(text);
     pushed.push(text);
@@ -31,7 +31,7 @@ it('gives back what it was given, whatever the sizes and wherever the bytes begi
   }
 });
 
-it('holds as much as its bounds allow', () => {
+it('holds as much as its limits allow', () => {
   const few = ringOf({ maxCount: 3, maxBytes: 1_000 });
   for (const text of ['a', 'b', 'c', 'd']) few.push(text);
   expect(few.texts()).toEqual(['b', 'c', 'd']);
@@ -40,7 +40,7 @@ it('holds as much as its bounds allow', () => {
   expect(large.texts()).toEqual(['bbbbb', 'ccccc']);
 });
 
-it('gives a page of a size, and at least one event', () => {
+it('returns a page of a size, and at least one event', () => {
   const { ring, push } = ringOf({ maxCount: 10, maxBytes: 10_000 });
   for (let n = 0; n < 6; n += 1) push('y'.repeat(244));
   expect(ring.after(start, 1_000).map(({ id, atMs }) => [id, atMs])).toEqual([

@@ -2,17 +2,17 @@ import type { KeptEvent } from './batch.ts';
 
 export interface RingBounds {
   readonly maxCount: number;
-  /** Of all payloads together. */
+  /** Limit for all payloads together. */
   readonly maxBytes: number;
 }
 
 export type EventWithPayload = KeptEvent & { readonly json: string };
 
-/** What an event takes beside its payload. */
+/** Size of an event without its payload. */
 const headBytes = 256;
 
 /**
- * The newest events in memory, bounded in number and in bytes; the newest one stays whatever its size. Payloads are
+ * The newest events in memory, limited in number and in bytes; the newest one stays whatever its size. Payloads are
  * bytes outside of the heap: as strings they live just long enough for the garbage collector to move each of them
  * twice, which costs more than all other work of the log.
  */
@@ -24,11 +24,11 @@ export class EventRing {
   readonly #agentIds: KeptEvent['agentId'][] = [];
   readonly #times: Float64Array;
   readonly #bytes: Buffer;
-  /** Where payloads begin in an endless row of bytes, of which `#bytes` holds the last ones. */
+  /** Offset of the payloads in an endless stream of bytes, of which `#bytes` holds the last ones. */
   readonly #starts: Float64Array;
   readonly #sizes: Uint32Array;
   #end = 0;
-  /** A payload larger than all the bytes: its event is the only one here. */
+  /** A payload larger than the whole buffer: its event is the only one here. */
   #oversized: string | undefined;
   #lastId: number;
   /** Everything after this id is here. */
@@ -50,7 +50,7 @@ export class EventRing {
     const room = this.#bytes.length;
     const size = Buffer.byteLength(json);
     const at = this.#end % room;
-    // In one piece: what is left before the end of the bytes may be too short.
+    // Contiguous: the space left before the end of the buffer may be too short.
     const start = at + size > room ? this.#end - at + room : this.#end;
     this.#end = start + size;
     this.floor = Math.max(this.floor, id - this.#maxCount);
@@ -67,7 +67,7 @@ export class EventRing {
     if (size <= room) this.#bytes.write(json, start % room);
   }
 
-  /** What follows `id`, oldest first, up to `maxBytes`, at least one; `id` must not be below the floor. */
+  /** Returns events after `id`, oldest first, up to `maxBytes`, at least one; `id` must not be below the floor. */
   after(id: number, maxBytes: number): KeptEvent[] {
     const found: KeptEvent[] = [];
     let bytes = 0;

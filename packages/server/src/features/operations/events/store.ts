@@ -1,16 +1,16 @@
 import { operation, query } from '../../../kernel/db/operation.ts';
 
-/** A row: what happened within about a second. `total…` count from the first row ever, so that a look at two rows tells what lies between. */
+/** The events of about a second. `total…` count from the first row ever, so that the difference of two rows is what lies between. */
 export interface BatchRow {
   readonly firstId: number;
   readonly lastId: number;
   readonly atMs: number;
   readonly count: number;
   readonly chars: number;
-  /** With this row. */
+  /** Including this row. */
   readonly totalCount: number;
   readonly totalChars: number;
-  /** True in the last row of a run that ended in order. */
+  /** True in the last row of a process that ended in order. */
   readonly ended: boolean;
   /** JSON, see `batch.ts`. */
   readonly heads: string;
@@ -22,7 +22,7 @@ export type BatchText = Pick<BatchRow, 'heads' | 'bodies'>;
 
 const pageChars = 256 * 1024;
 const pageRows = 256;
-/** Rows that one write drops: pruning goes in small steps, in the time of the writes that made it due. */
+/** Rows that one write drops: pruning runs in small steps, as part of the writes that made it due. */
 const pruneRows = 32;
 
 const insert = query<BatchRow>(({ db, p }) =>
@@ -40,7 +40,7 @@ const insert = query<BatchRow>(({ db, p }) =>
       heads: p('heads'),
       bodies: p('bodies'),
     })
-    // A write whose answer was lost comes again.
+    // A write whose answer was lost is repeated.
     .onConflict((conflict) => conflict.column('last_id').doUpdateSet({ heads: p('heads'), bodies: p('bodies') })),
 );
 
@@ -56,11 +56,11 @@ const deleteUpTo = query<{ lastId: number }>(({ db, p }) => db.deleteFrom('event
 
 export interface AppendBatch {
   readonly row: BatchRow;
-  /** What is due to go; the newest row stays. */
+  /** Rows due for deletion; the newest row stays. */
   readonly keep: { readonly sinceMs: number; readonly count: number; readonly chars: number };
 }
 
-/** Adds a row and drops some of the oldest that are beyond what is kept. */
+/** Adds a row and drops some of the oldest beyond the retention. */
 export const appendBatch = operation('events.append', async (tx, { row, keep }: AppendBatch): Promise<void> => {
   await tx.run(insert, row);
   let dropTo: number | undefined;
@@ -127,7 +127,7 @@ const rowsDownFrom = query<{ lastId: number; endChars: number }, PageRow>(({ db,
 );
 
 export interface StoredPage {
-  /** The oldest id that is kept, and whether there were older ones once; undefined when nothing is. */
+  /** Returns the oldest id that is kept, and whether there were older ones; undefined when nothing is. */
   readonly oldest: { readonly firstId: number; readonly pruned: boolean } | undefined;
   readonly rows: readonly BatchText[];
   readonly lastId: number | undefined;
@@ -145,7 +145,7 @@ export const batchesAfter = operation('events.after', async (tx, { id }: { reado
   };
 });
 
-/** Rows with something before `id`, newest first; `firstId` is where to go on. */
+/** Rows with something before `id`, newest first; `firstId` is where to continue. */
 export const batchesBefore = operation(
   'events.before',
   async (tx, { id }: { readonly id: number }): Promise<{ readonly rows: readonly BatchText[]; readonly firstId: number | undefined }> => {

@@ -2,13 +2,13 @@ import { allows, events } from '@gatehouse/contract';
 import type { Identity } from '../../../kernel/call-context.ts';
 import type { EventsApi } from './api.ts';
 
-/** The rule of decisions §4, as a test that is made once per reader and asked once per event. */
+/** The rule of decisions §4, as a predicate that is created once per reader and called once per event. */
 export function viewOf(identity: Identity): ReturnType<EventsApi['viewOf']> {
   const admin = allows(identity.scopes, 'admin');
   const agents = identity.agents === undefined ? undefined : new Set(identity.agents);
   return ({ kind, owner, agentId }) => {
     const { visibility } = events[kind];
-    // Of what is about no agent at all, a token that is bound to agents sees only what says nothing of anybody.
+    // A token limited to agents sees events without an agent only if they concern nobody.
     if (agents !== undefined && !(agentId === undefined ? visibility === 'system' : agents.has(agentId))) return false;
     return admin || visibility === 'system' || (visibility === 'owner' && owner === identity.principalId);
   };

@@ -1,21 +1,21 @@
 import type { ErrorCode } from '@gatehouse/contract';
 
-/** What the doors tell of their work, for the numbers of `/metrics`. Each call is a few additions. */
-export interface DoorMeter {
-  /** A request was answered, or its client left (`status` 0). `route` is a declared path, or `none`. */
+/** Work that the transports report, for the numbers of `/metrics`. Each call is a few additions. */
+export interface TransportMeter {
+  /** Counts an answered request, or one whose client left (`status` 0). `route` is a declared path, or `none`. */
   request(route: string, family: string, method: string, status: number, ms: number): void;
-  /** A JSON-RPC call ended, over whichever transport. */
+  /** Counts a finished JSON-RPC call over either transport. */
   call(method: string, outcome: 'ok' | ErrorCode, ms: number): void;
-  /** A request or handshake was refused or failed. */
-  failed(door: 'http' | 'websocket', code: ErrorCode): void;
-  /** A secret was presented that belongs to nobody. */
+  /** Counts a refused or failed request or handshake. */
+  failed(transport: 'http' | 'websocket', code: ErrorCode): void;
+  /** Counts a secret that belongs to nobody. */
   wrongSecret(): void;
   rateLimited(): void;
 }
 
-/** What the doors let be traced; spans never hold content. */
-export interface DoorTracer {
-  /** Runs the handler of an admitted request within a server span. `status` is asked for at its end. */
+/** Traces requests of the transports; spans never hold content. */
+export interface TransportTracer {
+  /** Runs the handler of an admitted request within a server span. `status` is read at its end. */
   request<T>(
     about: {
       readonly route: string;

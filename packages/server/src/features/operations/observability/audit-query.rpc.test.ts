@@ -23,14 +23,14 @@ test('rows come newest first, in pages that neither repeat nor miss one, on both
     ids.push(...page.rows.map(({ target }) => target ?? ''));
     before = page.rows.at(-1)?.id;
     more = page.hasMore;
-    // Rows that come meanwhile are not of the pages that follow.
+    // Rows added meanwhile do not appear on the following pages.
     if (more) await make(`later${ids.length}`);
   }
   socket.close();
   expect(ids).toEqual(['t6', 't5', 't4', 't3', 't2', 't1', 't0']);
 });
 
-test('filters hold together, and every row has its kind and severity', async () => {
+test('filters are combined with AND, and every row has its kind and severity', async () => {
   await make('a');
   const fromMs = clock.now() + 1;
   await make('b');
@@ -48,14 +48,14 @@ test('filters hold together, and every row has its kind and severity', async () 
   expect(rows.find(({ action }) => action === 'tokens.revoke')).toMatchObject({ kind: 'auth', severity: 'info', actor: 'token:root' });
 });
 
-test('a secret that got into a row does not come out of it', async () => {
+test('a secret that got into a row is not returned', async () => {
   await server.client.call('tokens.create', { id: secret, scopes: ['rpc'] });
   const answer = await server.client.call('obs.audit.query', { actionType: 'tokens.create' });
   expect(answer.rows).toMatchObject([{ target: '[REDACTED]' }]);
   expect(JSON.stringify(answer)).not.toContain(secret);
 });
 
-test('a token that is limited to some agents sees what it did itself; an unknown row begins no page', async () => {
+test('a token that is limited to some agents sees its own acts; an unknown row starts no page', async () => {
   await make('a');
   const limited = await server.as(['admin'], { agents: ['default'] });
   expect((await limited.call('obs.audit.query', {})).rows).toEqual([]);

@@ -12,7 +12,7 @@ const Metadata = z.record(z.string(), z.union([z.string(), z.number(), z.boolean
 /** Handler of `obs.audit.query` (json-rpc.md §4). */
 export function createAuditQuery(deps: {
   readonly db: Db;
-  /** Takes out what is a secret or looks like one. */
+  /** Removes what is a secret or looks like one. */
   readonly redactText: (text: string) => string;
 }): HandlersOf<'obs.audit.query'> {
   return {

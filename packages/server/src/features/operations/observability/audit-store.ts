@@ -8,7 +8,7 @@ export interface AuditFilter {
   readonly classification: AuditRow['classification'] | null;
   readonly outcome: AuditRow['outcome'] | null;
   readonly target: string | null;
-  /** All of these must be the row's. */
+  /** A row must match all of these. */
   readonly principalIds: readonly string[];
   /** Rows that were written before this one. */
   readonly before: string | null;
@@ -22,7 +22,7 @@ export interface StoredAudit extends Omit<AuditRow, 'metadata' | 'target'> {
 
 const seqOf = query<{ id: string }, { seq: number }>(({ db, p }) => db.selectFrom('audit').select('seq').where('id', '=', p('id')));
 
-/** One page, newest first, and whether there is more; undefined when there is no row `before`. */
+/** Returns one page, newest first, and whether there is more; undefined when there is no row `before`. */
 export const queryAudit = operation(
   'audit.query',
   async (tx, filter: AuditFilter): Promise<{ readonly rows: readonly StoredAudit[]; readonly hasMore: boolean } | undefined> => {

@@ -7,7 +7,7 @@ import { parseExposition, type Samples } from '../../../kernel/testing/expositio
 
 const clockTool: Tool = {
   name: 'clock',
-  description: 'Tells the time.',
+  description: 'Returns the time.',
   args: z.strictObject({}),
   risk: 'read',
   effect: 'pure',
@@ -30,12 +30,12 @@ async function scrape(token = server.token): Promise<Samples> {
   return parseExposition(await response.text());
 }
 
-/** What grew between two scrapes. */
+/** Returns what increased between two scrapes. */
 function grown(before: Samples, after: Samples): Record<string, number> {
   return Object.fromEntries([...after].map(([key, value]): [string, number] => [key, value - (before.get(key) ?? 0)]).filter(([, by]) => by !== 0));
 }
 
-it('counts what was done: a completion with a tool, calls, errors, refusals', async () => {
+it('counts a completion with a tool, calls, errors, refusals', async () => {
   const before = await scrape();
   server.provider.queue(
     { toolCalls: [{ id: 'c1', name: 'clock', arguments: '{}' }], usage: { input: 100, output: 10 } },
@@ -117,7 +117,7 @@ it('counts what the rate limiter refuses', async () => {
   await (await get()).text();
   await (await get()).text();
   expect((await get()).status).toBe(429);
-  // The owner-only socket has no limit; what it answers is the same text.
+  // The owner-only socket has no limit; it serves the same text.
   expect(await viaSocket(limited)).toMatchObject({ gatehouse_rate_limited_total: 1, 'gatehouse_errors_total{door="http",code="rate_limited"}': 1 });
 });
 

@@ -8,7 +8,7 @@ import type { Attempt, Models } from '../../../llm/models.ts';
 import { costOf, totalCost } from '../../../llm/price.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { RunTurn } from '../../../runtime/turn.ts';
-import type { DoorMeter } from './api.ts';
+import type { TransportMeter } from './api.ts';
 
 export interface MetricsDeps {
   readonly version: string;
@@ -26,7 +26,7 @@ export interface MetricSources {
   readonly loopDelayMs: () => number;
 }
 
-/** Rare events that say how the daemon is; counted by kind. Kinds of every turn are not among them: who listens makes the bus build them. */
+/** Rare events about the daemon's health, counted by kind. Kinds of every turn are not among them, because a listener makes the bus build them. */
 const countedKinds: readonly EventKind[] = [
   'model:fallback_attempt',
   'model:fallback_exhausted',
@@ -71,7 +71,7 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
     'outcome',
   ]);
   const modelTime = registry.histogram('gatehouse_model_call_duration_seconds', 'Calls of models.', ['provider', 'model'], turnSeconds);
-  const tokens = registry.counter('gatehouse_model_tokens_total', 'Tokens of model calls; input includes what came from the cache.', [
+  const tokens = registry.counter('gatehouse_model_tokens_total', 'Tokens of model calls; input includes cached tokens.', [
     'provider',
     'model',
     'agent',
@@ -83,12 +83,12 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
     'agent',
   ]);
   const toolCalls = registry.counter('gatehouse_tool_calls_total', 'Tools that ran.', ['tool', 'outcome']);
-  const writes = registry.counter('gatehouse_storage_writes_total', 'Units of work handed to the database.', ['operation']);
-  const announced = registry.counter('gatehouse_events_total', 'Events that say how the daemon is.', ['kind']);
+  const writes = registry.counter('gatehouse_storage_writes_total', 'Operations sent to the database.', ['operation']);
+  const announced = registry.counter('gatehouse_events_total', 'Events about the health of the daemon.', ['kind']);
   const stopListening = bus.listen(countedKinds, ({ kind }) => announced(kind).add());
   addProcess(registry, version);
 
-  const door: DoorMeter = {
+  const transports: TransportMeter = {
     request(route, family, method, status, ms) {
       requests(route, method, status === 0 ? 'left' : `${Math.floor(status / 100)}xx`).add();
       requestTime(family).observe(ms / 1000);
@@ -115,13 +115,13 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
   }
 
   return {
-    door,
+    transports,
     /** Counts an attempt that does not come from `generate`. */
     countAttempt: book,
     render: registry.render,
-    /** Adds what is read from parts that are built later. */
+    /** Adds values of components that are created later. */
     attach({ turns: counts, connections, eventStreams, storage, loopDelayMs }: MetricSources): void {
-      registry.gauge('gatehouse_turns', 'Turns that run and turns that wait.', ['state'], () => {
+      registry.gauge('gatehouse_turns', 'Running and queued turns.', ['state'], () => {
         const { running, queued } = counts();
         return [
           [['running'], running],
@@ -136,7 +136,7 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
         ];
       });
       registry.gauge('gatehouse_event_streams', 'Answers that are event streams and still open.', [], () => [[[], eventStreams()]]);
-      registry.gauge('gatehouse_storage_writable', '1 while the database takes writes, 0 after a full disk or an I/O error.', [], async () => [
+      registry.gauge('gatehouse_storage_writable', '1 while the database accepts writes, 0 after a full disk or an I/O error.', [], async () => [
         [[], (await storage().catch(() => undefined))?.state === 'ok' ? 1 : 0],
       ]);
       registry.gauge('gatehouse_storage_bytes', 'Size of the database and of its write-ahead log.', ['file'], async () => {
@@ -208,7 +208,7 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
   };
 }
 
-/** Names that dashboards for Prometheus know of every program, and of Node. */
+/** Names that Prometheus dashboards expect of every program, and of Node. */
 function addProcess(registry: ReturnType<typeof createMetricRegistry>, version: string): void {
   registry.gauge('gatehouse_build_info', 'Always 1; the version is the label.', ['version'], () => [[[version], 1]]);
   registry.total('process_cpu_seconds_total', 'Processor time of the process.', [], () => {

@@ -31,7 +31,7 @@ const call: CallContext = {
 };
 
 describe('config.read', () => {
-  test('gives all sections without a secret', async () => {
+  test('returns all sections without a secret', async () => {
     const result = contract['config.read'].result.parse(await methods['config.read']({}, call));
     expect(result).toEqual({
       sections: ['gateway', 'providers', 'embedding'],
@@ -43,7 +43,7 @@ describe('config.read', () => {
     expect(sections).toEqual(result.sections);
   });
 
-  test('gives one section, null where an optional one is absent', async () => {
+  test('returns one section, null where an optional one is absent', async () => {
     expect(await methods['config.read']({ section: 'gateway' }, call)).toMatchObject({
       section: 'gateway',
       config: { port: 4766, tokens: [{ secret: '[REDACTED]' }] },
@@ -62,7 +62,7 @@ describe('config.read', () => {
 });
 
 describe('config.schema', () => {
-  test('is what may be written: keys with a default are optional', async () => {
+  test('describes what may be written: keys with a default are optional', async () => {
     const { schema: document } = contract['config.schema'].result.parse(await methods['config.schema']({}, call));
     expect(document).toMatchObject({
       type: 'object',

@@ -11,7 +11,7 @@ export interface SettingsDeps {
   readonly redactText: (text: string) => string;
 }
 
-/** The view of the configuration that leaves the process: never a secret (json-rpc.md §4, config). */
+/** The public view of the configuration: never a secret (json-rpc.md §4, config). */
 export function createSettings(deps: SettingsDeps): {
   readonly methods: HandlersOf<'config.read' | 'config.schema'>;
   readonly sections: readonly string[];
@@ -24,7 +24,7 @@ export function createSettings(deps: SettingsDeps): {
     return section;
   }
 
-  /** From where a value comes, its parts included: the schema of one section, or of all. */
+  /** Source of a value and its parts: the schema of one section, or of all. */
   function jsonSchema(schema: z.ZodType): Record<string, unknown> {
     return { ...z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) };
   }

@@ -9,12 +9,12 @@ export interface MetricsDeps {
 }
 
 const intervalMs = 30_000;
-/** The first event after somebody began to listen covers this much. */
+/** The first event after a listener subscribed covers this much. */
 const firstSampleMs = 1_000;
-/** Step of the event-loop sampler: what is below it cannot be told from an idle loop. */
+/** Step of the event-loop sampler: smaller delays are indistinguishable from an idle loop. */
 const resolutionMs = 20;
 
-/** Announces `observability:metrics` every 30 seconds. The sampler, which wakes the process 50 times a second, runs only while somebody listens. */
+/** Emits `observability:metrics` every 30 seconds. The sampler, which wakes the process 50 times a second, runs only while there are listeners. */
 export function startMetrics(deps: MetricsDeps): Disposable {
   const { clock, bus } = deps;
   const startedAt = clock.monotonic();
@@ -63,7 +63,7 @@ export function startMetrics(deps: MetricsDeps): Disposable {
   };
 }
 
-/** Nanoseconds between two samples → milliseconds beyond the planned step; 0 when nothing was sampled. */
+/** Converts nanoseconds between two samples to milliseconds beyond the planned step; 0 without samples. */
 function delay(nanoseconds: number): number {
   const ms = nanoseconds / 1e6 - resolutionMs;
   // An empty histogram has NaN for its mean and the largest integer for its minimum.

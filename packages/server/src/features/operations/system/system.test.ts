@@ -8,7 +8,7 @@ import { createLogger, type Logger } from '../../../kernel/logger.ts';
 import { startMetrics } from './metrics.ts';
 import { createSystem, type SystemDeps } from './system.ts';
 
-/** Time that stands still until it is stepped. */
+/** Time that advances only when stepped. */
 function steppedClock(): Clock & { step(ms: number): void } {
   let at = 0;
   let timers: { readonly due: number; readonly run: () => void }[] = [];
@@ -73,19 +73,19 @@ beforeEach(() => {
   logger = createLogger({ level: 'info', redact: (line) => line, write: (line) => log.push(JSON.parse(line).msg) });
 });
 
-test('system.ping tells the time', async () => {
+test('system.ping returns the time', async () => {
   clock.step(5);
   expect(await system()['system.ping']({}, call)).toEqual({ pong: true, ts: 1_790_000_000_005 });
 });
 
-test('rpc.discover makes the document once', async () => {
+test('rpc.discover creates the document once', async () => {
   let made = 0;
   const methods = system({ openRpc: async () => ({ openrpc: '1.3.2', info: { title: 'Gatehouse', version: String(++made) }, methods: [] }) });
   await methods['rpc.discover']({}, call);
   expect(contract['rpc.discover'].result.parse(await methods['rpc.discover']({}, call))).toMatchObject({ info: { version: '1' } });
 });
 
-test('gateway.status keeps to its shape', async () => {
+test('gateway.status matches its schema', async () => {
   const methods = system();
   clock.step(2500);
   expect(contract['gateway.status'].result.parse(await methods['gateway.status']({}, call))).toMatchObject({
@@ -96,21 +96,21 @@ test('gateway.status keeps to its shape', async () => {
   });
 });
 
-test('gateway.status says that another build is installed, and only then', async () => {
+test('gateway.status reports another installed build, and only then', async () => {
   const status = async (isReplaced: boolean) =>
     contract['gateway.status'].result.parse(await system({ isReplaced: () => isReplaced })['gateway.status']({}, call)).replaced;
   expect([await status(true), await status(false)]).toEqual([true, undefined]);
 });
 
 describe('gateway.restart', () => {
-  test('answers, is written down, and happens after the answer', async () => {
+  test('answers, is recorded, and happens after the answer', async () => {
     const answer = await system({ supervised: true })['gateway.restart']({}, call);
     expect([answer, [...log]]).toEqual([{ restarting: true, systemd: true }, ['audit gateway.restart -']]);
     clock.step(1000);
     expect(log).toEqual(['audit gateway.restart -', 'restart']);
   });
 
-  test('that is asked for again before it happens happens once', async () => {
+  test('that is requested again before it happens, happens once', async () => {
     const methods = system();
     await methods['gateway.restart']({}, call);
     clock.step(100);
@@ -122,13 +122,13 @@ describe('gateway.restart', () => {
     expect(log.filter((line) => line === 'restart')).toHaveLength(2);
   });
 
-  test('warns of turns that are waited for', async () => {
+  test('warns of running turns', async () => {
     expect(await system({ turns: () => ({ running: 2, queued: 0 }) })['gateway.restart']({}, call)).toMatchObject({
       warning: expect.stringContaining('2 running turns'),
     });
   });
 
-  test('with a bad configuration is an error that names the place, and nothing happens', async () => {
+  test('with a bad configuration is an error that names the key, and nothing happens', async () => {
     const methods = system({ checkConfig: async () => Promise.reject(new Error('config.yaml:2:3: gateway.prot: unknown key')) });
     await expect(methods['gateway.restart']({}, call)).rejects.toMatchObject({
       code: 'precondition_failed',
@@ -162,7 +162,7 @@ describe('daemon.setLogLevel', () => {
     expect(log).toEqual([]);
   });
 
-  test('is not done when it cannot be written down', async () => {
+  test('is not done when it cannot be recorded', async () => {
     await expect(
       system({ audit: async () => Promise.reject(new Error('disk full')) })['daemon.setLogLevel']({ level: 'trace' }, call),
     ).rejects.toThrow('disk full');
@@ -174,7 +174,7 @@ describe('observability:metrics', () => {
   let running: Disposable | undefined;
   afterEach(() => running?.[Symbol.dispose]());
 
-  test('comes every 30 seconds to those who listen', () => {
+  test('is sent every 30 seconds to listeners', () => {
     const bus = createEventBus(() => {});
     running = startMetrics({ clock, bus, activeTurns: () => 3 });
     clock.step(40_000);

@@ -16,28 +16,28 @@ export interface SystemDeps {
   readonly version: string;
   readonly configFiles: readonly string[];
   readonly sections: readonly string[];
-  /** True when something outside starts the daemon again after its end. */
+  /** True when a supervisor restarts the daemon after it exits. */
   readonly supervised: boolean;
-  /** The OpenRPC document; asked for once. */
+  /** Builds the OpenRPC document; called once. */
   readonly openRpc: () => Promise<Discovered>;
   readonly address: () => string | null;
   readonly connections: () => { readonly http: number; readonly websocket: number };
   readonly turns: () => { readonly running: number; readonly queued: number };
   readonly storage: () => Promise<DbStatus>;
-  /** Another build of the program was installed meanwhile. */
+  /** Whether another build of the program was installed meanwhile. */
   readonly isReplaced: () => boolean;
-  /** Reads and validates the configuration as it is on disk; fails with an error whose text names every problem. */
+  /** Reads and validates the configuration on disk; fails with an error whose text names every problem. */
   readonly checkConfig: () => Promise<void>;
-  /** Drains, ends and starts anew; returns at once. */
+  /** Drains and restarts; returns at once. */
   readonly restart: () => void;
-  /** Writes down who changed what, before it takes effect. */
+  /** Records who changed what, before it takes effect. */
   readonly audit: (
     call: CallContext,
     what: { readonly actionType: string; readonly target?: string; readonly metadata?: Record<string, string> },
   ) => Promise<void>;
 }
 
-/** The answer is on its way before the listener closes. */
+/** Lets the answer leave before the listener closes. */
 const restartDelayMs = 200;
 
 /** Methods about the process itself (json-rpc.md §4: system, rpc, gateway, daemon). */
@@ -84,7 +84,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
         }
         await deps.audit(call, { actionType: 'gateway.restart' });
         deps.log.warn({ principalId: call.identity.principalId }, 'Restart requested');
-        // It loads what is on disk when it happens: a second one would only cut those who are back after the first.
+        // The restart loads the files as they are then: a second one would only disconnect clients that are back after the first.
         if (!restartPending)
           clock.after(restartDelayMs, () => {
             restartPending = false;
@@ -96,7 +96,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           restarting: true,
           systemd: deps.supervised,
           ...(running > 0 && {
-            warning: `${running} running ${running === 1 ? 'turn is' : 'turns are'} waited for first; new ones are refused until the daemon is back.`,
+            warning: `Waiting for ${running} running ${running === 1 ? 'turn' : 'turns'}; new ones are refused until the daemon is back.`,
           }),
         };
       },

@@ -37,16 +37,16 @@ test.each(['http', 'websocket'] as const)('jobs are added, listed, changed, run 
         payload: says('What is due?'),
       },
     ]);
-    expect(await call('cron.update', { jobName: 'report', name: 'news', paused: true })).toEqual({ jobName: 'news', updated: true });
+    expect(await call('cron.update', { jobName: 'report', name: 'digest', paused: true })).toEqual({ jobName: 'digest', updated: true });
     expect((await call('cron.list', { agentId: 'default' })).jobs[0]?.lifecycle).toMatchObject({ state: 'paused', reason: 'operator' });
-    const run = await call('cron.run', { jobName: 'news' });
-    expect(run).toMatchObject({ triggered: true, mode: 'force', jobName: 'news', resolvedAgentId: 'default' });
-    expect(await server.runs('news')).toMatchObject([{ trigger: 'manual', status: 'completed', deliveryStatus: 'not_requested' }]);
+    const run = await call('cron.run', { jobName: 'digest' });
+    expect(run).toMatchObject({ triggered: true, mode: 'force', jobName: 'digest', resolvedAgentId: 'default' });
+    expect(await server.runs('digest')).toMatchObject([{ trigger: 'manual', status: 'completed', deliveryStatus: 'not_requested' }]);
     expect((await call('cron.status', {})).jobCount).toBe(1);
     const { timesMs } = await call('cron.preview', { schedule: { ...hourly, anchorMs: 0 }, count: 2 });
     expect(timesMs.map((atMs) => atMs % 3_600_000)).toEqual([0, 0]);
-    expect(await call('cron.remove', { jobId: added.jobId })).toEqual({ jobName: 'news', removed: true });
-    await expect(call('cron.runs', { jobName: 'news' })).rejects.toMatchObject({ code: 'not_found' });
+    expect(await call('cron.remove', { jobId: added.jobId })).toEqual({ jobName: 'digest', removed: true });
+    await expect(call('cron.runs', { jobName: 'digest' })).rejects.toMatchObject({ code: 'not_found' });
   } finally {
     socket?.close();
   }
@@ -59,7 +59,7 @@ test('a job runs at its times, with one record and two events for each', async (
   const { jobId } = await server.client.call('cron.add', { name: 'tick', schedule: hourly, payload: says('Tick') });
   const beginMs = server.clock.now();
   for (let hour = 1; hour <= 3; hour += 1) {
-    // To the moment itself: what the clock shows when the job begins is what its record says.
+    // Advances exactly to the due time, because the record holds the time at which the job starts.
     server.clock.advance(beginMs + hour * 3_600_000 - server.clock.now());
     await server.runs('tick', hour);
   }
@@ -80,7 +80,7 @@ test('a job runs at its times, with one record and two events for each', async (
   expect(server.provider.requests).toHaveLength(3);
 });
 
-test('a fresh run sees nothing of earlier ones, a rolling one the last of them', async () => {
+test('a fresh run sees no earlier runs, a rolling one only the latest', async () => {
   const server = await start();
   for (const [name, sessionPolicy] of [
     ['fresh', { strategy: 'fresh' }],
@@ -96,7 +96,7 @@ test('a fresh run sees nothing of earlier ones, a rolling one the last of them',
   }
 });
 
-test('a one-shot runs once, is shown as over, and its name is free after a week', async () => {
+test('a one-shot job runs once, is listed as finished, and frees its name after a week', async () => {
   const server = await start();
   const job = { name: 'once', schedule: { kind: 'in', seconds: 60 }, payload: says('Once') } as const;
   const { schedule } = await server.client.call('cron.add', job);
@@ -115,7 +115,7 @@ test('a one-shot runs once, is shown as over, and its name is free after a week'
   expect(server.provider.requests).toHaveLength(1);
 });
 
-test('a run by hand beside one of the clock is an occurrence of its own and leaves the job as it is', async () => {
+test('a manual run during a scheduled one is a separate occurrence and does not change the job', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 600 }));
   await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: says('Take long') });
@@ -131,9 +131,9 @@ test('a run by hand beside one of the clock is an occurrence of its own and leav
   expect((await server.client.call('cron.list', {})).jobs[0]?.lifecycle).toEqual(before);
 });
 
-test('providers that fail again and again pause a job; what else fails does not count, and a run by hand neither', async () => {
+test('consecutive provider failures pause a job; other failures and manual runs do not count', async () => {
   const server = await start({
-    // A run counts once it has waited for its provider as long as it may.
+    // A run counts as failed after it has waited for its provider for the maximum time.
     config: { agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 1000 } } }, durable: { maxWaitMs: 1000 } },
   });
   await server.client.call('cron.add', { name: 'weak', schedule: hourly, payload: says('Try'), maxConsecutiveDependencyErrors: 2 });
@@ -150,8 +150,8 @@ test('providers that fail again and again pause a job; what else fails does not 
   }
   const runs = await server.runs('weak', 3);
   expect(runs.slice(0, 2).map(({ status, errorKind }) => `${status} ${errorKind}`)).toEqual(['failed dependency', 'failed dependency']);
-  const told = (await server.client.call('inbox.list', {})).messages;
-  expect(told.map(({ source, level, text }) => [source, level, text.includes('refused the credentials')])).toEqual([
+  const alerts = (await server.client.call('inbox.list', {})).messages;
+  expect(alerts.map(({ source, level, text }) => [source, level, text.includes('refused the credentials')])).toEqual([
     ['cron', 'alert', true],
     ['cron', 'alert', true],
   ]);
@@ -175,7 +175,7 @@ test('a text is delivered verbatim to the inbox and into a conversation, once, w
   expect(server.provider.requests).toHaveLength(0);
 });
 
-test('an answer goes to the inbox, unless it says that there is nothing to tell; in a conversation it is fenced', async () => {
+test('an answer goes to the inbox unless it is a silent token; in a conversation it is fenced', async () => {
   const server = await start();
   const target = targetOf('token:root');
   await server.client.call('cron.add', {
@@ -196,7 +196,7 @@ test('an answer goes to the inbox, unless it says that there is nothing to tell;
   expect(messages[0]?.content).toBe('Something happened.');
 });
 
-test('an event for the next heartbeat is handed over without a model call', async () => {
+test('an event is queued for the next heartbeat without a model call', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'hint', schedule: hourly, payload: { kind: 'heartbeat_event', text: 'Water the plants' } });
   await server.client.call('cron.run', { jobName: 'hint' });
@@ -204,7 +204,7 @@ test('an event for the next heartbeat is handed over without a model call', asyn
   expect(server.provider.requests).toHaveLength(0);
 });
 
-test('a wake gate lets a run take place with what it found, or leaves it out and may tell why', async () => {
+test('a wake gate starts a run with its findings, or skips the run and may deliver a reason', async () => {
   const server = await start();
   const gate = (script: string) => ({ script, language: 'ts' as const, timeoutSeconds: 20 });
   await server.client.call('cron.add', {
@@ -224,7 +224,7 @@ test('a wake gate lets a run take place with what it found, or leaves it out and
   expect(server.provider.requests).toHaveLength(1);
 }, 30_000);
 
-test('the tools of a run are within the policy of its job and of its agent', async () => {
+test('the tools of a run are limited by the policies of its job and its agent', async () => {
   const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', tools: { profile: 'coding' } } } } });
   const offered = () =>
     ((server.provider.requests.at(-1)?.body as { tools?: { function: { name: string } }[] } | undefined)?.tools ?? []).map(
@@ -243,7 +243,7 @@ test('the tools of a run are within the policy of its job and of its agent', asy
   expect(offered()).not.toContain('memory_store');
 });
 
-test('built-in jobs run on their own, tell what they counted, and are changed by the configuration alone', async () => {
+test('built-in jobs run, report their counters, and can be changed only by configuration', async () => {
   const server = await start({
     cron: { builtIn: { memoryLifecycle: { enabled: true }, memoryReview: { enabled: true }, reflection: { enabled: true } } },
   });
@@ -269,7 +269,7 @@ test('built-in jobs run on their own, tell what they counted, and are changed by
   expect(server.provider.requests).toHaveLength(0);
 });
 
-test('a token sees and changes the jobs that it made; those of others answer like what is not there', async () => {
+test('a token sees and changes only its own jobs; jobs of others answer like unknown ones', async () => {
   const server = await start();
   const one = await server.as(['rpc']);
   const two = await server.as(['rpc']);
@@ -310,7 +310,7 @@ test('a token sees and changes the jobs that it made; those of others answer lik
   ).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('the job of a token that is gone does nothing, and says so', async () => {
+test('a job whose token was revoked is skipped with a reason', async () => {
   const server = await start();
   const leaving = await server.as(['rpc']);
   const { jobId } = await leaving.call('cron.add', { name: 'left', schedule: hourly, payload: says('x') });
@@ -333,8 +333,8 @@ const wrongAdds: Readonly<Record<string, [object, string]>> = {
   'everyMs of 0': [{ ...base, schedule: { kind: 'every', everyMs: 0 } }, 'schedule.everyMs'],
   'everyMs beyond safe integers': [{ ...base, schedule: { kind: 'every', everyMs: 2 ** 53 } }, 'schedule.everyMs'],
   'seconds of 0': [{ ...base, schedule: { kind: 'in', seconds: 0 } }, 'schedule.seconds'],
-  'an expression that is none': [{ ...base, schedule: { kind: 'cron', expr: '61 * * * *' } }, 'schedule.expr'],
-  'a zone that is none': [{ ...base, schedule: { kind: 'cron', expr: '* * * * *', tz: 'Mars/Base' } }, 'schedule.tz'],
+  'an invalid expression': [{ ...base, schedule: { kind: 'cron', expr: '61 * * * *' } }, 'schedule.expr'],
+  'an unknown zone': [{ ...base, schedule: { kind: 'cron', expr: '* * * * *', tz: 'Mars/Base' } }, 'schedule.tz'],
   'a time in the past': [{ ...base, schedule: { kind: 'at', at: '2020-01-01T00:00:00Z' } }, 'schedule.at'],
   'a time in a gap': [{ ...base, schedule: { kind: 'at', at: '2027-03-28T02:30', tz: 'Europe/Berlin' } }, 'schedule.at'],
   'a time in a fold without fold': [{ ...base, schedule: { kind: 'at', at: '2026-10-25T02:30', tz: 'Europe/Berlin' } }, 'schedule.fold'],
@@ -343,7 +343,7 @@ const wrongAdds: Readonly<Record<string, [object, string]>> = {
   'an empty message': [{ ...base, payload: says('') }, 'payload.message'],
   'timeoutSeconds of 0': [{ ...base, payload: { ...says('x'), timeoutSeconds: 0 } }, 'payload.timeoutSeconds'],
   'timeoutSeconds of 86401': [{ ...base, payload: { ...says('x'), timeoutSeconds: 86_401 } }, 'payload.timeoutSeconds'],
-  'a model that nobody has': [{ ...base, payload: { ...says('x'), model: 'mock/none' } }, 'payload.model'],
+  'an unknown model': [{ ...base, payload: { ...says('x'), model: 'mock/none' } }, 'payload.model'],
   'an unknown wakeMode': [{ ...base, payload: { kind: 'heartbeat_event', text: 'x', wakeMode: 'soon' } }, 'payload.wakeMode'],
   'maxHistoryTurns of 21': [{ ...base, sessionPolicy: { strategy: 'rolling', maxHistoryTurns: 21 } }, 'sessionPolicy.maxHistoryTurns'],
   'rolling without maxHistoryTurns': [{ ...base, sessionPolicy: { strategy: 'rolling' } }, 'sessionPolicy.maxHistoryTurns'],
@@ -363,14 +363,14 @@ const wrongAdds: Readonly<Record<string, [object, string]>> = {
     { ...base, deliveryTarget: { ...target, conversation: { ...target.conversation, conversationRef: `cv_${'A'.repeat(43)}` } } },
     'deliveryTarget.conversation.conversationRef',
   ],
-  'a channel that is not there': [endpoint({ channelType: 'telegram' }), 'deliveryTarget.destinationEndpoint.channelType'],
+  'an unknown channel': [endpoint({ channelType: 'telegram' }), 'deliveryTarget.destinationEndpoint.channelType'],
   'another instance': [endpoint({ channelInstanceId: 'x' }), 'deliveryTarget.destinationEndpoint.channelInstanceId'],
   'another conversation of the channel': [endpoint({ conversationId: 'x' }), 'deliveryTarget.destinationEndpoint.conversationId'],
   'a thread': [endpoint({ threadId: 'x' }), 'deliveryTarget.destinationEndpoint.threadId'],
   'a shared conversation': [endpoint({ conversationKind: 'shared' }), 'deliveryTarget.destinationEndpoint.conversationKind'],
 };
 
-test('what is wrong with a job is refused by the name of its field', async () => {
+test('invalid job fields are rejected by name', async () => {
   const server = await start();
   const answers: Record<string, unknown> = {};
   for (const [what, [params]] of Object.entries(wrongAdds))
@@ -386,7 +386,7 @@ test('what is wrong with a job is refused by the name of its field', async () =>
   expect((await server.client.call('cron.list', {})).total).toBe(0);
 });
 
-test('the other methods refuse what they cannot do', async () => {
+test('the other methods reject invalid calls', async () => {
   const server = await start({ cron: { maxJobs: 2 } });
   const { call } = server.client;
   const wrong = async (method: 'cron.update' | 'cron.remove' | 'cron.runs' | 'cron.run' | 'cron.reset', params: object, code: string) =>

@@ -30,12 +30,12 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly config: CronConfig;
   readonly agents: AgentsApi;
   readonly autonomy: CronToolDeps['autonomy'];
-  /** Jobs that an agent may have that it made itself. */
+  /** Maximum number of jobs that an agent may create for itself. */
   readonly selfMax: number;
   readonly durable: Pick<DurableWork, 'handle' | 'wake' | 'waitFor' | 'untilResumed'>;
   readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;
-  /** Ends the waits of a root run for approvals, as denied. */
+  /** Denies the pending approvals of a root run. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
   readonly operations: {
     readonly claim: Operation<ClaimPlan, boolean>;
@@ -47,30 +47,30 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
 export interface Cron extends AsyncDisposable {
   readonly methods: CronMethods;
   readonly tools: readonly Tool[];
-  /** Before durable work starts: waits until what an earlier run left is ended, and lets the clock begin jobs. */
+  /** Waits for recovery after an earlier process, then starts the scheduler. Call before durable work starts. */
   start(): Promise<void>;
-  /** Begins nothing more by the clock. */
+  /** Stops starting scheduled jobs. */
   pause(): void;
-  /** An agent was created, changed or deleted. */
+  /** Call when an agent was created, changed or deleted. */
   agentChanged(agentId: string): void;
 }
 
-/** The agents have limits of their own beside it. */
+/** Limits of cron work as a whole; agents have their own limits too. */
 const running = { concurrency: 64, maxAttempts: 5 };
-/** Rows that the strict reading at start takes at once, so that it holds nothing up. */
+/** Page size of the strict check at start, small enough not to block other reads. */
 const pageOfJobs = 100;
 const maxUnfinished = 10_000;
 
-/** Jobs that run by the clock: one row for each occurrence, claimed once, run as durable work, ended once (docs/decisions/0023). */
+/** Scheduled jobs: each occurrence has one row, is claimed once, runs as durable work and ends once (docs/decisions/0023). */
 export function createCron(deps: CronDeps): Cron {
   const { db, bus, clock, log, config, agents, operations, bootId } = deps;
   const { defaultTimezone, staggerWindowMs, maxConsecutiveDependencyErrors: defaultMaxErrors } = config;
   const states = createStates({ enabled: config.enabled });
-  /** Agents that have their built-in jobs. */
+  /** Agents whose built-in jobs exist. */
   const known = new Set(agents.list().map(({ id }) => id));
-  /** By the clock that nobody sets. */
+  /** Monotonic, so that changes of the system clock do not affect it. */
   const bootedAt = clock.monotonic();
-  let tending: Promise<unknown> = Promise.resolve();
+  let background: Promise<unknown> = Promise.resolve();
 
   const runner = createRunner({
     ...deps,
@@ -94,7 +94,7 @@ export function createCron(deps: CronDeps): Cron {
   async function beginDue(row: JobRow): Promise<string | undefined> {
     const job = parseJob(row);
     if (job === undefined) {
-      log.error({ jobId: row.id, agentId: row.agentId }, 'A stored job is damaged; the schedule of its agent stands still');
+      log.error({ jobId: row.id, agentId: row.agentId }, 'A stored job is damaged; the schedule of its agent is stopped');
       states.fail(row.agentId, { code: 'snapshot_failed', errorKind: 'corrupt' });
       return undefined;
     }
@@ -110,7 +110,7 @@ export function createCron(deps: CronDeps): Cron {
     return planClaim(job, { bootId, nowMs, bootedAtMs, leastMs: leastOf(job.row), staggerWindowMs });
   }
 
-  /** The least interval of a job: that of whoever made it, as their token is now. */
+  /** Returns the minimum interval of a job, by the current scopes of the token that created it. */
   function leastOf({ source, tokenId }: Pick<JobRow, 'source' | 'tokenId'>): number {
     const scopes = deps.execute.identityOf(tokenId)?.scopes;
     return leastIntervalMs(config, source === 'built_in' || (scopes !== undefined && allows(scopes, 'admin')));
@@ -130,20 +130,20 @@ export function createCron(deps: CronDeps): Cron {
     await db.write(reconcileBuiltIns, { wanted, agentIds, seed: newId('cs'), atMs: nowMs });
   }
 
-  /** Whatever is done for one agent aside from a call. */
-  function tend(agentId: string, work: () => Promise<unknown>): void {
-    tending = tending
+  /** Queues work for one agent outside of any call. */
+  function runInBackground(agentId: string, work: () => Promise<unknown>): void {
+    background = background
       .then(work)
       .then(() => scheduler.poke())
-      .catch((error: unknown) => log.error({ err: error, agentId }, 'The jobs of an agent could not be brought in order'));
+      .catch((error: unknown) => log.error({ err: error, agentId }, 'Failed to reconcile the jobs of an agent'));
   }
 
-  /** What cannot be brought in order stops the schedule of its agent alone. */
-  async function orFail(agentId: string, work: () => Promise<unknown>): Promise<void> {
+  /** Runs one recovery step; a failure stops only the schedule of its agent. */
+  async function recoverJobs(agentId: string, work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
     } catch (error) {
-      log.error({ err: error, agentId }, 'What an earlier run left could not be ended; the schedule of the agent stands still');
+      log.error({ err: error, agentId }, 'Failed to recover the jobs of an agent after a restart; its schedule is stopped');
       states.fail(agentId, { code: 'initialization_failed', errorKind: 'internal' });
     }
   }
@@ -154,22 +154,22 @@ export function createCron(deps: CronDeps): Cron {
         states.fail(agentId, { code: 'intent_invalid', errorKind: 'corrupt' });
         continue;
       }
-      log.warn({ agentId }, 'A reset that an earlier run did not end is gone on with');
-      await orFail(agentId, () => rollForward(agentId));
+      log.warn({ agentId }, 'Resuming interrupted schedule reset');
+      await recoverJobs(agentId, () => rollForward(agentId));
     }
     for (let rows = await db.read(jobsAfter, { afterId: '', limit: pageOfJobs }); rows.length > 0;) {
       for (const row of rows) if (parseJob(row) === undefined) states.fail(row.agentId, { code: 'initialization_failed', errorKind: 'corrupt' });
       const last = rows.at(-1);
       rows = last === undefined || rows.length < pageOfJobs ? [] : await db.read(jobsAfter, { afterId: last.id, limit: pageOfJobs });
     }
-    for (const one of await db.read(operations.unfinished, { limit: maxUnfinished })) await orFail(one.row.agentId, () => runner.reconcile(one));
+    for (const one of await db.read(operations.unfinished, { limit: maxUnfinished })) await recoverJobs(one.row.agentId, () => runner.reconcile(one));
     await reconcileFor(agents.list().map(({ id }) => id));
     await realign({ db, clock, log, staggerWindowMs });
     states.initialized();
   }
 
-  /** Calls wait for it: the doors may be open already. */
-  const ready = recover().catch((error: unknown) => log.error({ err: error }, 'The schedule could not be read; no job begins'));
+  /** Awaited by every call, because transports may already accept requests. */
+  const ready = recover().catch((error: unknown) => log.error({ err: error }, 'Failed to read the schedule; no job starts'));
 
   const methods = createCronMethods({
     ready,
@@ -214,7 +214,7 @@ export function createCron(deps: CronDeps): Cron {
       if (isThere === known.has(agentId)) return;
       if (isThere) known.add(agentId);
       else known.delete(agentId);
-      tend(agentId, async () => {
+      runInBackground(agentId, async () => {
         if (isThere) return reconcileFor([agentId]);
         await db.write(removeAgentJobs, { agentId });
         states.forget(agentId);
@@ -223,7 +223,7 @@ export function createCron(deps: CronDeps): Cron {
     async [Symbol.asyncDispose]() {
       await ready;
       await scheduler[Symbol.asyncDispose]();
-      await tending;
+      await background;
     },
   };
 }

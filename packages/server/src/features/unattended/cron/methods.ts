@@ -30,33 +30,33 @@ import { rootRunId } from './occurrences/work.ts';
 export type CronMethods = HandlersOf<`cron.${'add' | 'list' | 'update' | 'remove' | 'status' | 'runs' | 'run' | 'preview' | 'reset'}`>;
 
 export interface CronMethodsDeps {
-  /** What an earlier run left is ended. */
+  /** Resolves when recovery after an earlier process has finished. */
   readonly ready: Promise<void>;
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly bootId: string;
   readonly config: CronConfig;
-  /** Jobs that an agent may have that it made itself. */
+  /** Maximum number of jobs that an agent may create for itself. */
   readonly selfMax: number;
   readonly input: InputDeps;
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId' | 'usable'>;
   readonly states: States;
   readonly reset: ReturnType<typeof createReset>['reset'];
-  /** The least interval at which a job runs. */
+  /** Returns the minimum interval of a job. */
   readonly leastOf: (row: Pick<JobRow, 'source' | 'tokenId'>) => number;
-  /** Starts an occurrence by hand; returns the id of the execution. */
+  /** Starts a manual occurrence; returns the execution id. */
   readonly beginManually: (job: Job) => Promise<string>;
-  /** Starts what is due; returns the id of the execution. */
+  /** Starts the due occurrence of a job; returns the execution id. */
   readonly beginDue: (row: JobRow) => Promise<string | undefined>;
   readonly poke: () => void;
-  /** Ends the waits of a root run for approvals, as denied. */
+  /** Denies the pending approvals of a root run. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
 }
 
 const maxDueAtOnce = 100;
 const maxTries = 3;
-/** Characters of what a script printed that a list shows. */
+/** Maximum number of characters of script output shown in a list. */
 const shownLogs = 1000;
 const nullable = ['deliveryTarget', 'wakeGate', 'cacheRetention', 'toolPolicy', 'maxConsecutiveDependencyErrors'] as const;
 
@@ -68,7 +68,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     return auditRow(call, clock.now(), { actionType, classification, target });
   }
 
-  /** The one job that is meant, of those within reach. */
+  /** Returns the one matching job within reach. */
   async function meant(search: Pick<JobSearch, 'id' | 'name' | 'nameMayBeId' | 'agentId'>, call: CallContext): Promise<Job> {
     const rows = await db.read(findJobs, { ...search, ...reachOf(call) });
     const param = search.id === undefined ? 'jobName' : 'jobId';
@@ -89,7 +89,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
   }
 
   function authoredOnly({ row }: Job): void {
-    if (row.source === 'built_in') throw new AppError('precondition_failed', `Job ${row.name} is built in; the configuration says whether it runs`);
+    if (row.source === 'built_in') throw new AppError('precondition_failed', `Job ${row.name} is built in; change it in the configuration`);
   }
 
   return {
@@ -153,7 +153,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
           deps.poke();
           return { jobName: change.name, updated: true as const };
         }
-        if (tries >= maxTries) throw new AppError('conflict', 'The job changes at the same time; try again');
+        if (tries >= maxTries) throw new AppError('conflict', 'The job was changed concurrently; try again');
       }
     },
 
@@ -165,7 +165,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
       const open = (await db.read(listRuns, { jobId: job.row.id, limit: 100 })).filter(({ terminalAtMs }) => terminalAtMs === null);
       await db.write(removeJob, { id: job.row.id, agentId: job.row.agentId, name: job.row.name, audit });
       announceAudit(bus, audit);
-      // Runs that waited have nothing to wait for any more.
+      // Waiting runs have no more approvals to wait for.
       for (const { executionId } of open) await deps.endWaits(rootRunId(executionId));
       deps.poke();
       return { jobName: job.row.name, removed: true as const };
@@ -228,24 +228,24 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
     },
   };
 
-  /** The row of a job as an update makes it. */
+  /** Returns the row of a job after an update. */
   function changed({ row, ...job }: Job, changes: Omit<Params<'cron.update'>, 'jobId' | 'jobName'>, call: CallContext) {
     if (row.state === 'one_shot_claimed' || row.state === 'one_shot_terminal')
-      throw new AppError('precondition_failed', `Job ${row.name} has had its one run; add another one`);
+      throw new AppError('precondition_failed', `Job ${row.name} has already run once; add another job`);
     const { name, schedule: request, payload = job.payload, paused, ...policyChanges } = changes;
     const nowMs = clock.now();
     const schedule = request === undefined ? job.schedule : checkSchedule(request, nowMs, deps.input);
     if (request !== undefined) checkInterval(schedule, isAdmin(call), { config, nowMs });
     const policies = merged(policiesFor(payload.kind, job.policies), policyChanges);
-    // Whoever only pauses or moves a job is not told of a model that went away since.
+    // Pausing or rescheduling a job must not fail because its model was removed since.
     if (Object.values({ payload: changes.payload, ...policyChanges }).some((given) => given !== undefined))
       checkJob({ agentId: row.agentId, payload, policies }, call, deps.input);
     const resumes = paused === false && row.state === 'paused';
     const isMoved = request !== undefined || resumes;
-    // What was claimed is past, also when the clock was set back since.
+    // Claimed times stay in the past even if the clock steps back.
     const nextRunAtMs = isMoved ? nextRun(schedule, Math.max(nowMs, row.highWaterMs)) : row.nextRunAtMs;
     if (isMoved && nextRunAtMs === null)
-      throw wrong(request === undefined ? 'paused' : 'schedule', 'the time of the job is past; give it another schedule');
+      throw wrong(request === undefined ? 'paused' : 'schedule', 'the time of the job is in the past; set another schedule');
     const state = paused === true ? 'paused' : paused === false ? 'scheduled' : row.state;
     return {
       id: row.id,
@@ -263,7 +263,7 @@ export function createCronMethods(deps: CronMethodsDeps): CronMethods {
   }
 }
 
-/** What was given, without the keys that were not. */
+/** Drops the keys whose value is undefined. */
 function present(given: Partial<Record<keyof CronPolicies, unknown>>): CronPolicies {
   return CronPoliciesSchema.parse(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
 }
@@ -292,7 +292,7 @@ function runView(row: RunRow, call: CallContext): CronRun {
     rootRunId: rootRunId(executionId),
     startedAtMs,
     ...(terminalAtMs !== null && { terminalAtMs, durationMs: Math.max(0, terminalAtMs - startedAtMs) }),
-    // Handed over to whoever decides.
+    // Waits for an approver's decision.
     status: waiting?.kind === 'approval' ? 'dispatched' : row.status,
     deliveryStatus,
     ...(row.effectsRefused > 0 && { effectsRefused: row.effectsRefused }),
@@ -307,7 +307,7 @@ function runView(row: RunRow, call: CallContext): CronRun {
 
 const StoredVerdict = CronGateVerdict.extend({ logs: z.string().default('') }).strip();
 
-/** The end of what was printed, and of a long reason the beginning. */
+/** Returns the verdict with the end of the output and the beginning of a long reason. */
 function verdictView(gateJson: string): CronGateVerdict {
   const { outcome, reason, logs } = StoredVerdict.parse(parseJson(gateJson));
   return {

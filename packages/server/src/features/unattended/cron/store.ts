@@ -3,14 +3,14 @@ import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { refuseDuringReset } from './jobs/reset-guard.ts';
 
-/** A job as it is stored; `parseJob` makes sense of it. */
+/** A stored job; `parseJob` interprets it. */
 export interface JobRow {
   /** `cj_<uuid>` */
   readonly id: string;
   readonly agentId: string;
   readonly name: string;
   readonly source: 'authored' | 'built_in';
-  /** Who made it, and whose rights it runs with; `system` for built-in jobs. */
+  /** The creator, whose permissions the job has; `system` for built-in jobs. */
   readonly principalId: string;
   readonly tokenId: string;
   readonly scheduleJson: string;
@@ -18,19 +18,19 @@ export interface JobRow {
   readonly policiesJson: string;
   readonly state: 'scheduled' | 'paused' | 'one_shot_claimed' | 'one_shot_terminal';
   readonly pauseReason: 'operator' | 'dependency_errors' | null;
-  /** Null when it has no further run. */
+  /** Null when there is no further run. */
   readonly nextRunAtMs: number | null;
-  /** `nextRunAtMs` and what it is spread by. */
+  /** `nextRunAtMs` plus the job's stagger offset. */
   readonly dueAtMs: number | null;
-  /** Nothing at this time or before it is ever claimed again, whatever the clock does. */
+  /** Times up to this one are never claimed again, whatever the clock does. */
   readonly highWaterMs: number;
   readonly errors: number;
-  /** The occurrence of the clock that runs; of a job that had its one run, the one that it was. */
+  /** The running scheduled occurrence; for a finished one-shot job, its only occurrence. */
   readonly activeExecutionId: string | null;
   readonly claimedForMs: number | null;
   readonly claimedAtMs: number | null;
   readonly endedAtMs: number | null;
-  /** Grows with each change: what was planned for an earlier one is not done. */
+  /** Incremented by each change; plans made for an earlier revision are dropped. */
   readonly revision: number;
   readonly createdAtMs: number;
 }
@@ -59,9 +59,9 @@ export const jobColumns = [
   'created_at_ms as createdAtMs',
 ] as const;
 
-/** The version of the tables' content; strict readers refuse another one. */
+/** Version of the tables' content; strict readers reject any other. */
 export const formatVersion = 1;
-/** How long a job is kept that had its one run, and how many of one agent; its name is free again then. */
+/** How long finished one-shot jobs are kept, and how many per agent; afterwards their names are free again. */
 const endedKeptMs = 7 * 24 * 60 * 60_000;
 const endedKept = 200;
 
@@ -72,7 +72,7 @@ const insertStore = query<{ agentId: string; seed: string; formatVersion: number
     .onConflict((conflict) => conflict.doNothing()),
 );
 
-/** The store of an agent begins with its first job. Part of what adds jobs or empties a store. */
+/** Creates the store of an agent with its first job. Part of operations that add jobs or reset a store. */
 export async function beginStore(tx: Tx, input: { readonly agentId: string; readonly seed: string; readonly atMs: number }): Promise<void> {
   await tx.run(insertStore, { ...input, formatVersion });
 }
@@ -142,23 +142,22 @@ export interface NewJob {
   readonly seed: string;
   readonly ageNowMs: number;
   readonly maxJobs: number;
-  /** Of a job that the agent makes itself: how many of these it may have. */
+  /** Set for a job that the agent creates for itself: maximum number of such jobs. */
   readonly selfMax?: number;
   readonly audit: AuditRow;
 }
 
-/** Adds an authored job; `conflict` when the name is taken, `precondition_failed` when the agent has too many. */
+/** Adds an authored job; throws `conflict` when the name is taken, `precondition_failed` when the agent has too many. */
 export const addJob = operation('cron.add', async (tx, { job, seed, ageNowMs, maxJobs, selfMax, audit }: NewJob): Promise<void> => {
   await refuseDuringReset(tx, job.agentId);
   await tx.run(deleteEnded, { agentId: job.agentId, beforeMs: ageNowMs - endedKeptMs });
   await tx.run(deleteEndedBeyond, { agentId: job.agentId, kept: endedKept });
   const open = await tx.get(countOpen, { agentId: job.agentId });
-  if ((open?.count ?? 0) >= maxJobs)
-    throw new AppError('precondition_failed', `Agent ${job.agentId} has ${maxJobs} jobs already, which is the limit`);
+  if ((open?.count ?? 0) >= maxJobs) throw new AppError('precondition_failed', `Agent ${job.agentId} already has the maximum of ${maxJobs} jobs`);
   if (selfMax !== undefined && ((await tx.get(countByAgent, { agentId: job.agentId }))?.count ?? 0) >= selfMax)
     throw new AppError(
       'precondition_failed',
-      `Agent ${job.agentId} has made ${selfMax} jobs itself, which is the limit (autonomy.guards.cronSelfMax); remove one that is not needed`,
+      `Agent ${job.agentId} has already created the maximum of ${selfMax} jobs for itself (autonomy.guards.cronSelfMax); remove one first`,
     );
   await beginStore(tx, { agentId: job.agentId, seed, atMs: job.createdAtMs });
   const { changes } = await tx.run(insertRow, { ...job, byAgent: selfMax === undefined ? 0 : 1 });
@@ -166,9 +165,9 @@ export const addJob = operation('cron.add', async (tx, { job, seed, ageNowMs, ma
   await appendAudit(tx, audit);
 });
 
-const nameTaken = (name: string) => new AppError('conflict', `A job of this name exists already: ${name}`, { param: 'name' });
+const nameTaken = (name: string) => new AppError('conflict', `A job with this name already exists: ${name}`, { param: 'name' });
 
-/** Puts built-in jobs where they are wanted and are not; gives how many were added. Those that are wanted no more go. */
+/** Adds missing built-in jobs and removes unwanted ones; returns how many were added. */
 export const reconcileBuiltIns = operation(
   'cron.reconcileBuiltIns',
   async (
@@ -242,7 +241,7 @@ const updateRow = query<JobChange>(({ db, sql, p }) =>
     .where('revision', '=', p('revision')),
 );
 
-/** False when the job changed in between: the caller reads it again. `conflict` when the name is taken. */
+/** Changes a job; returns false when it was changed concurrently, so the caller reads it again. Throws `conflict` when the name is taken. */
 export const changeJob = operation(
   'cron.change',
   async (tx, { change, row, audit }: { change: JobChange; row: Pick<JobRow, 'agentId' | 'principalId'>; audit: AuditRow }): Promise<boolean> => {
@@ -263,20 +262,20 @@ const openRun = query<{ id: string }, { executionId: string }>(({ db, sql, p }) 
     .select('execution_id as executionId')
     .where('job_id', '=', p('id'))
     .where(sql<boolean>`terminal_at_ms IS NULL`)
-    // One that waits for its provider has no record then, and does nothing more.
+    // A run waiting for its provider loses its record here and then does nothing.
     .where(sql<boolean>`not exists (select 1 from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted'
       and waiting_json is not null)`)
     .limit(1),
 );
 
-/** Removes a job and the record of its runs; `precondition_failed` while one runs. */
+/** Removes a job and the records of its runs; throws `precondition_failed` while one is running. */
 export const removeJob = operation(
   'cron.remove',
   async (tx, input: { id: string; agentId: string; name: string; audit: AuditRow }): Promise<void> => {
     const { id, agentId, name, audit } = input;
     await refuseDuringReset(tx, agentId);
     const running = await tx.get(openRun, { id });
-    if (running !== undefined) throw new AppError('precondition_failed', `Job ${name} runs at the moment (${running.executionId})`);
+    if (running !== undefined) throw new AppError('precondition_failed', `Job ${name} is running (${running.executionId})`);
     const { changes } = await tx.run(deleteRow, { id });
     if (changes === 0) throw new AppError('not_found', 'Job not found', { param: 'jobName' });
     await tx.run(deleteRuns, { id });
@@ -286,46 +285,46 @@ export const removeJob = operation(
 
 const agentTables = ['cron_job', 'cron_occurrence', 'cron_store', 'cron_intent', 'cron_archive'] as const;
 
-/** The agent is gone, and everything of its schedule with it. */
+/** Removes the whole schedule of a deleted agent. */
 export const removeAgentJobs = operation('cron.removeAgent', async (tx, { agentId }: { readonly agentId: string }): Promise<void> => {
   for (const table of agentTables) await tx.build((db) => db.deleteFrom(table).where('agent_id', '=', agentId));
 });
 
 const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cron_job').select(jobColumns).where('id', '=', p('id')));
 
-/** The row of a job, for operations whose caller has looked at who asks. */
+/** Returns the row of a job, for operations whose caller has checked access. */
 export const readJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byId, { id });
 
 export const findJob = operation('cron.findJob', (tx, { id }: { readonly id: string }) => readJob(tx, id));
 
 export interface DueSearch {
   readonly atMs: number;
-  /** Before this, a time is caught up with. */
+  /** Jobs due before this time are catch-ups. */
   readonly lateAtMs: number;
   readonly limit: number;
   readonly lateLimit: number;
-  /** Agents whose jobs are left alone. */
+  /** Agents whose jobs must not start. */
   readonly except: readonly string[];
 }
 
 export interface DueJobs {
   readonly onTime: JobRow[];
   readonly late: JobRow[];
-  /** When the next one is due that is not now. */
+  /** When the next job becomes due. */
   readonly nextAtMs: number | null;
 }
 
-/** Holds exactly the jobs that wait for their time; a state that is bound as a parameter would not be found in its index. */
-const waits = `state = 'scheduled' AND active_execution_id IS NULL AND due_at_ms IS NOT NULL`;
+/** Matches exactly the jobs waiting for their time; binding the state as a parameter would not use the index. */
+const isWaiting = `state = 'scheduled' AND active_execution_id IS NULL AND due_at_ms IS NOT NULL`;
 
-/** Jobs that are due, the longest due first, and when the next one is. What it costs does not grow with the jobs that are not due. */
+/** Returns due jobs, longest overdue first, and the next due time. The cost does not depend on the number of jobs not due. */
 export const dueJobs = operation('cron.due', async (tx, { atMs, lateAtMs, limit, lateLimit, except }: DueSearch): Promise<DueJobs> => {
   const some = (afterMs: number, untilMs: number, count: number) =>
     tx.build<JobRow>((db, sql) => {
       const due = db
         .selectFrom('cron_job')
         .select(jobColumns)
-        .where(sql.raw<boolean>(waits))
+        .where(sql.raw<boolean>(isWaiting))
         .where('due_at_ms', '>', afterMs)
         .where('due_at_ms', '<=', untilMs);
       return (except.length > 0 ? due.where('agent_id', 'not in', [...except]) : due).orderBy('due_at_ms').orderBy('id').limit(count);
@@ -336,19 +335,19 @@ export const dueJobs = operation('cron.due', async (tx, { atMs, lateAtMs, limit,
 
 export interface OverdueSearch {
   readonly agentId: string;
-  /** Null stands for all. */
+  /** Null means all. */
   readonly principalId: string | null;
   readonly atMs: number;
   readonly limit: number;
 }
 
-/** What is due of one agent and one caller, in the order of the times. */
+/** Returns the due jobs of one agent and one caller, ordered by time. */
 export const overdueJobs = operation('cron.overdue', async (tx, { agentId, principalId, atMs, limit }: OverdueSearch): Promise<JobRow[]> =>
   tx.build((db, sql) => {
     const due = db
       .selectFrom('cron_job')
       .select(jobColumns)
-      .where(sql.raw<boolean>(waits))
+      .where(sql.raw<boolean>(isWaiting))
       .where('agent_id', '=', agentId)
       .where('next_run_at_ms', '<=', atMs);
     return (principalId === null ? due : due.where('principal_id', '=', principalId)).orderBy('next_run_at_ms').orderBy('id').limit(limit);

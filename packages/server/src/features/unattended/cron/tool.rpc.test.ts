@@ -15,7 +15,7 @@ afterEach(async () => {
 type Options = NonNullable<Parameters<typeof openCron>[0]>;
 type Config = NonNullable<Options['config']>;
 
-/** Text of a stranger comes into the turn. */
+/** Brings untrusted text into the turn. */
 const strange: Tool = {
   name: 'strange',
   description: 'Reads what somebody else wrote.',
@@ -53,15 +53,15 @@ type Step = Readonly<Record<string, unknown>> & { readonly tool?: string };
 
 let calls = 0;
 
-/** Turns whose last question holds these words make the calls one after the other; all others answer "Fine.". Gives what the calls gave. */
-function play(server: CronServer, words: string, steps: readonly Step[]): { results: string[]; asked: string[] } {
+/** Makes turns whose last question contains `marker` run the calls in order, and all others answer "Fine.". Returns the results. */
+function play(server: CronServer, marker: string, steps: readonly Step[]): { results: string[]; asked: string[] } {
   const results: string[] = [];
   const asked: string[] = [];
   let next = 0;
   server.provider.setAnswer(({ body }): FakeAnswer => {
     const { messages } = body as Asked;
     const question = messages.findLast(({ role }) => role === 'user')?.content ?? '';
-    if (!question.includes(words)) {
+    if (!question.includes(marker)) {
       asked.push(question);
       return { text: 'Fine.' };
     }
@@ -82,7 +82,7 @@ async function ask(server: CronServer, steps: Parameters<typeof play>[2], params
   return played;
 }
 
-test('an agent adds a job that runs at its time and tells the conversation, and changes, runs and removes it', async () => {
+test('an agent adds a job that runs on time and reports to the conversation, and changes, runs and removes it', async () => {
   const server = await start();
   const { results, asked } = await ask(server, [
     { action: 'status' },
@@ -93,9 +93,9 @@ test('an agent adds a job that runs at its time and tells the conversation, and 
   ]);
   const nowIso = new Date(server.clock.now()).toISOString();
   expect(JSON.parse(results[0] ?? '')).toMatchObject({ now: nowIso, defaultTimezone: 'UTC', jobs: 0 });
-  expect(results[1]).toMatch(/^Job cj_\S+ is added\. Next run: 2026-09-21T13:00:00\.000Z$/);
+  expect(results[1]).toMatch(/^Job cj_\S+ was added\. Next run: 2026-09-21T13:00:00\.000Z$/);
   expect(results[2]).toMatch(/^1 jobs\ncj_\S+ "queue" scheduled, next 2026-09-21T13:00:00\.000Z, .*agent_turn: "Look at the queue\."$/);
-  expect(results.slice(3)).toEqual(['Job "line" is changed.', 'It has not run yet.']);
+  expect(results.slice(3)).toEqual(['Job "line" was changed.', 'It has not run yet.']);
 
   await server.pass(3_600_000, 600_000);
   const [run] = await server.runs('line');
@@ -105,7 +105,7 @@ test('an agent adds a job that runs at its time and tells the conversation, and 
   expect(messages.at(-1)?.content).toBe('Fine.');
 
   const again = await ask(server, [{ action: 'run', jobName: 'line' }], { sessionKey: 'desk:gateway' });
-  expect(again.results[0]).toMatch(/^It runs now/);
+  expect(again.results[0]).toMatch(/^It is running now/);
   await server.runs('line', 2);
   const last = await ask(
     server,
@@ -116,11 +116,11 @@ test('an agent adds a job that runs at its time and tells the conversation, and 
     { sessionKey: 'desk:gateway' },
   );
   expect(last.results[0]).toMatch(/completed, manual, ce_.*\n.* completed, scheduled, ce_/);
-  expect(last.results[1]).toBe('Job "line" is removed.');
+  expect(last.results[1]).toBe('Job "line" was removed.');
   expect((await server.client.call('cron.list', {})).total).toBe(0);
 });
 
-test('jobs of other agents and of other people are not there for it', async () => {
+test('jobs of other agents and other users are invisible to it', async () => {
   const server = await start();
   const payload = { kind: 'delivery', text: 'Secret.' } as const;
   const { jobId } = await server.client.call('cron.add', { name: 'theirs', agentId: 'other', schedule: hourly, payload });
@@ -138,21 +138,21 @@ test('jobs of other agents and of other people are not there for it', async () =
   expect((await server.client.call('cron.list', {})).jobs.map(({ lifecycle }) => lifecycle.state)).toEqual(['scheduled', 'scheduled']);
 });
 
-test('an agent has as many jobs of its own making as the guard lets it, and those of people do not count', async () => {
+test('an agent may create as many jobs as the guard allows, and those of users do not count', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'mine', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
   const first = await ask(
     server,
     Array.from({ length: 9 }, (_, index) => job(`job ${index}`)),
   );
-  expect(first.results.filter((text) => text.includes('is added'))).toHaveLength(8);
+  expect(first.results.filter((text) => text.includes('was added'))).toHaveLength(8);
   expect(first.results[8]).toContain('autonomy.guards.cronSelfMax');
   const second = await ask(server, [{ action: 'remove', jobName: 'job 3' }, job('one more')]);
-  expect(second.results[1]).toContain('is added');
+  expect(second.results[1]).toContain('was added');
   await server.client.call('cron.add', { name: 'mine too', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
 });
 
-test('a turn of a job looks at jobs and removes them, and makes none that has more than it', async () => {
+test('a turn of a job may list and remove jobs but not add any with more tools', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'other', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
   const policy = { profile: 'full' as const, deny: ['strange'] };
@@ -171,34 +171,34 @@ test('a turn of a job looks at jobs and removes them, and makes none that has mo
   ]);
   await server.client.call('cron.run', { jobName: 'this' });
   await server.runs('this');
-  expect(results.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('the rights of cron')));
+  expect(results.slice(0, 3)).toEqual(Array.from({ length: 3 }, () => expect.stringContaining('the permissions of cron')));
   expect(results[3]).toContain('2 jobs');
-  expect(results[4]).toBe('Job "other" is removed.');
+  expect(results[4]).toBe('Job "other" was removed.');
   const { jobs } = await server.client.call('cron.list', {});
   expect(jobs.map(({ name, toolPolicy }) => [name, toolPolicy?.deny])).toEqual([['this', ['strange']]]);
 });
 
-test('a sub-agent only looks, and a turn of /v1 adds none even where it may call the tool', async () => {
+test('a sub-agent only reads jobs, and a turn of /v1 adds none even if it may call the tool', async () => {
   const server = await start({ agents: { default: agent(['cron', 'strange'], { originTools: { v1: ['cron'] } }) } });
   await server.client.call('cron.add', { name: 'there', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
   const child = play(server, 'Mind the jobs', [{ action: 'list' }, { action: 'remove', jobName: 'there' }, job('more')]);
   await server.client.call('session.spawn', { task: 'Mind the jobs.', toolGroups: ['scheduling'] });
   await expect.poll(() => (server.clock.advance(1), child.results.length)).toBe(3);
   expect(child.results[0]).toContain('1 jobs');
-  expect(child.results.slice(1)).toEqual([1, 2].map(() => expect.stringContaining('Sub-agents only look')));
+  expect(child.results.slice(1)).toEqual([1, 2].map(() => expect.stringContaining('Sub-agents may only read')));
 
-  const door = play(server, 'Mind the jobs', [job('more'), { action: 'list' }]);
+  const viaV1 = play(server, 'Mind the jobs', [job('more'), { action: 'list' }]);
   const answer = await fetch(`${server.url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Mind the jobs.' }] }),
   });
   expect(answer.status).toBe(200);
-  expect(door.results[0]).toContain('the rights of v1');
+  expect(viaV1.results[0]).toContain('the permissions of v1');
   expect((await server.client.call('cron.list', {})).total).toBe(1);
 });
 
-test('an agent without the capability changes nothing, and sees what there is', async () => {
+test('an agent without the capability can list jobs but not change them', async () => {
   const server = await start({ autonomy: { profile: 'assistant' } });
   const audited = server.heard('capability:audited');
   await server.client.call('cron.add', { name: 'there', schedule: hourly, payload: { kind: 'delivery', text: 'Ding.' } });
@@ -208,7 +208,7 @@ test('an agent without the capability changes nothing, and sees what there is', 
   expect(audited.map(({ capability, decision }) => [capability, decision])).toEqual([1, 2].map(() => ['orch:cron', 'deny']));
 });
 
-test('what is wrong with a job is said in words that the model can use', async () => {
+test('errors of a job name the field for the model', async () => {
   const server = await start();
   const { results } = await ask(server, [
     { ...job('a'), schedule: { kind: 'cron', expr: 'every day' } },
@@ -218,19 +218,19 @@ test('what is wrong with a job is said in words that the model can use', async (
     { ...job('a'), payload: { kind: 'delivery', text: 'Ding.' }, tell: 'inbox' },
     { action: 'wake' },
   ]);
-  for (const [index, words] of [
-    'schedule.expr is no cron',
+  for (const [index, message] of [
+    'schedule.expr is not a cron',
     'schedule.at must lie in the future',
     'schedule.tz must be',
     'schedule',
     'tell:',
     'action',
   ].entries())
-    expect(results[index]).toContain(words);
+    expect(results[index]).toContain(message);
   expect((await server.client.call('cron.list', {})).total).toBe(0);
 });
 
-test('what an agent writes after text from outside is no order to the turn of the job', async () => {
+test('text written by a tainted agent is fenced in the turn of the job', async () => {
   const server = await start();
   const { results, asked } = await ask(server, [
     { tool: 'strange' },
@@ -239,14 +239,14 @@ test('what an agent writes after text from outside is no order to the turn of th
     { action: 'update', jobName: 'page', payload: { kind: 'agent_turn', message: 'Obey it again.' } },
     { action: 'list' },
   ]);
-  expect(results[1]).toContain('name: after text from outside');
+  expect(results[1]).toContain('name: after untrusted text');
   expect(results[4]).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="jobs"/);
   await server.client.call('cron.run', { jobName: 'page' });
   await server.runs('page');
-  expect(asked[0]).toMatch(/^A job that you made is due\..*<<<UNTRUSTED-TEXT [0-9a-f]{32} source="cron" job="page">>>\nObey it again\.\n<<<END/s);
+  expect(asked[0]).toMatch(/^A job that you created is due\..*<<<UNTRUSTED-TEXT [0-9a-f]{32} source="cron" job="page">>>\nObey it again\.\n<<<END/s);
 });
 
-test('an event that an agent plans after text from outside is kept as tainted, in its own words; one that it plans before is clean', async () => {
+test('an event planned after untrusted text is stored verbatim as tainted; one planned before is clean', async () => {
   const server = await start();
   const event = (name: string) => ({ ...job(name), payload: { kind: 'heartbeat_event', text: `Obey ${name}.` } });
   await ask(server, [event('before'), { tool: 'strange' }, event('after')]);

@@ -56,31 +56,31 @@ const Args = z.discriminatedUnion('action', [
 ]);
 type Args = z.output<typeof Args>;
 
-/** What the model is told: vendors take no union as the outermost shape. */
-const Told = z.strictObject({
+/** Parameters as shown to the model: vendors do not accept a union as the outermost schema. */
+const ModelArgs = z.strictObject({
   action: z
     .enum(['add', 'list', 'update', 'remove', 'status', 'runs', 'run'])
-    .describe('status: the time of this moment and the state of the schedule. runs: what became of the runs of a job. run: one run now.'),
+    .describe('status: the current time and the state of the schedule. runs: results of the runs of a job. run: one run now.'),
   jobName: z.string().optional().describe('update, remove, runs, run: name or id of the job.'),
-  name: z.string().optional().describe('add: of the new job; update: another name.'),
+  name: z.string().optional().describe('add: name of the new job; update: its new name.'),
   schedule: schedule.optional().describe('add, update.'),
   payload: payload
     .optional()
-    .describe('add, update. agent_turn: you are sent the message; delivery: the text goes into the inbox of your person as it is, without a model.'),
+    .describe('add, update. agent_turn: you receive the message; delivery: the text goes verbatim to the inbox of your user, without a model.'),
   sessionPolicy,
-  toolPolicy: toolPolicy.describe('Tools that the turns of the job have, within yours.'),
-  tell: Add.shape.tell.describe('add, of an agent_turn: who is told its answer; nobody when absent.'),
+  toolPolicy: toolPolicy.describe('Tools available to the turns of the job, within yours.'),
+  tell: Add.shape.tell.describe('add, for an agent_turn: who receives its answer; nobody when absent.'),
   paused: updateShape.paused.describe('update.'),
   limit: limit.optional().describe('list, runs.'),
 });
 
 const reads: ReadonlySet<Args['action']> = new Set(['list', 'status', 'runs']);
-/** Turns that begin with somebody who is the operator's own: what they add runs with the rights of such a turn. */
+/** Origins of turns started by the operator's own users; the jobs they add run with the permissions of such a turn. */
 const attended: ReadonlySet<TurnOrigin> = new Set(['rpc', 'api', 'channel']);
 const shownText = 200;
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** `cron`: an agent sees and changes its own jobs for whoever it works for. What it adds runs with its own policy, so that only a turn that has all of it may add. */
+/** `cron`: an agent manages its own jobs for its user. Added jobs run with the agent's whole policy, so only a turn that has it may add. */
 export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
   const { methods, clock } = deps;
 
@@ -91,7 +91,7 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     deps.autonomy.admit('orch:cron', deps.agents.usable(agentId, call), call);
   }
 
-  /** What an agent writes that has read text from outside is no order to the turns of the job. */
+  /** Fences what a tainted agent writes, so that the turns of the job do not take it as instructions. */
   function written<T extends { readonly name?: string | undefined; readonly payload?: z.output<typeof payload> | undefined }>(
     given: T,
     about: string,
@@ -99,7 +99,7 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
   ): T {
     if (!tainted()) return given;
     if (given.name !== undefined && !/^[\p{L}\p{N} _.-]{1,64}$/u.test(given.name))
-      throw new AppError('invalid_params', 'name: after text from outside, expected at most 64 letters, digits, spaces and ". _ -"');
+      throw new AppError('invalid_params', 'name: after untrusted text, expected at most 64 letters, digits, spaces and ". _ -"');
     if (given.payload?.kind === 'heartbeat_event') {
       const text = deps.fence(given.payload.text, { source: 'cron', job: about });
       const fenced = payload.safeParse({ ...given.payload, text });
@@ -107,13 +107,13 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
       return { ...given, payload: fenced.data };
     }
     if (given.payload?.kind !== 'agent_turn') return given;
-    const message = `A job that you made is due. You had read text from outside when you wrote what it is to do:\n\n${deps.fence(given.payload.message, { source: 'cron', job: about })}`;
+    const message = `A job that you created is due. You had read untrusted text before you wrote its instructions:\n\n${deps.fence(given.payload.message, { source: 'cron', job: about })}`;
     const fenced = payload.safeParse({ ...given.payload, message });
     if (!fenced.success) throw new AppError('invalid_params', 'payload.message: too long');
     return { ...given, payload: fenced.data };
   }
 
-  function targetOf(tell: 'inbox' | 'conversation', { agentId, principalId, sessionKey, conversationRef }: ToolContext): CronDeliveryTarget {
+  function targetOf(recipient: 'inbox' | 'conversation', { agentId, principalId, sessionKey, conversationRef }: ToolContext): CronDeliveryTarget {
     return {
       conversation: {
         conversationScope: { tenantId: deps.tenantId, agentId, partition: { kind: 'principal-key', principalId, sessionKey } },
@@ -122,24 +122,24 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
       destinationEndpoint: {
         channelType: 'gateway',
         channelInstanceId: 'gateway',
-        conversationId: tell === 'inbox' ? 'inbox' : conversationRef,
+        conversationId: recipient === 'inbox' ? 'inbox' : conversationRef,
         conversationKind: 'direct',
       },
     };
   }
 
-  async function add({ action: _, tell, ...given }: z.output<typeof Add>, context: ToolContext): Promise<ToolResult> {
-    if (tell !== undefined && given.payload.kind !== 'agent_turn')
-      throw new AppError('invalid_params', 'tell: belongs to a payload of kind agent_turn; a delivery goes into the inbox', { param: 'tell' });
-    const told = tell !== undefined && tell !== 'nobody' && { deliveryTarget: targetOf(tell, context) };
-    const added = await methods['cron.add']({ ...written(given, given.name, context), ...told }, context.call);
+  async function add({ action: _, tell: recipient, ...given }: z.output<typeof Add>, context: ToolContext): Promise<ToolResult> {
+    if (recipient !== undefined && given.payload.kind !== 'agent_turn')
+      throw new AppError('invalid_params', 'tell: belongs to a payload of kind agent_turn; a delivery goes to the inbox', { param: 'tell' });
+    const delivery = recipient !== undefined && recipient !== 'nobody' && { deliveryTarget: targetOf(recipient, context) };
+    const added = await methods['cron.add']({ ...written(given, given.name, context), ...delivery }, context.call);
     const nextMs = nextRun(added.schedule, clock.now());
-    return { content: `Job ${added.jobId} is added. Next run: ${nextMs === null ? 'none' : iso(nextMs)}` };
+    return { content: `Job ${added.jobId} was added. Next run: ${nextMs === null ? 'none' : iso(nextMs)}` };
   }
 
   async function update({ action: _, jobName: meant, ...changes }: z.output<typeof Update>, context: ToolContext): Promise<ToolResult> {
     const { jobName: now } = await methods['cron.update']({ ...meaning(meant), ...written(changes, meant, context) }, context.call);
-    return { content: `Job ${JSON.stringify(now)} is changed.` };
+    return { content: `Job ${JSON.stringify(now)} was changed.` };
   }
 
   async function list(most: number, { agentId, call }: ToolContext): Promise<ToolResult> {
@@ -165,9 +165,9 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
   return {
     name: 'cron',
     description:
-      'Jobs of yours that run by the clock, once or again and again: you are sent a message as a turn of its own, or your person a text. Only turns that a person began add, change and run jobs.',
+      'Your scheduled jobs, one-time or recurring: each sends you a message as a separate turn, or a text to your user. Only turns started by a person may add, change and run jobs.',
     args: Args,
-    parameters: z.toJSONSchema(Told, { io: 'input' }),
+    parameters: z.toJSONSchema(ModelArgs, { io: 'input' }),
     risk: 'write',
     effect: 'once',
     timeoutMs: 30_000,
@@ -192,24 +192,24 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
         }
         case 'run': {
           const begun = await methods['cron.run']({ jobName: args.jobName, mode: 'force', agentId: context.agentId }, call);
-          return { content: `It runs now; look at its runs later. ${'executionId' in begun ? begun.executionId : ''}` };
+          return { content: `It is running now; check its runs later. ${'executionId' in begun ? begun.executionId : ''}` };
         }
         case 'remove': {
           const { jobName: gone } = await methods['cron.remove'](meaning(args.jobName), call);
-          return { content: `Job ${JSON.stringify(gone)} is removed.` };
+          return { content: `Job ${JSON.stringify(gone)} was removed.` };
         }
       }
     },
   };
 }
 
-/** Undefined: the turn may. A turn with fewer tools than its agent, or without a person, must not make one that has more. */
+/** Returns why the turn may not, or undefined. A turn with fewer tools than its agent, or without a person, must not create one with more. */
 function refusalOf(action: Args['action'], turn: CallingTurn | undefined): string | undefined {
-  if (turn === undefined || turn.run !== undefined) return 'Sub-agents only look at jobs: list, status, runs';
+  if (turn === undefined || turn.run !== undefined) return 'Sub-agents may only read jobs: list, status, runs';
   if (action === 'remove' && turn.origin === 'cron') return undefined;
   if (!attended.has(turn.origin))
-    return `Only turns that a person began do this with jobs; this one has the rights of ${turn.origin}: list, status, runs${turn.origin === 'cron' ? ', remove' : ''}`;
-  if (turn.toolBounds !== undefined) return 'A turn whose tools are bounded only looks at jobs: list, status, runs';
+    return `Only turns started by a person may do this with jobs; this one has the permissions of ${turn.origin}: list, status, runs${turn.origin === 'cron' ? ', remove' : ''}`;
+  if (turn.toolBounds !== undefined) return 'A turn with restricted tools may only read jobs: list, status, runs';
   return undefined;
 }
 

@@ -8,7 +8,7 @@ export const DurableConfig = z.strictObject({
     .max(30 * 86_400_000)
     .default(86_400_000)
     .describe(
-      'How long accepted work (webhooks, messages, jobs, announcements, sub-agents) waits while its model provider fails, refuses or cools down, before it ends as failed. Time with the daemon stopped does not count.',
+      'How long accepted work (webhooks, messages, jobs, announcements, sub-agents) waits while its model provider fails, rejects requests or cools down, before it fails. Time while the daemon is stopped does not count.',
     ),
 });
 export type DurableConfig = z.output<typeof DurableConfig>;

@@ -8,7 +8,7 @@ import * as z from 'zod';
 import type { Tool } from '../../../runtime/tool.ts';
 import { queueSystemEvent } from '../heartbeat/testing/queue-system-event.ts';
 
-/** The same home for one server after the other. */
+/** Home shared by consecutive servers. */
 let homeDir: string;
 let started: number;
 beforeEach(async () => {
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
-/** Charges at its first call and does not come back from it; later calls do. */
+/** Returns a tool whose first call charges and never returns; later calls do. */
 function chargingTool(): Tool {
   return {
     name: 'charge',
@@ -56,7 +56,7 @@ const addJob = (server: TestServer, name: string) =>
   server.client.call('cron.add', { name, schedule: { kind: 'every', everyMs: 86_400_000 }, payload: { kind: 'agent_turn', message: `Do ${name}` } });
 const statusOf = async (server: TestServer, jobName: string) => (await server.client.call('cron.runs', { jobName })).runs[0]?.status;
 
-test('a turn that a stop interrupts goes on with the next start, and pays for each of its calls once', async () => {
+test('a turn interrupted by a stop resumes at the next start and runs each of its calls once', async () => {
   {
     await using server = await start();
     await addJob(server, 'report');
@@ -81,7 +81,7 @@ test('a turn that a stop interrupts goes on with the next start, and pays for ea
   expect(totals.inputTokens).toBeGreaterThanOrEqual(120);
 });
 
-test('a turn that is stopped inside a tool that runs once is marked unknown, and its conversation is told', async () => {
+test('a turn stopped inside a run-once tool is marked unknown, and its conversation is notified', async () => {
   {
     await using server = await start();
     await addJob(server, 'charge');
@@ -97,7 +97,7 @@ test('a turn that is stopped inside a tool that runs once is marked unknown, and
   const { sessions } = await server.client.call('session.list', {});
   const { messages } = await server.client.call('session.history', { conversationRef: sessions[0]?.conversationRef ?? '' });
   expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
-  expect(messages.at(-1)?.content).toContain('"charge" ran, and nobody knows whether it took effect');
+  expect(messages.at(-1)?.content).toContain('"charge" was running; it may or may not have taken effect');
   const { rows } = await server.client.call('obs.audit.query', { actionType: 'turn.unknown' });
   expect(rows).toMatchObject([{ action: 'turn.unknown', outcome: 'failure', refs: { toolName: 'charge' } }]);
   expect(audited.length).toBeLessThanOrEqual(1);
@@ -106,7 +106,7 @@ test('a turn that is stopped inside a tool that runs once is marked unknown, and
 test.each([
   ['is suspended', "UPDATE agent SET suspended = 1 WHERE id = 'scout'"],
   ['is deleted', "DELETE FROM agent WHERE id = 'scout'"],
-])('what a stop cut off inside a tool that runs once is unknown also when its agent %s meanwhile, and is not asked for again', async (_, change) => {
+])('a call interrupted inside a run-once tool is unknown even if its agent %s meanwhile, and is not repeated', async (_, change) => {
   {
     await using server = await start();
     const config = { model: 'mock/mock-fast', tools: { allow: ['charge'] }, heartbeat: { enabled: true } };
@@ -132,7 +132,7 @@ test.each([
   expect(started).toBe(1);
 });
 
-test('a run of a job that a stop cut off inside a tool that runs once is unknown also when its agent is suspended meanwhile', async () => {
+test('a job run interrupted inside a run-once tool is unknown even if its agent is suspended meanwhile', async () => {
   {
     await using server = await start();
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } });
@@ -155,7 +155,7 @@ test('a run of a job that a stop cut off inside a tool that runs once is unknown
   expect(started).toBe(1);
 });
 
-test('a webhook whose mapping is removed after a stop cut its turn off inside a tool that runs once is unknown too', async () => {
+test('a webhook turn interrupted inside a run-once tool is unknown even if its mapping is removed', async () => {
   const withHook = (mappings: { id: string; match: { path: string }; allowUnauthenticated: true }[]) =>
     startTestServer({
       homeDir,
@@ -185,7 +185,7 @@ test('a webhook whose mapping is removed after a stop cut its turn off inside a 
   expect(started).toBe(1);
 });
 
-test('a sub-agent that a stop cut off inside a tool that runs once is unknown also when its agent is suspended meanwhile', async () => {
+test('a sub-agent interrupted inside a run-once tool is unknown even if its agent is suspended meanwhile', async () => {
   {
     await using server = await start();
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', tools: { allow: ['charge'] } } });

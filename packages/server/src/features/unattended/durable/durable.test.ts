@@ -55,7 +55,7 @@ const work = (id: string, over: { readonly key?: string; readonly digest?: strin
 });
 const statusOf = async (key: string) => (await db.read(find, { kind: 'mail', key }))?.state;
 
-/** Handlers that the test ends. */
+/** Returns a handler whose calls the test resolves. */
 function heldHandler() {
   const items: WorkItem[] = [];
   const signals: AbortSignal[] = [];
@@ -71,7 +71,7 @@ function heldHandler() {
   return { items, signals, handler, end: (id: string, outcome: Awaited<ReturnType<WorkHandler>> = { state: 'done' }) => ends.get(id)?.(outcome) };
 }
 
-test('work that is begun with its acceptance is claimed by it, and done; without room it waits for its turn', async () => {
+test('work started on acceptance is claimed and done; without a free slot it is queued', async () => {
   const { items, handler, end } = heldHandler();
   const { api } = await worker('one', handler, { concurrency: 1 });
   const begin = (id: string) => api.begin(work(id), (claimed) => db.write(accept, claimed));
@@ -87,7 +87,7 @@ test('work that is begun with its acceptance is claimed by it, and done; without
   await expect.poll(() => statusOf('wi_2')).toBe('done');
 });
 
-test('what was begun with an acceptance that is refused has no claim, and its end no effect', async () => {
+test('work started with a rejected acceptance has no claim, and its result no effect', async () => {
   const { items, handler, end } = heldHandler();
   const { api } = await worker('one', handler);
   const refused = api.begin(work('wi_1'), () => Promise.reject(new AppError('denied', 'no')));
@@ -98,20 +98,20 @@ test('what was begun with an acceptance that is refused has no claim, and its en
   expect(await db.read(rows, {})).toBe(0);
 });
 
-test('a key stands for one piece of work, whatever comes under it again', async () => {
+test('a key identifies one work item, whatever is submitted under it again', async () => {
   expect(await db.write(accept, work('wi_1', { key: 'k' }))).toEqual({ accepted: true });
   expect(await db.write(accept, work('wi_2', { key: 'k' }))).toEqual({ accepted: false, id: 'wi_1', sameDigest: true });
   expect(await db.write(accept, work('wi_3', { key: 'k', digest: 'other' }))).toEqual({ accepted: false, id: 'wi_1', sameDigest: false });
 });
 
-test('work beyond the bound of the queue is refused at intake', async () => {
+test('work beyond the queue limit is rejected at intake', async () => {
   await db.write(fill, { ...work('wi'), count: maxWaiting });
   await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 5_000 } });
-  // A repeat of what waits already is no more work.
+  // A repeat of queued work adds nothing.
   expect(await db.write(accept, work('wi_0', { key: 'wi_7' }))).toMatchObject({ accepted: false, id: 'wi_7' });
 });
 
-test('a flood of one kind leaves the others their room, and room is there again when some of it was claimed', async () => {
+test('a flood of one kind does not fill the queues of others, and claims free capacity again', async () => {
   await db.write(fill, { ...work('wi'), count: maxWaiting });
   await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
   await db.write(fill, { ...work('other'), kind: 'post', count: 10 });
@@ -120,14 +120,14 @@ test('a flood of one kind leaves the others their room, and room is there again 
   await expect.poll(() => items.length).toBe(2);
   await db.write(fill, { ...work('after'), count: 2 });
   await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
-  // What is given back waits too, and has its place whatever came meanwhile.
+  // Returned items count as waiting too, whatever was accepted meanwhile.
   for (const { id } of items.slice(0, 2)) end(id, { retryAfterMs: 60_000, errorKind: 'network' });
   await expect.poll(() => items.length).toBe(4);
   api.wake('mail');
   await expect(db.write(accept, work('wi_more'))).rejects.toMatchObject({ code: 'unavailable' });
 });
 
-test('what waits is counted when the limit may be reached, and at no other intake', async () => {
+test('waiting work is counted only at an intake where the limit may be reached', async () => {
   const counted = async (count: number, id: string) => {
     const before = process.cpuUsage();
     await db.write(fill, { ...work(id), count });
@@ -137,11 +137,11 @@ test('what waits is counted when the limit may be reached, and at no other intak
   const first = [await counted(1_000, 'a'), await counted(1_000, 'b')];
   await db.write(fill, { ...work('between'), count: 6_000 });
   const later = [await counted(500, 'c'), await counted(500, 'd'), await counted(500, 'e')];
-  // Behind 8,000 a count takes ten times what all the rest does.
+  // With 8,000 items a count takes ten times as long as everything else.
   expect(Math.min(...later)).toBeLessThan(3 * Math.min(...first));
 });
 
-test('a wake for a kind without room looks for nothing', async () => {
+test('a wake for a kind without free slots makes no query', async () => {
   let looks = 0;
   const counting: Db = { ...db, read: (op, input) => ((looks += op.name === 'durable.nextAt' ? 1 : 0), db.read(op, input)) };
   const { items, handler, end } = heldHandler();
@@ -166,7 +166,7 @@ test('a wake for a kind without room looks for nothing', async () => {
   await expect.poll(() => items.length).toBe(3);
 });
 
-test('runs what is due, as many at once as the kind may, and keeps the result', async () => {
+test('runs due work up to the concurrency of the kind, and stores the result', async () => {
   const { items, handler, end } = heldHandler();
   const { api } = await worker('a', handler);
   for (const id of ['wi_1', 'wi_2', 'wi_3']) await db.write(accept, work(id));
@@ -183,14 +183,14 @@ test('runs what is due, as many at once as the kind may, and keeps the result', 
   await expect.poll(() => (clock.advance(1_000), items.length)).toBe(4);
 });
 
-test('finds by itself what nobody woke it for', async () => {
+test('finds work without a wake', async () => {
   const { items, handler } = heldHandler();
   await worker('a', handler);
   await db.write(accept, work('wi_1'));
   await expect.poll(() => (clock.advance(30_000), items.length)).toBe(1);
 });
 
-test('tries again after the time that the handler names, and after a failure, until its tries are used up', async () => {
+test("retries after the handler's delay and after failures, until the attempts are exhausted", async () => {
   const tries: number[] = [];
   const gaveUp: string[] = [];
   const handler: WorkHandler = async ({ attempts }) => {
@@ -211,7 +211,7 @@ test('tries again after the time that the handler names, and after a failure, un
   expect(gaveUp).toEqual(['provider_degraded']);
 });
 
-test('takes over what another process left, and that one can write nothing any more', async () => {
+test('takes over work of another process, which can then write nothing', async () => {
   const first = heldHandler();
   await worker('a', first.handler);
   await db.write(accept, work('wi_1'));
@@ -224,14 +224,14 @@ test('takes over what another process left, and that one can write nothing any m
   if (stale === undefined || claim === undefined) throw new Error('nothing was claimed');
   expect(await db.read(holds, stale)).toBe(false);
   expect(await db.write(settle, { ...stale, state: 'done', atMs: clock.now() })).toBe(false);
-  // The first one learns of it when it renews its lease, and its work is stopped.
+  // The first one notices when it renews its lease, and its work is aborted.
   await expect.poll(() => (clock.advance(20_000), first.signals[0]?.aborted)).toBe(true);
   second.end('wi_1');
   await expect.poll(() => statusOf('wi_1')).toBe('done');
   await expect.poll(() => api.counts().running).toBe(0);
 });
 
-test('a process that was stopped past its lease goes on with what nobody took meanwhile', async () => {
+test('a process stopped past its lease resumes work that nobody has taken over', async () => {
   const { items, handler, end } = heldHandler();
   await worker('a', handler);
   await db.write(accept, work('wi_1'));
@@ -243,7 +243,7 @@ test('a process that was stopped past its lease goes on with what nobody took me
   expect(items).toHaveLength(1);
 });
 
-test('work that waits, and is claimed again before its first claim has ended, keeps the lease of the second', async () => {
+test('waiting work claimed again before its first claim has ended keeps the lease of the second', async () => {
   const { items, handler, end } = heldHandler();
   const firstEnds = Promise.withResolvers<void>();
   const made = await worker('one', async (item, signal) => {
@@ -269,7 +269,7 @@ test('work that waits, and is claimed again before its first claim has ended, ke
   expect(items.map(({ resumes }) => resumes)).toEqual([0, 0]);
 });
 
-test('a stop waits for what runs, then releases it for the next start', async () => {
+test('a stop waits for running work, then releases it for the next start', async () => {
   const first = heldHandler();
   const stopping = await worker('a', first.handler);
   for (const id of ['wi_1', 'wi_2']) await db.write(accept, work(id));
@@ -293,7 +293,7 @@ test('a stop waits for what runs, then releases it for the next start', async ()
     ]);
 });
 
-test('gives up what nine processes ended over', async () => {
+test('gives up work during which nine processes died', async () => {
   const { handler, items } = heldHandler();
   const gaveUp: string[] = [];
   await db.write(accept, work('wi_1'));
@@ -307,7 +307,7 @@ test('gives up what nine processes ended over', async () => {
   expect(items).toHaveLength(9);
 });
 
-test('forgets what ended a week ago', async () => {
+test('deletes work that ended a week ago', async () => {
   await worker('a', async () => ({ state: 'done' }));
   await db.write(accept, work('wi_1'));
   await expect.poll(() => (clock.advance(30_000), statusOf('wi_1'))).toBe('done');
@@ -316,7 +316,7 @@ test('forgets what ended a week ago', async () => {
   await expect.poll(() => (clock.advance(24 * 3_600_000), db.read(rows, undefined))).toBe(0);
 });
 
-test('what was accepted by a clock that was set back since does not wait for it', async () => {
+test('work accepted before a backward clock step does not wait for the old time', async () => {
   const { items, handler } = heldHandler();
   const { api } = await worker('a', handler, { concurrency: 3 });
   const later = clock.now() + 3_600_000;
@@ -327,7 +327,7 @@ test('what was accepted by a clock that was set back since does not wait for it'
   await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
 });
 
-test('what waits keeps its time when the clock is set back: it is looked at once, not all the time', async () => {
+test('waiting work keeps its time after a backward clock step, and is checked once, not constantly', async () => {
   const { items, handler, end } = heldHandler();
   const behind: Clock = { ...clock, now: () => clock.now() + (items.length === 0 ? 86_400_000 : 0) };
   await db.write(accept, { ...work('wi_1'), atMs: behind.now() });
@@ -349,7 +349,7 @@ test('what waits keeps its time when the clock is set back: it is looked at once
   expect(items.length).toBe(2);
 });
 
-test('leases are renewed by one timer, also when work ends and begins while they are', async () => {
+test('one timer renews leases, even when work ends and starts during a renewal', async () => {
   let live = 0;
   const counting: Clock = {
     ...clock,

@@ -25,44 +25,44 @@ export interface DurableDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  /** Of this run of the daemon: what another one holds is free. */
+  /** Identifies this process; work held by any other is free to take. */
   readonly bootId: string;
-  /** `settleWork`, with whatever of other features ends with the work. */
+  /** `settleWork`, plus what other features end along with the work. */
   readonly endWork: Operation<Settlement, boolean>;
   /** `durable.maxWaitMs`; 24 hours when absent. */
   readonly maxWaitMs?: number;
-  /** Called with each model (`provider/model`) that work waits for, also at the start: its next answer is to be reported by `resumeWaiting`. */
+  /** Called with each model (`provider/model`) that work waits for, also at start; report its next answer through `resumeWaiting`. */
   readonly watchModel?: (model: string) => void;
   readonly isSuspended?: (agentId: string) => boolean;
-  /** A claim of this process ended, however it did; `waitsForAgent`: the item waits until its agent is resumed. */
+  /** Called when a claim of this process has ended; `waitsForAgent`: the item waits until its agent is resumed. */
   readonly onClaimEnd?: (work: WorkClaim, waitsForAgent: boolean) => void;
-  /** True while nothing may begin, as when the disk has no room: accepted work stays as it is. */
+  /** Returns true while no work may start, such as when the disk is full; accepted work stays queued. */
   readonly isHeld?: () => boolean;
 }
 
 export interface Durable extends AsyncDisposable {
   readonly api: DurableWork;
-  /** Takes nothing more and waits for what runs, at most `ms`; what runs then is left to the next start. */
+  /** Stops claiming and waits up to `ms` for running work; the rest is left to the next start. */
   drain(ms: number): Promise<void>;
 }
 
 const leaseMs = 60_000;
 const renewMs = 20_000;
-/** The longest time between two looks: a hint that was lost costs no more. */
+/** Longest time between two sweeps, which bounds the cost of a lost hint. */
 const sweepMs = 30_000;
 const afterErrorMs = 1_000;
-const heldLookMs = 5_000;
-/** Processes that ended over the same piece of work before it is given up unseen by its handler. */
+const heldCheckMs = 5_000;
+/** Number of processes that may die during the same work item before it is given up without calling its handler. */
 const maxResumes = 8;
-/** Between the first tries at a start of work that waits for the same model: its provider may still be down. */
+/** Delay between the first attempts at start of items waiting for the same model, whose provider may still be down. */
 const startStepMs = 1_000;
 const longestRetryMs = 24 * 60 * 60_000;
-/** What waits for a person may wait longer than what waits for a provider. */
+/** Waits for a person may be longer than waits for a provider. */
 const longestAheadMs = 7 * 24 * 60 * 60_000;
 const pruneMs = 60 * 60_000;
 const keptMs = 7 * 24 * 60 * 60_000;
 const prunedAtOnce = 1_000;
-/** How long handlers may take to end that a stop aborts. */
+/** How long aborted handlers may take to end. */
 const abortedMs = 6_000;
 
 interface Kind {
@@ -74,14 +74,14 @@ interface Kind {
 interface Held {
   readonly item: WorkItem;
   readonly aborter: AbortController;
-  /** The model that it waits for from its end on. */
+  /** The model that the item waits for once this claim has ended. */
   waitsFor?: string;
-  /** It waits until its agent is resumed. */
+  /** Whether the item waits until its agent is resumed. */
   waitsForAgent?: boolean;
   ended: Promise<void>;
 }
 
-/** Claims with fencing, leases, retries and terminal states, for all work that must outlive a process (docs/decisions/0022). */
+/** Runs work that must outlive a process, with fenced claims, leases, retries and terminal states (docs/decisions/0022). */
 export function createDurable(deps: DurableDeps): Durable {
   const {
     db,
@@ -101,42 +101,42 @@ export function createDurable(deps: DurableDeps): Durable {
   let isPaused = false;
   let isStopping = false;
   let sweeping: Promise<void> | undefined;
-  let isAskedAgain = false;
+  let needsRerun = false;
   let cancelSweep = () => {};
   let cancelRenew = () => {};
   let cancelPrune = () => {};
-  let tending: Promise<unknown> = Promise.resolve();
+  let maintenance: Promise<unknown> = Promise.resolve();
 
   function sweep(): void {
     if (!isStarted || isPaused || isStopping) return;
     if (sweeping !== undefined) {
-      isAskedAgain = true;
+      needsRerun = true;
       return;
     }
     cancelSweep();
     sweeping = claimAll()
       .catch((error: unknown) => {
-        log.error({ err: error }, 'Work could not be looked for');
+        log.error({ err: error }, 'Failed to claim work');
         return afterErrorMs;
       })
       .then((waitMs) => {
         sweeping = undefined;
         if (isPaused || isStopping) return;
-        if (isAskedAgain) {
-          isAskedAgain = false;
+        if (needsRerun) {
+          needsRerun = false;
           sweep();
         } else cancelSweep = clock.after(waitMs, sweep);
       });
   }
 
-  /** Gives how long there is nothing more to claim. */
+  /** Returns the delay until the next item can be claimed. */
   async function claimAll(): Promise<number> {
     for (;;) {
-      if (isHeld()) return heldLookMs;
+      if (isHeld()) return heldCheckMs;
       const free = [...kinds].flatMap(([kind, { limits, running }]) =>
         running < limits.concurrency ? [{ kind, free: limits.concurrency - running }] : [],
       );
-      // The end of one that runs looks again.
+      // The end of a running item triggers the next sweep.
       if (free.length === 0) return sweepMs;
       const next = await db.read(nextWorkAt, { kinds: free.map(({ kind }) => kind), atMs: clock.now() });
       const atMs = clock.now();
@@ -144,10 +144,10 @@ export function createDurable(deps: DurableDeps): Durable {
       if (next.atMs > atMs) return Math.min(sweepMs, next.atMs - atMs);
       const due = free.filter(({ kind }) => next.kinds.includes(kind));
       const items = await db.write(claimWork, { owner: bootId, kinds: due, held: [...held.keys()], leaseUntilMs: atMs + leaseMs, atMs });
-      // What was claimed while the stop began is found again by the next start.
+      // Items claimed during a stop are recovered by the next start.
       if (isStopping) return sweepMs;
       for (const item of items) begin(item);
-      // What is held here has an old lease: it is being renewed, and nobody else takes it meanwhile.
+      // Items held here may have an expired lease that is being renewed; nobody else takes them.
       if (items.length === 0) return afterErrorMs;
     }
   }
@@ -161,34 +161,34 @@ export function createDurable(deps: DurableDeps): Durable {
     kind.running += 1;
     entry.ended = run(kind, item, aborter.signal)
       .catch((error: unknown) => {
-        log.error({ err: error, workId: item.id, kind: item.kind }, 'The end of a piece of work could not be stored');
+        log.error({ err: error, workId: item.id, kind: item.kind }, 'Failed to store the outcome of a work item');
         return false;
       })
       .then((isOver) => {
-        // What waits again may be claimed again before this end.
+        // A waiting item may have been claimed again before this point.
         if (held.get(item.id) === entry) held.delete(item.id);
         onClaimEnd(item, entry.waitsForAgent === true);
-        // The wait is stored by now, so that an answer from here on finds it.
+        // The wait is stored now, so that later answers find it.
         if (entry.waitsFor !== undefined) watchModel(entry.waitsFor);
         const wasFull = kind.running >= kind.limits.concurrency;
         kind.running -= 1;
         if (held.size === 0) cancelRenew();
-        // A look is a read: none where nothing can have come to be due by this end.
+        // A sweep costs a read: skip it when this end cannot have made anything due.
         if (wasFull || !isOver) sweep();
       });
     if (held.size === 1) renewLater();
   }
 
-  /** Whether nothing of it is left to be done. */
+  /** Runs an item; returns true when nothing of it is left to do. */
   async function run({ handler, limits }: Kind, item: WorkItem, signal: AbortSignal): Promise<boolean> {
     if (item.waiting?.endedBy !== undefined) return giveUp(limits, item, item.waiting.endedBy);
     if (item.resumes > maxResumes) return giveUp(limits, item, 'too_many_resumes');
     let outcome: WorkOutcome;
     try {
-      // What an earlier owner left is looked at by its handler: it may have to end as unknown.
+      // The handler must see resumed work even if the agent is suspended, as it may have to end as unknown.
       outcome = (item.resumed ? undefined : untilResumed(limits, item)) ?? (await handler(item, signal));
     } catch (error) {
-      if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'A piece of work failed unexpectedly');
+      if (!signal.aborted) log.error({ err: error, workId: item.id, kind: item.kind }, 'Work item failed unexpectedly');
       outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };
     }
     if (outcome === 'settled') return false;
@@ -197,7 +197,7 @@ export function createDurable(deps: DurableDeps): Durable {
       await db.write(releaseWork, claimOf(item));
       return false;
     }
-    // What a suspended agent refused is no failed try.
+    // A rejection by a suspended agent is not a failed attempt.
     if ('retryAfterMs' in outcome) outcome = untilResumed(limits, item) ?? outcome;
     if ('wait' in outcome) {
       const entry = held.get(item.id);
@@ -212,17 +212,17 @@ export function createDurable(deps: DurableDeps): Durable {
     return false;
   }
 
-  /** The wait of work whose agent is suspended; looked at again from time to time, for as long as it is. */
+  /** Returns the wait of work whose agent is suspended; undefined when it may run. */
   function untilResumed({ handlesSuspension }: WorkLimits, { agentId }: WorkItem): { readonly wait: WorkWait } | undefined {
     return agentId === null || handlesSuspension === true || !isSuspended(agentId) ? undefined : api.untilResumed(agentId);
   }
 
   async function giveUp(limits: WorkLimits, item: WorkItem, errorKind: string): Promise<boolean> {
-    log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'A piece of work is given up');
+    log.error({ workId: item.id, kind: item.kind, attempts: item.attempts, resumes: item.resumes, errorKind }, 'Giving up work item');
     try {
       await limits.gaveUp?.(item, errorKind, givenUp(item, errorKind));
     } finally {
-      // Without effect when the feature settled it.
+      // Has no effect when the feature has settled the item.
       await db.write(endWork, { ...claimOf(item), state: 'failed', errorKind, atMs: clock.now() });
     }
     return true;
@@ -235,11 +235,11 @@ export function createDurable(deps: DurableDeps): Durable {
   }
 
   function renewLater(): void {
-    // One timer, also when the work of a renewal that is under way ended and other work began.
+    // Keep a single timer even when work ended and other work started during a renewal.
     cancelRenew();
     cancelRenew = clock.after(renewMs, () => {
-      tending = renew()
-        .catch((error: unknown) => log.error({ err: error }, 'Leases could not be renewed'))
+      maintenance = renew()
+        .catch((error: unknown) => log.error({ err: error }, 'Failed to renew leases'))
         .then(() => {
           if (held.size > 0 && !isStopping) renewLater();
         });
@@ -248,15 +248,15 @@ export function createDurable(deps: DurableDeps): Durable {
 
   async function renew(): Promise<void> {
     const lost = await db.write(renewWork, { claims: [...held.values()].map(({ item }) => claimOf(item)), leaseUntilMs: clock.now() + leaseMs });
-    for (const id of lost) held.get(id)?.aborter.abort(new AppError('conflict', 'Another owner has the work by now'));
+    for (const id of lost) held.get(id)?.aborter.abort(new AppError('conflict', 'Another owner has taken over the work'));
   }
 
   function pruneLater(waitMs: number): void {
     cancelPrune = clock.after(waitMs, () => {
-      tending = db
+      maintenance = db
         .write(pruneWork, { beforeMs: clock.ageNow() - keptMs, limit: prunedAtOnce })
         .catch((error: unknown) => {
-          log.warn({ err: error }, 'Work that ended long ago could not be deleted');
+          log.warn({ err: error }, 'Failed to delete old work items');
           return 0;
         })
         .then((pruned) => {
@@ -265,20 +265,20 @@ export function createDurable(deps: DurableDeps): Durable {
     });
   }
 
-  /** Tried until it is stored: otherwise the items would wait until the ends of their waits, hours or days away. */
+  /** Retries until stored: otherwise the items would wait for hours or days. */
   async function resumeWaiting(what: Parameters<DurableWork['resumeWaiting']>[0]): Promise<void> {
     try {
       if ((await db.write(resumeWork, { ...what, atMs: clock.now() })) > 0) sweep();
     } catch (error) {
       if (isStopping) return;
-      log.warn({ err: error, ...what }, 'Work whose wait is over could not be made due; it is tried again');
-      clock.after(heldLookMs, () => void (isStopping || resumeWaiting(what)));
+      log.warn({ err: error, ...what }, 'Failed to resume waiting work; retrying');
+      clock.after(heldCheckMs, () => void (isStopping || resumeWaiting(what)));
     }
   }
 
   const api: DurableWork = {
     handle(kind, handler, limits) {
-      if (isStarted || kinds.has(kind)) throw new RangeError(`the kind ${kind} of work needs one handler, given before the start`);
+      if (isStarted || kinds.has(kind)) throw new RangeError(`work kind ${kind} needs exactly one handler, registered before the start`);
       kinds.set(kind, { handler, limits, running: 0 });
     },
     begin(work, accept) {
@@ -291,7 +291,7 @@ export function createDurable(deps: DurableDeps): Durable {
     },
     wake(kind) {
       const woken = kinds.get(kind);
-      // Without room there is nothing to look for: the end of one that runs looks again.
+      // Without a free slot a sweep is useless: the end of a running item triggers the next one.
       if (woken !== undefined && woken.running < woken.limits.concurrency) sweep();
     },
     waitFor(item, ended) {
@@ -315,8 +315,8 @@ export function createDurable(deps: DurableDeps): Durable {
       const untilMs = atMs + Math.max(longestRetryMs, maxWaitMs) + longestAheadMs;
       const { left, moved, models } = await db.write(takeOverWork, { owner: bootId, atMs, untilMs, stepMs: startStepMs });
       for (const model of models) watchModel(model);
-      if (left > 0) log.warn({ left }, 'Resuming work that an earlier run left open');
-      if (moved > 0) log.warn({ moved }, 'Work was put off further than any is: the clock was wrong, and it is due now');
+      if (left > 0) log.warn({ left }, 'Resuming interrupted work');
+      if (moved > 0) log.warn({ moved }, 'Rescheduled work that was postponed too far because the clock was wrong');
       isStarted = true;
       pruneLater(afterErrorMs);
       sweep();
@@ -334,7 +334,7 @@ export function createDurable(deps: DurableDeps): Durable {
 
   const ends = () => [...held.values()].map((entry) => entry.ended);
 
-  /** What ends in time is released, and what does not is left to the next start, which takes over whatever runs. */
+  /** Aborts running work. Items that end in time are released; the next start takes over the others. */
   async function abort(): Promise<void> {
     for (const { aborter } of held.values()) aborter.abort(new AppError('unavailable', 'The daemon is stopping'));
     await within(abortedMs, ends());
@@ -357,12 +357,12 @@ export function createDurable(deps: DurableDeps): Durable {
       await sweeping;
       await abort();
       cancelRenew();
-      await tending;
+      await maintenance;
     },
   };
 }
 
 const claimOf = ({ id, owner, fence }: WorkItem) => ({ id, owner, fence });
 
-/** 2 s, 8 s, 32 s and so on, at most 15 minutes. */
+/** Returns 2 s, 8 s, 32 s and so on, at most 15 minutes. */
 const backoff = (attempts: number) => Math.min(15 * 60_000, 500 * 4 ** attempts);

@@ -1,10 +1,10 @@
 import type { WorkItem } from './api.ts';
 
-/** Says why accepted work was given up. What the provider said while the work waited for it is for owners. */
+/** Returns why accepted work was given up. Includes the provider's error messages, so show it to owners only. */
 export function givenUp({ attempts, resumes, waiting }: WorkItem, errorKind: string): string {
-  if (errorKind === 'deleted') return 'Its conversation was deleted while it waited';
-  if (errorKind === 'killed') return 'It was stopped while it waited';
-  if (errorKind === 'too_many_resumes') return `The daemon ended ${resumes} times while it did this`;
-  const tries = `${attempts} ${attempts === 1 ? 'try' : 'tries'} failed, the last with ${errorKind}`;
-  return waiting?.cause === undefined ? tries : `${tries}; before that it waited: ${waiting.cause}`;
+  if (errorKind === 'deleted') return 'Its conversation was deleted while it was waiting';
+  if (errorKind === 'killed') return 'It was stopped while waiting';
+  if (errorKind === 'too_many_resumes') return `The daemon died ${resumes} times during this work`;
+  const failures = `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'} failed, the last with ${errorKind}`;
+  return waiting?.cause === undefined ? failures : `${failures}; before that it was waiting: ${waiting.cause}`;
 }

@@ -15,13 +15,13 @@ const accept = operation('test.accept', async (tx, works: readonly Parameters<ty
 const endWork = operation('test.end', settleWork);
 const end = (claim: WorkClaim) => ({ ...claim, state: 'done' as const, atMs: 1 });
 const finish = operation('test.finish', async (tx, claim: WorkClaim) => settleWork(tx, end(claim)));
-/** The broken build: the owner and its fence are what the row has. */
+/** Simulates a broken build, which takes the owner and fence from the row. */
 const finishUnfenced = operation('test.finishUnfenced', async (tx: Tx, { id }: WorkClaim) => {
   const [row] = await tx.build<{ owner: string; fence: number }>((db) => db.selectFrom('work_item').select(['owner', 'fence']).where('id', '=', id));
   return row !== undefined && settleWork(tx, end({ id, ...row }));
 });
 
-/** A process that can be stopped and goes on later, as by SIGSTOP and SIGCONT: what it writes arrives then. */
+/** A process that can be paused and resumed, as by SIGSTOP and SIGCONT; its writes arrive after that. */
 class Owner implements AsyncDisposable {
   readonly durable: Durable;
   readonly items: WorkItem[] = [];
@@ -61,7 +61,7 @@ class Owner implements AsyncDisposable {
     this.#gate.resolve(undefined);
   }
 
-  /** The late writes of what it holds; how many were accepted. */
+  /** Makes the late writes for the items it holds; returns how many were accepted. */
   async write(by: typeof finish): Promise<number> {
     await this.#gate.promise;
     const written = await Promise.all(this.items.map((item) => this.#db.write(by, { id: item.id, owner: item.owner, fence: item.fence })));
@@ -82,7 +82,7 @@ beforeEach(async () => {
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
-/** An owner is stopped past its lease, another one takes its work, and then the first one goes on. */
+/** Pauses an owner past its lease, lets another take over its work, then resumes the first one. */
 async function lateWrites(round: number, by: typeof finish): Promise<{ stale: number; rightful: number }> {
   await using first = new Owner(db, `first ${round}`);
   await first.durable.api.start();
@@ -111,7 +111,7 @@ async function lateWrites(round: number, by: typeof finish): Promise<{ stale: nu
   return { stale, rightful: await second.write(by) };
 }
 
-test('of 1,000 late writes of owners that were stopped past their lease none is accepted', async () => {
+test('none of 1,000 late writes by owners paused past their lease is accepted', async () => {
   let stale = 0;
   let rightful = 0;
   for (let round = 0; round < 1_000 / perRound; round += 1) {
@@ -122,6 +122,6 @@ test('of 1,000 late writes of owners that were stopped past their lease none is 
   expect({ stale, rightful }).toEqual({ stale: 0, rightful: 1_000 });
 }, 60_000);
 
-test('without the check of the fence they are all accepted', async () => {
+test('without the fence check all of them are accepted', async () => {
   expect(await lateWrites(0, finishUnfenced)).toEqual({ stale: perRound, rightful: 0 });
 });

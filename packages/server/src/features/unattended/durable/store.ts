@@ -4,7 +4,7 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { Acceptance, EndOfWait, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
 import { toWaiting } from './waiting.ts';
 
-/** Pieces of work of one kind that may wait; more are refused at intake. A flood of one kind leaves the others their room. */
+/** Maximum queued items per kind; more are rejected at intake. A flood of one kind does not affect the others. */
 export const maxWaiting = 10_000;
 const retryAfterMs = 5_000;
 
@@ -36,7 +36,7 @@ const rowColumns = [
   'waiting_json as waitingJson',
 ] as const;
 
-// Written by `waitWork` alone.
+// Written only by `waitWork`.
 const toWait = (json: string | null): Waiting | undefined => (json === null ? undefined : (parseJson(json) as Waiting));
 
 interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
@@ -44,7 +44,7 @@ interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
   readonly notBeforeMs: number;
   readonly state: WorkState;
   readonly owner: string;
-  /** Also the first try, when it is begun with its acceptance. */
+  /** 1 when the item is started on acceptance, else 0; also the number of the attempt. */
   readonly fence: 0 | 1;
   readonly leaseUntilMs: number;
   readonly startedAtMs: number | null;
@@ -77,7 +77,7 @@ const byKey = query<{ kind: string; key: string }, { id: string; digest: string 
   db.selectFrom('work_item').select(['id', 'digest']).where('kind', '=', p('kind')).where('work_key', '=', p('key')),
 );
 
-// A state that is bound as a parameter would not be found in the index of that state.
+// Binding the state as a parameter would not use the partial index.
 const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db, sql, p }) =>
   db
     .selectFrom(
@@ -93,19 +93,19 @@ const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db,
 );
 
 /**
- * By writing connection and kind, the most that may wait: whatever was accepted or given back since the last count, though some of it
- * was claimed or rolled back. A count costs more than the rest of an intake, so there is one only when the limit may be reached.
+ * Upper bounds of queued items by writing connection and kind: the last count plus everything accepted or returned since, even if claimed or
+ * rolled back. A count costs more than the rest of an intake, so items are counted only when the bound reaches the limit.
  */
-const mostWaiting = new WeakMap<Tx, Map<string, number>>();
+const boundsByConnection = new WeakMap<Tx, Map<string, number>>();
 
-function mostOf(tx: Tx): Map<string, number> {
-  let most = mostWaiting.get(tx);
-  if (most === undefined) mostWaiting.set(tx, (most = new Map()));
+function queueBounds(tx: Tx): Map<string, number> {
+  let most = boundsByConnection.get(tx);
+  if (most === undefined) boundsByConnection.set(tx, (most = new Map()));
   return most;
 }
 
-async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
-  const most = mostOf(tx);
+async function hasCapacity(tx: Tx, kind: string): Promise<boolean> {
+  const most = queueBounds(tx);
   if ((most.get(kind) ?? maxWaiting) < maxWaiting) return true;
   const { count = 0 } = (await tx.get(waiting, { kind, limit: maxWaiting })) ?? {};
   most.set(kind, count);
@@ -115,28 +115,28 @@ async function hasRoom(tx: Tx, kind: string): Promise<boolean> {
 const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
 
 /**
- * Makes work of what came in, inside the transaction of whatever it comes with. A key that is known makes no second piece.
- * Fails with `unavailable`, before anything is written, when too much of the kind waits already.
+ * Accepts a work item inside the caller's transaction. A known key does not create a second item.
+ * Throws `unavailable`, before anything is written, when the queue of the kind is full.
  */
 export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewWork): Promise<Acceptance> {
   const { kind, key, digest, atMs } = work;
-  if (owed === true || claim !== undefined || (await hasRoom(tx, kind))) {
+  if (owed === true || claim !== undefined || (await hasCapacity(tx, kind))) {
     const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
     const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
     if ((await tx.run(insert, row)).changes > 0) {
-      const most = mostOf(tx).get(kind);
-      if (claim === undefined && most !== undefined) mostOf(tx).set(kind, most + 1);
+      const most = queueBounds(tx).get(kind);
+      if (claim === undefined && most !== undefined) queueBounds(tx).set(kind, most + 1);
       return { accepted: true };
     }
   }
   const found = await tx.get(byKey, { kind, key });
-  if (found === undefined) throw new AppError('unavailable', `Too much work waits already (limit ${maxWaiting})`, { retryAfterMs });
+  if (found === undefined) throw new AppError('unavailable', `The work queue is full (limit ${maxWaiting})`, { retryAfterMs });
   return { accepted: false, id: found.id, sameDigest: found.digest === digest };
 }
 
 export interface Settlement extends WorkClaim {
   readonly state: WorkEnd;
-  /** Whatever JSON holds. */
+  /** Any JSON value. */
   readonly result?: unknown;
   readonly errorKind?: string | null;
   readonly atMs: number;
@@ -159,7 +159,7 @@ const settle = query<WorkClaim & { state: WorkEnd; resultJson: string | null; er
     .where('state', '=', 'running'),
 );
 
-/** Ends a piece of work. False: the claim is another's by now, so that the caller stops, discards what it did and sends nothing. */
+/** Ends a work item. Returns false when the claim was lost; the caller must then stop, discard its results and send nothing. */
 export async function settleWork(tx: Tx, { id, owner, fence, state, result, errorKind = null, atMs }: Settlement): Promise<boolean> {
   const resultJson = result === undefined ? null : JSON.stringify(result);
   const { changes } = await tx.run(settle, { id, owner, fence, state, resultJson, errorKind, atMs });
@@ -174,7 +174,7 @@ const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql
     .where('ended_at_ms', 'is', null),
 );
 
-/** Ends a piece of work whoever has it, so that its owner can write nothing any more; false when it had ended before. */
+/** Ends a work item regardless of its owner, which can then write nothing; returns false when it had already ended. */
 export async function cancelWork(tx: Tx, input: { readonly id: string; readonly errorKind: string; readonly atMs: number }): Promise<boolean> {
   return (await tx.run(cancel, input)).changes > 0;
 }
@@ -189,7 +189,7 @@ const held = query<WorkClaim, { id: string }>(({ db, p }) =>
     .where('state', '=', 'running'),
 );
 
-/** Whether a claim still holds: asked in the transaction of each write that a stale owner must not make. */
+/** Returns whether a claim still holds. Check it in the transaction of each write that a stale owner must not make. */
 export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promise<boolean> {
   return (await tx.get(held, { id, owner, fence })) !== undefined;
 }
@@ -198,7 +198,7 @@ const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('work_item').select('id').where('id', '=', p('id')).where('ended_at_ms', 'is', null),
 );
 
-/** Whether a piece of work is still to be done, whoever has it. */
+/** Returns whether a work item is still open, regardless of its owner. */
 export async function isOpenWork(tx: Tx, id: string): Promise<boolean> {
   return (await tx.get(unended, { id })) !== undefined;
 }
@@ -218,11 +218,11 @@ const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({
     .where('state', '=', 'running'),
 );
 
-/** Gives a piece of work back, to be tried again later; the claim that takes it counts the try. False as with `settleWork`. */
+/** Returns a work item to the queue for a later retry; the next claim counts the attempt. Returns false like `settleWork`. */
 export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
   const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
-  // Which kind it is the claim does not say: one more of each is still the most.
-  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + changes);
+  // The claim does not name its kind, so raise every bound.
+  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + changes);
   return changes > 0;
 }
 
@@ -250,14 +250,14 @@ const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(
     .where('id', '=', p('id')),
 );
 
-/** Puts a piece of work back until what it waits for is there, which counts as no attempt. False as with `settleWork`. */
+/** Requeues a work item as waiting, which does not count as an attempt. Returns false like `settleWork`. */
 export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { readonly wait: WorkWait; readonly atMs: number }): Promise<boolean> {
   const { id, owner, fence } = claim;
   const row = await tx.get(waitingOfHeld, { id, owner, fence });
   if (row === undefined) return false;
   const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
   await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.endedBy === undefined ? waiting.lookAtMs : atMs });
-  for (const [kind, count] of mostOf(tx)) mostOf(tx).set(kind, count + 1);
+  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + 1);
   return true;
 }
 
@@ -279,7 +279,7 @@ export interface Resumed {
   readonly atMs: number;
 }
 
-/** Makes the items due that wait for this; returns how many. */
+/** Makes the items due that are waiting for this; returns how many. */
 export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
   return (await tx.run(resume, input)).changes;
 }
@@ -292,11 +292,11 @@ const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, 
     .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('id', '=', p('id'))
     .where('waiting_json', 'is not', null)
-    // Also one that was just claimed, and is about to wait again.
+    // Includes items that were just claimed and are about to wait again.
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
-/** An item that waits is given up with its next claim; returns whether there is one. */
+/** Marks a waiting item to be given up at its next claim; returns whether there is one. */
 export const endWaitingWork = operation(
   'durable.endWaiting',
   async (tx, input: { readonly id: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<boolean> =>
@@ -313,7 +313,7 @@ const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
     .where(sql<boolean>`state = 'accepted'`),
 );
 
-/** Makes the items of an agent due that wait for a provider; returns how many. */
+/** Makes an agent's items due that are waiting for a provider; returns how many. */
 export const resumeAgentWork = operation(
   'durable.resumeAgent',
   async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
@@ -324,14 +324,14 @@ const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql
     .updateTable('work_item')
     .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('waiting_json', 'is not', null)
-    // Also one that was just claimed, and stands behind the deletion.
+    // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
       sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)`,
     ),
 );
 
-/** Work that waits in a conversation is given up with its next claim, by whoever it is for. */
+/** Marks the waiting work of a conversation to be given up at its next claim. */
 export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<void> {
   await tx.run(waitsIn, input);
 }
@@ -344,7 +344,7 @@ const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
 );
 
-/** Whether a piece of work is given up with its next claim. */
+/** Returns whether a work item is to be given up at its next claim. */
 export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
   return (await tx.get(givenUp, { id })) !== undefined;
 }
@@ -359,7 +359,7 @@ const waitingOf = query<{ kind: string; keys: string }, { id: string; key: strin
     .where('waiting_json', 'is not', null),
 );
 
-/** What items of a kind wait for, or look whether they still must, by their keys; those that did not wait are left out. */
+/** Returns the waits of items of a kind by key; items that have not waited are left out. */
 export async function readWaiting(
   tx: Tx,
   { kind, keys }: { readonly kind: string; readonly keys: readonly string[] },
@@ -379,7 +379,7 @@ const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ d
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
-    // What was accepted, or put back, in the future was so by a clock that was set back since: its times say nothing.
+    // Items accepted or requeued in the future date from before a backward clock step, so their times are meaningless.
     .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
     .orderBy('not_before_ms')
     .orderBy('id')
@@ -415,15 +415,15 @@ const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: 
 
 interface Claiming {
   readonly owner: string;
-  /** Kinds with room, and for how many. */
+  /** Kinds with free slots, and their number. */
   readonly kinds: readonly { readonly kind: string; readonly free: number }[];
-  /** What this process holds: its leases may lapse while it is stopped, and it goes on with them all the same. */
+  /** Items held by this process, which keeps them even if their leases lapse while it is stopped. */
   readonly held: readonly string[];
   readonly leaseUntilMs: number;
   readonly atMs: number;
 }
 
-/** Claims what is due, first what an owner left behind. A claim raises the fence, so that no earlier owner can write any more. */
+/** Claims due work, abandoned items first. A claim raises the fence, so that earlier owners can no longer write. */
 export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held: mine, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
   const items: WorkItem[] = [];
   for (const { kind, free } of kinds) {
@@ -467,7 +467,7 @@ const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
     .where('state', '=', 'running'),
 );
 
-/** Renews leases; gives the ids of those that are another's by now. */
+/** Renews leases; returns the ids of lost claims. */
 export const renewWork = operation(
   'durable.renew',
   async (tx, { claims, leaseUntilMs }: { readonly claims: readonly WorkClaim[]; readonly leaseUntilMs: number }): Promise<string[]> => {
@@ -524,8 +524,8 @@ const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, 
 );
 
 /**
- * At start: frees the work of a dead owner, because one process locks the home, and makes due what a clock that was ahead put off.
- * What waits for a model is tried soon, one item after the other: the pauses that it waited for ended with the process that knew them.
+ * Takes over work at start: frees the work of dead owners, as one process locks the home, and makes work due that a wrong clock postponed.
+ * Items waiting for a model are retried soon, one after the other, because the provider cool-downs ended with the old process.
  */
 export const takeOverWork = operation(
   'durable.takeOver',
@@ -551,12 +551,12 @@ const release = query<WorkClaim>(({ db, sql, p }) =>
     .where('state', '=', 'running'),
 );
 
-/** At a stop: the work goes on with the next start, which counts as no resume. */
+/** Releases work at a stop; the next start continues it, which does not count as a resume. */
 export const releaseWork = operation('durable.release', async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
   await tx.run(release, { id, owner, fence });
 });
 
-/** Bound as one text, so that a look into both indexes of every kind is one statement: one follows each piece of work. */
+/** Takes the kinds as one text, so that one statement reads both indexes of every kind; it runs after each work item. */
 const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p }) =>
   db
     .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
@@ -574,13 +574,13 @@ const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ 
 );
 
 export interface NextWork {
-  /** Also in the past. */
+  /** May be in the past. */
   readonly atMs: number;
-  /** Those of which there is something to claim by then, or by now. */
+  /** Kinds with items to claim by then or already. */
   readonly kinds: readonly string[];
 }
 
-/** When there is something to claim of these kinds, and of which; undefined when nothing waits. */
+/** Returns when the next item of these kinds can be claimed, and of which kinds; undefined when none is queued. */
 export const nextWorkAt = operation(
   'durable.nextAt',
   async (tx, { kinds: all, atMs: now }: { readonly kinds: readonly string[]; readonly atMs: number }): Promise<NextWork | undefined> => {
@@ -590,7 +590,7 @@ export const nextWorkAt = operation(
       for (const atMs of [waitsAtMs, lapsesAtMs]) if (atMs !== null) found.push({ kind, atMs });
     if (found.length === 0) return undefined;
     const next = found.reduce((least, { atMs }) => Math.min(least, atMs), Infinity);
-    // Only then are there few enough to look at each.
+    // Only then are there few enough items to check each.
     const future = next > now ? await tx.all(ofTheFuture, { kinds, atMs: now }) : [];
     if (future.length > 0) return { atMs: now, kinds: future.map(({ kind }) => kind) };
     return { atMs: next, kinds: [...new Set(found.filter(({ atMs }) => atMs <= Math.max(next, now)).map(({ kind }) => kind))] };
@@ -601,7 +601,7 @@ const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db.deleteFrom('work_item').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
-/** Deletes some of what ended before a time; gives how many. */
+/** Deletes some items that ended before a time; returns how many. */
 export const pruneWork = operation('durable.prune', async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> => {
   const { changes } = await tx.run(ended, input);
   return changes;
@@ -611,7 +611,7 @@ export interface WorkStatus {
   readonly id: string;
   readonly state: WorkState;
   readonly payload: unknown;
-  /** As `settleWork` was given it; null before. */
+  /** Result passed to `settleWork`; null before. */
   readonly result: unknown;
   readonly errorKind: string | null;
 }
@@ -627,7 +627,7 @@ const status = query<
     .where('work_key', '=', p('key')),
 );
 
-/** What became of a piece of work; undefined when there is none, or when it ended long ago. */
+/** Returns the status of a work item; undefined when there is none or it was pruned. */
 export async function findWork(tx: Tx, input: { readonly kind: string; readonly key: string }): Promise<WorkStatus | undefined> {
   const row = await tx.get(status, input);
   if (row === undefined) return undefined;

@@ -3,9 +3,9 @@ import * as z from 'zod';
 
 const fields = heartbeatFields;
 
-/** `scheduler.heartbeat`: what holds for the beats of all agents, unless `agents.<id>.heartbeat` says otherwise. */
+/** `scheduler.heartbeat`: defaults for the beats of all agents, overridden by `agents.<id>.heartbeat`. */
 export const HeartbeatConfig = z.strictObject({
-  enabled: z.boolean().default(true).describe('False turns the beats of all agents off. Each agent must have its own turned on besides.'),
+  enabled: z.boolean().default(true).describe('False turns off the beats of all agents. Each agent must also turn on its own.'),
   intervalMs: fields.intervalMs.default(1_800_000),
   prompt: fields.prompt.optional(),
   model: fields.model.optional(),
@@ -21,7 +21,7 @@ export const HeartbeatConfig = z.strictObject({
 });
 export type HeartbeatConfig = z.output<typeof HeartbeatConfig>;
 
-/** What holds for one agent: its own word first. */
+/** Returns the settings of one agent, whose own values take precedence. */
 export function settingsOf(overall: HeartbeatConfig, { enabled, ...own }: AgentHeartbeat): HeartbeatConfig {
   const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
   return { ...overall, ...given, enabled: overall.enabled && enabled };

@@ -39,7 +39,7 @@ const stateOf = async (agentId = 'default') => {
   if (found === undefined) throw new Error(`no state of ${agentId}`);
   return found;
 };
-/** Goes on to the next beat of an agent, and waits for its end. */
+/** Advances to the next beat of an agent, and waits for its end. */
 async function nextBeat(agentId = 'default') {
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
   const { nextDueAtMs } = await stateOf(agentId);
@@ -57,7 +57,7 @@ async function trigger(agentId = 'default') {
 const inbox = async () => (await server.client.call('inbox.list', {})).messages.map(({ level, text }) => `${level}: ${text}`);
 
 describe('a beat', () => {
-  test('sends the checklist and what has happened, in a light context; what it says comes into the inbox, under one correlation id', async () => {
+  test('sends the checklist and events in a light context; its answer goes to the inbox, under one correlation id', async () => {
     await checklist('# Checklist\n- Look at the backups\n');
     server = await start({ agents: on });
     const admitted = server.heard('scheduler:heartbeat_wake_admitted');
@@ -75,20 +75,20 @@ describe('a beat', () => {
     expect(await inbox()).toEqual(['info: The backup of Tuesday is missing.']);
     expect(await stateOf()).toMatchObject({ queuedEvents: 0, consecutiveErrors: 0, tickStartedAtMs: null, enabled: true });
 
-    // The next one knows nothing of it.
+    // The next one does not see it.
     await nextBeat();
     expect(asked()).toHaveLength(2);
     expect(JSON.stringify(asked()[1]?.messages)).not.toContain('The nightly job ended');
     expect(asked()[1]?.messages.filter(({ role }) => role !== 'system')).toHaveLength(1);
   });
 
-  test('that is acknowledged tells nobody and leaves nothing in the conversation; one that says something does', async () => {
+  test('that is acknowledged sends nothing and leaves nothing in the conversation; one with an answer does', async () => {
     await checklist('- Look\n');
     server = await start({ agents: on });
     server.provider.queue({ text: 'All quiet. HEARTBEAT_OK' }, { text: 'Something is up.' }, { text: 'Something is up.' });
     for (let n = 0; n < 3; n += 1) expect(await nextBeat()).toMatchObject({ status: 'settled' });
     expect(asked()).toHaveLength(3);
-    // The same is not told twice within a day.
+    // The same text is not delivered twice within a day.
     expect(await inbox()).toEqual(['info: Something is up.']);
     const { sessions } = await server.client.call('session.list', {});
     const beats = sessions.find(({ sessionKey }) => sessionKey === 'heartbeat:gateway');
@@ -97,7 +97,7 @@ describe('a beat', () => {
     clock.advance(24 * 60 * minute);
   });
 
-  test('runs by its own model, prompt and tools; showOk and showAlerts decide what is told', async () => {
+  test('runs with its own model, prompt and tools; showOk and showAlerts decide what is delivered', async () => {
     await checklist('- Look\n');
     server = await start({ agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' }, heartbeat: { enabled: true } } } });
     await server.client.call('heartbeat.update', {
@@ -121,7 +121,7 @@ describe('a beat', () => {
 
 describe('no model is called', () => {
   test.each([
-    ['off, whatever is on the checklist and in the queue', { default: { model: 'mock/mock-fast' } }, '- Look\n', true],
+    ['off, whatever the checklist and the queue contain', { default: { model: 'mock/mock-fast' } }, '- Look\n', true],
     ['an empty checklist', on, '# Checklist\n\n## Daily\n- \n* [ ]\n', false],
     ['no checklist', on, undefined, false],
   ])('with %s', async (_, agents, text, queued) => {
@@ -145,7 +145,7 @@ describe('no model is called', () => {
     expect(server.provider.served()).toBe(0);
   });
 
-  test('by a whole installation that is switched off', async () => {
+  test('when heartbeats are off for the whole installation', async () => {
     await checklist('- Look\n');
     server = await start({ agents: on, scheduler: { heartbeat: { enabled: false } } });
     clock.advance(24 * 60 * minute);
@@ -153,7 +153,7 @@ describe('no model is called', () => {
     expect(server.provider.served()).toBe(0);
   });
 
-  test('outside the active hours, but by what is asked for now', async () => {
+  test('outside the active hours, except on request', async () => {
     await checklist('- Look\n');
     server = await start({
       agents: { default: { model: 'mock/mock-fast', heartbeat: { enabled: true, activeHours: { start: '08:00', end: '22:00' } } } },
@@ -177,7 +177,7 @@ describe('no model is called', () => {
     expect(called.length).toBeGreaterThanOrEqual(28);
   });
 
-  test('24 virtual hours, 50 conversations: those that were asked for, and one for each beat with something to do', async () => {
+  test('24 virtual hours, 50 conversations: only requested calls, and one for each beat with something to do', async () => {
     const agents = {
       default: { model: 'mock/mock-fast' },
       idle: { model: 'mock/mock-fast', heartbeat: { enabled: true } },

@@ -31,48 +31,48 @@ export interface HeartbeatDeps {
   readonly agents: AgentsApi;
   readonly configure: ConfigureAgent;
   readonly knowsModel: (name: string) => boolean;
-  /** Has the next answer of an agent's models reported to `modelRecovered`. */
+  /** Requests that the next answer of an agent's models is reported to `modelRecovered`. */
   readonly watchModels: (agent: Agent) => void;
   readonly checklist: WorkspaceApi['checklist'];
   readonly durable: DurableWork;
   readonly turn: TurnsApi['durable'];
   readonly inbox: InboxApi;
-  /** The conversation of an agent's beats. */
+  /** Returns the conversation of an agent's beats. */
   readonly targetOf: (agentId: string) => ConversationTarget;
-  /** Whether a turn runs in a conversation. */
+  /** Returns whether a turn is running in a conversation. */
   readonly isBusy: (conversationRef: string) => boolean;
   readonly operations: HeartbeatOperations;
-  /** Spreads the beats of agents; the same for each start. */
+  /** Seed that spreads the beats of agents; the same for each start. */
   readonly seed: Uint8Array;
-  /** Changes with whatever may make a model take an agent's calls again. */
+  /** Returns a value that changes when a model may accept an agent's calls again. */
   readonly fingerprintOf: (agent: Agent) => string;
 }
 
 export interface Heartbeat extends AsyncDisposable {
   readonly api: HeartbeatApi;
   readonly methods: HeartbeatMethods;
-  /** An agent was created, configured, suspended, resumed or deleted. */
+  /** Call when an agent was created, configured, suspended, resumed or deleted. */
   agentChanged(agentId: string): void;
-  /** A model (`provider/model`) that had failed answers again, or may be tried again. */
+  /** Call when a failed model (`provider/model`) answers again or may be retried. */
   modelRecovered(model: string): void;
-  /** Before the durable work starts, so that it knows which beats go on. */
+  /** Call before durable work starts, so that resumed beats are known. */
   start(): Promise<void>;
-  /** From here on nothing begins. */
+  /** Stops starting beats. */
   pause(): void;
 }
 
-/** The longest time between two looks at the clock, which may be set. */
+/** Longest time between two checks of the clock, which may be changed. */
 const longestSleepMs = 60_000;
-/** Beats of all agents whose turns run at once. */
+/** Maximum beats of all agents whose turns run concurrently. */
 const concurrency = 4;
 
-/** Agents that look after things by themselves, when there is something to look after (docs/decisions/0024). */
+/** Runs agents on their own when there is something to do (docs/decisions/0024). */
 export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const { db, bus, clock, log, agents } = deps;
   const states = new Map<string, HeartbeatStateRow>();
-  /** When agents that are on beat next by their interval. */
+  /** Next beat by the interval, for each active agent. */
   const due = new Map<string, number>();
-  /** The last time by the interval that was asked for, by agent. */
+  /** The last requested time by the interval, for each agent. */
   const slots = new Map<string, number>();
   const owed = new Owed();
   const beginning = new Set<Promise<void>>();
@@ -84,7 +84,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   const settings = (agent: Agent) => settingsOf(deps.config, agent.config.heartbeat);
   const stateOf = (agentId: string) => states.get(agentId) ?? newState(agentId);
 
-  /** Null when it is over, and when it lies further ahead than any: then it is of a clock that was set back since. */
+  /** Returns null when the backoff is over, or too far ahead because the clock stepped back since. */
   function backoffUntil(agentId: string): number | null {
     const { backoffUntilMs } = stateOf(agentId);
     const now = clock.now();
@@ -116,7 +116,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     stateOf,
     changed(state, failure) {
       const { agentId, consecutiveErrors, stoppedBy } = state;
-      // It was deleted while the end of its beat was written down.
+      // The agent was deleted while the end of its beat was being stored.
       if (agents.find(agentId) === undefined) return;
       states.set(agentId, state);
       if (consecutiveErrors === 0) owed.forget(agentId);
@@ -128,7 +128,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
   });
   deps.durable.handle(beatKind, beats.handler, { concurrency, maxAttempts: 1, handlesSuspension: true, gaveUp: beats.gaveUp });
 
-  /** Sets when an agent beats next; nothing while it is off, suspended or stopped. */
+  /** Schedules the next beat of an agent; none while it is off, suspended or stopped. */
   function plan(agentId: string): void {
     const agent = agents.find(agentId);
     const { stoppedBy, lastSlotMs } = stateOf(agentId);
@@ -138,12 +138,12 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     }
     const { intervalMs, activeHours } = settings(agent);
     const now = clock.now();
-    // A time far ahead was used up by a clock that was set back since.
+    // A time far ahead was used before the clock stepped back.
     const afterMs = lastSlotMs > now && lastSlotMs <= now + intervalMs ? lastSlotMs : now;
     due.set(agentId, nextDue(afterMs, intervalMs, phaseOf(deps.seed, agentId, intervalMs), activeHours));
   }
 
-  /** Asks for the beat that delivers what an agent is owed, as soon as its backoff is over. */
+  /** Requests the beat that delivers an agent's undelivered events once its backoff is over. */
   function retryOwed(agentId: string): void {
     const agent = agents.find(agentId);
     if (isClosing || !owed.has(agentId) || agent === undefined || agent.suspended || !settings(agent).enabled) return;
@@ -162,7 +162,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     pump();
   }
 
-  /** Asks for what is due, begins what may begin, and sleeps until there is something again. */
+  /** Requests due beats, starts those that may start, and sleeps until the next one. */
   function pump(): void {
     if (!isStarted || isClosing) return;
     const now = clock.now();
@@ -180,7 +180,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     cancelTimer = next === undefined ? () => {} : clock.after(Math.max(0, Math.min(next - clock.now(), longestSleepMs)), pump);
   }
 
-  /** Whatever was reckoned by the clock as it went before lies too far ahead. */
+  /** Moves times that were computed before the clock stepped back, as they are too far ahead. */
   function setBack(byMs: number): void {
     coalescer.setBack(byMs);
     for (const agentId of due.keys()) plan(agentId);
@@ -188,28 +188,28 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
 
   function start(occurrence: Occurrence): void {
     const { agentId } = occurrence;
-    if (agentId === undefined) return look(occurrence);
+    if (agentId === undefined) return checkAll(occurrence);
     const begun = begin(occurrence, agentId)
       .catch((error: unknown) => {
-        log.error({ agentId, err: error }, 'A beat could not begin');
+        log.error({ agentId, err: error }, 'Failed to start a heartbeat');
         coalescer.end(occurrence, { status: 'failed_before_side_effect', eventCount: 0, errorKind: 'internal' });
       })
       .finally(() => beginning.delete(begun));
     beginning.add(begun);
   }
 
-  /** A beat without anything on the checklist and without anything that has happened ends here, before any model. */
+  /** Starts a beat; one without checklist items and events ends here, before any model call. */
   async function begin(occurrence: Occurrence, agentId: string): Promise<void> {
     const agent = agents.find(agentId);
     if (agent === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
     const { correlationId, lane, reason, isPlanned = false } = occurrence;
     const { activeHours } = settings(agent);
-    // It was due within them and comes late: the machine slept, or something held it.
+    // The beat was due within the hours but is late, because the machine slept or the beat was deferred.
     if (isPlanned && activeHours !== undefined && !isActive(activeHours, clock.now()))
       return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
     const [checklist, events] = await Promise.all([deps.checklist(agent), db.read(waitingEvents, { agentId })]);
     if (checklist === undefined && events.length === 0) return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
-    // What would be written down for one that was deleted meanwhile, another of its name would find.
+    // State stored for a deleted agent would be found by a later agent of the same name.
     if (agents.find(agentId) === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
     const startedAtMs = clock.now();
     const state = { ...stateOf(agentId), lastRunAtMs: startedAtMs, lastSlotMs: slots.get(agentId) ?? stateOf(agentId).lastSlotMs };
@@ -234,8 +234,8 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     deps.durable.wake(beatKind);
   }
 
-  /** The look at all heartbeats: times are reckoned anew, and what fails is told again. It calls no model. */
-  function look(occurrence: Occurrence): void {
+  /** Checks all heartbeats: recomputes due times and reports failures again. Calls no model. */
+  function checkAll(occurrence: Occurrence): void {
     for (const agent of agents.list()) {
       plan(agent.id);
       const { consecutiveErrors, lastErrorKind, backoffUntilMs, stoppedBy } = stateOf(agent.id);
@@ -255,15 +255,15 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     if (!settings(agent).enabled)
       return {
         refusal: 'disabled',
-        message: `The heartbeat of agent ${agentId} is off: turn it on by heartbeat.update or agents.${agentId}.heartbeat`,
+        message: `The heartbeat of agent ${agentId} is off: turn it on with heartbeat.update or agents.${agentId}.heartbeat`,
       };
     if (agent.suspended) return { refusal: 'suspended', message: `Agent is suspended: ${agentId}` };
     const { stoppedBy } = stateOf(agentId);
-    // Jobs and webhooks have queued an event, which is owed from now on.
+    // Jobs and webhooks have queued an event that must be delivered.
     if (stoppedBy !== null && reason !== 'manual' && reason !== 'cron' && reason !== 'hook')
       return {
         refusal: 'stopped',
-        message: `The heartbeat of agent ${agentId} was stopped by its model (${stoppedBy}): trigger it by hand, or retry the provider, when that is settled`,
+        message: `The heartbeat of agent ${agentId} was stopped by its model (${stoppedBy}): once fixed, trigger it manually or retry the provider`,
       };
     return undefined;
   }
@@ -280,7 +280,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     const dueAtMs = mode === 'now' || agentId === undefined ? clock.now() : (due.get(agentId) ?? clock.now());
     const admission = coalescer.wake({ agentId, reason, lane, bypassesSpacing: bypassSpacing, dueAtMs });
     pump();
-    return admission ?? refused({ refusal: 'full', message: 'Too many beats wait' });
+    return admission ?? refused({ refusal: 'full', message: 'Too many beats are pending' });
   }
 
   function wake(request: WakeRequest): Admission {
@@ -300,14 +300,14 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
 
   function keep(state: HeartbeatStateRow): void {
     states.set(state.agentId, state);
-    void db.write(keepState, state).catch((error: unknown) => log.error({ agentId: state.agentId, err: error }, 'The state of a heartbeat was lost'));
+    void db.write(keepState, state).catch((error: unknown) => log.error({ agentId: state.agentId, err: error }, 'Failed to store heartbeat state'));
   }
 
   function forget(agentId: string): void {
     coalescer.cancel(agentId, 'agent_deleted');
     for (const map of [states, due, slots]) map.delete(agentId);
     owed.forget(agentId);
-    void db.write(forgetHeartbeat, { agentId }).catch((error: unknown) => log.error({ agentId, err: error }, 'A heartbeat could not be forgotten'));
+    void db.write(forgetHeartbeat, { agentId }).catch((error: unknown) => log.error({ agentId, err: error }, 'Failed to delete a heartbeat'));
   }
 
   function agentChanged(agentId: string): void {
@@ -316,26 +316,26 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     else {
       if (agent.suspended) coalescer.cancel(agentId, 'suspended');
       else if (!settings(agent).enabled) coalescer.cancel(agentId, 'disabled');
-      beginAnew(agent);
+      clearStaleStop(agent);
       plan(agentId);
       retryOwed(agentId);
     }
     pump();
   }
 
-  /** What stopped the beats under another configuration may not stop them under this one. */
-  function beginAnew(agent: Agent): void {
+  /** Clears a stop that a changed configuration may have resolved. */
+  function clearStaleStop(agent: Agent): void {
     const state = stateOf(agent.id);
     if (state.stoppedBy !== null && state.stoppedUnder !== deps.fingerprintOf(agent)) keep(healthy(state));
   }
 
-  /** Finishes what an earlier run of the daemon had done, but for writing it down. */
+  /** Finishes beats whose work an earlier process completed without storing their end. */
   async function recover(): Promise<void> {
     for (const { beat, work } of await db.read(deps.operations.recover, {})) {
       const { workId: id, agentId, correlationId, lane, reason, startedAtMs, eventCount } = beat;
       const occurrence = { correlationId, agentId, lane, reason, startedAtMs };
       coalescer.adopt(occurrence);
-      // Its turn goes on by itself.
+      // Its turn resumes on its own.
       if (work !== undefined && (work.state === 'accepted' || work.state === 'running')) continue;
       const parsed = BeatResult.safeParse(work?.result);
       const result = parsed.data ?? { kind: 'failed' as const, errorKind: work?.errorKind ?? 'lost', spoke: true };
@@ -365,7 +365,7 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
       for (const state of known.states) states.set(state.agentId, state);
       await recover();
       for (const agent of agents.list()) {
-        beginAnew(agent);
+        clearStaleStop(agent);
         const { lastRunAtMs, consecutiveErrors } = stateOf(agent.id);
         if (consecutiveErrors > 0) deps.watchModels(agent);
         if (lastRunAtMs !== null) coalescer.began(agent.id, lastRunAtMs);

@@ -56,7 +56,7 @@ describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
 });
 
 describe('authority', () => {
-  test('heartbeat.* is for admins; scheduler.wake for every caller, and for the agents that it may use', async () => {
+  test('heartbeat.* is for admins; scheduler.wake is for every caller and the agents it may use', async () => {
     const rpc = await server.as(['rpc']);
     const agentId = 'default';
     for (const [method, params] of [
@@ -69,7 +69,7 @@ describe('authority', () => {
     expect(await rpc.call('scheduler.wake', { target: 'agent', agentId })).toMatchObject({ retainedReason: 'wake' });
   });
 
-  test('what a token may not see answers like what does not exist', async () => {
+  test('inaccessible agents answer like unknown ones', async () => {
     const limited = await server.as(['admin'], { agents: ['filed'] });
     expect((await limited.call('heartbeat.states')).agents.map(({ agentId }) => agentId)).toEqual(['filed']);
     for (const method of ['heartbeat.get', 'heartbeat.update', 'heartbeat.trigger'] as const) {
@@ -86,14 +86,14 @@ describe('authority', () => {
     await expect(limited.call('scheduler.wake', { target: 'monitoring' })).rejects.toMatchObject({ code: 'denied' });
   });
 
-  test('a change is audited under its own name', async () => {
+  test('each change is audited under its method name', async () => {
     const audited = server.heard('audit:event');
     await server.client.call('heartbeat.update', { agentId: 'filed', showOk: false });
     expect(audited).toMatchObject([{ actionType: 'heartbeat.update', classification: 'mutate', target: 'filed', outcome: 'success' }]);
   });
 });
 
-describe('bad input is refused by its field, and changes nothing', () => {
+describe('invalid input is rejected by field and changes nothing', () => {
   test.each([
     [{ intervalMs: 59_999 }, 'intervalMs'],
     [{ intervalMs: 1.5e12 }, 'intervalMs'],
@@ -131,7 +131,7 @@ describe('bad input is refused by its field, and changes nothing', () => {
   });
 });
 
-test('a change of an agent of the file and of a stored one outlives a restart; null takes it back', async () => {
+test('changes of a configured and of a stored agent survive a restart; null reverts them', async () => {
   await server.client.call('agents.create', { agentId: 'stored', config: { model: 'mock/mock-fast' } });
   const hours = { start: '08:00', end: '22:00', timeZone: 'Europe/Berlin' };
   for (const agentId of ['filed', 'stored'])

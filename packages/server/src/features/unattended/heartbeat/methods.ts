@@ -18,9 +18,9 @@ export interface HeartbeatMethodDeps {
   readonly settingsOf: (agent: Agent) => HeartbeatConfig;
   readonly stateOf: (agentId: string) => HeartbeatStateRow;
   readonly dueOf: (agentId: string) => number | null;
-  /** Null when nothing waits after an error. */
+  /** Returns the end of the backoff after an error; null when there is none. */
   readonly backoffUntil: (agentId: string) => number | null;
-  /** When the beat began that runs now. */
+  /** Returns when the running beat started. */
   readonly runningSince: (agentId: string) => number | null;
   readonly wake: (agentId: string, reason: 'manual' | 'wake') => Admission;
   readonly wakeMonitoring: () => Admission;
@@ -35,7 +35,7 @@ const codes: Readonly<Record<Refused['refusal'], 'not_found' | 'precondition_fai
   full: 'unavailable',
 };
 
-/** `heartbeat.*` and `scheduler.wake` (json-rpc.md §4). */
+/** Implements `heartbeat.*` and `scheduler.wake` (json-rpc.md §4). */
 export function createHeartbeatMethods(deps: HeartbeatMethodDeps): HeartbeatMethods {
   const isVisible = (agent: Agent, call: CallContext) => call.identity.agents?.includes(agent.id) ?? true;
 
@@ -82,7 +82,7 @@ export function createHeartbeatMethods(deps: HeartbeatMethodDeps): HeartbeatMeth
         const issue = { path: 'model', message: `no configured provider has a model "${fields.model}"` };
         throw new AppError('invalid_params', `${issue.path}: ${issue.message}`, { param: issue.path, issues: [issue] });
       }
-      // Hours are one thing: a zone that is not named is not that of the hours before.
+      // Hours are replaced as a whole: an absent time zone must not be taken from the previous hours.
       const hours = fields.activeHours && { activeHours: { timeZone: null, ...fields.activeHours } };
       const patch = { heartbeat: { ...Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)), ...hours } };
       const agent = await deps.configure({ agentId, patch, action: 'heartbeat.update' }, call);
@@ -102,7 +102,7 @@ export function createHeartbeatMethods(deps: HeartbeatMethodDeps): HeartbeatMeth
           issues: [{ path: 'agentId', message: 'expected none with the target monitoring' }],
         });
       if (call.identity.agents !== undefined)
-        throw new AppError('denied', 'A token that is limited to some agents cannot wake the look at all', { param: 'target' });
+        throw new AppError('denied', 'A token limited to some agents cannot wake the check of all agents', { param: 'target' });
       return admitted(deps.wakeMonitoring());
     },
   };

@@ -18,7 +18,7 @@ async function open() {
   };
 }
 
-test('equal neighbours are counted as one, the same operation is queued once', async () => {
+test('equal consecutive events are counted as one, the same operation is queued once', async () => {
   const { db, queue, texts } = await open();
   await queue('mail', { opKey: 'first' });
   await queue('mail', { opKey: 'first' });
@@ -32,7 +32,7 @@ test('equal neighbours are counted as one, the same operation is queued once', a
   await db[Symbol.asyncDispose]();
 });
 
-test('of more than twenty the oldest give way, each is cut to its bound, and another agent keeps its own', async () => {
+test('beyond twenty the oldest are dropped, each is truncated, and other agents keep theirs', async () => {
   const { db, queue, texts } = await open();
   await queue('theirs', { agentId: 'b' });
   for (let n = 0; n < 50; n += 1) await queue(`event ${n}`);

@@ -1,17 +1,17 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { SystemEvent, WakeLane, WakeReason } from './api.ts';
 
-/** Events that wait for one agent; the oldest give way. */
+/** Maximum queued events per agent; the oldest are dropped. */
 export const maxQueuedEvents = 20;
-/** Characters of one event that are kept. */
+/** Maximum stored characters of one event. */
 export const maxEventChars = 4_000;
-/** For how long, and for how many texts of an agent, the same answer is not told again. */
-const toldMs = 24 * 60 * 60_000;
+/** Period, and maximum texts per agent, in which the same answer is not delivered again. */
+const repeatWindowMs = 24 * 60 * 60_000;
 const maxTold = 500;
 
 export interface HeartbeatStateRow {
   readonly agentId: string;
-  /** The last due time by the interval that a beat began for: none at or before it begins again. */
+  /** The last due time by the interval that was used; beats due at or before it never start again. */
   readonly lastSlotMs: number;
   readonly lastRunAtMs: number | null;
   readonly consecutiveErrors: number;
@@ -19,7 +19,7 @@ export interface HeartbeatStateRow {
   readonly lastErrorKind: 'transient' | 'permanent' | null;
   readonly lastAlertAtMs: number | null;
   readonly stoppedBy: 'auth' | 'billing' | null;
-  /** Fingerprint of the configuration that it was stopped under. */
+  /** Fingerprint of the configuration under which it was stopped. */
   readonly stoppedUnder: string | null;
 }
 
@@ -65,7 +65,7 @@ const upsertState = query<HeartbeatStateRow>(({ db, sql, p }) =>
     ),
 );
 
-/** The whole row of an agent; part of the operations of a beat. */
+/** Stores the whole row of an agent. Part of the operations of a beat. */
 export async function saveState(tx: Tx, row: HeartbeatStateRow): Promise<void> {
   await tx.run(upsertState, row);
 }
@@ -125,8 +125,8 @@ const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) => 
 }));
 
 /**
- * Queues what the next beat of an agent is told, inside the transaction of whatever happened. An event that says the
- * same as the one before it is counted there; of more than twenty the oldest give way.
+ * Queues an event for the next beat of an agent, inside the transaction of its cause. An event equal to the one before
+ * is counted there; beyond twenty the oldest are dropped.
  */
 export async function enqueueSystemEvent(tx: Tx, { urgent, clean, ...event }: SystemEvent): Promise<void> {
   if ((await tx.get(byOpKey, { opKey: event.opKey })) !== undefined) return;
@@ -161,7 +161,7 @@ const releaseOfWork = query<{ workId: string }>(({ db, p }) =>
   db.updateTable('heartbeat_event').set({ work_id: null }).where('work_id', '=', p('workId')),
 );
 
-/** What waits for the next beat of an agent. */
+/** Returns the events queued for the next beat of an agent. */
 export const waitingEvents = operation('heartbeat.waiting', async (tx, input: { readonly agentId: string }) => tx.all(waiting, input));
 
 export interface BeatRow {
@@ -186,7 +186,7 @@ const insertBeat = query<BeatRow>(({ db, p }) =>
   }),
 );
 
-/** Begins a beat: it takes what its message tells of. Part of `beginBeat`. */
+/** Opens a beat, which takes the events in its message. Part of `beginBeat`. */
 export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { readonly lastEventId: number }): Promise<void> {
   await tx.run(take, { agentId: beat.agentId, workId: beat.workId, lastEventId });
   await tx.run(insertBeat, beat);
@@ -194,11 +194,11 @@ export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { rea
 
 const removeBeat = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeat_beat').where('work_id', '=', p('workId')));
 
-/** False when it was closed before. Its events are gone with it, or wait again. Part of `endBeat`. */
-export async function closeBeat(tx: Tx, input: { readonly workId: string; readonly agentId: string; readonly told: boolean }): Promise<boolean> {
+/** Closes a beat, and deletes or requeues its events; returns false when it was already closed. Part of `endBeat`. */
+export async function closeBeat(tx: Tx, input: { readonly workId: string; readonly agentId: string; readonly handled: boolean }): Promise<boolean> {
   const { changes } = await tx.run(removeBeat, input);
   if (changes === 0) return false;
-  if (input.told) await tx.run(removeOfWork, input);
+  if (input.handled) await tx.run(removeOfWork, input);
   else {
     await tx.run(releaseOfWork, input);
     await tx.run(dropOldest, { agentId: input.agentId, kept: maxQueuedEvents });
@@ -220,7 +220,7 @@ const beats = query<object, BeatRow>(({ db }) =>
     ]),
 );
 
-/** Beats that have begun and are not closed. Part of `recoverBeats`. */
+/** Returns the beats that are not closed. Part of `recoverBeats`. */
 export async function openBeats(tx: Tx): Promise<BeatRow[]> {
   return tx.all(beats, {});
 }
@@ -229,7 +229,7 @@ const pruneTold = query<{ agentId: string; beforeMs: number; atMs: number }>(({ 
   db
     .deleteFrom('heartbeat_told')
     .where('agent_id', '=', p('agentId'))
-    // What was told in the future was told by a clock that was set back since.
+    // Entries in the future date from before the clock stepped back.
     .where((row) => row.or([row('at_ms', '<', p('beforeMs')), row('at_ms', '>', p('atMs'))])),
 );
 const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
@@ -244,13 +244,13 @@ const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ d
     .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doNothing()),
 );
 
-/** Notes that a text is told; false when it was told within the last 24 hours. Part of `endBeat`. */
-export async function noteTold(
+/** Records a delivered text; returns false when it was already delivered within the last 24 hours. Part of `endBeat`. */
+export async function recordDelivered(
   tx: Tx,
   input: { readonly agentId: string; readonly digest: string; readonly atMs: number; readonly ageNowMs: number },
 ): Promise<boolean> {
   const { agentId, digest, atMs, ageNowMs } = input;
-  await tx.run(pruneTold, { agentId, beforeMs: ageNowMs - toldMs, atMs });
+  await tx.run(pruneTold, { agentId, beforeMs: ageNowMs - repeatWindowMs, atMs });
   const { changes } = await tx.run(insertTold, { agentId, digest, atMs });
   await tx.run(pruneMany, { agentId, kept: maxTold });
   return changes > 0;
@@ -263,7 +263,7 @@ const counts = query<object, { agentId: string; count: number }>(({ db, sql }) =
     .groupBy('agent_id'),
 );
 
-/** By agent, without those that have none. */
+/** Counts the queued events by agent, omitting agents without any. */
 export const countEvents = operation('heartbeat.countEvents', async (tx) => tx.all(counts, {}));
 
 const urgent = query<object, { agentId: string; reason: WakeReason }>(({ db, sql }) =>
@@ -277,13 +277,13 @@ const urgent = query<object, { agentId: string; reason: WakeReason }>(({ db, sql
 
 export interface KnownHeartbeats {
   readonly states: readonly HeartbeatStateRow[];
-  /** Agents that something waits for which was to be told at once. */
+  /** Agents with undelivered urgent events. */
   readonly urgent: readonly { readonly agentId: string; readonly reason: WakeReason }[];
   /** Agents with queued events of any kind. */
   readonly queued: readonly { readonly agentId: string }[];
 }
 
-/** At start: everything that outlived the last run. */
+/** Loads everything stored by earlier processes, at start. */
 export const loadHeartbeats = operation('heartbeat.load', async (tx): Promise<KnownHeartbeats> => ({
   states: await tx.all(allStates, {}),
   urgent: await tx.all(urgent, {}),
@@ -293,7 +293,7 @@ export const loadHeartbeats = operation('heartbeat.load', async (tx): Promise<Kn
 const tables = ['heartbeat_state', 'heartbeat_event', 'heartbeat_told'] as const;
 const forget = tables.map((table) => query<{ agentId: string }>(({ db, p }) => db.deleteFrom(table).where('agent_id', '=', p('agentId'))));
 
-/** The agent is gone: an agent of the same id that is made later begins with nothing. */
+/** Deletes the data of a deleted agent, so that a later agent with the same id starts empty. */
 export const forgetHeartbeat = operation('heartbeat.forget', async (tx, input: { readonly agentId: string }): Promise<void> => {
   for (const remove of forget) await tx.run(remove, input);
 });

@@ -1,16 +1,16 @@
-/** What is put into the inbox, the built-in channel `gateway`. */
+/** A message of the inbox, the built-in channel `gateway`. */
 export interface InboxMessage {
-  /** `in_<uuid>`, by `newId('in')`. */
+  /** `in_<uuid>`, from `newId('in')`. */
   readonly id: string;
-  /** Of the delivery, unique: the same key again delivers nothing more. */
+  /** Unique key of the delivery; a repeat with the same key delivers nothing. */
   readonly opKey: string;
-  /** Of what is delivered, to tell a repeat from a misuse of the key. */
+  /** Digest of the content, to distinguish a repeat from reuse of the key. */
   readonly digest: string;
   readonly source: 'cron' | 'heartbeat' | 'webhook' | 'turn' | 'subagent' | 'graph' | 'autonomy';
   readonly agentId: string;
-  /** The conversation that it belongs to; null when it belongs to none. */
+  /** The conversation of the message; null when it has none. */
   readonly conversationRef: string | null;
-  /** Who may read it, beside admins. */
+  /** The principal who may read it, in addition to admins. */
   readonly principalId: string;
   readonly level: 'info' | 'alert';
   readonly text: string;

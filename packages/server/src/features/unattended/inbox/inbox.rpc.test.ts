@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 let last = 0;
-/** Ids of one millisecond are in no order: these are. */
+/** Returns ordered ids, because generated ids within one millisecond are not ordered. */
 const nextId = () => `in_0199e0a0-7c00-7000-8000-${String((last += 1)).padStart(12, '0')}`;
 
 const message = (over: Partial<InboxMessage> = {}): InboxMessage => ({
@@ -36,7 +36,7 @@ const message = (over: Partial<InboxMessage> = {}): InboxMessage => ({
   ...over,
 });
 
-/** As the daemon's own writer does. */
+/** Inserts messages like the daemon's own writer. */
 function put(...messages: readonly InboxMessage[]): void {
   using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
   const insert = db.prepare(
@@ -59,7 +59,7 @@ test('shows each caller its own messages and an admin all, on both transports, n
     const page = await client.call('inbox.list', { limit: 1, before: own[2]?.id });
     expect(page.messages.map(({ text }) => text)).toEqual(['second']);
   }
-  // What is another's is passed over like what is not there.
+  // Messages of others are ignored like unknown ones.
   expect(await bob.call('inbox.markRead', { ids: [own[0]?.id ?? '', 'in_00000000-0000-7000-8000-000000000000'] })).toEqual({ marked: 0 });
   expect(await ada.call('inbox.markRead', { ids: [own[0]?.id ?? ''] })).toEqual({ marked: 1 });
   expect((await ada.call('inbox.list', { unreadOnly: true })).messages.map(({ text }) => text)).toEqual(['third', 'second']);
@@ -67,7 +67,7 @@ test('shows each caller its own messages and an admin all, on both transports, n
   expect((await server.client.call('inbox.list', { unreadOnly: true })).messages.map(({ text }) => text)).toEqual(['for Bob']);
 });
 
-test('a token that is bound to agents sees nothing of the others, and bad input is named', async () => {
+test('a token limited to agents sees nothing of other agents, and invalid input is named', async () => {
   const bound = await server.as(['rpc'], { agents: ['other'] });
   put(
     message({ principalId: `token:${bound.tokenId}`, agentId: 'default' }),
@@ -80,7 +80,7 @@ test('a token that is bound to agents sees nothing of the others, and bad input 
   await expect((await server.as(['api'])).call('inbox.list', {})).rejects.toMatchObject({ code: 'insufficient_scope' });
 });
 
-test('a full inbox takes new messages also after the clock was set back: those of the future make room', async () => {
+test('a full inbox accepts new messages even after a backward clock step: messages from the future are dropped', async () => {
   const db: Db = await openInlineDb({ operations: [...inboxOperations, deliver, deliverMany], migrations: inboxMigrations });
   await using _ = db;
   const atMs = 1_790_000_000_000;
@@ -97,7 +97,7 @@ const deliverMany = operation('test.deliverMany', async (tx, { count, ...rest }:
   for (let n = 0; n < count; n += 1) await inboxDeliver(tx, { ...rest, id: `${rest.id}_${String(n).padStart(5, '0')}`, opKey: `${rest.opKey}_${n}` });
 });
 
-test('a delivery happens once for its key, in bounds, and is announced to its owner', async () => {
+test('a delivery happens once per key, within limits, and is announced to its owner', async () => {
   const db: Db = await openInlineDb({ operations: [...inboxOperations, deliver, deliverMany], migrations: inboxMigrations });
   await using _ = db;
   const one = message({ text: 'x'.repeat(maxTextCharacters + 1) });

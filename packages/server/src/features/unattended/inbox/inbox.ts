@@ -12,7 +12,7 @@ export interface Inbox {
   readonly methods: HandlersOf<'inbox.list' | 'inbox.markRead'>;
 }
 
-/** The built-in channel `gateway`: what agents tell when nobody is there; delivered by `inboxDeliver` in the transaction of what it tells of. */
+/** The built-in channel `gateway` for unattended agents; `inboxDeliver` delivers in the transaction of the reported event. */
 export function createInbox({ db, bus, clock }: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock }): Inbox {
   return {
     api: {
@@ -36,7 +36,7 @@ function reachOf({ scopes, principalId, agents }: Identity): InboxReach {
   return { principalId: allows(scopes, 'admin') ? null : principalId, agentIds: agents ?? null };
 }
 
-/** Questions of approval gates have keys that name the gate (features/delegation/graph/run/announce.ts). */
+/** Matches keys of approval gate questions, which name the gate (features/delegation/graph/run/announce.ts). */
 const questionKey = /^graph:(?<graphId>gr_[0-9a-f-]{36}):(?:ask|reminder):(?<nodeId>.+):\d+$/;
 
 function asksIn({ source, opKey }: InboxRow) {

@@ -1,9 +1,9 @@
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { InboxMessage } from './api.ts';
 
-/** Messages that are kept of one principal; the oldest make room. */
+/** Maximum messages per principal; the oldest are dropped. */
 export const maxKept = 1_000;
-/** Characters of one message. */
+/** Maximum characters of one message. */
 export const maxTextCharacters = 32_768;
 
 export interface InboxRow extends InboxMessage {
@@ -33,7 +33,7 @@ const delivered = query<{ opKey: string }, { digest: string }>(({ db, p }) =>
   db.selectFrom('inbox_message').select('digest').where('op_key', '=', p('opKey')),
 );
 
-// What came in the future came by a clock that was set back since: its ids say nothing of its age.
+// Messages in the future date from before a backward clock step, so their ids do not reflect their age.
 const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db, sql, p }) =>
   db.deleteFrom('inbox_message').where(
     sql<boolean>`id in (select id from inbox_message where principal_id = ${p('principalId')}
@@ -42,8 +42,8 @@ const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db,
 );
 
 /**
- * Delivers a message, inside the transaction of what it tells of. `repeated`: it was delivered before; `mismatch`: the key
- * was used for something else, and nothing was delivered. Whoever commits calls `InboxApi.announce` for `accepted`.
+ * Delivers a message inside the transaction of the event it reports. `repeated`: already delivered; `mismatch`: the key
+ * was used for something else, nothing is delivered. After the commit, call `InboxApi.announce` for `accepted`.
  */
 export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'accepted' | 'repeated' | 'mismatch'> {
   const text = message.text.length <= maxTextCharacters ? message.text : `${message.text.slice(0, maxTextCharacters - 2).toWellFormed()} …`;
@@ -56,12 +56,12 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
 
 const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inbox_message').where('op_key', '=', p('opKey')));
 
-/** Takes back a message that was not announced, inside the transaction that takes back what it reports. */
+/** Removes an unannounced message, inside the transaction that reverts the event it reports. */
 export async function inboxRemove(tx: Tx, input: { readonly opKey: string }): Promise<void> {
   await tx.run(remove, input);
 }
 
-/** Whose messages are meant: null stands for all. */
+/** Whose messages are visible; null means all. */
 export interface InboxReach {
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
@@ -73,7 +73,7 @@ interface Page extends InboxReach {
   readonly limit: number;
 }
 
-/** Newest first; and how many of all that are in reach are unread. */
+/** Lists messages, newest first, with the number of unread messages in reach. */
 export const listInbox = operation(
   'inbox.list',
   async (tx, { principalId, agentIds, unreadOnly, before, limit }: Page): Promise<{ rows: InboxRow[]; unread: number }> => {
@@ -110,7 +110,7 @@ export const listInbox = operation(
   },
 );
 
-/** Marks messages in reach as read, all of them without `ids`; gives how many were unread. */
+/** Marks messages in reach as read, or all of them without `ids`; returns how many were unread. */
 export const markInboxRead = operation(
   'inbox.markRead',
   async (

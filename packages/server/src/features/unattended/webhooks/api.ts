@@ -1,11 +1,11 @@
 import type { WebhooksConfig } from './config.ts';
 import type { Headers } from './intake/signature.ts';
 
-/** A request for a webhook route, as far as it is known before its body. */
+/** A request for a webhook route, without its body. */
 export interface WebhookCall {
-  /** Behind `webhooks.path`, as sent. */
+  /** Path after `webhooks.path`, as sent. */
   readonly path: string;
-  /** All values of each header, names in lower case. */
+  /** All values of each header, with lower-case names. */
   readonly headers: Headers;
   /** The query as sent, without its `?`. */
   readonly search: string;
@@ -15,24 +15,24 @@ export interface WebhookCall {
 
 /** A request that may send its body. */
 export interface WebhookIntake {
-  /** The path is that of the strict route, whose payload has a fixed shape. */
+  /** Whether the path is the strict route, whose payload has a fixed shape. */
   readonly isStrict: boolean;
   /** Largest body, in bytes. */
   readonly bodyLimit: number;
-  /** It takes one of few places, whoever sends it: it must come quickly. */
+  /** Whether the body uses one of the few slots for large bodies and must arrive quickly. */
   readonly isLarge: boolean;
   /**
-   * Has the body read and resolves when the delivery is stored, or was before. Fails with `unauthenticated`, `parse_error`, `invalid_params` (the
-   * strict shape), `not_found` (no mapping wants the payload) and `unavailable`.
+   * Reads the body and resolves when the delivery is stored or already was. Throws `unauthenticated`, `parse_error`, `invalid_params` (the
+   * strict shape), `not_found` (no mapping matches the payload) or `unavailable`.
    */
   receive(read: () => Promise<Buffer>): Promise<{ readonly mapping: string; readonly isSigned: boolean }>;
 }
 
 export interface WebhooksApi {
-  /** Where the routes begin. */
+  /** Path prefix of the routes. */
   readonly path: string;
-  /** Deliveries of one address, signed or not; those without a valid signature also count against the common limit. */
+  /** Rate limit per address for all deliveries; those without a valid signature also count against the common limit. */
   readonly rateLimit: WebhooksConfig['rateLimit'];
-  /** Looks at everything but the body. Fails with `not_found` when no mapping wants the path, and with `unauthenticated` when no signature can hold. */
+  /** Checks everything except the body. Throws `not_found` when no mapping matches the path, `unauthenticated` when no signature can be valid. */
   open(call: WebhookCall): WebhookIntake;
 }

@@ -15,14 +15,14 @@ import { digestBody } from './intake/signature.ts';
 import { countDeliveries, findDelivery, keptMs, listDeliveries, type Listed } from './store.ts';
 import { valueAt } from './rules/template.ts';
 
-/** Characters of a text that a list shows. */
+/** Maximum characters of a text in a list. */
 const shownLength = 2_000;
 
 export interface WebhookMethodsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly config: WebhooksConfig;
-  /** All of them, that of the strict route last. */
+  /** All rules, with the strict route's rule last. */
   readonly rules: readonly Rule[];
   readonly deliver: Deliver;
   readonly defaultAgentId: string;
@@ -36,7 +36,7 @@ export function createWebhookMethods(
 
   function ruleOf(id: string): Rule {
     const rule = rules.find(({ mapping }) => mapping.id === id);
-    if (rule === undefined) throw new AppError('not_found', `There is no mapping ${id}`, { param: 'mapping' });
+    if (rule === undefined) throw new AppError('not_found', `Mapping not found: ${id}`, { param: 'mapping' });
     return rule;
   }
 
@@ -67,11 +67,11 @@ export function createWebhookMethods(
 
     'webhooks.replay': async ({ deliveryId }, call) => {
       const row = await db.read(findDelivery, { id: deliveryId });
-      if (row === undefined || row.receivedAtMs <= sinceMs()) throw new AppError('not_found', 'There is no such delivery', { param: 'deliveryId' });
+      if (row === undefined || row.receivedAtMs <= sinceMs()) throw new AppError('not_found', 'Delivery not found', { param: 'deliveryId' });
       const rule = rules.find(({ mapping }) => mapping.id === row.mappingId);
       if (rule === undefined || rule.mapping.action !== row.action)
-        throw new AppError('precondition_failed', `Mapping ${row.mappingId} is not there any more, or does something else now`);
-      if (row.ownState === 'ignored') throw new AppError('precondition_failed', 'There was nothing to do for this delivery');
+        throw new AppError('precondition_failed', `Mapping ${row.mappingId} no longer exists, or has a different action now`);
+      if (row.ownState === 'ignored') throw new AppError('precondition_failed', 'This delivery was ignored, so there is nothing to replay');
       const agentId = deliver.agentOf(rule, row.agentId);
       const { conversationRef: ref, sessionKey } = row;
       const target = ref === null || sessionKey === null ? undefined : { ref, sessionKey, agentId, principalId: rule.principalId };
@@ -93,7 +93,7 @@ export function createWebhookMethods(
       const body = Buffer.from(JSON.stringify(payload));
       const lowered = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
       const context = { headers: lowered, query: {}, path, now: new Date(clock.now()).toISOString() };
-      // Whatever the payload says, it is this mapping that is tried.
+      // Tests this mapping whatever the payload contains.
       const only = { ...rule.reading, match: {} };
       const reading = await readOffThread({ rules: [only], body, isForm: false, isStrict: false, context });
       if (reading === undefined) throw new AppError('internal', 'A rule without conditions did not match');
@@ -127,7 +127,7 @@ export function createWebhookMethods(
   };
 }
 
-/** What an operator runs is never taken for a repeat. */
+/** Returns row fields under which an operator's run never counts as a repeat. */
 const rowOf = (call: CallContext) => ({ liveKey: null, remoteAddress: call.remoteAddress ?? null, traceId: call.traceId });
 
 function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.deliveries'>['deliveries'][number] {

@@ -6,7 +6,7 @@ import { parseJson } from '../../../kernel/json.ts';
 export const deliveryKind = 'webhook';
 /** How long a repeat counts as the same delivery (decisions §6). */
 export const sameMs = 24 * 60 * 60_000;
-/** How long deliveries are kept, as long as their work is, and how many at most. */
+/** How long deliveries are kept, the same as their work, and their maximum number. */
 export const keptMs = 7 * 24 * 60 * 60_000;
 export const maxKept = 20_000;
 
@@ -15,9 +15,9 @@ export interface DeliveryRow {
   readonly id: string;
   readonly mappingId: string;
   readonly action: 'agent' | 'wake';
-  /** Null when its work says how it stands. */
+  /** Null when the state is that of its work. */
   readonly ownState: 'done' | 'ignored' | null;
-  /** What a repeat has in common with it, behind what all of its body have, and a dot; null when every one is new. */
+  /** Body key, a dot, and the key shared by repeats; null when every delivery is new. */
   readonly liveKey: string | null;
   readonly senderId: string | null;
   readonly bodyDigest: string;
@@ -25,7 +25,7 @@ export interface DeliveryRow {
   readonly agentId: string;
   readonly conversationRef: string | null;
   readonly sessionKey: string | null;
-  /** Rendered, not fenced yet. */
+  /** Rendered, not yet fenced. */
   readonly message: string;
   readonly remoteAddress: string | null;
   readonly traceId: string;
@@ -55,7 +55,7 @@ const columns = [
 const byLiveKey = query<{ liveKey: string }, { id: string; receivedAtMs: number }>(({ db, p }) =>
   db.selectFrom('webhook_delivery').select(['id', 'received_at_ms as receivedAtMs']).where('live_key', '=', p('liveKey')),
 );
-const letGo = query<{ id: string }>(({ db, p }) => db.updateTable('webhook_delivery').set({ live_key: null }).where('id', '=', p('id')));
+const releaseKey = query<{ id: string }>(({ db, p }) => db.updateTable('webhook_delivery').set({ live_key: null }).where('id', '=', p('id')));
 const repeat = query<{ id: string }>(({ db, sql, p }) =>
   db
     .updateTable('webhook_delivery')
@@ -94,23 +94,23 @@ const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { 
 );
 
 /**
- * Whether the same delivery is there already, and its count of repeats grows, or at least one with its body. One that is too old stands for
- * its key no more.
+ * Returns whether the same delivery exists, and counts the repeat, or else one with the same body. A delivery that is too old loses
+ * its key.
  */
 export async function recognize(tx: Tx, { liveKey }: Pick<DeliveryRow, 'liveKey'>, sinceMs: number): Promise<'delivery' | 'body' | undefined> {
   if (liveKey === null) return undefined;
   const body = liveKey.slice(0, liveKey.indexOf('.'));
-  // `/` is the character behind the dot, and in no digest.
+  // `/` follows the dot in ASCII and occurs in no digest.
   const keys = { fromKey: `${body}.`, beforeKey: `${body}/` };
-  // One look for nearly all: what has the key has the body too.
+  // One query for most deliveries: a delivery with the same key also has the same body.
   if ((await tx.get(ofBody, { ...keys, sinceMs: 0 })) === undefined) return undefined;
   const same = await tx.get(byLiveKey, { liveKey });
-  if (same !== undefined) await tx.run(same.receivedAtMs > sinceMs ? repeat : letGo, { id: same.id });
+  if (same !== undefined) await tx.run(same.receivedAtMs > sinceMs ? repeat : releaseKey, { id: same.id });
   if (same !== undefined && same.receivedAtMs > sinceMs) return 'delivery';
   return (await tx.get(ofBody, { ...keys, sinceMs })) === undefined ? undefined : 'body';
 }
 
-/** Stores a delivery that is no repeat. Part of the operation that makes work of it. */
+/** Stores a new delivery. Part of the operation that accepts its work. */
 export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<void> {
   await tx.run(insert, row);
 }
@@ -128,9 +128,9 @@ interface ListedRow extends DeliveryRow {
   readonly waitingJson: string | null;
 }
 
-/** A delivery and what became of it. */
+/** A delivery and its outcome. */
 export interface Listed extends Omit<ListedRow, 'resultJson'> {
-  /** As the work was settled with it. */
+  /** Result with which the work was settled. */
   readonly result: unknown;
 }
 
@@ -143,7 +143,7 @@ export interface Listing {
   readonly limit: number;
 }
 
-/** A page of deliveries, newest first. */
+/** Returns a page of deliveries, newest first. */
 export const listDeliveries = operation(
   'webhooks.deliveries',
   async (tx, { mappingId, state, beforeId, sinceMs, limit }: Listing): Promise<Listed[]> => {
@@ -183,7 +183,7 @@ const perMapping = query<{ sinceMs: number }, { mappingId: string; count: number
 
 export const countDeliveries = operation('webhooks.count', async (tx, input: { readonly sinceMs: number }) => tx.all(perMapping, input));
 
-// Ids are ordered by time, so that the oldest come first without an index of times.
+// Ids are ordered by time, so no index of times is needed to find the oldest.
 const dropOld = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db
     .deleteFrom('webhook_delivery')
@@ -196,7 +196,7 @@ const dropMany = query<{ kept: number; limit: number }>(({ db, sql, p }) =>
     .where(sql<boolean>`id in (select id from webhook_delivery order by id desc limit ${p('limit')} offset ${p('kept')})`),
 );
 
-/** Deletes some of what is too old or too much; gives how many. What still waits is found by its work, which keeps what it needs. */
+/** Deletes some deliveries beyond age and number limits; returns how many. Pending work keeps the data that it needs. */
 export const pruneDeliveries = operation(
   'webhooks.prune',
   async (tx, input: { readonly beforeMs: number; readonly kept: number; readonly limit: number }) => {

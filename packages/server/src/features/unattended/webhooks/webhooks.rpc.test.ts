@@ -42,19 +42,19 @@ describe.each(['http', 'websocket'] as const)('by %s', (transport) => {
     }
   };
 
-  it('lists the rules in the order in which they are asked', async () => {
+  it('lists the rules in evaluation order', async () => {
     const { webhooks, enabled, path } = await using((call) => call('webhooks.list', {}));
     expect([enabled, path, webhooks.map(({ mapping }) => mapping)]).toEqual([true, '/hooks', ['alerts', 'beat', 'github', 'rest', 'webhook']]);
     expect(webhooks[0]).toMatchObject({ name: 'Alerts', path: 'alerts', source: 'grafana', agentId: 'helper', signature: 'hmac', builtIn: false });
     expect(JSON.stringify(webhooks)).not.toContain(token);
   });
 
-  it('shows what a mapping makes of a payload without doing anything', async () => {
+  it('shows how a mapping reads a payload without side effects', async () => {
     const before = (await server.client.call('webhooks.deliveries', {})).deliveries.length;
     const tried = await using((call) => call('webhooks.test', { mapping: 'alerts', payload: { source: 'grafana', title: 'disk' } }));
     expect(tried).toMatchObject({ mapping: 'alerts', takenBy: 'alerts', message: 'Alert: disk', deliveryId: null });
     expect(tried.sessionKey).toMatch(/:webhook:disk$/);
-    // Without its source it would go to another rule.
+    // Without its source it would match another rule.
     expect((await using((call) => call('webhooks.test', { mapping: 'alerts', payload: { title: 'x' } }))).takenBy).toBe('rest');
     expect((await using((call) => call('webhooks.test', { mapping: 'github', headers: { 'X-GitHub-Event': 'push' } }))).message).toBe(
       'GitHub event: push',
@@ -84,7 +84,7 @@ describe.each(['http', 'websocket'] as const)('by %s', (transport) => {
     expect(messages.filter(({ role }) => role === 'user')).toHaveLength(2);
   });
 
-  it('refuses what is not there and what is not asked for rightly', async () => {
+  it('rejects unknown deliveries and invalid requests', async () => {
     const code = (error: string) => expect.objectContaining({ code: error });
     await expect(using((call) => call('webhooks.test', { mapping: 'none' }))).rejects.toEqual(code('not_found'));
     await expect(using((call) => call('webhooks.replay', { deliveryId: 'wd_0199e0a0-7c00-7000-8000-000000000001' }))).rejects.toEqual(
@@ -97,7 +97,7 @@ describe.each(['http', 'websocket'] as const)('by %s', (transport) => {
   });
 });
 
-it('is for operators alone', async () => {
+it('is only for operators', async () => {
   const plain = await server.as(['rpc']);
   for (const name of ['webhooks.list', 'webhooks.deliveries'] as const)
     await expect(plain.call(name, {})).rejects.toMatchObject({ code: 'insufficient_scope' });

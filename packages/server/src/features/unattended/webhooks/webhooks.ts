@@ -23,7 +23,7 @@ const firstPruneMs = 60_000;
 const pruneMs = 60 * 60_000;
 const prunedAtOnce = 500;
 
-/** Takes webhooks in, runs what they ask for, and remembers them for a while (docs/decisions/0025). */
+/** Accepts webhooks, runs their actions, and keeps them for a while (docs/decisions/0025). */
 export function createWebhooks(deps: WebhooksDeps) {
   const { db, clock, log, config, agents } = deps;
   const rules = rulesOf(config);
@@ -39,11 +39,11 @@ export function createWebhooks(deps: WebhooksDeps) {
   function prune(): void {
     pruning = db.write(pruneDeliveries, { beforeMs: clock.ageNow() - keptMs, kept: maxKept, limit: prunedAtOnce }).then(
       (dropped) => {
-        // A batch at a time: other writes come in between.
+        // One batch at a time, so that other writes can run in between.
         cancelPrune = clock.after(dropped >= prunedAtOnce ? 1_000 : pruneMs, prune);
       },
       (error: unknown) => {
-        log.error({ err: error }, 'Old webhook deliveries could not be removed');
+        log.error({ err: error }, 'Failed to delete old webhook deliveries');
         cancelPrune = clock.after(pruneMs, prune);
       },
     );
@@ -52,11 +52,11 @@ export function createWebhooks(deps: WebhooksDeps) {
   return {
     api: intake,
     methods: createWebhookMethods({ db, clock, config, rules: all, deliver, defaultAgentId: agents.defaultId }),
-    /** What the configuration asks for and cannot have, in sentences for the person at the terminal. */
+    /** Problems of the configuration, as sentences for the operator. */
     warnings: all.flatMap(({ mapping: { id, agentId } }) =>
       agentId === undefined || agents.find(agentId) !== undefined
         ? []
-        : [`webhooks: agent ${agentId} of mapping ${id} does not exist; deliveries are refused with 503 until it does`],
+        : [`webhooks: agent ${agentId} of mapping ${id} does not exist; deliveries are rejected with 503 until it does`],
     ),
     async [Symbol.asyncDispose]() {
       cancelPrune();

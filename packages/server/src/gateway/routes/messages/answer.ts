@@ -3,7 +3,7 @@ import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { ToolCall } from '../../../llm/model.ts';
 
-/** The answer as it stands when the turn begins. */
+/** Returns the message at the start of the turn. */
 export function openMessage(id: string, model: string): MessageObject {
   return {
     id,
@@ -17,14 +17,14 @@ export function openMessage(id: string, model: string): MessageObject {
   };
 }
 
-/** The whole answer of a turn. */
+/** Returns the complete message of a turn. */
 export function closedMessage(open: MessageObject, outcome: TurnOutcome): MessageObject {
   const { text, thinking = [], clientCalls = [] } = outcome;
   const texts: AnswerBlock[] = text === '' ? [] : [{ type: 'text', text, citations: null }];
   return { ...open, content: [...thinking, ...texts, ...clientCalls.map(callBlock)], ...stopOf(outcome), usage: usageOf(outcome) };
 }
 
-/** Results of tools come back by this id; its arguments are an object, whatever the model wrote. */
+/** Tool results refer to this id; the arguments are an object, whatever the model wrote. */
 export function callBlock({ id, name, arguments: text }: ToolCall): Extract<AnswerBlock, { type: 'tool_use' }> {
   return { type: 'tool_use', id, name, input: inputOf(text) };
 }
@@ -38,7 +38,7 @@ function inputOf(text: string): Record<string, unknown> {
   }
 }
 
-/** The provider's own length cut counts as `max_steps` in the turn (decisions §3). */
+/** The provider's length limit counts as `max_steps` in the turn (decisions §3). */
 export function stopOf({ finishReason, clientCalls, ending }: TurnOutcome): {
   stop_reason: NonNullable<MessageObject['stop_reason']>;
   stop_sequence: string | null;

@@ -24,7 +24,7 @@ export interface MessagesDeps {
   readonly keepAliveMs?: number | undefined;
 }
 
-/** `POST /v1/messages`: a completion in the shape of Anthropic's Messages API (decisions §12). */
+/** `POST /v1/messages`: a completion in the format of Anthropic's Messages API (decisions §12). */
 export function createMessagesRoute(deps: MessagesDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const request = parseInput(MessagesRequest, await readJsonBody(call, deps.bodyLimit));
@@ -48,7 +48,7 @@ async function whole(deps: MessagesDeps, call: HttpCall, open: MessageObject, co
   sendJson(call, 200, closedMessage(open, outcome));
 }
 
-/** The status is chosen at the first piece of the answer or the first ping; from then on a failure is an event. */
+/** Sends the status with the first text or the first ping; from then on a failure is an event. */
 async function stream(deps: MessagesDeps, call: HttpCall, open: MessageObject, completion: CompletionRequest): Promise<void> {
   const events = new MessageEvents(open);
   const { clock, log, keepAliveMs } = deps;
@@ -83,7 +83,7 @@ async function stream(deps: MessagesDeps, call: HttpCall, open: MessageObject, c
     failStream(call, writer, failure, { produced, log });
     return;
   }
-  // Answers that no model streamed, a command's for example.
+  // Text that no model streamed, a command's answer for example.
   if (!hasText && outcome.text !== '') sink.text(JSON.stringify(outcome.text).slice(1, -1));
   writer.push(events.end(outcome));
   writer.end();

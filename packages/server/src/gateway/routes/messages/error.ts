@@ -1,7 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { messageNames, toWireError } from '../v1-wire-error.ts';
 
-/** What the turn refuses, in the words of the route. Clients of this shape come with names of models that only their vendor has. */
+/** Rewords a refusal of the turn for the route. Clients of this API send model names that only their vendor has. */
 export function toMessageError(error: unknown): unknown {
   if (!(error instanceof AppError) || error.code !== 'not_found' || error.details.param !== 'model') return toWireError(error, messageNames);
   const message = `${error.message}. GET /v1/models lists what this gateway has: name one of them in the client (Claude Code: ANTHROPIC_MODEL and ANTHROPIC_DEFAULT_HAIKU_MODEL), or give the name a meaning in gateway.compat.models.`;

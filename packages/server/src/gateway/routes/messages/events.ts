@@ -3,13 +3,13 @@ import type { TurnOutcome } from '../../../features/conversations/turns/api.ts';
 import type { ThinkingBlock, ToolCall } from '../../../llm/model.ts';
 import { callBlock, stopOf, usageOf } from './answer.ts';
 
-/** The text of one streamed message's events, in order. At most one content block is open at a time. */
+/** Formats the events of one streamed message, in order. At most one content block is open at a time. */
 export class MessageEvents {
   readonly #open: MessageObject;
   #begun = false;
   #index = 0;
   #block: 'text' | 'thinking' | undefined;
-  /** What precedes and follows a fragment of the open block, which is the inside of a JSON string literal. */
+  /** Text before and after a fragment of the open block; the fragment is the inside of a JSON string literal. */
   #around: readonly [string, string] = ['', ''];
 
   constructor(open: MessageObject) {
@@ -28,7 +28,7 @@ export class MessageEvents {
     return this.#fragment('thinking', fragment);
   }
 
-  /** A block of reasoning that is complete: its text was streamed before, unless it came whole. */
+  /** Formats a complete reasoning block: its text was streamed before, unless it came whole. */
   endThinking(block: ThinkingBlock): string {
     if (block.type === 'redacted_thinking') return this.#whole(block, []);
     const text = this.#block === 'thinking' ? '' : this.thinking(JSON.stringify(block.thinking).slice(1, -1));

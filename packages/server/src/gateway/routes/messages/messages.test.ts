@@ -51,7 +51,7 @@ async function stream(body: object = {}) {
 }
 
 describe('a request', () => {
-  it('takes instructions among the messages, which are part of the system prompt', async () => {
+  it('accepts instructions among the messages as part of the system prompt', async () => {
     const note = { role: 'system', content: [{ type: 'text', text: 'Be kind.' }] };
     const { messages } = await asked({ system: 'Be brief.', messages: [user, note], context_management: { edits: [] } });
     expect(messages).toEqual([{ role: 'system', content: 'Be brief.' }, { role: 'system', content: 'Be kind.' }, user]);
@@ -59,7 +59,7 @@ describe('a request', () => {
     expect([begun.status, (await send({ messages: [note] })).status]).toEqual([400, 400]);
   });
 
-  it('reaches the turn with everything that it asks for', async () => {
+  it('passes everything that it asks for to the turn', async () => {
     const request = await asked({
       system: [
         { type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } },
@@ -171,7 +171,7 @@ describe('a request', () => {
     ['no max_tokens', { max_tokens: undefined }, 'max_tokens'],
     ['an unknown field', { seed: 1 }, 'seed'],
     ['a temperature of 1.5', { temperature: 1.5 }, 'temperature'],
-    ['a temperature beside thinking', { thinking: { type: 'adaptive' }, temperature: 0.5 }, 'temperature'],
+    ['a temperature with thinking', { thinking: { type: 'adaptive' }, temperature: 0.5 }, 'temperature'],
     ['more thinking than answer', { thinking: { type: 'enabled', budget_tokens: 2_000 } }, 'thinking.budget_tokens'],
     ['a begun answer', { messages: [user, { role: 'assistant', content: 'So' }] }, 'messages.1.role'],
     ['an empty question', { messages: [{ role: 'user', content: ' ' }] }, 'messages'],
@@ -197,7 +197,7 @@ describe('a request', () => {
     expect(last).toBeUndefined();
   });
 
-  it('is refused in the words of the route, and an unknown model with what to do', async () => {
+  it('is refused in the format of the route, and an unknown model with advice', async () => {
     script = () => Promise.reject(new AppError('invalid_params', 'no top_k here', { param: 'topK' }));
     expect(await (await send({})).json()).toMatchObject({ type: 'error', error: { message: 'no top_k here', param: 'top_k', code: null } });
     script = () => Promise.reject(new AppError('not_found', 'Model not found: claude-x', { param: 'model' }));
@@ -208,7 +208,7 @@ describe('a request', () => {
   });
 });
 
-describe('who asks', () => {
+describe('authentication', () => {
   const ask = (headers: Record<string, string>, target = path) =>
     fetch(fixture.address + target, {
       method: 'POST',
@@ -221,11 +221,11 @@ describe('who asks', () => {
     ['x-api-key alone', { 'x-api-key': testTokens.api }, 200],
     ['both, the same', { 'x-api-key': testTokens.api, ...bearer(testTokens.api) }, 200],
     ['both, different', { 'x-api-key': testTokens.api, ...bearer(testTokens.rpc) }, 401],
-    ['x-api-key beside another scheme', { 'x-api-key': testTokens.api, authorization: 'Basic eDp5' }, 401],
+    ['x-api-key and another scheme', { 'x-api-key': testTokens.api, authorization: 'Basic eDp5' }, 401],
     ['a wrong x-api-key', { 'x-api-key': wrongToken }, 401],
     ['nobody', {}, 401],
     ['a token without the scope', { 'x-api-key': testTokens.mcp }, 403],
-  ])('may be told by %s', async (_what, headers, status) => {
+  ])('accepts %s', async (_what, headers, status) => {
     script = async () => ({});
     const response = await ask({ 'anthropic-version': '2023-06-01', ...headers }, `${path}?beta=true`);
     expect(response.status).toBe(status);
@@ -233,14 +233,14 @@ describe('who asks', () => {
     else MessagesError.parse(await response.json());
   });
 
-  it('is not told by x-api-key on other routes', async () => {
+  it('does not accept x-api-key on other routes', async () => {
     expect((await fetch(`${fixture.address}/v1/models`, { headers: { 'x-api-key': testTokens.api } })).status).toBe(401);
     expect((await ask({ 'x-api-key': testTokens.api }, '/v1/chat/completions')).status).toBe(401);
   });
 });
 
 describe('a whole answer', () => {
-  it('holds reasoning, text and calls, and counts the cache apart', async () => {
+  it('holds reasoning, text and calls, and counts the cache separately', async () => {
     script = async () => ({
       text: 'I look.',
       thinking: [thinking],
@@ -295,7 +295,7 @@ describe('a whole answer', () => {
 });
 
 describe('a streamed answer', () => {
-  it('goes block by block', async () => {
+  it('is sent block by block', async () => {
     script = async (_request, _call, sink) => {
       sink?.thinking?.fragment(String.raw`Hm \"so\".`);
       sink?.thinking?.block(thinking);
@@ -327,7 +327,7 @@ describe('a streamed answer', () => {
     ]);
   });
 
-  it('is whole where no model streamed it, and without text', async () => {
+  it('is complete when no model streamed it, and without text', async () => {
     script = async () => ({ text: 'a "b"', finishReason: 'command' });
     expect((await stream()).events[2]).toMatchObject({ delta: { text: 'a "b"' } });
     script = async () => ({ text: '' });
@@ -345,7 +345,7 @@ describe('a streamed answer', () => {
     expect(events.at(-1)).toMatchObject({ error: { type: 'server_error', message: 'upstream broke' } });
   });
 
-  it('is kept alive by pings, and fails inside from then on', async () => {
+  it('is kept alive by pings, and from then on a failure is an event', async () => {
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {

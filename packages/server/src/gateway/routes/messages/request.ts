@@ -7,12 +7,12 @@ import { filePart, imagePart, resultFile, toolMessage, userMessage } from '../v1
 import { jsonSchemaFormat, toolSpecs } from '../v1-tools.ts';
 
 type Asked = Omit<CompletionRequest, 'completionId'>;
-/** What decides which text the model is sent; both routes have it. */
+/** The fields that decide which text the model gets; both routes have them. */
 type Input = z.output<typeof CountTokensRequest>;
 /** A message of the user or of the model. */
 type SpokenParam = Exclude<MessageParam, { role: 'system' }>;
 type Block = Exclude<Extract<MessageParam, { role: 'user' }>['content'], string>[number];
-/** What the conversation itself holds; system texts travel apart. */
+/** The conversation itself; system texts are passed separately. */
 type Spoken = Exclude<CompletionMessage, { role: 'system' | 'developer' }>;
 type ResultBlock = Exclude<NonNullable<Extract<Block, { type: 'tool_result' }>['content']>, string>[number];
 type CacheControl = Input['cache_control'];
@@ -23,13 +23,13 @@ interface SystemText {
 
 const wrong = (message: string, param: string) => new AppError('invalid_params', `${param}: ${message}`, { param });
 
-/** What a message asks of the turn. */
+/** Translates a message request for the turn. */
 export function toCompletion(request: MessagesRequest): Asked {
   const { thinking, temperature, top_k: topK, stop_sequences: stop, metadata } = request;
   if (thinking?.type === 'enabled' && thinking.budget_tokens >= request.max_tokens)
     throw wrong('expected less than max_tokens', 'thinking.budget_tokens');
   if (thinking != null && thinking.type !== 'disabled' && temperature != null && temperature !== 1)
-    throw wrong('expected 1, or none, beside thinking', 'temperature');
+    throw wrong('expected 1, or none, when thinking is enabled', 'temperature');
   const input = toInput(request);
   const options: ModelOptions = {
     ...input.options,
@@ -47,12 +47,12 @@ export function toCompletion(request: MessagesRequest): Asked {
   };
 }
 
-/** The part of it that is counted. */
+/** Returns the part that is counted. */
 export function toInput(request: Input): Asked {
   const system = systemTexts(request);
   const messages = request.messages.flatMap((message, index) => (message.role === 'system' ? [] : toMessages(message, `messages.${index}`)));
   if (request.messages.findLast(({ role }) => role !== 'system')?.role === 'assistant')
-    throw wrong('the last message must be of the user: a begun answer is not continued', `messages.${request.messages.length - 1}.role`);
+    throw wrong('the last message must be from the user: a partial answer is not continued', `messages.${request.messages.length - 1}.role`);
   if (!messages.some((message) => message.role === 'tool' || (message.role === 'user' && saysSomething(message))))
     throw wrong('at least one user message must not be empty', 'messages');
   const last = messages.at(-1);
@@ -69,7 +69,7 @@ export function toInput(request: Input): Asked {
   };
 }
 
-/** Claude Code also sends instructions among the messages; they have the authority of the system prompt, not that of the user. */
+/** Collects system texts. Claude Code also sends instructions among the messages; they have the system prompt's authority, not the user's. */
 function systemTexts({ system, messages }: Input): SystemText[] {
   const contents = [system, ...messages.flatMap((message) => (message.role === 'system' ? [message.content] : []))];
   return contents
@@ -95,25 +95,25 @@ function toOptions(request: Input): ModelOptions {
   };
 }
 
-/** How long it is kept is the agent's to say. */
+/** The agent decides how long the cache is kept. */
 const marked = (...controls: readonly CacheControl[]) => controls.some((control) => control != null) && { cacheMark: true as const };
 
-/** Results of tools come first, each as a message of its own, then what the user says beside them. */
+/** Puts tool results first, each as a separate message, then the user's own content. */
 function toMessages(message: SpokenParam, param: string): Spoken[] {
   if (typeof message.content === 'string') return [{ role: message.role, content: message.content }];
   if (message.role === 'assistant') return [answerMessage(message.content)];
   const results: Spoken[] = [];
-  const pieces: ModelPart[] = [];
+  const parts: ModelPart[] = [];
   const marks: CacheControl[] = [];
   for (const [index, block] of message.content.entries()) {
     const place = `${param}.content.${index}`;
     if (block.type === 'tool_result') results.push(resultMessage(block));
     else {
-      pieces.push(...toParts(block, place));
+      parts.push(...toParts(block, place));
       marks.push(block.cache_control);
     }
   }
-  return pieces.length === 0 && results.length > 0 ? results : [...results, { ...userMessage(pieces), ...marked(...marks) }];
+  return parts.length === 0 && results.length > 0 ? results : [...results, { ...userMessage(parts), ...marked(...marks) }];
 }
 
 function answerMessage(blocks: Exclude<Extract<MessageParam, { role: 'assistant' }>['content'], string>): Spoken {
@@ -141,16 +141,16 @@ function answerMessage(blocks: Exclude<Extract<MessageParam, { role: 'assistant'
 
 function resultMessage(block: Extract<Block, { type: 'tool_result' }>): Spoken {
   const { content } = block;
-  const pieces: readonly ModelPart[] =
-    content == null || typeof content === 'string' ? [{ type: 'text', text: content ?? '' }] : content.flatMap((piece) => toParts(piece));
+  const parts: readonly ModelPart[] =
+    content == null || typeof content === 'string' ? [{ type: 'text', text: content ?? '' }] : content.flatMap((inner) => toParts(inner));
   return {
-    ...toolMessage(block.tool_use_id, pieces),
+    ...toolMessage(block.tool_use_id, parts),
     ...(block.is_error === true && { isError: true }),
     ...marked(block.cache_control),
   };
 }
 
-/** Without `param`, of what no model takes a note stays: a conversation that holds such a result must go on. */
+/** Converts a block of a tool result. Without `param`, content that no model accepts becomes a note: a conversation that holds it must continue. */
 function toParts(block: ResultBlock, param?: string): ModelPart[] {
   if (block.type === 'text') return [{ type: 'text', text: block.text }];
   if (block.type === 'image') return [imagePart(block.source.type === 'url' ? block.source.url : dataUrl(block.source), undefined)];
@@ -163,7 +163,7 @@ function toParts(block: ResultBlock, param?: string): ModelPart[] {
     return titled([param === undefined ? resultFile(dataUrl(source), name) : filePart(dataUrl(source), name, `${param}.source.data`)]);
   }
   const { content } = source;
-  return titled(typeof content === 'string' ? [{ type: 'text', text: content }] : content.flatMap((piece) => toParts(piece, param)));
+  return titled(typeof content === 'string' ? [{ type: 'text', text: content }] : content.flatMap((inner) => toParts(inner, param)));
 }
 
 function dataUrl({ media_type: type, data }: { readonly media_type: string; readonly data: string }): string {

@@ -8,12 +8,12 @@ import { type createCallNames, functionsOf } from './namespaces.ts';
 type CallNames = ReturnType<typeof createCallNames>;
 type Status = ResponseOutputItem['status'];
 
-/** Ids of the items of a response hold its own, so that a reference to one finds where it is kept. */
+/** Returns the id of an item; it contains the response's id, so that a reference to the item finds where it is stored. */
 export function itemId(prefix: 'msg' | 'fc', responseId: string, index: number): string {
   return `${prefix}${responseId.slice('resp'.length)}_${index}`;
 }
 
-/** The response that an item of this id would belong to; undefined for ids that were not made here. */
+/** Returns the response that an item of this id would belong to; undefined for ids of other servers. */
 export function responseOfItem(id: string): string | undefined {
   const uuid = /^(?:msg|fc)_([0-9a-f-]{36})_\d+$/.exec(id)?.[1];
   return uuid === undefined ? undefined : `resp_${uuid}`;
@@ -31,7 +31,7 @@ export function callItem(responseId: string, index: number, status: Status, call
   return { type: 'function_call', id: itemId('fc', responseId, index), status, call_id: call.id, ...names(call.name), arguments: call.arguments };
 }
 
-/** The response as it stands when the turn begins; what the request left open is filled in with the values that hold then. */
+/** Returns the response at the start of the turn, with the effective values of everything that the request omitted. */
 export function openResponse(id: string, createdAt: number, request: ResponseRequest): ResponseObject {
   return {
     id,
@@ -84,7 +84,7 @@ function formatOf({ text }: ResponseRequest): ResponseObject['text']['format'] {
   return { ...format, description: format.description ?? null, strict: format.strict ?? false };
 }
 
-/** The response when its turn is over; `nowMs` is when that was, `names` what the client calls its functions. */
+/** Returns the response at the end of its turn, `nowMs`; `names` is what the client calls its functions. */
 export function closedResponse(open: ResponseObject, outcome: TurnOutcome, nowMs: number, names: CallNames): ResponseObject {
   const failure = isEarlyEnd(outcome) ? undefined : failureOf(outcome, 'input');
   const reason = incompleteReason(outcome);
@@ -115,13 +115,13 @@ export function usageOf({ tokensUsed, cachedInput }: TurnOutcome): NonNullable<R
   };
 }
 
-/** The turn counts the provider's own length cut as its step limit (decisions §3). */
+/** The turn counts the provider's length limit as its step limit (decisions §3). */
 function incompleteReason({ finishReason }: TurnOutcome): string | undefined {
   if (finishReason === 'stop' || finishReason === 'command') return undefined;
   return finishReason === 'max_steps' || finishReason === 'output_starved' ? 'max_output_tokens' : finishReason;
 }
 
-/** The error of a response that failed after it had begun. */
+/** Returns the error of a response that failed after it had started. */
 export function errorOf(error: AppError): NonNullable<ResponseObject['error']> {
   const codes: Partial<Record<AppError['code'], string>> = { rate_limited: 'rate_limit_exceeded', invalid_params: 'invalid_prompt' };
   return { code: error.details.reason ?? codes[error.code] ?? 'server_error', message: error.message };

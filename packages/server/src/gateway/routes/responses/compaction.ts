@@ -4,12 +4,12 @@ import { parseJson } from '../../../kernel/json.ts';
 
 const Content = z.strictObject({ gatehouse: z.literal(1), summary: z.string() });
 
-/** The content of a compaction item. It is encoded, not secret: whoever holds it may read it, and it is fenced like anything that a caller brings. */
+/** Encodes the content of a compaction item. It is not secret: anybody who has it may read it, and it is fenced like any caller input. */
 export function encodeCompaction(summary: string): string {
   return Buffer.from(JSON.stringify({ gatehouse: 1, summary } satisfies z.output<typeof Content>), 'utf8').toString('base64url');
 }
 
-/** The summary that an item holds, as a text of the conversation; fails for items of other servers, which only those can read. */
+/** Returns the summary in an item, as a text of the conversation; fails for items of other servers, which only those can read. */
 export function decodeCompaction(content: string, param: string): string {
   try {
     const { summary } = Content.parse(parseJson(Buffer.from(content, 'base64url').toString('utf8')));

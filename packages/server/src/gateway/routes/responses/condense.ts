@@ -18,7 +18,7 @@ const task =
 
 type Asked = ResponseTokensRequest | ResponseCompactRequest;
 
-/** The conversation of a request as a completion would have it. */
+/** Returns the conversation of a request as completion messages. */
 async function conversationOf(deps: Pick<ResponseDeps, 'responses'>, call: HttpCall, request: Asked, id: string): Promise<CompletionRequest> {
   const context = call.context();
   const previous = request.previous_response_id;
@@ -58,7 +58,7 @@ export function createCompactRoute(deps: Pick<ResponseDeps, 'turns' | 'responses
     const outcome = await deps.turns.complete(asked, call.context()).catch(refused);
     const failure = failureOf(outcome, 'input');
     if (failure !== undefined) throw failure;
-    if (outcome.text.trim() === '') throw new AppError('internal', 'The model gave no summary');
+    if (outcome.text.trim() === '') throw new AppError('internal', 'The model returned no summary');
     const answer: ResponseCompaction = {
       id,
       object: 'response.compaction',

@@ -45,10 +45,10 @@ describe('the body', () => {
       'input.0.content.0.file_data',
     ],
     ['an item that nobody made', { model: 'm', input: [{ type: 'item_reference', id: 'msg_1' }] }, 'input.0'],
-    ['a tool that is no function', { model: 'm', input: 'x', tools: [{ type: 'web_search', filters: {} }] }, 'tools.0.type'],
+    ['a tool that is not a function', { model: 'm', input: 'x', tools: [{ type: 'web_search', filters: {} }] }, 'tools.0.type'],
     ['two tools of one name', { model: 'm', input: 'x', tools: [tool, tool] }, 'tools'],
     [
-      'a tool allowed that is not there',
+      'an allowed tool that does not exist',
       { model: 'm', input: 'x', tools: [tool], tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'other' }] } },
       'tool_choice.tools.0.name',
     ],
@@ -74,7 +74,7 @@ describe('the body', () => {
     for (const name of ['prompt: ', 'conversation: ']) expect(error.message).toContain(name);
   });
 
-  it('hands the turn what it asks for', async () => {
+  it('passes what it asks for to the turn', async () => {
     const body = {
       model: 'm',
       input: 'Hi',
@@ -147,12 +147,12 @@ describe('the body', () => {
     });
   });
 
-  it('leaves alone what is not asked for', async () => {
+  it('omits what is not asked for', async () => {
     const { id } = await client.create({ model: 'm', input: 'Hi', tools: [], include: [], store: false });
     expect(last).toEqual({ completionId: id, channelId: 'responses', model: 'm', messages: [user] });
   });
 
-  it('gives what the turn refuses the names of the route', async () => {
+  it('reports refusals of the turn with the field names of the route', async () => {
     for (const [field, param] of [
       ['messages', 'input'],
       ['toolChoice', 'tool_choice'],
@@ -214,7 +214,7 @@ describe('the end of a turn', () => {
     expect([response.status, V1Error.parse(await response.json()).error.param]).toEqual([400, 'input']);
   });
 
-  it('a fault of our own in a stream says nothing of itself', async () => {
+  it('an internal error in a stream reveals nothing', async () => {
     script = async (_request, _call, sink) => {
       sink?.text('half');
       throw new Error('at /secret/path');
@@ -223,7 +223,7 @@ describe('the end of a turn', () => {
     expect([final.status, final.error]).toEqual(['failed', { code: 'server_error', message: 'Internal error' }]);
   });
 
-  it('an answer without a word, and one that no model streamed, are whole streams too', async () => {
+  it('an empty answer, and one that no model streamed, are complete streams too', async () => {
     for (const text of ['', 'a "b"\n']) {
       script = async () => ({ text });
       const { final, events } = await client.stream({ model: 'm', input: 'x' });
@@ -233,7 +233,7 @@ describe('the end of a turn', () => {
     }
   });
 
-  it.each([true, false])('the stream of a token that is revoked ends with the event of a failure (text before: %s)', async (spoke) => {
+  it.each([true, false])('the stream of a token that is revoked ends with a failure event (text before: %s)', async (spoke) => {
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async (_request, call, sink) => {
@@ -257,7 +257,7 @@ describe('the end of a turn', () => {
     });
   });
 
-  it('what was collected in one read leaves in one write', async () => {
+  it('output collected in one read is sent in one write', async () => {
     script = async (_request, _call, sink) => {
       for (let i = 0; i < 5; i++) sink?.text(`${i}`);
       sink?.flush();
@@ -268,7 +268,7 @@ describe('the end of a turn', () => {
     expect(new TextDecoder().decode(first?.value).match(/"delta":/g)).toHaveLength(5);
   });
 
-  it('a silent stream is kept alive by comments, and fails inside from then on', async () => {
+  it('a silent stream is kept alive by comments, and from then on a failure is an event', async () => {
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {

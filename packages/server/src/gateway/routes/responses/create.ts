@@ -34,9 +34,9 @@ const keptMs = 30 * 86_400_000;
 
 /** One response in the making. */
 export interface Answering {
-  /** As it stands before anything came. */
+  /** The response before any output. */
   readonly open: ResponseObject;
-  /** Runs the turn; the response comes back as it was stored, where it was. */
+  /** Runs the turn; returns the response as stored, if it is stored. */
   run(sink?: TurnSink): Promise<{ readonly outcome: TurnOutcome; readonly response: ResponseObject }>;
 }
 
@@ -56,13 +56,13 @@ export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Pro
   };
 }
 
-/** Responses that are not stored but may be continued where they were made. */
+/** Responses that are not stored but can be continued on the socket that created them. */
 export interface LocalResponses {
   find(id: string): ResponseHistory | undefined;
   keep(id: string, history: ResponseHistory): void;
 }
 
-/** Makes a response of a request, with all that comes before it; nothing runs yet. */
+/** Prepares a response from a request and everything before it; nothing runs yet. */
 export async function beginResponse(
   deps: Pick<ResponseDeps, 'turns' | 'responses' | 'clock'>,
   request: ResponseRequest,
@@ -103,7 +103,7 @@ function prepare(
   });
   function ended(outcome: TurnOutcome, added: readonly ModelMessage[], brought: readonly ModelMessage[]): AlongsideRows {
     closed = close(outcome);
-    // A failed one is no ground to go on from.
+    // A failed response cannot be continued.
     if (closed.status === 'failed' || failedUnseen(outcome)) return {};
     const messages = [...brought, ...added];
     if (open.store) return { response: rowOf(closed, outcome, messages) };
@@ -122,12 +122,12 @@ function prepare(
   };
 }
 
-/** Answered by a status: its client never learns the id. */
+/** True for a failure that was answered by a status: its client never learns the id. */
 function failedUnseen(outcome: TurnOutcome): boolean {
   return outcome.text === '' && failureOf(outcome, 'input') !== undefined;
 }
 
-/** Each stored response is read once, however many of its items are named. */
+/** Returns a lookup that reads each stored response once, however many of its items are referenced. */
 export function itemFinder(responses: ResponsesApi, context: CallContext): FindItem {
   const read = new Map<string, Promise<Readonly<Record<string, unknown>>>>();
   return async (id, param) => {

@@ -3,7 +3,7 @@ import { itemId, messageItem, textPart } from './body.ts';
 
 type Unnumbered<Event> = Event extends unknown ? Omit<Event, 'sequence_number'> : never;
 
-/** The text of one response's events, in order; each is numbered as it is made. */
+/** Formats the events of one response, in order, and numbers them. */
 export class ResponseEvents {
   readonly #open: ResponseObject;
   readonly #beforeText: string;
@@ -26,12 +26,12 @@ export class ResponseEvents {
     );
   }
 
-  /** `fragment` is the inside of a JSON string literal and goes on as it is. */
+  /** `fragment` is the inside of a JSON string literal and is sent unchanged. */
   text(fragment: string): string {
     return `${this.#beforeText}${fragment}","sequence_number":${this.#sequence++}}\n\n`;
   }
 
-  /** What ends one item of the output; a call, which comes whole, begins here too. */
+  /** Formats the end of one output item; a call, which comes whole, also starts here. */
   item(index: number, item: ResponseOutputItem): string {
     const done = () => this.#event({ type: 'response.output_item.done', output_index: index, item });
     if (item.type === 'message') {

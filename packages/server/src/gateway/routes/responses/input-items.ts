@@ -2,7 +2,7 @@ import type { ResponseRequest } from '@gatehouse/contract';
 
 type Item = Readonly<Record<string, unknown>> & { readonly type: string; readonly id: string };
 
-/** The input of a response as it is kept and listed: messages in their long form, each item with an id. */
+/** Returns the input of a response as stored and listed: messages in their long form, each item with an id. */
 export function inputItems(input: ResponseRequest['input'], responseId: string): Item[] {
   const items = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input;
   return items.map((item, index): Item => {

@@ -8,7 +8,7 @@ const text = (content: string): Items[number] => ({ type: 'message', role: 'assi
 const nothing = () => Promise.reject(new Error('nothing is referred to'));
 const calls = (...ids: string[]) => ids.map((id) => ({ id, name: 'f', arguments: '{}' }));
 
-it('makes one message of the pieces of an answer that called, and leaves texts alone', async () => {
+it('merges the items of an answer with calls into one message, and keeps separate texts', async () => {
   const items = [text('a'), text('b'), call('1'), text('c'), call('2'), { type: 'message' as const, role: 'user' as const, content: 'u' }, call('3')];
   expect(await toMessages(items, nothing)).toEqual([
     { role: 'assistant', content: 'a' },
@@ -18,7 +18,7 @@ it('makes one message of the pieces of an answer that called, and leaves texts a
   ]);
 });
 
-it('takes time in proportion to the number of calls', async () => {
+it('takes time linear in the number of calls', async () => {
   const begun = performance.now();
   const [message] = await toMessages(
     Array.from({ length: 40_000 }, (_, n) => call(`${n}`)),

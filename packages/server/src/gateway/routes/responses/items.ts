@@ -8,15 +8,15 @@ import { offeredName } from './namespaces.ts';
 
 type Assistant = Extract<CompletionMessage, { role: 'assistant' }>;
 
-/** Looks an item of a stored response up; `param` names the reference in errors. */
+/** Finds an item of a stored response; `param` names the reference in errors. */
 export type FindItem = (id: string, param: string) => Promise<ResponseOutputItem>;
 
-/** The input as messages: calls join the assistant's message that they belong to. */
+/** Converts the input to messages; calls are merged into the assistant's message that they belong to. */
 export async function toMessages(input: string | readonly ResponseInputItem[], findItem: FindItem): Promise<CompletionMessage[]> {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   const messages: CompletionMessage[] = [];
   let answer: Assistant[] = [];
-  /** Belongs to what follows it. */
+  /** Belongs to the next item. */
   let reasoning = '';
   const closeAnswer = (): void => {
     if (answer.length > 0) messages.push(whole(answer));
@@ -46,7 +46,7 @@ function toMessage(item: Item, param: string): CompletionMessage {
   if (item.type === 'function_call')
     return { role: 'assistant', content: '', toolCalls: [{ id: item.call_id, name: offeredName(item), arguments: item.arguments }] };
   if (item.type === 'function_call_output')
-    return toolMessage(item.call_id, typeof item.output === 'string' ? [textPiece(item.output)] : item.output.map(resultPiece));
+    return toolMessage(item.call_id, typeof item.output === 'string' ? [textPart(item.output)] : item.output.map(resultPart));
   if (item.type === 'compaction') return { role: 'assistant', content: decodeCompaction(item.encrypted_content, `${param}.encrypted_content`) };
   const { role, content } = item;
   if (typeof content === 'string') return { role, content };
@@ -62,15 +62,15 @@ function toMessage(item: Item, param: string): CompletionMessage {
 
 type ResultBlock = Exclude<Extract<ResponseInputItem, { type: 'function_call_output' }>['output'], string>[number];
 
-function resultPiece(block: ResultBlock): ModelPart {
-  if (block.type === 'input_text' || block.type === 'output_text') return textPiece(block.text);
+function resultPart(block: ResultBlock): ModelPart {
+  if (block.type === 'input_text' || block.type === 'output_text') return textPart(block.text);
   if (block.type === 'input_file') return resultFile(block.file_data, block.filename);
-  return block.image_url == null ? textPiece('[image left out: it was not sent along]') : imagePart(block.image_url, block.detail);
+  return block.image_url == null ? textPart('[image left out: it was not part of the request]') : imagePart(block.image_url, block.detail);
 }
 
-const textPiece = (text: string): ModelPart => ({ type: 'text', text });
+const textPart = (text: string): ModelPart => ({ type: 'text', text });
 
-/** The text itself where it is at hand, else its summary. */
+/** Returns the text itself if present, else its summary. */
 function reasoningOf({ content, summary }: Extract<ResponseInputItem, { type: 'reasoning' }>): string {
   const texts = (blocks: typeof content) => (blocks ?? []).flatMap(({ text }) => (text == null || text === '' ? [] : [text])).join('\n');
   const said = texts(content);
@@ -81,16 +81,16 @@ function joined(blocks: readonly ({ readonly text: string } | { readonly refusal
   return blocks.map((block) => ('text' in block ? block.text : block.refusal)).join('\n');
 }
 
-/** Texts alone stay messages of their own; of two pieces that are one answer, one is a call. */
+/** Separate texts stay separate messages; of two items that form one answer, one is a call. */
 function belongsTo(answer: readonly Assistant[], { toolCalls }: Assistant): boolean {
   return answer.length > 1 || (toolCalls ?? answer[0]?.toolCalls) !== undefined;
 }
 
-/** Providers take the text and the calls of one answer as one message only. */
+/** Providers accept the text and the calls of one answer as one message only. */
 function whole(answer: readonly Assistant[]): Assistant {
   const [only] = answer;
   if (only !== undefined && answer.length === 1) return only;
-  const reasoning = answer.flatMap((piece) => piece.reasoning ?? []).join('\n');
+  const reasoning = answer.flatMap((message) => message.reasoning ?? []).join('\n');
   return {
     role: 'assistant',
     content: answer.flatMap(({ content }) => (content === '' ? [] : [content])).join('\n'),

@@ -7,19 +7,19 @@ interface Named {
   readonly namespace?: string | null | undefined;
 }
 
-/** The name under which the model is offered a function of a namespace. */
+/** Returns the name under which the model is offered a function of a namespace. */
 export function offeredName({ name, namespace }: Named): string {
   return namespace == null ? name : `${namespace}${namespace.endsWith('__') ? '' : '__'}${name}`;
 }
 
-/** The functions of the request, those of its namespaces among them. */
+/** Returns the functions of the request, including those of its namespaces. */
 export function functionsOf({ tools }: Pick<ResponseRequest, 'tools'>): FunctionTool[] {
   return (tools ?? []).flatMap((tool) =>
     tool.type === 'function' ? [tool] : tool.tools.map((inner) => ({ ...inner, name: offeredName({ name: inner.name, namespace: tool.name }) })),
   );
 }
 
-/** How the client knows a function that the model calls by the name it was offered. */
+/** Maps the name that a function was offered under to the client's name for it. */
 export function createCallNames({
   tools,
 }: Pick<ResponseRequest, 'tools'>): (offered: string) => { readonly name: string; readonly namespace?: string } {

@@ -5,7 +5,7 @@ import { WebSocket } from 'ws';
 import { post } from '../../testing/gateway-fixture.ts';
 import { openResponseSocket } from '../../testing/response-socket.ts';
 
-// What the compliance suite of Open Responses asks for over WebSocket and of compaction, against a whole server with a scripted provider.
+// The compliance suite of Open Responses for WebSocket and compaction, against a whole server with a scripted provider.
 
 let server: TestServer;
 beforeAll(async () => {
@@ -67,7 +67,7 @@ describe('Open Responses over WebSocket', () => {
     expect((await fetch(`${server.url}/v1/responses/${first.final?.id}`, { headers: { authorization: `Bearer ${server.token}` } })).status).toBe(404);
   });
 
-  it('a new socket does not know what was not stored, and begins anew', async () => {
+  it('a new socket does not know an unstored response, and starts a new chain', async () => {
     let id: string | undefined;
     {
       await using socket = await open();
@@ -81,13 +81,13 @@ describe('Open Responses over WebSocket', () => {
     expect(textOf((await socket.create({ model, store: false, input: 'Start again.' })).final)).toBe('recovered');
   });
 
-  it('a previous response that is missing', async () => {
+  it('a missing previous response', async () => {
     await using socket = await open();
     const { error } = await socket.create({ model, store: false, previous_response_id: 'resp_openresponses_missing_1', input: 'x' });
     expect(error?.error.code).toBe('previous_response_not_found');
   });
 
-  it('a failed continuation evicts what it stood on', async () => {
+  it('a failed continuation evicts its previous response', async () => {
     await using socket = await open();
     say('OK');
     const { final } = await socket.create({ model, store: false, input: 'Remember: ember.' });
@@ -98,7 +98,7 @@ describe('Open Responses over WebSocket', () => {
     expect(retry.error?.error.code).toBe('previous_response_not_found');
   });
 
-  it('a compaction begins a new chain', async () => {
+  it('a compaction starts a new chain', async () => {
     say('The code word is slate.');
     const condensed = await compact({
       model,
@@ -138,7 +138,7 @@ describe('Open Responses compaction', () => {
     expect(sent()).toContain('We agreed to launch on Tuesday');
   });
 
-  it('names the model as missing, and what another server condensed as unreadable', async () => {
+  it('reports a missing model, and another server’s compaction as unreadable', async () => {
     expect(await compact({ input: 'x' })).toMatchObject({ status: 400, body: { error: { param: 'model' } } });
     expect(await compact({ model })).toMatchObject({ status: 400, body: { error: { param: 'input' } } });
     const foreign = await post(`${server.url}/v1/responses`, server.token, {
@@ -165,14 +165,14 @@ describe('a socket', () => {
     expect(refused).toBe(status);
   });
 
-  it('is refused without the scope, and plain requests are told to upgrade', async () => {
+  it('is refused without the scope, and plain requests get an upgrade error', async () => {
     const { token } = await server.as(['mcp-client']);
     await expect(open(token)).rejects.toThrow('403');
     const plain = await fetch(`${server.url}/v1/responses`, { headers: { authorization: `Bearer ${server.token}` } });
     expect(plain.status).toBe(426);
   });
 
-  it('answers what it cannot do by name, and goes on', async () => {
+  it('names what it does not support, and continues', async () => {
     await using socket = await open();
     socket.socket.send('no json');
     expect((await socket.read()).error).toMatchObject({ status: 400, error: { code: 'invalid_json' } });
@@ -201,7 +201,7 @@ describe('a socket', () => {
     expect([await socket.closed, server.provider.served()]).toEqual([1009, before]);
   });
 
-  it('runs one response at a time, and ends it with the socket', async () => {
+  it('runs one response at a time, and stops it with the socket', async () => {
     const before = server.provider.aborted();
     const socket = await open();
     server.provider.queue({ text: Array.from({ length: 500 }, () => 'word '), paceMs: 20 });
@@ -215,7 +215,7 @@ describe('a socket', () => {
     await expect.poll(() => server.provider.aborted()).toBe(before + 1);
   });
 
-  it('ends with its token, and the response in work says why', async () => {
+  it('ends with its token, and the running response says why', async () => {
     const brief = await server.as(['api']);
     await using socket = await open(brief.token);
     server.provider.queue({ text: Array.from({ length: 500 }, () => 'word '), paceMs: 20 });
@@ -228,7 +228,7 @@ describe('a socket', () => {
     expect(await socket.closed).toBe(4001);
   });
 
-  it('may go on from a stored response in another socket, as long as it is there and its own', async () => {
+  it('may continue its caller’s stored response on another socket, while it exists', async () => {
     say('OK');
     await using one = await open();
     const first = await one.create({ model, input: 'Remember: jade.' });
@@ -253,7 +253,7 @@ describe('a socket', () => {
   });
 });
 
-describe('what is kept of a response', () => {
+describe('what is stored of a response', () => {
   const get = (path: string) => fetch(`${server.url}/v1/responses/${path}`, { headers: { authorization: `Bearer ${server.token}` } });
 
   it('lists its input', async () => {

@@ -3,7 +3,7 @@ import { type FakeProvider, startFakeProvider, startTestServer, type TestServer 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { responsesClient } from '../../testing/responses-client.ts';
 
-// What the compliance suite of Open Responses asks for, against a whole server with a scripted provider.
+// The compliance suite of Open Responses, against a whole server with a scripted provider.
 
 let provider: FakeProvider;
 let server: TestServer;
@@ -114,7 +114,7 @@ describe('Open Responses', () => {
     });
   });
 
-  it('tool calling, streamed, behind some text', async () => {
+  it('tool calling, streamed, after some text', async () => {
     provider.queue({ text: ['Let me ', 'look.'], toolCalls: [weatherCall, { ...weatherCall, id: 'call_8' }] });
     const { events, final } = await client.stream({ model, input: 'Weather?', tools: [weather] });
     expect(events.slice(6).map((event) => event.type)).toEqual([
@@ -148,7 +148,7 @@ describe('Open Responses', () => {
         { type: 'function_call', call_id: 'call_7', name: 'get_weather', arguments: weatherCall.arguments },
         { type: 'function_call', call_id: 'call_8', name: 'get_weather', arguments: '{}' },
         { type: 'function_call_output', call_id: 'call_7', output: '{"sky":"clear"}' },
-        { type: 'function_call_output', call_id: 'call_8', output: [{ type: 'input_text', text: 'no place given' }] },
+        { type: 'function_call_output', call_id: 'call_8', output: [{ type: 'input_text', text: 'no city given' }] },
       ],
     });
     expect([response.status, textOf(response), response.store]).toEqual(['completed', 'It is sunny.', false]);
@@ -160,7 +160,7 @@ describe('Open Responses', () => {
     });
     expect([first, second]).toMatchObject([
       { role: 'tool', tool_call_id: 'call_7', content: expect.stringContaining('{"sky":"clear"}') },
-      { role: 'tool', tool_call_id: 'call_8', content: expect.stringContaining('no place given') },
+      { role: 'tool', tool_call_id: 'call_8', content: expect.stringContaining('no city given') },
     ]);
   });
 
@@ -224,7 +224,7 @@ describe('Open Responses', () => {
     expect(sent().map((message) => message.role)).toEqual(['system', 'user', 'assistant', 'user']);
   });
 
-  it('previous response: calls, results and developer texts go on, instructions do not', async () => {
+  it('previous response: calls, results and developer texts carry over, instructions do not', async () => {
     provider.queue({ toolCalls: [weatherCall] }, { text: 'Sunny.' }, { text: 'As I said: sunny.' });
     const first = await client.create({
       model,

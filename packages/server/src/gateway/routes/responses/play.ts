@@ -3,7 +3,7 @@ import { failureOf } from '../v1-failure.ts';
 import type { Answering } from './create.ts';
 import type { ResponseEvents } from './events.ts';
 
-/** Where the events of a response go; `fail` ends it, with `produced` true once a part of it was pushed. */
+/** Destination of a response's events; `fail` ends it, with `produced` true once a part of it was pushed. */
 export interface ResponseOutlet {
   push(text: string): void;
   flush(): boolean;
@@ -12,7 +12,7 @@ export interface ResponseOutlet {
   end(): void;
 }
 
-/** Runs a response and sends its events as they come. */
+/** Runs a response and sends its events as they occur. */
 export async function playResponse(answering: Answering, events: ResponseEvents, out: ResponseOutlet): Promise<void> {
   let produced = false;
   const text = (fragment: string): void => {
@@ -35,7 +35,7 @@ export async function playResponse(answering: Answering, events: ResponseEvents,
   }
   const [first] = response.output;
   if (first?.type === 'message' && !produced) {
-    // Answers that no model streamed, and those without a word.
+    // Text that no model streamed, or an empty answer.
     if (outcome.text === '') out.push(events.begin() + events.beginText());
     else text(JSON.stringify(outcome.text).slice(1, -1));
   } else if (!produced) out.push(events.begin());

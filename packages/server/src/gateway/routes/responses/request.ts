@@ -6,7 +6,7 @@ import type { ModelOptions, ToolSpec } from '../../../llm/model.ts';
 import { jsonSchemaFormat, toolSpecs } from '../v1-tools.ts';
 import { functionsOf, offeredName } from './namespaces.ts';
 
-/** What the turn is asked: everything of the request that is not about the response itself. */
+/** Returns the input of the turn: everything in the request that is not about the response itself. */
 export function toCompletion(
   request: ResponseRequest,
   input: readonly CompletionMessage[],

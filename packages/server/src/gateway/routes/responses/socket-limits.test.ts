@@ -20,7 +20,7 @@ it('closes idle sockets with 1001 when the daemon stops, and busy ones when thei
   await drained;
 });
 
-it('holds a response back while its client does not read, continues when it does, and cuts a client that takes nothing for 30 s', async () => {
+it('pauses a response while its client does not read, continues when it does, and cuts a client that reads nothing for 30 s', async () => {
   const piece = 'x'.repeat(16_384);
   const clock = createStepClock();
   let produced = 0;
@@ -50,7 +50,7 @@ it('holds a response back while its client does not read, continues when it does
   socket.socket.pause();
   socket.send({ model: 'm', input: 'x' });
   await expect.poll(held).toBe(true);
-  // 32 MB were asked for; the buffers of the system take a part of them.
+  // 32 MB were requested; the system's buffers hold a part of them.
   expect(produced).toBeLessThan(1_500);
   expect(ended).toBe(0);
   socket.socket.resume();

@@ -19,13 +19,13 @@ export interface ResponseSocketDeps extends Pick<ResponseDeps, 'turns' | 'respon
   readonly admit: (identity: Identity) => void;
 }
 
-/** Bytes that a client may leave unread before its response is held back, and for how long it may take nothing. */
+/** Unread bytes above which a client's response is paused, and for how long it may read nothing. */
 const softBytes = 256 * 1024;
 const stallMs = 30_000;
 
 const Frame = z.looseObject({ type: z.literal('response.create', 'expected "response.create"') });
 
-/** One socket on `/v1/responses`: one response at a time, and the last one that is not stored, to go on from. */
+/** One socket on `/v1/responses`: runs one response at a time, and remembers the last one that is not stored, so that it can be continued. */
 export class ResponseSocketSession {
   readonly tokenId: string;
   readonly #remoteAddress: string;
@@ -45,7 +45,7 @@ export class ResponseSocketSession {
     this.#remoteAddress = peer.remoteAddress;
   }
 
-  /** Handles one frame. Authority is read again: the token may be gone, or narrower, since the last one. */
+  /** Handles one frame. Checks the token again: it may have been revoked, or narrowed, since the last one. */
   async receive(data: RawData, isBinary: boolean): Promise<void> {
     const identity = this.#deps.tokens.current(this.tokenId);
     if (identity === undefined) return this.finish(4001, 'Unauthorized', 0);
@@ -62,14 +62,14 @@ export class ResponseSocketSession {
     }
   }
 
-  /** Lets a running response end, takes no new one, then closes; after `withinMs` in any case. */
+  /** Lets a running response finish, refuses new ones, then closes; after `withinMs` in any case. */
   finish(code: number, reason: string, withinMs?: number): void {
     this.#closing ??= { code, reason };
     if (this.#running === undefined) this.#close();
     else if (withinMs !== undefined) this.#cancelClose ??= this.#deps.clock.after(withinMs, () => this.#close());
   }
 
-  /** Ends a running response with the reason as its last words, then closes. */
+  /** Ends a running response with the reason as its final event, then closes. */
   end(code: number, reason: string, error: AppError): void {
     this.#running?.abort(error);
     this.finish(code, reason, 2_000);
@@ -101,7 +101,7 @@ export class ResponseSocketSession {
     const running = new AbortController();
     this.#running = running;
     const last = this.#last;
-    // What fails is no ground to go on from: the client begins a new chain.
+    // A failed response cannot be continued: the client starts a new chain.
     this.#last = undefined;
     try {
       const { generate, stream: _, ...rest } = body;
@@ -143,7 +143,7 @@ export class ResponseSocketSession {
     };
     const run: Answering['run'] = async (sink) => {
       const result = await answering.run(sink);
-      // Its last words are why it was ended, not that it was.
+      // The final event is why it was ended, not that it was.
       if (signal.reason instanceof AppError) throw signal.reason;
       return result;
     };
@@ -173,7 +173,7 @@ export class ResponseSocketSession {
     });
   }
 
-  /** Resolves when the client took what was sent, or is gone; one that takes nothing is cut. */
+  /** Resolves when the client has read what was sent, or is gone; one that reads nothing is cut. */
   #drained(): Promise<void> {
     if (this.#socket.bufferedAmount <= softBytes || this.#socket.readyState !== this.#socket.OPEN) return Promise.resolve();
     return new Promise((resolve) => {
@@ -196,7 +196,7 @@ export class ResponseSocketSession {
   }
 }
 
-/** The data of each event, one frame each; the end mark of event streams is left out. */
+/** Returns the data of each event, one frame each, without the end mark of event streams. */
 function framesOf(text: string): string[] {
   return text.split('\n\n').flatMap((event) => {
     const at = event.indexOf('data: {');

@@ -3,12 +3,12 @@ import type { Duplex } from 'node:stream';
 import type { TokensApi } from '../../../features/access/tokens/api.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Identity } from '../../../kernel/call-context.ts';
-import type { WebSocketDoor } from '../../rpc/websocket.ts';
+import type { WebSocketEndpoint } from '../../rpc/websocket.ts';
 import { createSockets, type SocketsDeps } from '../../sockets.ts';
 import { type ResponseSocketDeps, ResponseSocketSession } from './socket-session.ts';
 
 /** Sockets on `/v1/responses`; `accept` gets requests that passed host, origin, limits, token and scope. */
-export interface ResponseSockets extends Omit<WebSocketDoor, 'accept'> {
+export interface ResponseSockets extends Omit<WebSocketEndpoint, 'accept'> {
   accept(incoming: IncomingMessage, socket: Duplex, head: Buffer, identity: Identity, remoteAddress: string): void;
 }
 

@@ -34,7 +34,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const model = 'mock/mock-fast';
 const answer = async (response: Response) => [response.status, V1Error.parse(await response.json()).error.type];
 
-it('gives back what was answered, word for word, and nothing after it was deleted', async () => {
+it('returns the exact answer, and nothing after it was deleted', async () => {
   const metadata = { topic: 'numbers' };
   const made = await client.create({ model, input: 'one', metadata });
   const { final } = await client.stream({ model, input: 'two' });
@@ -47,7 +47,7 @@ it('gives back what was answered, word for word, and nothing after it was delete
   expect((await client.get(final.id)).status).toBe(200);
 });
 
-it('keeps nothing when that is asked, nor what failed', async () => {
+it('stores nothing on request, nor a failed response', async () => {
   const made = await client.create({ model, input: 'one', store: false });
   expect(await answer(await client.get(made.id))).toEqual([404, 'not_found_error']);
   server.provider.queue({ text: ['half ', 'of it'], breakAfter: { deltas: 1, by: 'error' } });
@@ -56,7 +56,7 @@ it('keeps nothing when that is asked, nor what failed', async () => {
   expect(await answer(await client.get(final.id))).toEqual([404, 'not_found_error']);
 });
 
-it('answers other callers as if there were nothing', async () => {
+it('answers other callers as if it did not exist', async () => {
   const made = await client.create({ model, input: 'secret' });
   const other = await server.as(['api']);
   const stranger = responsesClient(server.url, other.token);
@@ -64,7 +64,7 @@ it('answers other callers as if there were nothing', async () => {
   for (const id of [made.id, unknown]) {
     expect(await answer(await stranger.get(id))).toEqual([404, 'not_found_error']);
     expect(await answer(await stranger.delete(id))).toEqual([404, 'not_found_error']);
-    const followed = await stranger.send({ model, input: 'go on', previous_response_id: id });
+    const followed = await stranger.send({ model, input: 'continue', previous_response_id: id });
     const { error } = V1Error.parse(await followed.json());
     expect([followed.status, error]).toEqual([
       404,
@@ -76,7 +76,7 @@ it('answers other callers as if there were nothing', async () => {
   expect((await client.get(made.id)).status).toBe(200);
 });
 
-it('does not go on from a history with a part deleted', async () => {
+it('does not continue a history with a deleted part', async () => {
   const first = await client.create({ model, input: 'one' });
   const second = await client.create({ model, input: 'two', previous_response_id: first.id });
   await client.delete(first.id);
@@ -84,7 +84,7 @@ it('does not go on from a history with a part deleted', async () => {
   expect(await answer(followed)).toEqual([404, 'not_found_error']);
 });
 
-it('keeps for 30 days, then removes, unless a later response stands on it', async () => {
+it('keeps a response for 30 days unless a later one continues it', async () => {
   const old = await client.create({ model, input: 'one' });
   const alone = await client.create({ model, input: 'lost' });
   pass(29 * dayMs);

@@ -6,7 +6,7 @@ import type { HttpCall } from '../../http-call.ts';
 import { parseQuery, wholeNumber } from '../../query.ts';
 import { sendJson } from '../../reply.ts';
 
-/** The routes below `/v1/responses/{id}`: what `store` kept. */
+/** The routes below `/v1/responses/{id}`, for responses kept by `store`. */
 export function createStoredResponseRoutes({ responses }: { readonly responses: ResponsesApi }): {
   readonly get: (call: HttpCall) => Promise<void>;
   readonly delete: (call: HttpCall) => Promise<void>;
@@ -61,7 +61,7 @@ function pageOf(items: ResponseInputItems['data'], { limit, order, after }: z.ou
   };
 }
 
-/** As it was sent: an id of ours needs no escapes. */
+/** Returns the id as sent: our ids need no escapes. */
 function idOf(call: HttpCall): string {
   const id = call.params['id'] ?? '';
   if (!/^resp_[0-9a-f-]{36}$/.test(id)) throw new AppError('not_found', 'Response not found');

@@ -7,7 +7,7 @@ import type { Answering, ResponseDeps } from './create.ts';
 import { ResponseEvents } from './events.ts';
 import { playResponse } from './play.ts';
 
-/** Streams one response. The status is chosen at the first text or the first keep-alive; from then on a failure is an event. */
+/** Streams one response. The status is sent with the first text or the first keep-alive; from then on a failure is an event. */
 export async function streamResponse(deps: Pick<ResponseDeps, 'clock' | 'log' | 'keepAliveMs'>, call: HttpCall, answering: Answering): Promise<void> {
   const { open } = answering;
   const writer = new SseWriter(call, {

@@ -8,7 +8,7 @@ import { syncPath } from './sync-path.ts';
 const pagesPerStep = 100;
 
 /**
- * Copies a database that is in use. The copy is one plain file (no WAL beside it), equal to one committed state,
+ * Copies a database that is in use. The copy is one plain file (without a WAL), equal to one committed state,
  * checked, synced and only then renamed to `targetFile`.
  */
 export async function backupDatabase(
@@ -18,8 +18,8 @@ export async function backupDatabase(
 ): Promise<{ readonly bytes: number }> {
   const source = openReader(sourceFile);
   try {
-    // An open snapshot keeps the state still. Without it SQLite starts the copy anew at each commit of another
-    // connection, and under load it would never end.
+    // An open snapshot freezes the state. Without it SQLite restarts the copy at each commit of another connection, and
+    // under load it would never finish.
     source.exec('BEGIN');
     source.prepare('SELECT count(*) FROM sqlite_schema').get();
     return await copyDatabase(source, targetFile, onProgress);
@@ -28,7 +28,7 @@ export async function backupDatabase(
   }
 }
 
-/** The same for a connection whose state stands still for as long as it takes. */
+/** Like `backupDatabase`, for a connection whose state does not change during the copy. */
 export async function copyDatabase(
   source: DatabaseSync,
   targetFile: string,
@@ -38,7 +38,7 @@ export async function copyDatabase(
   const partial = `${targetFile}.partial`;
   removeDatabase(partial);
   try {
-    // Created before SQLite opens it, so that no one else can read it for a moment.
+    // Created before SQLite opens it, so that no other user can read it even briefly.
     closeSync(openSync(partial, 'wx', 0o600));
     await backup(source, partial, {
       rate: pagesPerStep,

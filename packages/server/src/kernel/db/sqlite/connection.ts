@@ -1,14 +1,14 @@
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDiskFull } from '../../disk-full.ts';
-import { diskFullError, hasNoRoom } from '../../disk-space.ts';
+import { diskFullError, isFolderFull } from '../../disk-space.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import { isDamage, isMediumFailure } from './sqlite-errors.ts';
 
-/** One writer means that nobody waits: a wait that reaches this limit is a defect. */
+/** A single writer never waits for a lock: reaching this limit is a bug. */
 const busyTimeoutMs = 5_000;
 
-/** Opens the one writing connection of a file. `sync` says whether a commit waits for the disk (reliability §4.6). */
+/** Opens the only writing connection of a file. `sync` says whether a commit waits for the disk (reliability §4.6). */
 export function openWriter(file: string, sync: 'FULL' | 'NORMAL'): DatabaseSync {
   return opening(file, () => {
     const db = new DatabaseSync(file, { timeout: busyTimeoutMs, defensive: true });
@@ -43,12 +43,12 @@ function opening(file: string, open: () => DatabaseSync): DatabaseSync {
   }
 }
 
-/** What went wrong while a file was opened or first read, in words for the terminal. */
+/** Explains for the terminal what went wrong while a file was opened or first read. */
 export function explainOpening(file: string, error: unknown): unknown {
   if (error instanceof StartError || !(error instanceof Error)) return error;
   if (isDamage(error)) return damaged(file, error.message);
-  // A full disk shows as many codes: the sidecar files cannot be created, or their shared memory cannot grow.
-  if (isDiskFull(error) || (isMediumFailure(error) && hasNoRoom(dirname(file)))) return diskFullError(dirname(file), error);
+  // A full disk appears as many codes: the sidecar files cannot be created, or their shared memory cannot grow.
+  if (isDiskFull(error) || (isMediumFailure(error) && isFolderFull(dirname(file)))) return diskFullError(dirname(file), error);
   if (!('errcode' in error)) return error;
   return new StartError(
     'unusable',
@@ -60,7 +60,7 @@ export function explainOpening(file: string, error: unknown): unknown {
 export function damaged(file: string, finding: string): StartError {
   return new StartError(
     'damaged',
-    `The database ${file} is damaged (${finding}). Stop the daemon and put a backup in its place with "gatehouse restore <backup file>"; the damaged files are kept beside it.`,
+    `The database ${file} is damaged (${finding}). Stop the daemon and replace it by a backup with "gatehouse restore <backup file>"; the damaged files are kept next to it.`,
   );
 }
 

@@ -12,10 +12,10 @@ export function databaseFile(dataDir: string, name: DatabaseFileName = mainFileN
   return join(dataDir, name);
 }
 
-/** What SQLite keeps beside a file; a file and these move together. */
+/** Files that SQLite keeps next to a database file; they are moved together with it. */
 export const sidecars = ['-wal', '-shm', '-journal'] as const;
 
-/** A verified backup waits under this name until it takes the place of the database. */
+/** Name of a verified backup until it replaces the database. */
 export function restoringFile(dataDir: string): string {
   return `${databaseFile(dataDir)}.restoring`;
 }

@@ -47,7 +47,7 @@ it('keeps every acknowledged write when the process is killed', async () => {
     await sleep(60 + round * 40);
     child.kill('SIGKILL');
     await once(child, 'close');
-    // A last line that was cut off acknowledges nothing.
+    // A truncated last line acknowledges nothing.
     const acks = printed.slice(0, printed.lastIndexOf('\n')).split('\n');
     const kept = (await storedTexts()).slice(before);
     expect(new Set(kept).size).toBe(kept.length);
@@ -93,7 +93,7 @@ describe('a backup', () => {
     old.close();
   }, 20_000);
 
-  it('that is damaged, foreign, newer or missing is refused and nothing is moved', async () => {
+  it('that is damaged, foreign, newer or missing is refused without moving anything', async () => {
     const db = await open();
     await db.write(addMany, { count: 2_000, text: 'x'.repeat(200) });
     await db.backup(backupFile);
@@ -125,7 +125,7 @@ describe('a backup', () => {
     restoreBackup({ backupFile, dataDir, migrations });
   });
 
-  it('whose restore was cut off is put in place by the next start', async () => {
+  it('whose restore was interrupted is finished by the next start', async () => {
     const db = await open();
     await db.write(addNote, { text: 'saved' });
     await db.backup(restoringFile(dataDir));
@@ -142,13 +142,13 @@ describe('a damaged database', () => {
     await db.write(addMany, { count: 5_000, text: 'x'.repeat(200) });
   }
 
-  it('whose head is unreadable stops the start and names the way back', async () => {
+  it('with an unreadable header stops the start and says how to recover', async () => {
     await fill();
     overwrite(databaseFile(dataDir), 0, 4096);
     await expect(open()).rejects.toMatchObject({ reason: 'damaged', message: expect.stringContaining('gatehouse restore <backup file>') });
   });
 
-  it('whose inside is unreadable is reported by the check after an unclean end', async () => {
+  it('with unreadable content is reported by the check after an unclean shutdown', async () => {
     await fill();
     overwrite(databaseFile(dataDir), 100 * 4096, 4096 * 3);
     const report = Promise.withResolvers<StartError>();
@@ -159,7 +159,7 @@ describe('a damaged database', () => {
     expect((await db.status()).schemaVersion).toBe(2);
   });
 
-  it('is not reported when it is sound', async () => {
+  it('is not reported when it is intact', async () => {
     await fill();
     const lines: string[] = [];
     const damage: StartError[] = [];

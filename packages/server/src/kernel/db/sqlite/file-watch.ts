@@ -2,31 +2,31 @@ import { open, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Clock } from '../../clock.ts';
 
-/** Looks whether the open files of a database are still those that a restart would find. */
+/** Checks whether the open files of a database are still those that a restart would find. */
 export interface FileWatch extends Disposable {
-  /** What happened to the files; undefined while they are in their place. */
+  /** What happened to the files; undefined while they are in place. */
   fault(): string | undefined;
-  /** Looks at once, because something was found. */
-  lookNow(): void;
+  /** Checks immediately, because a fault was found. */
+  checkNow(): void;
 }
 
 export interface FileWatchDeps {
-  /** Files that stay the same ones for as long as they are open. */
+  /** Files that are never replaced while they are open. */
   readonly files: readonly string[];
-  /** The write-ahead logs among them: their first bytes are looked at too. */
+  /** The write-ahead logs among them: their first bytes are checked too. */
   readonly logs: readonly string[];
   readonly clock: Clock;
   readonly onChange: (fault: string | undefined) => void;
 }
 
-const lookMs = 30_000;
-/** Someone waits for the files to be back. */
-const faultyLookMs = 1_000;
+const checkMs = 30_000;
+/** Shorter, because someone waits for the files to return. */
+const faultyCheckMs = 1_000;
 /** The first four bytes of a write-ahead log, but for the last bit. */
 const logMagic = 0x377f0682;
 
 /**
- * Never opens a database file itself: closing any descriptor of one would free the locks that SQLite holds on it in this
+ * Never opens a database file itself: closing any descriptor of one would release the locks that SQLite holds on it in this
  * process (POSIX). Write-ahead logs carry no locks.
  */
 export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): FileWatch {
@@ -36,14 +36,14 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
   let cancel = () => {};
 
   function again(): void {
-    void look().then(() => {
+    void check().then(() => {
       if (disposed) return;
       cancel();
-      cancel = clock.after(fault === undefined ? lookMs : faultyLookMs, again);
+      cancel = clock.after(fault === undefined ? checkMs : faultyCheckMs, again);
     });
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     let found: string | undefined;
     for (const file of files) found ??= await faultOf(file);
     if (disposed || found === fault) return;
@@ -58,7 +58,7 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
       (error: unknown) => (isMissing(error) ? 'missing' : undefined),
     );
     const before = known.get(file);
-    // Some appear a moment after the start, and a look that failed says nothing.
+    // Some files appear shortly after the start, and a failed check proves nothing.
     if (before === undefined && identity !== 'missing' && identity !== undefined) known.set(file, identity);
     if (identity === 'missing') return before === undefined ? undefined : `${basename(file)} was removed`;
     if (before !== undefined && identity !== undefined && identity !== before) return `${basename(file)} was replaced by another file`;
@@ -68,7 +68,7 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
   again();
   return {
     fault: () => fault,
-    lookNow: again,
+    checkNow: again,
     [Symbol.dispose]() {
       disposed = true;
       cancel();

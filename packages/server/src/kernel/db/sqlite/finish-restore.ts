@@ -3,9 +3,9 @@ import { databaseFile, restoringFile, sidecars } from './database-files.ts';
 import { syncPath } from './sync-path.ts';
 
 /**
- * Puts a verified backup that waits under its `.restoring` name in the place of the database; the old files stay beside
- * it as `.replaced-<n>`. Whatever is there while the backup waits is old, so a restore that was cut off at any
- * point is finished by doing this again. Returns the name of the old file, or undefined when nothing waited.
+ * Replaces the database by a verified backup with the `.restoring` name; the old files stay next to it as `.replaced-<n>`.
+ * Any database found while that backup exists is old, so an interrupted restore is finished by doing this again.
+ * Returns the name of the old file, or undefined when no backup was pending.
  */
 export function finishRestore(dataDir: string): { readonly replaced: string | undefined } | undefined {
   const waiting = restoringFile(dataDir);
@@ -13,7 +13,7 @@ export function finishRestore(dataDir: string): { readonly replaced: string | un
   const file = databaseFile(dataDir);
   let number = 1;
   const aside = (suffix: string) => `${file}.replaced-${number}${suffix}`;
-  // A cut-off restore has moved the database first: its sidecars still belong to the newest set-aside file.
+  // An interrupted restore moved the database first: its sidecars still belong to the newest set-aside file.
   while (existsSync(aside(''))) number += 1;
   const hasDatabase = existsSync(file);
   if (!hasDatabase && number > 1) number -= 1;

@@ -2,13 +2,13 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Operation, Tx } from '../operation.ts';
 import { createSession, type Session } from './statements.ts';
 
-/** An operation with its input, as it waits for execution. */
+/** An operation with its input, waiting for execution. */
 export interface Unit {
   readonly operation: Operation<never, unknown>;
   readonly input: unknown;
 }
 
-/** Takes the place of a result. */
+/** Replaces a result. */
 export class Failure {
   readonly error: unknown;
 
@@ -17,9 +17,9 @@ export class Failure {
   }
 }
 
-/** What became of a batch. It may be told to callers: the commit is done. */
+/** Outcome of a batch. Callers may be notified: the commit is done. */
 export interface Committed {
-  /** In the order of the units, a `Failure` for each that threw; for all when the commit failed. */
+  /** One result per unit, in order: a `Failure` for each that threw; for all when the commit failed. */
   readonly results: readonly unknown[];
   /** True when something was stored, which proves that the medium takes writes. */
   readonly stored: boolean;
@@ -41,7 +41,7 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
     rollbackUnit: 'ROLLBACK TO unit',
   });
 
-  /** Undefined when a unit failed after it had written and there is no savepoint to return to. */
+  /** Returns undefined when a unit failed after it had written and there is no savepoint to roll back to. */
   async function attempt(units: readonly Unit[], isolated: boolean): Promise<Committed | undefined> {
     const results: unknown[] = [];
     let stored = false;
@@ -88,7 +88,7 @@ export function createGroupCommit(db: DatabaseSync): GroupCommit {
   };
 }
 
-/** Runs a unit in a snapshot of its own, on a connection that cannot write; a Failure instead of a throw. */
+/** Runs a unit in a separate snapshot on a read-only connection; returns a Failure instead of throwing. */
 export async function runInSnapshot({ db, tx }: Session, unit: Unit): Promise<unknown> {
   try {
     db.exec('BEGIN');
@@ -109,14 +109,14 @@ function run(unit: Unit, tx: Tx): Promise<unknown> {
 function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Record<Name, string>>): Record<Name, StatementSync> {
   const prepared = Object.entries<string>(texts).map(([name, text]) => {
     const statement = db.prepare(text);
-    // See `preparedRun`: a commit that is done must not be taken for a failure because of a row id.
+    // See `preparedRun`: a completed commit must not be taken for a failure because of a row id.
     statement.setReadBigInts(true);
     return [name, statement];
   });
   return Object.fromEntries(prepared) as Record<Name, StatementSync>;
 }
 
-/** Finds operations by name; a forgotten or doubled entry in the list is an error that names it. */
+/** Finds operations by name; fails, naming the operation, when one is missing from the list or listed twice. */
 export function indexOperations(operations: readonly Operation<never, unknown>[]): (name: string) => Operation<never, unknown> {
   const byName = new Map<string, Operation<never, unknown>>();
   for (const operation of operations) {

@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** What to say once the files of a database are not those that are open. */
+/** Returns the message for database files that are no longer the open ones. */
 export function replacedFiles(fault: string): string {
   return `The database files were changed under the running daemon (${fault}): nothing is stored any more, because a restart would not find it. Stop the daemon, put the right files in place, and start it again`;
 }
 
 /**
- * Returns a check whether open files are still those that a restart would find. It says what happened to them, and costs two system
- * calls: few enough to make before each acknowledgement.
+ * Returns a check whether open files are still those that a restart would find. It reports what happened to them and costs two
+ * system calls: cheap enough to run before each acknowledgement.
  */
 export function watchPlace(files: readonly string[]): () => string | undefined {
   const known = new Map<string, string>();
@@ -27,7 +27,7 @@ export function watchPlace(files: readonly string[]): () => string | undefined {
 
 const missing = 'missing';
 
-/** Undefined when nothing can be said. */
+/** Returns undefined when the identity cannot be determined. */
 function identityOf(file: string): string | undefined {
   try {
     const stat = statSync(file, { throwIfNoEntry: false });

@@ -12,13 +12,13 @@ import { fromWireError, toWireError } from './wire.ts';
 import type { StorageParts } from './worker.ts';
 
 export interface InlineOptions extends StorageParts {
-  /** A folder of its own that disappears with the Db, when absent. */
+  /** When absent, a temporary folder that is deleted with the Db. */
   readonly dataDir?: string;
 }
 
 /**
- * For tests: the same operations with the same meaning on the calling thread, without threads to start. Input, output
- * and errors take the same road as between threads, so what would not survive it fails here as well.
+ * For tests: the same operations with the same semantics on the calling thread, without starting threads. Input, output
+ * and errors are serialized as between threads, so what would not survive that fails here as well.
  */
 export async function openInlineDb(options: InlineOptions): Promise<Db> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'gatehouse-db-'));

@@ -73,7 +73,7 @@ it('refuses changed statements, and steps that come too late', async () => {
   });
 });
 
-it('refuses two steps with one number and ids of another form', async () => {
+it('refuses two steps with the same number and malformed ids', async () => {
   await expect(migrate([create, step('001-other', 'SELECT 1')])).rejects.toThrow(/Two migrations have the number 1/);
   await expect(migrate([step('create', 'SELECT 1')])).rejects.toThrow(/must be NNN-name/);
 });
@@ -90,7 +90,7 @@ it('keeps nothing of a step that fails', async () => {
   expect(await migrate([create, extend])).toMatchObject({ applied: ['gatehouse.db: 2'] });
 });
 
-it('refuses a database of another program and a file that is none', async () => {
+it('refuses a database of another program and a file that is not a database', async () => {
   inspect((db) => db.exec('CREATE TABLE theirs (id INTEGER)'));
   await expect(migrate([create])).rejects.toMatchObject({ reason: 'foreign_database' });
 });
@@ -122,6 +122,6 @@ it('leaves whole steps only when the process is killed in between', async () => 
     const { applied } = await migrate(slowMigrations);
     expect(applied).toHaveLength(slowMigrations.length - steps);
   }
-  // The kills must have hit different places, or the rounds would all test the same.
+  // The kills must have hit different points, or the rounds would all test the same.
   expect(seen.size).toBeGreaterThan(1);
 }, 30_000);

@@ -82,7 +82,7 @@ describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
     expect(rows.map((row) => row.flag)).toEqual([1, 0, null]);
   });
 
-  it('builds a query anew for each input', async () => {
+  it('builds a query for each input', async () => {
     for (const text of ['ab', 'ac', 'b']) await db.write(parts.addNote, { text });
     expect(await db.read(parts.findByPrefix, { prefix: 'a', limit: 10 })).toEqual(['ab', 'ac']);
     expect(await db.read(parts.findByPrefix, { limit: 1 })).toEqual(['ab']);
@@ -125,7 +125,7 @@ describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
     expect(await db.read(parts.listAudits, {})).toEqual([{ action: 'note.add', target: null, metadataJson: '{"size":1}' }]);
   });
 
-  it('keeps telemetry in a file of its own that queries see as well', async () => {
+  it('keeps telemetry in a separate file that queries see as well', async () => {
     await Promise.all([
       db.telemetry(parts.addPoint, { value: 1 }),
       db.write(parts.addNote, { text: 'n' }),
@@ -135,7 +135,7 @@ describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
     await expect(db.write(parts.addPoint, { value: 3 })).rejects.toThrow(/no such table: point/);
   });
 
-  it('tells size and schema', async () => {
+  it('reports size and schema', async () => {
     const status = await db.status();
     expect(status).toMatchObject({ path: join(dataDir, 'gatehouse.db'), schemaVersion: 2, state: 'ok' });
     expect(status.bytes + status.walBytes).toBeGreaterThan(0);
@@ -152,7 +152,7 @@ describe('storage threads', () => {
     expect(await db.read(parts.countNotes, {})).toBe(11);
   });
 
-  it('answer reads from two threads when one is crowded', async () => {
+  it('answer reads from two threads when one is busy', async () => {
     db = await open({ settleMs: 0 });
     await db.write(parts.addMany, { count: 1_000, text: 'x' });
     for (let round = 0; round < 20; round++) {
@@ -184,7 +184,7 @@ describe('storage threads', () => {
     await expect.poll(async () => (clock.advance(5_000), (await db.status()).state)).toBe('ok');
   });
 
-  it('reject waiting calls when the writer dies, and start it anew', async () => {
+  it('reject waiting calls when the writer dies, and restart it', async () => {
     let monotonic = 0;
     db = await open({ clock: { ...systemClock, monotonic: () => monotonic }, settleMs: 1e9 });
     await db.write(parts.addNote, { text: 'kept' });
@@ -198,7 +198,7 @@ describe('storage threads', () => {
     expect(await db.read(parts.listTexts, {})).toEqual(['kept', 'again']);
   });
 
-  it('search in a thread of their own that keeps state, sees every write, and is started anew when it dies', async () => {
+  it('search in a separate thread that keeps state, sees every write, and is restarted when it dies', async () => {
     let monotonic = 0;
     db = await open({ clock: { ...systemClock, monotonic: () => monotonic }, settleMs: 0 });
     await db.write(parts.addNote, { text: 'kept' });
@@ -217,7 +217,7 @@ describe('storage threads', () => {
     db = await open();
   });
 
-  it('answer what was called before the end and refuse what comes after', async () => {
+  it('answer calls made before the close and refuse later ones', async () => {
     db = await open();
     const last = db.write(parts.addNote, { text: 'last' });
     await db[Symbol.asyncDispose]();
@@ -227,7 +227,7 @@ describe('storage threads', () => {
     expect(await db.read(parts.listTexts, {})).toEqual(['last']);
   });
 
-  it('collect no statistics, by which a table that was small once is read whole for ever, and drop those that are there', async () => {
+  it('collect no statistics, which make queries scan a table that was small once, and drop existing ones', async () => {
     const withFile = <T>(look: (file: DatabaseSync) => T): T => {
       using file = new DatabaseSync(join(dataDir, 'gatehouse.db'));
       return look(file);

@@ -18,35 +18,35 @@ import { type CallKind, callKinds } from './wire.ts';
 
 export interface OpenDbOptions {
   readonly dataDir: string;
-  /** Where the copy goes that is made before a schema changes; `<dataDir>/backups` when absent. */
+  /** Folder for the copy that is made before a schema change; `<dataDir>/backups` when absent. */
   readonly backupsDir?: string;
   readonly clock: Clock;
   readonly log: Log;
   /** Named in refusals of files that a newer program wrote. */
   readonly programVersion?: string;
-  /** The module of the storage threads; found beside this program when absent. */
+  /** The module of the storage threads; found next to this program when absent. */
   readonly workerUrl?: URL;
-  /** Checks the file in the background, after an unclean end, once the start is over; `onDamage` is called when it is not sound. */
+  /** Checks the file in the background, after an unclean shutdown, once startup is over; `onDamage` is called when it is damaged. */
   readonly check?: boolean;
   readonly onDamage?: (error: StartError) => void;
-  /** The files were removed or replaced while they are open (`fault`), or are back in their place. */
+  /** The files were removed or replaced while open (`fault`), or are back in place. */
   readonly onFiles?: (fault: string | undefined) => void;
   readonly maxPending?: number;
-  /** Beats of this thread: the writer thread, which is there anyway, ends the process when they stop. A thread of its own would cost 10 MB. */
+  /** Heartbeat of this thread: the writer thread, which exists anyway, kills the process when it stops. Another thread would cost 10 MB. */
   readonly heartbeat?: SharedArrayBuffer | undefined;
-  /** Reads of the first moments go to the writer thread, so that a quiet daemon needs no other. */
+  /** Early reads go to the writer thread, so that a quiet daemon needs no other. */
   readonly settleMs?: number;
 }
 
 const maxReaders = 2;
-/** A reader with this many calls waiting gets a companion. */
+/** A reader with this many waiting calls gets a second thread to share them. */
 const crowdedReader = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
-/** The check reads the whole file: the start, and what waited for it, come first. */
+/** The check reads the whole file: startup, and the work it resumes, come first. */
 const checkAfterMs = 10_000;
-/** How often writing is tried while the medium takes no writes: nobody else may ask for one. */
+/** How often a write is attempted while the disk refuses writes: nobody else may ask for one. */
 const tryMs = 5_000;
 
 /**
@@ -104,7 +104,7 @@ class SqliteDb implements Db {
     const { schemaVersion, applied } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
     this.#files = this.#watchFiles();
-    if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'database schema brought up to date');
+    if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
     if (this.#options.check === true) this.#cancelCheck = this.#clock.after(checkAfterMs, () => this.#track(this.#check()));
   }
 
@@ -163,7 +163,7 @@ class SqliteDb implements Db {
       logs,
       clock: this.#clock,
       onChange: (fault) => {
-        if (fault === undefined) this.#log.info({}, 'the files of the database are in their place again');
+        if (fault === undefined) this.#log.info({}, 'Database files are back in place');
         else this.#log.fatal({}, replacedFiles(fault));
         onFiles?.(fault === undefined ? undefined : replacedFiles(fault));
       },
@@ -185,17 +185,17 @@ class SqliteDb implements Db {
       onState: (state) => {
         if (state === this.#state) return;
         this.#state = state;
-        if (state === 'ok') this.#log.info({}, 'the database takes writes again');
+        if (state === 'ok') this.#log.info({}, 'Database accepts writes again');
         else {
-          this.#log.error({}, 'the database takes no writes: its disk is full or failing');
+          this.#log.error({}, 'Database is read-only: its disk is full or failing');
           this.#tryLater();
         }
       },
-      onMoved: () => this.#files?.lookNow(),
+      onMoved: () => this.#files?.checkNow(),
       onCrash: (error) => {
         this.#state = 'read_only';
         if (error instanceof StartError) return;
-        this.#log.error({ err: error }, 'the storage writer ended unexpectedly');
+        this.#log.error({ err: error }, 'Storage writer exited unexpectedly');
         this.#tryLater();
       },
     });
@@ -209,7 +209,7 @@ class SqliteDb implements Db {
     });
   }
 
-  /** A writer that crashed is started anew by the next call, at most once a second. */
+  /** Returns the writer; one that crashed is restarted by the next call, at most once a second. */
   #liveWriter(): StorageThread {
     const now = this.#clock.monotonic();
     if (this.#writer.ended && !this.#closed.signal.aborted && now - this.#writerStartedAt >= restartPauseMs) {
@@ -229,7 +229,7 @@ class SqliteDb implements Db {
     return best ?? this.#liveWriter();
   }
 
-  /** Begun by the first search; one that crashed is started anew as the writer is. */
+  /** Returns the search thread. The first search starts it; after a crash it is restarted like the writer. */
   #searchThread(): StorageThread {
     const now = this.#clock.monotonic();
     if (this.#searcher === undefined || (this.#searcher.ended && now - this.#searcherStartedAt >= restartPauseMs)) {
@@ -240,7 +240,7 @@ class SqliteDb implements Db {
         workerUrl: this.#workerUrl,
         data: { role: 'search', dataDir: this.#options.dataDir },
         maxPending: maxSearches,
-        onCrash: (error) => this.#log.error({ err: error }, 'the search thread of the storage ended unexpectedly'),
+        onCrash: (error) => this.#log.error({ err: error }, 'Storage search thread exited unexpectedly'),
       });
     }
     return this.#searcher;
@@ -255,7 +255,7 @@ class SqliteDb implements Db {
       maxPending: this.#maxPending,
       onCrash: (error) => {
         this.#readers = this.#readers.filter((other) => other !== reader);
-        this.#log.error({ err: error }, 'a storage reader ended unexpectedly');
+        this.#log.error({ err: error }, 'Storage reader exited unexpectedly');
       },
     });
     this.#readers.push(reader);
@@ -264,10 +264,10 @@ class SqliteDb implements Db {
   async #check(): Promise<void> {
     try {
       await runTask(this.#workerUrl, { role: 'check', file: this.#file }, this.#closed.signal);
-      this.#log.info({}, 'the database was checked after an unclean end: it is sound');
+      this.#log.info({}, 'Database check after an unclean shutdown found no damage');
     } catch (error) {
       if (error instanceof StartError) this.#options.onDamage?.(error);
-      else if (!this.#closed.signal.aborted) this.#log.warn({ err: error }, 'the check of the database did not finish');
+      else if (!this.#closed.signal.aborted) this.#log.warn({ err: error }, 'Database check did not finish');
     }
   }
 
@@ -281,7 +281,7 @@ class SqliteDb implements Db {
   }
 }
 
-/** Sources run as they are; in the bundle the threads' module lies beside the program. */
+/** Sources run as they are; in the bundle the threads' module is next to the program. */
 function defaultWorkerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? '../../../storage-worker.ts' : './storage-worker.js', import.meta.url);
 }

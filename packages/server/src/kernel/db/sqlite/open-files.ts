@@ -59,14 +59,14 @@ export async function openFiles(options: OpenFilesOptions): Promise<OpenedFiles>
 }
 
 /**
- * Removes the planner's statistics that earlier versions collected when they stopped. They describe a table as it was then: a table that
- * had two rows at that time is read whole by every query, also once it holds a million. Without statistics SQLite prefers the indexes.
+ * Removes planner statistics that earlier versions collected when they stopped. They describe a table as it was then: every query
+ * scans a table that had two rows at that time, even once it holds a million. Without statistics SQLite prefers the indexes.
  */
 function dropStatistics(db: DatabaseSync): void {
   const tables = `SELECT 1 FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')`;
   if (db.prepare(tables).get() === undefined) return;
   const drop = 'DROP TABLE IF EXISTS sqlite_stat1; DROP TABLE IF EXISTS sqlite_stat4';
-  // This connection has read them already. Reading them again creates the table when it is missing.
+  // This connection has already read them. Reading them again creates the table when it is missing.
   db.exec(`${drop}; ANALYZE sqlite_schema; ${drop}`);
 }
 

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { damaged, explainOpening } from './connection.ts';
 
 /**
- * Checks the structure of a database table by table, so that a thread in this work can be ended between two tables.
+ * Checks the structure of a database table by table, so that a thread that runs it can be terminated between two tables.
  * @throws StartError `damaged`
  */
 export function quickCheck(db: DatabaseSync, file: string): void {

@@ -15,20 +15,20 @@ import { syncPath } from './sync-path.ts';
 export interface RestoreOptions {
   readonly backupFile: string;
   readonly dataDir: string;
-  /** What this program knows, so that a backup of a newer one is refused before anything is moved. */
+  /** Migrations that this program knows, so that a backup of a newer one is refused before anything is moved. */
   readonly migrations: readonly Migration[];
   readonly programVersion?: string;
 }
 
 /**
- * Puts a backup in the place of the database of a stopped daemon. The old files stay beside it; their name is returned.
+ * Replaces the database of a stopped daemon by a backup. The old files stay next to it; their name is returned.
  * @throws StartError when a daemon runs in `dataDir`, or the backup is damaged, foreign or newer than the program.
  */
 export function restoreBackup(options: RestoreOptions): { readonly replaced: string | undefined } {
   if (!existsSync(options.backupFile)) throw new AppError('not_found', `There is no backup file ${options.backupFile}`);
   const lock = acquireLock(options.dataDir);
   try {
-    // What is checked is the copy that will be used, not a file that may still change.
+    // Checks the copy that will be used, not a file that may still change.
     const partial = `${restoringFile(options.dataDir)}.partial`;
     rmSync(partial, { force: true });
     try {
@@ -54,15 +54,15 @@ function verify(copy: string, options: RestoreOptions): void {
     if (current === 0) throw new AppError('precondition_failed', `${options.backupFile} holds no data of this program`);
     checkIntegrity(db, options.backupFile, 'integrity_check');
   } catch (error) {
-    const told = explainOpening(options.backupFile, error);
-    // What helps a damaged database, to restore a backup, is no advice here.
-    if (told instanceof StartError && told.reason === 'damaged')
+    const explained = explainOpening(options.backupFile, error);
+    // The usual advice for a damaged database, to restore a backup, does not help here.
+    if (explained instanceof StartError && explained.reason === 'damaged')
       throw new StartError(
         'damaged',
-        `The backup ${options.backupFile} cannot be used (it is damaged, or no database): nothing was changed; take another one.`,
-        { cause: told },
+        `The backup ${options.backupFile} cannot be used (it is damaged, or not a database): nothing was changed; take another one.`,
+        { cause: explained },
       );
-    throw told;
+    throw explained;
   } finally {
     db?.close();
   }

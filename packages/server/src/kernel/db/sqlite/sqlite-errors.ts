@@ -9,7 +9,7 @@ function primaryCode(error: unknown): number | undefined {
   return error.errcode & 0xff;
 }
 
-/** True when the medium refused, so that later writes may fail as well: the storage counts as read-only. */
+/** True when the disk refused a write, so that later writes may fail as well: the storage counts as read-only. */
 export function isMediumFailure(error: unknown): boolean {
   const code = primaryCode(error);
   return code === codes.full || code === codes.ioError || code === codes.cannotOpen;
@@ -20,7 +20,7 @@ export function isDamage(error: unknown): boolean {
   return code === codes.corrupt || code === codes.notADatabase;
 }
 
-/** Puts into words for clients what the machine's owner has to repair; other errors pass unchanged. */
+/** Explains to clients what the machine's owner has to repair; other errors pass unchanged. */
 export function explainSqliteError(error: unknown): unknown {
   switch (primaryCode(error)) {
     case codes.full:

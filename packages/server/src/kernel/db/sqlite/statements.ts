@@ -12,7 +12,7 @@ import {
 } from 'kysely';
 import type { Query, QueryTools, SqlValue, Tx } from '../operation.ts';
 
-/** Stands in a compiled query's parameter list for the value that each execution brings. */
+/** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
 class Placeholder {
   readonly name: string;
 
@@ -22,8 +22,8 @@ class Placeholder {
 }
 
 /**
- * A limit that is known stands in the text of its query: the planner looks at its value, so that as a parameter it would have
- * SQLite plan the statement anew for each execution, at ten times the cost of a small query.
+ * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
+ * SQLite plan the statement again for each execution, at ten times the cost of a small query.
  */
 class QueryCompiler extends SqliteQueryCompiler {
   protected override visitLimit(node: LimitNode): void {
@@ -54,11 +54,11 @@ interface Prepared {
 
 type AnyQuery = Query<never, unknown>;
 
-/** One connection's view for operations: prepares each query once and tells whether anything was written. */
+/** One connection as operations see it: prepares each query once and records whether anything was written. */
 export interface Session {
   readonly db: DatabaseSync;
   readonly tx: Tx;
-  /** Set by every statement that is not a plain SELECT; reset by whoever asks. */
+  /** Set by every statement that is not a plain SELECT; the reader resets it. */
   wrote: boolean;
 }
 
@@ -82,7 +82,7 @@ export function createSession(db: DatabaseSync): Session {
     return found;
   }
 
-  /** A full-text table leaves row ids of its own behind as the last inserted one, which no number can hold: every later `run` would throw. */
+  /** A full-text table leaves internal row ids as the last inserted one, which no number can represent: every later `run` would throw. */
   function preparedRun(query: AnyQuery): Prepared {
     let found = runs.get(query);
     if (found === undefined) {
@@ -94,7 +94,7 @@ export function createSession(db: DatabaseSync): Session {
     return found;
   }
 
-  // SQLite answers at once; promises are the shape that other engines need. A throw must become a rejection.
+  // SQLite answers synchronously; promises are what other engines need. A throw must become a rejection.
   const tx: Tx = {
     all<P, Row>(query: Query<P, Row>, params: P) {
       return settle(() => {

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
-/** Brings a file, or the names in a folder, to the disk. */
+/** Flushes a file, or the names in a folder, to disk. */
 export function syncPath(path: string): void {
   const handle = openSync(path, 'r');
   try {

@@ -14,9 +14,9 @@ export interface ThreadOptions {
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
   readonly onState?: (state: DbStatus['state']) => void;
-  /** The files of the database are not in their place any more. */
+  /** The files of the database are no longer in place. */
   readonly onMoved?: () => void;
-  /** The thread ended although nobody closed it; its calls were rejected. */
+  /** The thread exited although nobody closed it; its calls were rejected. */
   readonly onCrash: (error: Error) => void;
 }
 
@@ -24,14 +24,14 @@ export interface ThreadOptions {
 const resourceLimits = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 512 };
 
 /**
- * A commit costs about as much as a whole turn, so calls are collected for a moment while fewer have come than shared the
- * last one, unless there are many already. Where calls come one at a time none waits.
+ * A commit costs about as much as a whole turn, so the thread collects calls for a moment while fewer have arrived than shared
+ * the last commit, unless there are many already. Calls that arrive one at a time do not wait.
  */
 const gather = { ms: 1, calls: 32 } as const;
 
 /**
- * The main thread's side of one storage thread. One message is on its way at a time: calls that come while the thread
- * commits travel together when it has answered, and share the next commit.
+ * The main thread's side of one storage thread. One message is in flight at a time: calls that arrive while the thread
+ * commits are sent together when it has answered, and share the next commit.
  */
 export class StorageThread {
   readonly ready: Promise<{ readonly schemaVersion: number; readonly applied: readonly string[] }>;
@@ -42,7 +42,7 @@ export class StorageThread {
   #outbox: unknown[] = [];
   #awaited = 0;
   #scheduled: 'now' | 'soon' | undefined;
-  /** Calls that the last answer was for. */
+  /** Number of calls that the last answer covered. */
   #lastShared = 1;
   #ended: Error | undefined;
   #closing = false;
@@ -78,7 +78,7 @@ export class StorageThread {
           break;
         case 'progress':
         case 'done':
-          // Told by tasks only; see runTask.
+          // Sent by tasks only; see runTask.
           break;
       }
     });
@@ -88,7 +88,7 @@ export class StorageThread {
     return this.#pending.length;
   }
 
-  /** True from its first word on until it ends. */
+  /** True from its first message until it exits. */
   get isReady(): boolean {
     return this.#isReady && this.#ended === undefined;
   }
@@ -108,7 +108,7 @@ export class StorageThread {
     });
   }
 
-  /** Waits until everything that was called has been answered and the files are closed. */
+  /** Waits until every call has been answered and the files are closed. */
   async close(): Promise<void> {
     if (!this.#closing && this.#ended === undefined) {
       this.#send();
@@ -150,7 +150,7 @@ export class StorageThread {
     }
   }
 
-  /** An input that is not plain data must not take the other calls of its message down. */
+  /** An input that is not plain data must not fail the other calls of its message. */
   #flushOneByOne(calls: readonly unknown[]): void {
     let index = this.#pending.length - calls.length / 3;
     for (let at = 0; at < calls.length; at += 3) {
@@ -187,7 +187,7 @@ export class StorageThread {
   }
 }
 
-/** Runs one long task in a thread of its own, which ends with it or with the signal. */
+/** Runs one long task in a separate thread, which exits with the task or with the signal. */
 export async function runTask(
   workerUrl: URL,
   data: ThreadData,
@@ -217,7 +217,7 @@ export async function runTask(
 }
 
 function startWorker(url: URL, data: ThreadData): Worker {
-  // Flags of the main thread (`--input-type`, `--import`) are not for this module.
+  // The main thread's flags (`--input-type`, `--import`) do not apply to this module.
   return new Worker(url, { workerData: data, resourceLimits, execArgv: [], name: `storage-${data.role}` });
 }
 

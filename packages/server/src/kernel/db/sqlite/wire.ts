@@ -23,15 +23,15 @@ export type FromThread =
 export interface Answers {
   readonly type: 'answers';
   readonly results: readonly unknown[];
-  /** By index into `results`; absent in the usual case that all succeeded. */
+  /** Pairs of index into `results` and error; absent in the usual case that all succeeded. */
   readonly errors?: readonly (readonly [number, WireError])[];
   /** What the batch showed about the medium; absent when nothing was written. */
   readonly state?: DbStatus['state'];
-  /** The files are not in their place any more, so that nothing of the batch was acknowledged. */
+  /** The files are no longer in place, so nothing of the batch was acknowledged. */
   readonly moved?: true;
 }
 
-/** What a thread is for; handed over as its `workerData`. */
+/** What a thread is for; passed as its `workerData`. */
 export type ThreadData =
   | {
       readonly role: 'writer';
@@ -39,7 +39,7 @@ export type ThreadData =
       readonly backupsDir: string;
       readonly nowMs: number;
       readonly programVersion: string;
-      /** Of the main thread; the writer ends the process when it stops. */
+      /** Heartbeat of the main thread; the writer kills the process when it stops. */
       readonly heartbeat: SharedArrayBuffer | undefined;
     }
   /** `search` is a reader whose operations keep state. */

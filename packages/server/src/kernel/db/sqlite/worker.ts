@@ -31,7 +31,7 @@ interface Call extends Unit {
 /** Units per commit: more would only delay the first of them. */
 const maxBatch = 512;
 
-/** The body of every storage thread; which of them it is stands in `workerData`. */
+/** The body of every storage thread; `workerData` says which one it is. */
 export async function serveStorage(parts: StorageParts): Promise<void> {
   const port = parentPort;
   if (port === null) throw new Error('serveStorage runs in a worker thread only');
@@ -52,7 +52,7 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
         await serveCalls(port, parts, data.dataDir, undefined, undefined);
         return;
       case 'backup': {
-        // A good backup must not be lost to a bad one; whoever wants that takes the old one away first.
+        // A good backup must not be overwritten by a bad one; the caller can remove the old one first.
         if (existsSync(data.targetFile)) throw new AppError('conflict', `${data.targetFile} exists already: name another file`);
         const result = await backupDatabase(data.sourceFile, data.targetFile, (done, total) => send({ type: 'progress', done, total }));
         send({ type: 'done', result });
@@ -79,7 +79,7 @@ async function serveCalls(
   main: DatabaseSync | undefined,
   telemetry: DatabaseSync | undefined,
 ): Promise<void> {
-  // The query builder is loaded while the main thread goes on starting.
+  // The query builder is loaded while the main thread continues to start.
   const [{ createGroupCommit, Failure, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([
     import('./group-commit.ts'),
     import('./statements.ts'),
@@ -123,11 +123,11 @@ async function serveCalls(
   async function answer(calls: readonly Call[]): Promise<void> {
     const results: unknown[] = Array.from({ length: calls.length });
     const stored = await commitKind(calls, callKinds.write, mainCommit, results);
-    // What was committed to a file that is not there any more must not be acknowledged.
+    // What was committed to a file that is no longer there must not be acknowledged.
     const move = stored ? findMove() : undefined;
     if (move !== undefined) fillKind(calls, callKinds.write, results, () => new Failure(new AppError('unavailable', replacedFiles(move))));
     await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
-    // After the commits, so that a query sees every write that was asked for before it.
+    // After the commits, so that a query sees every write that was requested before it.
     for (const [index, call] of calls.entries()) {
       if (call.kind === callKinds.read) results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir))), call);
     }
@@ -170,7 +170,7 @@ async function serveCalls(
     try {
       send();
     } catch {
-      // One result is not plain data; the others must not suffer for it.
+      // One result is not plain data; the others must not fail because of it.
       for (const [index, result] of results.entries()) {
         try {
           structuredClone(result);

@@ -13,7 +13,7 @@ import type { ApprovalsConfig } from '../config.ts';
 import { systemDecider } from '../deciders.ts';
 import { canonicalJson, digestOf, freezeDeep, hideIn } from './exact-call.ts';
 import { digestNamedFiles } from './named-files.ts';
-import type { Asked, Asking, LeftTurn, NewRequest } from '../store.ts';
+import type { Asked, Asking, NewRequest, SuspendedTurn } from '../store.ts';
 import type { Outcome, Waiting } from './waiting.ts';
 
 export interface AskDeps {
@@ -21,26 +21,26 @@ export interface AskDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly config: ApprovalsConfig;
-  /** Takes the live secrets of the installation out. */
+  /** Removes the live secrets of the installation. */
   readonly hideSecrets: (text: string) => string;
   /** `ask-approval.ts`: the request with the message that announces it. */
   readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined }, Asked>;
-  /** `ask-approval.ts`: takes back a request that nobody heard of, with its message. */
+  /** `ask-approval.ts`: withdraws an unannounced request, with its message. */
   readonly withdrawApproval: Operation<{ readonly id: string; readonly opKey: string }, void>;
   readonly announceMessage: (message: InboxMessage) => void;
 }
 
-/** Longer arguments could not be shown whole to whoever decides. */
+/** Longer arguments could not be shown whole to the decider. */
 const maxParamsBytes = 64 * 1024;
 const maxActionCharacters = 200;
 const grantMs = 600_000;
-/** Longer than any cache, so that what was decided is still known to those who come late. */
+/** Longer than any cache, so that late callers still find the decision. */
 const keepMs = 2 * 3_600_000;
 const bounds = { perAgent: 100, inAll: 1000 };
 
 /**
- * Asks a person about exactly one call. A turn that somebody attends waits in memory, `approvals.timeoutMs` at most; the turn of durable
- * work is left, `approvals.unattendedTimeoutMs` at most, and asks again when it continues.
+ * Asks a person about exactly one call. An attended turn waits in memory, `approvals.timeoutMs` at most; the turn of durable
+ * work is suspended, `approvals.unattendedTimeoutMs` at most, and asks again when it continues.
  */
 export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversationRef: string) => boolean) {
   const { db, bus, clock, config } = deps;
@@ -66,7 +66,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     });
   }
 
-  /** Why the call cannot be put to a person. */
+  /** Returns why the call cannot be put to a person. */
   function refusalOf({ tool, turn, nested }: GatedCall, paramsBytes: number | undefined): string | undefined {
     if (paramsBytes === undefined) return `the arguments of "${tool.name}" cannot be shown to anybody who could approve them`;
     if (paramsBytes > maxParamsBytes)
@@ -83,11 +83,11 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
   ): NewRequest {
     const { tool, args, turn } = call;
     const { agentId, conversationRef, sessionKey, workspaceDir, origin, traceId } = turn;
-    // What is decided for a left turn is for that turn alone.
+    // A decision for a suspended turn is for that turn alone.
     const turnId = turn.ledger === undefined ? undefined : turn.turnId;
     const exact = { agentId, conversationRef, tool: tool.name, fingerprint: tool.fingerprint ?? '', args, workspaceDir, turnId };
-    const left = leftTurnOf(turn, () => digestOf({ ...exact, files: '' }));
-    // A clock that is wrong for a while must not end what is asked under it, or was asked before.
+    const left = suspendedTurnOf(turn, () => digestOf({ ...exact, files: '' }));
+    // A temporarily wrong clock must not expire requests made under it, or before.
     const atMs = clock.ageNow();
     const timeoutMs = left === undefined ? config.timeoutMs : config.unattendedTimeoutMs;
     return {
@@ -111,7 +111,7 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     };
   }
 
-  /** Undefined while nobody has decided. */
+  /** Undefined while the request is undecided. */
   function answerTo(asked: Asked, tool: Tool): GateAnswer | undefined {
     switch (asked.kind) {
       case 'allowed':
@@ -122,9 +122,9 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
       case 'full':
         return refused(`"${tool.name}" needs an approval, and too many calls wait for one (limit ${bounds[asked.limit]})`);
       case 'refused':
-        return refused(`"${tool.name}" needs an approval, and unattended work is not let wait for one (approvals.unattended: refuse)`);
+        return refused(`"${tool.name}" needs an approval, and unattended work may not wait for one (approvals.unattended: refuse)`);
       case 'changed':
-        return refused(`${describeChange(tool)}, again and again`);
+        return refused(`${describeChange(tool)}, repeatedly`);
       case 'waits':
         return undefined;
     }
@@ -145,13 +145,13 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const { approvalCacheMs, denialCacheMs } = config;
     const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? config.unattended) === 'refuse';
     const asking = { request, inbox, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs, isRefused };
-    // Begins before the row is written, so that no decision is missed.
+    // Starts before the row is written, so that no decision is missed.
     const waiter = turnJson === null ? waiting.wait(digest, signal) : undefined;
     try {
       const asked = await db.write(deps.askApproval, asking);
       const answer = answerTo(asked, tool);
       if (answer !== undefined || asked.kind !== 'waits') return answer ?? refused('it was not approved');
-      // Stopped, or cleared, while the request was written: a later stop finds it among those that are watched, as one that joins a request does.
+      // Stopped or cleared while the request was written: a later stop finds it among the watched requests, as it finds a call that joins one.
       if (turnJson !== null && (signal.aborted || isClosed(request.conversationRef))) {
         if (asked.isNew) await db.write(deps.withdrawApproval, { id: request.id, opKey: opKeyOf(request.id) });
         return refused('the turn was stopped, or its conversation cleared, before anybody decided');
@@ -188,8 +188,8 @@ function sizeOf(args: unknown): number | undefined {
   }
 }
 
-/** Of durable work; undefined for turns that live as long as their request. */
-function leftTurnOf({ ledger, turnId, principalId, call }: TurnInput, callDigest: () => string): LeftTurn | undefined {
+/** Describes the turn of durable work; undefined for turns that live as long as their request. */
+function suspendedTurnOf({ ledger, turnId, principalId, call }: TurnInput, callDigest: () => string): SuspendedTurn | undefined {
   if (ledger === undefined) return undefined;
   const { rootRunId = `root-turn-${turnId}`, run } = call.agentCaller?.turn ?? {};
   return {
@@ -234,7 +234,7 @@ function answerOf(outcome: Outcome | undefined, tool: string): GateAnswer {
   return refused(`this call of "${tool}" was denied${outcome.reason === null ? '' : `: ${outcome.reason}`}`);
 }
 
-/** People decide by it: it must not be able to look like something else. */
+/** People decide by this text: it must not be able to imitate something else. */
 function oneLine(text: string): string {
   const line = text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
   return line.length > maxActionCharacters ? `${line.slice(0, maxActionCharacters - 1).toWellFormed()}…` : line;

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** What an approval is bound to: any change makes another call of it. */
+/** What an approval is bound to: any change makes it another call. */
 export interface ExactCall {
   readonly agentId: string;
   readonly conversationRef: string;
@@ -9,18 +9,18 @@ export interface ExactCall {
   /** Parsed. */
   readonly args: unknown;
   readonly workspaceDir: string;
-  /** Of the files that the arguments name. */
+  /** Digest of the files that the arguments name. */
   readonly files: string;
-  /** Of a turn that is left until somebody decides. */
+  /** Turn that is suspended until the request is decided. */
   readonly turnId?: string | undefined;
 }
 
-/** SHA-256 in hex. Throws TypeError for arguments that JSON cannot hold. */
+/** Returns SHA-256 in hex. Throws TypeError for arguments that JSON cannot represent. */
 export function digestOf(call: ExactCall): string {
   return hash('sha256', canonicalJson(call), 'hex');
 }
 
-/** The same text for equal values and for no others; what JSON would leave out or change without a word is refused. */
+/** Serializes equal values to equal text, and only those; refuses what JSON would omit or change silently. */
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return JSON.stringify(value);
   if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value);
@@ -38,14 +38,14 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null;
 }
 
-/** What was looked at is what runs: nothing in it can be changed from here on. */
+/** Freezes the checked arguments, so that exactly they run. */
 export function freezeDeep(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   Object.freeze(value);
   for (const item of Object.values(value)) freezeDeep(item);
 }
 
-/** A copy for people in which `hide` has gone over each text, key and number; still JSON whatever was hidden. */
+/** Copies arguments for people, with `hide` applied to each text, key and number; the result is always valid JSON. */
 export function hideIn(value: unknown, hide: (text: string) => string): unknown {
   if (typeof value === 'string') return hide(value);
   if (typeof value === 'number') return hide(String(value)) === String(value) ? value : hide(String(value));

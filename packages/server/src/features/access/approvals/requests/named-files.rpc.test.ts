@@ -34,7 +34,7 @@ beforeEach(() => {
 });
 
 let scripts = 0;
-/** What the model is told of these calls, which all wait for approval while something happens, and are all approved then. */
+/** Returns the results of these calls, which all wait for approval while something happens, and are all approved then. */
 async function approved(wanted: readonly (readonly [tool: string, args: object])[], meanwhile: () => void): Promise<string[]> {
   const turns = wanted.map((call) => {
     const script = `script-${(scripts += 1)}-end`;
@@ -72,7 +72,7 @@ test('a program is approved with the workspace as it is, however the call spells
     expect(result).toMatch(/a file of the workspace, which .* was changed while the call waited for its approval/);
 });
 
-test('a program is run when nothing it can read was changed', async () => {
+test('a program runs when nothing it can read was changed', async () => {
   const same = () => {
     swap('data/run.sh', 'echo GOOD-RAN\n');
     mkdirSync(inside('.gatehouse'), { recursive: true });
@@ -81,7 +81,7 @@ test('a program is run when nothing it can read was changed', async () => {
   expect(await approved([['exec', { argv: ['sh', '-c', 'cd data; sh ./run.sh'] }]], same)).toEqual([expect.stringContaining('GOOD-RAN')]);
 });
 
-test('a workspace that nobody can compare is said to be one', async () => {
+test('a workspace that cannot be compared is reported as such', async () => {
   const script = `script-${(scripts += 1)}-end`;
   answers.set(script, [calls(['exec', { argv: ['mkfifo', 'data/pipe'] }]), calls(['exec', { argv: ['sh', 'data/pipe'] }])]);
   const turn = server.client.call('agent.execute', { message: script, sessionKey: `ops:${script}` });
@@ -92,7 +92,7 @@ test('a workspace that nobody can compare is said to be one', async () => {
   expect(messages.findLast(({ role }) => role === 'tool')?.content).toContain('"data/pipe" is a pipe or a device');
 });
 
-test('any other call is bound to the files that it names, by whatever spelling, and to no more', async () => {
+test('any other call is bound only to the files that it names, in whatever spelling', async () => {
   symlinkSync('../data', inside('projects/d'));
   const named = ['data/run.sh', 'data/./x/../run.sh', 'projects/d/run.sh', '/workspace//data/run.sh'].map((file) => ['change', { file }] as const);
   mkdirSync(inside('data/x'));

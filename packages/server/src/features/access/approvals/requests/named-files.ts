@@ -5,11 +5,11 @@ import { findTreeDigest } from '../../../../kernel/tree-thread.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 
 const maxNameCharacters = 4096;
-/** A larger file counts by its size and times, which a command cannot set back. */
+/** A larger file is identified by its size and times, which a command cannot reset. */
 const maxBytes = 1024 * 1024;
-/** What is written is shown itself: a name in it names nothing that runs. */
+/** Content to write is shown itself: a name in it names nothing that runs. */
 const contents: ReadonlySet<string> = new Set(['content', 'newText', 'oldText', 'text', 'message']);
-/** Results of tools that were too long: no program sees them. */
+/** Overlong tool results: no program sees them. */
 const unseen: readonly string[] = ['.gatehouse'];
 
 export interface NamingCall {
@@ -19,13 +19,13 @@ export interface NamingCall {
 }
 
 /**
- * SHA-256 over the files that a call is about, with their names: another content makes another call of it. A program can spell, compute or
- * read the name of what it runs, so a call that runs one is about everything in the workspace; any other about what its arguments name.
+ * Hashes the files that a call is about, with their names: other content makes it another call. A program can spell, compute or
+ * read the name of what it runs, so a call that runs one covers everything in the workspace; any other covers what its arguments name.
  */
 export async function digestNamedFiles({ tool, args, workspaceDir }: NamingCall): Promise<string> {
   const cwd = typeof args === 'object' && args !== null ? Reflect.get(args, 'cwd') : undefined;
   const found: string[] = [];
-  // All of them, because a script must not hide behind many words; the arguments that can be approved are bounded.
+  // Check all of them, because a script must not hide behind many words; approvable arguments are limited in size.
   for (const name of [...new Set(wordsIn(args))].toSorted())
     for (const path of pathsOf(name, typeof cwd === 'string' ? cwd : '')) {
       const digest = await digestOf(workspaceDir, path);

@@ -20,9 +20,9 @@ test.each([
   ['abc', 'a?', false],
   ['a.c', 'a[.]c', false],
   ['axc', 'a.c', false],
-])('%j is like %j: %s', (text, glob, expected) => expect(matchesGlob(text, glob)).toBe(expected));
+])('%j against %j: %s', (text, glob, expected) => expect(matchesGlob(text, glob)).toBe(expected));
 
-test('a pattern of many stars takes no time', () => {
+test('a pattern of many stars is fast', () => {
   const begun = performance.now();
   expect(matchesGlob('a'.repeat(60_000), `${'*a'.repeat(30)}*b`)).toBe(false);
   expect(performance.now() - begun).toBeLessThan(1000);
@@ -49,13 +49,13 @@ test.each([
   [{ url: 'https://evil.example/*' }, { url: 'https:\\\\evil.example\\x' }],
   [{ url: 'https://evil.example/*' }, { url: ' https://evil.example:443' }],
   [{ url: 'http://127.0.0.1/*' }, { url: 'http://0x7f.1/' }],
-])('what holds up %j holds up %j too, which is the same to a tool; nothing passes by it', (match, args) => {
+])('a rule that stops %j also stops %j, which means the same to a tool; nothing passes by it', (match, args) => {
   expect(finds('deny', match, args)).toBe(true);
   expect(finds('ask', match, args)).toBe(true);
   expect(finds('auto', match, args)).toBe(false);
 });
 
-test('another path or address is another one', () => {
+test('a different path or address does not match', () => {
   expect(finds('deny', { path: 'secret' }, { path: 'secrets' })).toBe(false);
   expect(finds('deny', { url: 'https://evil.example/*' }, { url: 'https://good.example/?https://evil.example/' })).toBe(false);
   expect(finds('deny', { text: 'a/b' }, { text: 'a:b' })).toBe(false);
@@ -71,7 +71,7 @@ const call = {
   files: '',
 };
 
-test('the digest is the same for equal calls and another one for any difference', () => {
+test('the digest is equal for equal calls and differs for any difference', () => {
   const digests = [
     call,
     { ...call, agentId: 'b' },
@@ -95,7 +95,7 @@ test.each([[new Map()], [new Date(0)], [Number.NaN], [10n], [{ a: new Uint8Array
   (args) => expect(() => canonicalJson(args)).toThrow(TypeError),
 );
 
-test('secrets are hidden in texts, keys and numbers, and what is left is JSON', () => {
+test('secrets are hidden in texts, keys and numbers, and the result is JSON', () => {
   const hide = (text: string) => text.replaceAll(/1234567890|","/g, '[REDACTED]');
   const shown = hideIn({ 1234567890: [1234567890, 'x1234567890y', null, true, 7], 'a","b': 1 }, hide);
   expect(JSON.parse(JSON.stringify(shown))).toEqual({ '[REDACTED]': ['[REDACTED]', 'x[REDACTED]y', null, true, 7], 'a[REDACTED]b': 1 });

@@ -4,7 +4,7 @@ import type { ApprovalRule } from '../config.ts';
 
 export type FindRule = (call: Pick<GatedCall, 'tool' | 'args' | 'turn'>) => GateRule | undefined;
 
-/** Takes the operator's rules apart once; the first one that fits a call is found. */
+/** Compiles the operator's rules once; the first one that matches a call is returned. */
 export function compileRules(rules: readonly ApprovalRule[]): FindRule {
   const compiled = rules.map((rule, index) => {
     const fitsTool = compilePatterns(rule.tools);
@@ -24,7 +24,7 @@ export function compileRules(rules: readonly ApprovalRule[]): FindRule {
   return (call) => compiled.find(({ fits }) => fits(call))?.found;
 }
 
-/** Such a path may lead elsewhere than it reads: it is never what a rule lets pass, and always what a rule holds up. */
+/** Such a path may lead elsewhere than it reads: it never matches an allowing rule, and always matches a restricting one. */
 const leadsElsewhere = /(?:^|[/\\"])\.{1,2}(?:[/\\"]|$)/;
 
 function matchesArgument(args: unknown, name: string, glob: string, action: ApprovalRule['action']): boolean {
@@ -33,7 +33,7 @@ function matchesArgument(args: unknown, name: string, glob: string, action: Appr
   if (value === undefined) return false;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   if (leadsElsewhere.test(text)) return action !== 'auto';
-  // What holds a call up does so in every spelling of a path or address; what lets one pass, in the given one alone.
+  // Restricting rules match every spelling of a path or address; allowing rules only the given one.
   return (action === 'auto' ? [text] : spellingsOf(text)).some((each) => matchesGlob(each, glob));
 }
 

@@ -5,13 +5,13 @@ import { createStepClock, type StepClock, startTestServer, type TestServer } fro
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createBell, createObeyingModel, follow, page } from '../testing/obeying-model.ts';
 
-// What becomes of work that waits for an approval when the authority under which it was accepted changes meanwhile.
+// Work pending an approval while the authority under which it was accepted changes.
 
 let bells = 0;
 const bell = createBell(() => (bells += 1));
 const model = createObeyingModel();
 const ring = follow(['page', {}], ['bell', {}]);
-// Work of agents that are made here, so that no test changes those of another.
+// Every test creates its own agents, so that none changes those of another.
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 
 let server: TestServer;
@@ -43,7 +43,7 @@ afterAll(async () => {
 beforeEach(() => {
   bells = 0;
 });
-// What a failed test left would be what the next one finds.
+// Clean up after a failed test, which would affect the next one.
 afterEach(() => resolve(false));
 
 let agents = 0;
@@ -56,7 +56,7 @@ async function newAgent(): Promise<string> {
 const pending = async () => (await server.client.call('admin.approval.pending', {})).requests;
 const resolve = (approved: boolean) => server.client.call('admin.approval.resolveAll', { approved });
 
-/** Resolves with the only request once it waits, and its work does. */
+/** Resolves with the only request once it and its work are pending. */
 async function asked() {
   await expect.poll(pending).toHaveLength(1);
   await expect.poll(async () => (await listed())?.waiting?.kind).toBe('approval');
@@ -65,9 +65,9 @@ async function asked() {
   return request;
 }
 
-/** The active run that was begun last. */
+/** Returns the active run that was started last. */
 const listed = async () => (await server.client.call('run.list', { state: 'active' })).runs[0];
-/** After a stop nobody can approve any more, under the id of before neither. */
+/** After a stop nobody can approve any more, not even under the earlier id. */
 async function undecidable(requestId: string): Promise<void> {
   await expect.poll(pending).toEqual([]);
   await expect(server.client.call('admin.approval.resolve', { requestId, approved: true })).rejects.toMatchObject({
@@ -87,7 +87,7 @@ async function startJob(agentId: string, message = ring) {
   return async () => (await runs())[0];
 }
 
-test('lease.revoke ends a sub-agent that waits: its call is not run, and neither is any other', async () => {
+test('lease.revoke ends a waiting sub-agent: neither its call nor any other runs', async () => {
   const { runId, rootRunId } = await server.client.call('session.spawn', {
     task: follow(['write', { path: 'ask/a.txt', content: 'x' }], ['write', { path: 'b.txt', content: 'x' }]),
   });
@@ -100,7 +100,7 @@ test('lease.revoke ends a sub-agent that waits: its call is not run, and neither
     await expect(server.client.call('workspace.readFile', { agentId: 'default', filePath })).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('agents.delete ends what waits for its agent, and its owner is told once', async () => {
+test('agents.delete ends pending work of its agent, and its owner is notified once', async () => {
   const agentId = await newAgent();
   const { runId } = await server.client.call('session.spawn', { agent: agentId, task: follow(['write', { path: 'ask/a.txt', content: 'x' }]) });
   const { requestId } = await asked();
@@ -113,14 +113,14 @@ test('agents.delete ends what waits for its agent, and its owner is told once', 
   await server.client.call('agents.delete', { agentId: 'hooked' });
   await undecidable(hooked.requestId);
   const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0]?.state;
-  // Whether there is an agent by then is looked at again a few times.
+  // The existence of the agent is checked a few more times.
   await expect.poll(async () => (clock.advance(60_000), await delivery())).toBe('failed');
   expect(bells).toBe(0);
   const alerts = (await server.client.call('inbox.list', {})).messages.filter(({ source, agentId: of }) => source === 'webhook' && of === 'hooked');
   expect(alerts).toHaveLength(1);
 });
 
-test('a budget that is used up meanwhile ends the run after its approved call, and is what is reported', async () => {
+test('a budget that is spent meanwhile ends the run after its approved call, and is reported as the reason', async () => {
   const agentId = await newAgent();
   const run = await startJob(agentId, follow(['page', {}], ['bell', {}], ['bell', { song: 'again' }]));
   await asked();
@@ -131,7 +131,7 @@ test('a budget that is used up meanwhile ends the run after its approved call, a
   expect([bells, server.provider.served() - served]).toEqual([1, 0]);
 });
 
-test('to the token of other agents a request that waits is not there; one without the scope is refused', async () => {
+test('a pending request is invisible to a token of other agents; a token without the scope is refused', async () => {
   const agentId = await newAgent();
   const run = await startJob(agentId);
   const { requestId, conversationRef } = await asked();
@@ -161,7 +161,7 @@ test('to the token of other agents a request that waits is not there; one withou
   expect(bells).toBe(1);
 });
 
-test('lease.revoke of a job that waits ends its run', async () => {
+test('lease.revoke of a waiting job ends its run', async () => {
   const run = await startJob(await newAgent());
   const { requestId } = await asked();
   await server.client.call('lease.revoke', { rootRunId: (await listed())?.rootRunId ?? '' });
@@ -209,7 +209,7 @@ test.each(['', ', also after a restart'])('run.kill ends a run whose agent was s
   expect([bells, server.provider.served() - served]).toEqual([0, 1]);
 });
 
-test('a job that waited for an approval keeps its trigger, and what came due meanwhile runs after it', async () => {
+test('a job that waited for an approval keeps its trigger, and occurrences that fell due meanwhile run after it', async () => {
   const agentId = await newAgent();
   const { runs } = await addJob(agentId, hourMs);
   clock.advance(hourMs);
@@ -227,12 +227,12 @@ test('a job that waited for an approval keeps its trigger, and what came due mea
   expect(bells).toBe(1);
 });
 
-test('approvals.unattended: refuse, set meanwhile, leaves what waits to be decided, and refuses what would be asked from then on', async () => {
+test('approvals.unattended: refuse, set meanwhile, keeps pending requests open and refuses new ones', async () => {
   const agentId = await newAgent();
   const run = await startJob(agentId, follow(['page', {}], ['bell', {}], ['bell', { song: 'again' }]));
   await asked();
   await server.client.call('agents.update', { agentId, config: { approvals: { unattended: 'refuse' } } });
-  // A clock that is set back makes what waits due before it is decided (and jobs too: this test is the last one).
+  // A clock that goes back makes pending work due before it is decided (and jobs too: this test is the last one).
   const since = clock.now();
   clock.step(-600_000);
   clock.advance(60_000);

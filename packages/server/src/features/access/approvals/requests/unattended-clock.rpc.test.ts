@@ -81,7 +81,7 @@ test.each([
   expect((await right.client.call('subagent.list', {})).runs).toHaveLength(2);
 });
 
-test('an approval does not outlive its time because it was given under a clock that was ahead', async () => {
+test('an approval does not outlive its time because it was granted under a clock that was ahead', async () => {
   {
     await using wrong = await startAt(startMs + yearsMs);
     const turn = wrong.client.call('agent.execute', { message: follow(['page', {}], ['bell', {}]) });

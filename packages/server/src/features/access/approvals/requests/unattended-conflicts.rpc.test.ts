@@ -4,14 +4,14 @@ import * as z from 'zod';
 import type { Tool } from '../../../../runtime/tool.ts';
 import { createObeyingModel, follow, page } from '../testing/obeying-model.ts';
 
-// Waits for approvals that meet a reset at the worst moment, and full places.
+// Approvals that are pending during a reset at the worst moment, or while all slots are taken.
 
 let clock: StepClock;
 let server: TestServer;
 let built = 0;
 let asReading = () => {};
 
-/** Its approval is bound to the whole workspace; `asReading` is called as its files are about to be read. */
+/** Its approval is bound to the whole workspace; `asReading` is called just before its files are read. */
 const build: Tool = {
   name: 'build',
   description: 'Builds.',
@@ -68,7 +68,7 @@ test.each(['session.reset', 'session.delete'] as const)(
   },
 );
 
-test('a sub-agent that is approved while its place is taken runs, however long it then waits for one', async () => {
+test('a sub-agent that is approved while its slot is taken runs, however long it then waits for one', async () => {
   const spawn = (task: string) => server.client.call('session.spawn', { task });
   const status = async (runId: string) => (await server.client.call('session.run_status', { runId })).status;
   const { runId } = await spawn(follow(['write', { path: 'ask/a.txt', content: 'x' }]));

@@ -13,7 +13,7 @@ const model = createObeyingModel();
 let server: TestServer;
 let clock: StepClock;
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
-// Sub-agents of a program are offered files only.
+// Sub-agents of a program are offered only file tools.
 const rules = [{ tools: ['write'], match: { path: 'ask/*' }, action: 'ask' as const }];
 const config = {
   approvals: { rules },
@@ -55,7 +55,7 @@ const ring: Call = ['bell', {}];
 const write = (path = 'a.txt'): Call => ['write', { path, content: 'written' }];
 const resolve = async (approved: boolean) => server.client.call('admin.approval.resolveAll', { approved });
 
-/** Resolves once this many calls wait for approval, with the first. */
+/** Resolves with the first request once this many are pending. */
 async function asked(count = 1) {
   await expect.poll(pending).toHaveLength(count);
   const [request] = await pending();
@@ -85,8 +85,8 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
     .toMatchObject({ status: 'dispatched', waiting: { kind: 'approval', approvalId: first.requestId, untilMs: first.expiresAt } });
   const [listed] = (await server.client.call('run.list', {})).runs;
   expect(listed).toMatchObject({ origin: 'cron', waiting: { approvalId: first.requestId } });
-  const told = (await server.client.call('inbox.list', {})).messages;
-  expect(told[0]).toMatchObject({ level: 'alert', text: expect.stringContaining(first.requestId) as unknown });
+  const messages = (await server.client.call('inbox.list', {})).messages;
+  expect(messages[0]).toMatchObject({ level: 'alert', text: expect.stringContaining(first.requestId) as unknown });
   expect(bells).toBe(0);
   clock.advance(3_600_000);
   await resolve(true);
@@ -100,7 +100,7 @@ test('the call of a job waits for a person, holds nothing meanwhile, and runs on
   expect((await run())?.waiting).toBeUndefined();
 });
 
-test('denied or decided by nobody in time, a job continues without the call and says how many effects were refused', async () => {
+test('when denied or undecided in time, a job continues without the call and reports how many effects were refused', async () => {
   const run = await startJob(follow(['page', {}], ['bell', {}], write('never.txt')));
   await asked();
   await resolve(false);
@@ -109,12 +109,12 @@ test('denied or decided by nobody in time, a job continues without the call and 
   await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 2 });
   expect(bells).toBe(0);
   expect(existsSync(fileOf('never.txt'))).toBe(false);
-  const told = (await server.client.call('inbox.list', {})).messages.map(({ text }) => text);
-  expect(told.at(0)).toContain('completed, 2 effects refused');
+  const texts = (await server.client.call('inbox.list', {})).messages.map(({ text }) => text);
+  expect(texts.at(0)).toContain('completed, 2 effects refused');
   expect(await pending()).toEqual([]);
 });
 
-test('an agent that may not wait is refused the call, which its runs say', async () => {
+test('an agent that may not wait is refused the call, and its runs report it', async () => {
   const run = await startJob(follow(['page', {}], write()), 'refusing');
   await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
   expect(model.results.at(-1)).toContain('approvals.unattended: refuse');
@@ -124,7 +124,7 @@ test('an agent that may not wait is refused the call, which its runs say', async
   expect(await pending()).toEqual([]);
 });
 
-test('a wait survives restarts, and what ran before it does not run again', async () => {
+test('a pending request survives restarts, and earlier calls do not run again', async () => {
   const run = await startJob(follow(['page', {}], [ring, write('b.txt')]));
   expect(await asked()).toMatchObject({ toolName: 'bell' });
   await resolve(true);
@@ -140,7 +140,7 @@ test('a wait survives restarts, and what ran before it does not run again', asyn
   expect(readFileSync(fileOf('b.txt'), 'utf8')).toBe('written');
   expect(await run()).not.toHaveProperty('effectsRefused');
 
-  // Its time is over while no daemon runs.
+  // It expires while no daemon runs.
   const late = await startJob(follow(['page', {}], ring));
   await asked();
   clock.advance(10_000_000);
@@ -152,7 +152,7 @@ test('a wait survives restarts, and what ran before it does not run again', asyn
   expect(bells).toBe(1);
 });
 
-test('messages to a conversation whose run waits are run after it', async () => {
+test('messages to a conversation whose run waits run after it', async () => {
   await startJob(follow(['page', {}], ['bell', {}]));
   const { conversationRef } = await asked();
   const send = (message: string) => server.client.call('agent.execute', { message, conversationRef });
@@ -166,7 +166,7 @@ test('messages to a conversation whose run waits are run after it', async () => 
   expect(model.asks.map((text) => (text.includes('bell') ? 'job' : text))).toEqual(['job', 'first', 'second']);
 });
 
-test('a sub-agent that waits gives its place to others, and its clock stands still', async () => {
+test('a waiting sub-agent frees its slot, and its clock stops', async () => {
   const spawn = (task: string) => server.client.call('session.spawn', { task });
   const waits = await spawn(follow(write('ask/a.txt')));
   const { requestId } = await asked();
@@ -196,7 +196,7 @@ test('a node of a graph waits without using up its time or that of the graph', a
   expect(bells).toBe(0);
 });
 
-test('a file that changes while its call waits makes another call of it, which is asked about anew', async () => {
+test('a file that changes while its call waits makes it another call, which is asked about again', async () => {
   const put = (content: string) => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'song.txt', content });
   await put('la la');
   const run = await startJob(follow(['page', {}], ['bell', { song: 'song.txt' }]));
@@ -209,7 +209,7 @@ test('a file that changes while its call waits makes another call of it, which i
   expect(bells).toBe(0);
 });
 
-test('a denial holds after a change of a file too, and nobody is asked for ever about a call whose files change again and again', async () => {
+test('a denial holds after a change of a file too, and repeated changes do not ask for ever', async () => {
   let changes = 0;
   const change = () => server.client.call('workspace.writeFile', { agentId: 'default', filePath: 'song.txt', content: `${(changes += 1)}` });
   await change();
@@ -227,7 +227,7 @@ test('a denial holds after a change of a file too, and nobody is asked for ever 
     await resolve(true);
   }
   await expect.poll(run).toMatchObject({ status: 'completed', effectsRefused: 1 });
-  expect(model.results.join('\n')).toContain('was changed while the call waited for its approval, again and again');
+  expect(model.results.join('\n')).toContain('was changed while the call waited for its approval, repeatedly');
   expect(bells).toBe(0);
 });
 
@@ -240,7 +240,7 @@ const stops: readonly (readonly [
   ['session.reset', ({ conversationRef }) => server.client.call('session.reset', { conversationRef })],
   ['session.delete', ({ conversationRef }) => server.client.call('session.delete', { conversationRef })],
 ];
-test.each(stops)('%s ends the wait of a job as denied, and leaves its conversation free', async (name, stop) => {
+test.each(stops)('%s denies the pending call of a job and leaves its conversation free', async (name, stop) => {
   const run = await startJob(follow(['page', {}], ['bell', {}]), 'worker');
   const { conversationRef } = await asked();
   const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
@@ -258,7 +258,7 @@ test.each(stops)('%s ends the wait of a job as denied, and leaves its conversati
     .toMatchObject(name === 'agents.suspend' || name === 'session.reset' ? { status: 'completed', effectsRefused: 1 } : { status: 'aborted' });
   expect(bells).toBe(0);
   expect((await server.client.call('run.list', {})).runs.filter(({ waiting }) => waiting !== undefined)).toEqual([]);
-  // What was stopped has kept nothing.
+  // The stopped run has stored nothing.
   if (name !== 'session.delete' && name !== 'run.kill') await server.client.call('agent.execute', { message: 'still there?', conversationRef });
 });
 
@@ -283,7 +283,7 @@ test('the wait of a revoked token ends, and its work does not continue', async (
   expect(existsSync(fileOf('ask/never.txt'))).toBe(false);
 });
 
-test('webhooks and beats wait likewise, and a job that is removed leaves nothing to decide', async () => {
+test('webhooks and heartbeats wait likewise, and a removed job leaves nothing to decide', async () => {
   const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
   const { requestId } = await asked();
   const delivery = async () => (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === deliveryId);
@@ -313,7 +313,7 @@ test('webhooks and beats wait likewise, and a job that is removed leaves nothing
   expect(bells).toBe(1);
 });
 
-test('deliveries that queue behind a run that waits hold no place, and each runs once after it', async () => {
+test('deliveries queued behind a waiting run take no slot, and each runs once after it', async () => {
   const hook = async (mapping: string, text: string) =>
     (await server.client.call('webhooks.test', { mapping, payload: { text }, run: true })).deliveryId;
   await hook('hook', follow(['page', {}], ring));
@@ -322,7 +322,7 @@ test('deliveries that queue behind a run that waits hold no place, and each runs
   // More than may run at once.
   for (let n = 0; n < 70; n += 1) behind.push(await hook('hook', `Number ${n}.`));
   const other = await hook('other', 'Hello.');
-  // What finds too many in the lane before it comes again a little later.
+  // Those that find the lane crowded retry a little later.
   const states = async () => {
     clock.advance(5000);
     return new Map((await server.client.call('webhooks.deliveries', { limit: 100 })).deliveries.map((one) => [one.deliveryId, one]));
@@ -337,7 +337,7 @@ test('deliveries that queue behind a run that waits hold no place, and each runs
   expect(bells).toBe(1);
 });
 
-test('what is approved as its run is stopped is used by no other run, and leaves its conversation free', async () => {
+test('an approval given as its run is stopped is used by no other run and leaves its conversation free', async () => {
   const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
   const { conversationRef } = await asked();
   const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
@@ -359,7 +359,7 @@ test('what is approved as its run is stopped is used by no other run, and leaves
   await expect.poll(async () => (await server.client.call('session.run_status', { runId: run.runId })).status).not.toBe('running');
   await server.client.call('session.reset', { conversationRef: run.conversationRef });
 
-  // At the moment of an approval, too, a deletion does not wait for the next one.
+  // During an approval, too, a deletion does not wait for the next one.
   await server.client.call('webhooks.test', {
     mapping: 'hook',
     payload: { text: follow(['page', {}], ring, ['bell', { song: 'again' }]) },

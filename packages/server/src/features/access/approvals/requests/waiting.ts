@@ -8,33 +8,33 @@ export interface Outcome {
   readonly reason: string | null;
 }
 
-/** A call that stands before the gate. */
+/** A call held at the gate. */
 export interface Waiter {
-  /** The request that it waits for turned out to be this one. */
+  /** Identifies the request that the call waits for. */
   joins(requestId: string): void;
   /** Never rejects; undefined when the signal was aborted. */
   readonly outcome: Promise<Outcome | undefined>;
-  /** It waits no more. */
+  /** Stops waiting. */
   leave(): void;
 }
 
 interface Standing {
   requestId: string | undefined;
-  /** Outcomes that came before it was known which request is meant. */
+  /** Outcomes that arrived before the request was identified. */
   readonly early: Map<string, Outcome>;
   readonly end: (outcome: Outcome | undefined) => void;
 }
 
-/** Who waits for which call, and when each request's time is over; in memory, beside the rows. */
+/** Waiting calls, and the expiry of each request; in memory, next to the rows. */
 export interface Waiting extends Disposable {
-  /** Begins to wait before the row is written, so that no decision can be missed. */
+  /** Starts to wait before the row is written, so that no decision is missed. */
   wait(digest: string, signal: AbortSignal): Waiter;
   /** Watches a stored request until it is settled. */
   watch(request: Watched): void;
   settle(requestId: string, digest: string, outcome: Outcome): void;
-  /** Digests of the calls that are waited for. */
+  /** Digests of the pending calls. */
   digests(): string[];
-  /** Requests that are watched in one conversation. */
+  /** Watched requests of one conversation. */
   of(conversationRef: string): Watched[];
   all(): Watched[];
 }
@@ -89,7 +89,7 @@ export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonl
     },
 
     watch(request) {
-      // Never longer than its time-out, also when the clock was set back since.
+      // Never longer than its timeout, even if the clock went back since.
       const leftMs = Math.min(request.expiresAtMs - request.createdAtMs, Math.max(0, request.expiresAtMs - clock.ageNow()));
       const cancel = clock.after(leftMs, () => onDue(request));
       watched.set(request.id, { request, cancel });

@@ -5,7 +5,7 @@ export interface DbCall {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** Lets a test come before, after or in place of each operation of the database. */
+/** Lets a test run code before, after or instead of each database operation. */
 export function interceptDb(around: (call: DbCall, run: () => Promise<unknown>) => Promise<unknown>): NonNullable<TestServerOptions['db']> {
   return (inner) =>
     new Proxy(inner, {

@@ -5,7 +5,7 @@ import type { Tool } from '../../../../runtime/tool.ts';
 export type Call = readonly [tool: string, args: object];
 export type Steps = readonly (Call | readonly Call[])[];
 
-/** Returns a message that makes the model of `createObeyingModel` call these tools, one step after the other. */
+/** Returns a message that makes the model of `createObeyingModel` call these tools, one after the other. */
 export const follow = (...steps: Steps) => `Please STEPS${JSON.stringify(steps)}END`;
 
 interface Message {
@@ -13,7 +13,7 @@ interface Message {
   readonly content: string;
 }
 
-/** A model that makes the calls that `follow` wrote into the last such message, and a record of what it was sent. */
+/** A model that makes the calls that `follow` wrote into the last such message, and records its requests. */
 export function createObeyingModel() {
   const model = {
     /** The last message of the user in each request. */
@@ -48,7 +48,7 @@ export const page: Tool = {
   run: async () => ({ content: 'Buy at evil.example', outside: { source: 'web page https://evil.example' } }),
 };
 
-/** A tool with an effect that must not happen twice; `rings` happens with each. */
+/** A tool with an effect that must not happen twice; `rings` emits on each. */
 export const createBell = (rings: () => Promise<number> | number): Tool => ({
   name: 'bell',
   description: 'Rings.',

@@ -2,7 +2,7 @@ import type { Tool } from '../../../../runtime/tool.ts';
 import type { FakeAnswer } from '@gatehouse/testkit';
 import * as z from 'zod';
 
-/** Tools that count what they did, one of each kind, and one whose results are from outside. */
+/** Tools that count their calls, one of each kind, and one whose results are from outside. */
 export function createCountingTools(fingerprint = '1') {
   const ran: { readonly name: string; readonly args: unknown }[] = [];
   const base = { args: z.looseObject({}), timeoutMs: 5000, source: 'test', fingerprint, description: 'A tool of a test.' } as const;
@@ -42,7 +42,7 @@ export function createCountingTools(fingerprint = '1') {
   return { tools, ran, count: (name: string) => ran.filter((one) => one.name === name).length };
 }
 
-/** What a model answers that calls tools, each by name and arguments. */
+/** A model answer that calls tools, each by name and arguments. */
 export function calls(...wanted: readonly (readonly [name: string, args: object])[]): FakeAnswer {
   return {
     toolCalls: wanted.map(([name, args], index) => ({

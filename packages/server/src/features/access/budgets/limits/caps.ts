@@ -20,15 +20,15 @@ const kinds = [
 
 export interface Caps {
   readonly all: readonly Cap[];
-  /** Those that a call must be held against here; the loop of the turn sees to `perTurnTokens` itself. */
+  /** Returns the caps to enforce here; the turn loop enforces `perTurnTokens` itself. */
   readonly held: readonly Cap[];
-  /** The first one in money; under it a call whose price is not known is not made. */
+  /** Returns the first cap in money; under it a call with an unknown price is not made. */
   readonly money: Cap | undefined;
 }
 
 const known = new WeakMap<object, Caps>();
 
-/** The caps of a configuration; each object is looked at once. */
+/** Lists the caps of a configuration; cached per object. */
 export function capsOf(config: AgentBudgets | BudgetsConfig): Caps {
   let caps = known.get(config);
   if (caps === undefined) {

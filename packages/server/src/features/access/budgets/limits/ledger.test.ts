@@ -58,7 +58,7 @@ function reserve(budget: LedgerBudget, inputTokens: number, maxOutputTokens: num
 }
 
 describe('a cap', () => {
-  test('is not there when none is configured: nothing is held, everything is counted', () => {
+  test('does not exist unless configured: nothing is held, everything is counted', () => {
     const { turn, ledger } = setUp({});
     const budget = turn();
     expect(budget.reserve({ models: [model], inputTokens: 1, maxOutputTokens: 1 })).toBeUndefined();
@@ -66,7 +66,7 @@ describe('a cap', () => {
     expect(ledger.status('a')).toMatchObject([{ cap: { key: 'perTurnTokens' }, used: 0 }]);
   });
 
-  test('set while agents run holds for the next call, with what was used before', () => {
+  test('set while agents run applies to the next call, including earlier usage', () => {
     const { turn, configs } = setUp({});
     const budget = turn();
     budget.spend(call(900, 50));
@@ -81,12 +81,12 @@ describe('a cap', () => {
     const other = setUp({ perHourTokens: 1000 });
     expect(reserve(other.turn(), 985, 400).refused).toMatchObject({ used: 0 });
     expect(reserve(other.turn(), 984, 400).held?.maxOutputTokens).toBe(16);
-    // Who asks for fewer gets them.
+    // A request for fewer gets them.
     const third = setUp({ perHourTokens: 1000 });
     expect(reserve(third.turn(), 995, 5).held?.maxOutputTokens).toBe(5);
   });
 
-  test('in money reserves the dearest model that may answer', () => {
+  test('in money reserves the most expensive model that may answer', () => {
     // 1000 in at 12.5 $ and 500 out at 20 $ per million: 22 500 000 nano, and 2 for rounding.
     const exact = { perDayUsd: 0.022_500_002 };
     expect(reserve(setUp(exact).turn(), 1000, 500, [model, dear]).held).toMatchObject({ maxOutputTokens: 500 });
@@ -104,7 +104,7 @@ describe('a cap', () => {
     expect(reserve(overall.turn(), 1, 16, [{ ...model, price: null }]).refused?.cap).toBe('budgets.perHourUsd');
   });
 
-  test('of all agents counts what each of them uses and holds', () => {
+  test('over all agents counts the usage and reserves of each', () => {
     const { turn, configs } = setUp({}, { perHourTokens: 1000 });
     configs.set('b', AgentConfig.parse({}).budgets);
     turn('a').spend(call(500, 0));
@@ -112,10 +112,10 @@ describe('a cap', () => {
     expect(reserve(turn('a'), 80, 100).held?.maxOutputTokens).toBe(20);
     const { refused } = reserve(turn('b'), 80, 100);
     expect(refused).toMatchObject({ cap: 'budgets.perHourTokens', limit: 1000, used: 500, retryAfterMs: 1000 });
-    expect(refused?.message).toContain('500 tokens are used and 500 tokens held by calls under way');
+    expect(refused?.message).toContain('500 tokens are used and 500 tokens held by running calls');
   });
 
-  test('of a turn holds for that turn alone', () => {
+  test('of a turn applies to that turn alone', () => {
     const { turn } = setUp({ perTurnUsd: 0.001 });
     const one = turn();
     const first = reserve(one, 100, 100).held;
@@ -124,13 +124,12 @@ describe('a cap', () => {
       cap: 'agents.a.budgets.perTurnUsd',
       limit: 0.001,
       used: 0.0009,
-      message:
-        'The budget agents.a.budgets.perTurnUsd of 0.001 USD has no room for this call: 0.0009 USD are used; this call needs more than is left',
+      message: 'The budget agents.a.budgets.perTurnUsd of 0.001 USD does not allow this call: 0.0009 USD are used; this call needs more than is left',
     });
     expect(reserve(turn(), 100, 100).held?.maxOutputTokens).toBe(100);
   });
 
-  test('has room again when what was used has left the window, and says when', () => {
+  test('has capacity again when usage has left the window, and says when', () => {
     const { turn, clock } = setUp({ perHourTokens: 1000 });
     reserve(turn(), 900, 90).held?.settle([call(900, 90)]);
     const { refused } = reserve(turn(), 100, 50);
@@ -143,12 +142,12 @@ describe('a cap', () => {
     expect(reserve(turn(), 100, 50).held).toBeDefined();
   });
 
-  test('that no window could hold names no time', () => {
+  test('that no window could satisfy names no time', () => {
     const { refused } = reserve(setUp({ perHourTokens: 100 }).turn(), 200, 50);
     expect(refused).not.toHaveProperty('retryAfterMs');
   });
 
-  test('counts on when the wall clock is set back', () => {
+  test('keeps counting when the wall clock goes back', () => {
     const clock = createStepClock();
     let shift = 0;
     const ledger = new Ledger({
@@ -162,7 +161,7 @@ describe('a cap', () => {
     turn().spend(call(90, 0));
     shift = -86_400_000;
     expect(reserve(turn(), 50, 50).refused).toBeDefined();
-    // Put right again: no time has passed.
+    // Corrected again: no time has passed.
     shift = 0;
     expect(reserve(turn(), 50, 50).refused).toBeDefined();
     shift = -86_400_000;
@@ -171,7 +170,7 @@ describe('a cap', () => {
   });
 });
 
-test('a model that is free may be called however much was spent, one that is not may not', async () => {
+test('a free model may be called whatever was spent, a priced one may not', async () => {
   const { turn, ledger } = setUp({ perDayUsd: 0.001 });
   const free = { ...model, price: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } };
   turn().spend(call(1, 1, 1_000_001));
@@ -184,7 +183,7 @@ test('a model that is free may be called however much was spent, one that is not
 });
 
 describe('a reserve', () => {
-  test('holds while attempts fail and grows by what they used, as long as there is room', () => {
+  test('holds while attempts fail and grows by their usage, while there is capacity', () => {
     const { turn, ledger } = setUp({ perHourTokens: 1000 });
     const { held } = reserve(turn(), 300, 100);
     expect(held?.covers([call(300, 50)])).toBe(true);
@@ -207,7 +206,7 @@ describe('a reserve', () => {
     expect(await held?.covers([call(100, 0, 50_000)])).toBe(true);
     held?.settle([call(100, 0, 50_000)]);
     await reserve(budget, 100, 100).held?.stored;
-    // 100 in at 1.25 $ and 100 out at 2 $ per million; then with the failed attempt; then with what the turn used.
+    // 100 in at 1.25 $ and 100 out at 2 $ per million; then with the failed attempt; then with the usage of the turn.
     expect(stored).toEqual([
       [325_002, 'p/m'],
       [375_002, 'p/m'],
@@ -217,7 +216,7 @@ describe('a reserve', () => {
 });
 
 describe('a warning', () => {
-  test('comes again in the same window when the cap was raised meanwhile, not when it was lowered', () => {
+  test('is repeated in the same window when the cap was raised meanwhile, not when it was lowered', () => {
     const { turn, warnings, configs } = setUp({ perHourTokens: 1000 });
     const cap = (perHourTokens: number) => configs.set('a', AgentConfig.parse({ budgets: { perHourTokens } }).budgets);
     turn().spend(call(900, 0));
@@ -230,7 +229,7 @@ describe('a warning', () => {
     expect(warnings).toEqual(['agents.a.budgets.perHourTokens 900', 'agents.a.budgets.perHourTokens 9000']);
   });
 
-  test('comes at 80 %, once per cap and window', () => {
+  test('is sent at 80 %, once per cap and window', () => {
     const { turn, warnings, clock } = setUp({ perHourTokens: 1000, perTurnUsd: 0.001 }, { perDayTokens: 2000 });
     const spend = (tokens: number, nano = 0) => turn().spend(call(tokens, 0, nano));
     spend(799);
@@ -249,7 +248,7 @@ describe('a warning', () => {
   });
 });
 
-test('calls at the same time never pass a cap together, whatever they do', () => {
+test('concurrent calls never exceed a cap together', () => {
   for (let seed = 1; seed <= 40; seed += 1) {
     let state = seed;
     const random = (below: number) => {
@@ -260,7 +259,7 @@ test('calls at the same time never pass a cap together, whatever they do', () =>
     const overall = 8_000 + random(4_000);
     const { turn, configs, clock } = setUp({ perHourTokens: limit }, { perHourTokens: overall });
     configs.set('b', AgentConfig.parse({}).budgets);
-    // The oracle: everything that was used with its time, and everything that may still be used.
+    // The oracle: all usage with its time, and all reserves.
     const used: { readonly agent: string; readonly atMs: number; readonly tokens: number }[] = [];
     const open: { readonly agent: string; readonly most: number; readonly settle: (calls: readonly CallRecord[]) => void }[] = [];
     const sum = (agent: string | undefined, windowMs: number) =>
@@ -283,7 +282,7 @@ test('calls at the same time never pass a cap together, whatever they do', () =>
         const { held } = reserve(turn(agent), input, output);
         if (held === undefined) {
           refusals += 1;
-          // Refused only where the window, at most a step longer, has indeed no room.
+          // Refused only where the window, at most a step longer, is indeed full.
           const room = Math.min(overall - sum(undefined, 3_660_000), agent === 'a' ? limit - sum('a', 3_660_000) : Infinity);
           expect(room).toBeLessThan(input + 16);
         } else open.push({ agent, most: input + held.maxOutputTokens, settle: (calls) => held.settle(calls) });

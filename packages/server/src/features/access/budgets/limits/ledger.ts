@@ -6,15 +6,15 @@ import { type Cap, type Caps, capsOf } from './caps.ts';
 import type { BudgetsConfig } from '../config.ts';
 import { RollingSum } from './rolling-sum.ts';
 
-/** Fewer output tokens than this are no answer. */
+/** Fewer output tokens than this make no useful answer. */
 const leastOutputTokens = 16;
 /** Share of a cap at which its owner is warned. */
 export const warnAt = 0.8;
 const windowMs = { hour: 3_600_000, day: 86_400_000 } as const;
 const windowSteps = { hour: [60_000, 60], day: [600_000, 144] } as const;
-/** Agents whose sums are kept; those that come and go are forgotten when nothing of them is left in a window. */
+/** Agents whose sums are kept; idle agents are forgotten once nothing of theirs is left in a window. */
 const maxIdleAgents = 1_000;
-/** A cap that only running calls fill has room as soon as one of them ends. */
+/** A cap that only running calls fill has capacity as soon as one of them ends. */
 const soonMs = 1_000;
 
 /** Tokens and 1e-9 dollars. */
@@ -23,17 +23,17 @@ export interface Amount {
   readonly nano: number;
 }
 
-/** What one scope (an agent, or all of them) has used and holds. */
+/** Usage and reserves of one scope (an agent, or all of them). */
 class Account {
   readonly hour = new RollingSum(...windowSteps.hour);
   readonly day = new RollingSum(...windowSteps.day);
   heldTokens = 0;
   heldNano = 0;
-  /** Cap → when its warning was given, and at which limit: a higher one is warned of anew. */
+  /** Cap → time and limit of its last warning: a higher limit is warned about again. */
   readonly warned = new Map<Cap['key'], { readonly atMs: number; readonly limit: number }>();
 }
 
-/** What one turn used and holds; its calls come one after the other. */
+/** Usage and reserve of one turn; its calls are sequential. */
 export interface TurnUse {
   tokens: number;
   nano: number;
@@ -58,7 +58,7 @@ export interface CapStatus {
   readonly scope: 'agent' | 'all';
   readonly used: number;
   readonly held: number;
-  /** Until the oldest use leaves the window; undefined when nothing is used, and for turns. */
+  /** Time until the oldest usage leaves the window; undefined when there is none, and for turns. */
   readonly freesInMs: number | undefined;
 }
 
@@ -66,19 +66,19 @@ export interface LedgerDeps {
   readonly clock: Clock;
   /** `budgets` of the root configuration. */
   readonly overall: BudgetsConfig;
-  /** `budgets` of an agent as they are now; undefined when it is gone. */
+  /** Current `budgets` of an agent; undefined when it is gone. */
   readonly budgetsOf: (agentId: string) => AgentConfig['budgets'] | undefined;
   /** Called for each booking. */
   readonly onSpend: () => void;
-  /** A cap is used to 80 %; said once per cap and window. */
+  /** Called when a cap is used to 80 %, once per cap and window. */
   readonly warn: (about: { readonly name: string; readonly cap: Cap; readonly used: number; readonly agentId: string | undefined }) => void;
 }
 
 const noCaps: Caps = { all: [], held: [], money: undefined };
 
 /**
- * The one place that decides whether a call may be made. Everything is in memory and synchronous, so that what one call
- * takes no other can take as well; a call that no cap concerns costs the update of four sums.
+ * Decides, as the only place, whether a call may be made. Everything is in memory and synchronous, so that two calls
+ * cannot take the same amount; a call without caps costs the update of four sums.
  */
 export class Ledger {
   readonly #deps: LedgerDeps;
@@ -91,12 +91,12 @@ export class Ledger {
     this.#deps = deps;
   }
 
-  /** What was used before, from the rows. */
+  /** Loads earlier usage from the rows. */
   seed(agentId: string, atMs: number, used: Amount): void {
     this.#add(this.#accountOf(agentId), atMs, this.#now(), used);
   }
 
-  /** Takes the most that the call may cost, or names the cap that has no room for it. Undefined when nothing is capped. */
+  /** Reserves the most that the call may cost, or names the cap that it exceeds. Undefined when nothing is capped. */
   hold(agentId: string, turn: TurnUse, need: CallNeed): Held | BudgetRefusal | undefined {
     const own = this.#capsOf(agentId);
     const overall = capsOf(this.#deps.overall);
@@ -127,7 +127,7 @@ export class Ledger {
     return { tokens, nano, maxOutputTokens: allowed, inMoney: money !== undefined, ...(cappedBy !== undefined && { cappedBy }) };
   }
 
-  /** Grows what is held when every cap has room for it. */
+  /** Grows the reserve if it fits under every cap. */
   extend(agentId: string, turn: TurnUse, more: Amount): boolean {
     const nowMs = this.#now();
     const account = this.#accountOf(agentId);
@@ -143,7 +143,7 @@ export class Ledger {
     this.#keep(this.#accountOf(agentId), turn, held, -1);
   }
 
-  /** Books what was used, and warns of caps that it brings to 80 %. */
+  /** Books usage, and warns about caps that reach 80 %. */
   spend(agentId: string, turn: TurnUse, used: Amount): void {
     const nowMs = this.#now();
     const account = this.#accountOf(agentId);
@@ -157,7 +157,7 @@ export class Ledger {
     for (let at = 0; at < overall.length; at += 1) this.#warn(overall[at], this.#all, turn, used, undefined, nowMs);
   }
 
-  /** How the caps stand now, those of the agent first. */
+  /** Returns the state of the caps, those of the agent first. */
   status(agentId: string): readonly CapStatus[] {
     const nowMs = this.#now();
     const account = this.#accountOf(agentId);
@@ -226,8 +226,8 @@ export class Ledger {
   }
 
   /**
-   * Goes on where the wall clock is set back, which would otherwise hold the sums until it has caught up, and does not
-   * leap when it is put right again, which would empty them. A wall clock that is ahead is followed: the machine may have slept.
+   * A clock that keeps running when the wall clock goes back, which would otherwise freeze the sums until it catches up, and does
+   * not jump when it is corrected, which would empty them. It follows a wall clock that is ahead: the machine may have slept.
    */
   #now(): number {
     const { clock } = this.#deps;
@@ -256,20 +256,20 @@ function heldIn(holder: { readonly heldTokens: number; readonly heldNano: number
   return unit === 'tokens' ? holder.heldTokens : holder.heldNano;
 }
 
-/** 1e-9 dollars per token; input at the dearest way it may be charged, because what the cache takes is not known before. */
+/** Price in 1e-9 dollars per token; input at the highest rate, because cache usage is not known in advance. */
 function pricesOf({ price }: ModelInfo): { readonly input: number; readonly output: number } {
   if (price === null) return { input: 0, output: 0 };
   return { input: Math.max(price.input, price.cacheRead, price.cacheWrite) * 1000, output: price.output * 1000 };
 }
 
-/** The parts of a cost are rounded one by one: fresh, read and written input may come to so much more together. */
+/** Slack for rounding: fresh, read and written input are rounded separately. */
 const roundingNano = 2;
 
 function inputCost(input: number, inputTokens: number): number {
   return input === 0 ? 0 : Math.ceil(inputTokens * input) + roundingNano;
 }
 
-/** The most that a call may cost with so much output: at the dearest of its models. */
+/** Returns the most that a call may cost with so much output, at the most expensive of its models. */
 export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed, outputTokens: number): number {
   if (unit === 'tokens') return inputTokens + outputTokens;
   let most = 0;
@@ -280,13 +280,13 @@ export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed,
   return most;
 }
 
-/** Output tokens that `room` pays for, whichever model answers; negative when it does not even pay for the input. */
+/** Returns the output tokens that fit, whichever model answers; negative when not even the input fits. */
 function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: CallNeed): number {
   if (unit === 'tokens') return room - inputTokens;
   let least = Number.POSITIVE_INFINITY;
   for (const model of models) {
     const { input, output } = pricesOf(model);
-    // What is free may be called however much was spent.
+    // A free model may be called whatever was spent.
     if (input === 0 && output === 0) continue;
     const left = room - inputCost(input, inputTokens);
     least = Math.min(least, left < 0 ? -1 : output === 0 ? least : Math.floor(left / output));
@@ -294,7 +294,7 @@ function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: Ca
   return least;
 }
 
-/** `least` is what the smallest useful call would take. */
+/** `least` is the cost of the smallest useful call. */
 function refusedBy({ cap, scope, agentId }: Scope, turn: TurnUse, least: number, nowMs: number): Refused {
   const used = usedOf(cap, scope, turn, nowMs);
   const held = heldOf(cap, scope, turn);

@@ -3,7 +3,7 @@ import { createLimiter } from './limiter.ts';
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test('runs so many at once, the others in order, and refuses what would wait behind too many', async () => {
+test('runs so many at once, the others in order, and refuses calls beyond the queue limit', async () => {
   const limited = createLimiter({ running: 2, waiting: 2 });
   const { signal } = new AbortController();
   const begun: number[] = [];
@@ -29,7 +29,7 @@ test('runs so many at once, the others in order, and refuses what would wait beh
   expect(begun).toEqual([0, 1, 2, 3, 5]);
 });
 
-test('who aborts while waiting leaves its place, and a failure makes room', async () => {
+test('aborting while waiting frees the slot in the queue, and so does a failure', async () => {
   const limited = createLimiter({ running: 1, waiting: 5 });
   const controller = new AbortController();
   let fail: (error: Error) => void = () => undefined;

@@ -1,7 +1,7 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { createFifo } from '../../../../kernel/fifo.ts';
 
-/** Lets `running` pieces of work run at once and `waiting` more wait in order; further ones fail with `unavailable`. */
+/** Runs `running` tasks at once and queues `waiting` more in order; further ones fail with `unavailable`. */
 export function createLimiter(limits: { readonly running: number; readonly waiting: number }) {
   const queue = createFifo<() => void>();
   let running = 0;
@@ -33,7 +33,7 @@ export function createLimiter(limits: { readonly running: number; readonly waiti
   }
 
   return async function limited<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
-    if (signal.aborted) throw new AppError('cancelled', 'Aborted before the work began');
+    if (signal.aborted) throw new AppError('cancelled', 'Aborted before the work started');
     await admitted(signal);
     try {
       return await run();

@@ -44,7 +44,7 @@ test('says when so much of it will have left', () => {
   expect(sum.used(now + second, 'tokens')).toBe(0);
 });
 
-test('sorts in what was used before, and passes over what is too old', () => {
+test('inserts earlier usage, and skips what is too old', () => {
   const sum = new RollingSum(minute, 60);
   const now = 1_790_000_000_000;
   sum.add(now - 59 * minute, now, 7, 0);

@@ -1,6 +1,6 @@
 /**
- * Sums of tokens and 1e-9 dollars over the last `count` steps of time and the one that runs: never less than the exact
- * window holds, and at most one step more. Bounded, without allocation after it is made; integers, so that nothing drifts.
+ * Sums tokens and 1e-9 dollars over the last `count` time steps and the current one: never less than the exact
+ * window, and at most one step more. Bounded, without allocation after construction; integers, so that nothing drifts.
  */
 export class RollingSum {
   readonly #stepMs: number;
@@ -16,7 +16,7 @@ export class RollingSum {
     this.#nano = new Float64Array(count + 1);
   }
 
-  /** Uses of the past are sorted in where they belong; older ones than the window holds are passed over. */
+  /** Inserts past usage where it belongs; skips usage older than the window. */
   add(atMs: number, nowMs: number, tokens: number, nano: number): void {
     this.#advance(nowMs);
     const step = Math.min(this.#step, Math.floor(atMs / this.#stepMs));
@@ -34,7 +34,7 @@ export class RollingSum {
     return unit === 'tokens' ? this.#sumTokens : this.#sumNano;
   }
 
-  /** Milliseconds until so much of what is used has left the window; undefined when it never holds so much. */
+  /** Returns the milliseconds until so much usage has left the window; undefined when it never holds so much. */
   freesInMs(nowMs: number, unit: 'tokens' | 'nano', amount: number): number | undefined {
     this.#advance(nowMs);
     const { length } = this.#tokens;

@@ -36,7 +36,7 @@ const agents = ['openai', 'claude'] as const;
 type AgentName = (typeof agents)[number];
 const providerOf = (agentId: AgentName) => (agentId === 'claude' ? claude : server.provider);
 
-/** Room that calls hold, and what the caps and the report say was used; they must be the same. */
+/** Reserves of calls, and usage according to the caps and the report; both must agree. */
 async function standing(agentId: AgentName) {
   const { budgets } = await server.client.call('capabilities.introspect', { agentId });
   const of = (cap: string) => budgets.find((one) => one.cap === cap && one.scope === 'agent');
@@ -100,7 +100,7 @@ describe.each(agents)('an agent of %s', (agentId) => {
     if (times === true) clock.advance(600_000);
     await answered;
     await expect.poll(async () => (await standing(agentId).catch(() => undefined))?.held).toEqual(before.held.map(() => 0));
-    // The question alone has a thousand words; what a stream reported of it before it broke off is believed.
+    // The question alone has a thousand words; usage that a stream reported before it broke off is trusted.
     if (answer.text === undefined) expect((await standing(agentId)).tokens - before.tokens).toBeGreaterThan(1000);
     else expect((await standing(agentId)).tokens).toBeGreaterThan(before.tokens);
   });
@@ -135,7 +135,7 @@ describe.each(agents)('an agent of %s', (agentId) => {
 
 const Batch = z.object({ input: z.array(z.string()) });
 
-/** Embeds with whatever report of use is asked for; `silent` never answers. */
+/** Embeds with any report of usage; `silent` never answers. */
 async function startVectors(report: { now: string }) {
   let asked = 0;
   const http = createServer((request, response) => {
@@ -163,7 +163,7 @@ async function startVectors(report: { now: string }) {
   };
 }
 
-test('embeddings are counted whatever the provider reports, and when the caller leaves', async () => {
+test('embeddings are counted whatever the provider reports, and when the caller disconnects', async () => {
   const report = { now: '7' };
   using vectors = await startVectors(report);
   await using one = await startTestServer({

@@ -4,14 +4,14 @@ import type { CallRecord } from '../../../../runtime/turn.ts';
 import type { ReserveStore } from '../api.ts';
 import type { Amount, CallNeed, Held, Ledger, TurnUse } from './ledger.ts';
 
-/** What one turn, or one piece of background work, takes from the ledger. */
+/** The share of the ledger that one turn, or one background work item, uses. */
 export class LedgerBudget implements TurnBudget {
   readonly #ledger: Ledger;
   readonly #agentId: string;
   readonly #store: ReserveStore;
   readonly #turn: TurnUse;
 
-  /** `used`: what the turn used before another process went on with it. */
+  /** `used`: usage of the turn before another process resumed it. */
   constructor(ledger: Ledger, agentId: string, store: ReserveStore, used: Amount = { tokens: 0, nano: 0 }) {
     this.#ledger = ledger;
     this.#agentId = agentId;
@@ -35,7 +35,7 @@ export class LedgerBudget implements TurnBudget {
     const store = () => (inMoney ? this.#store.reserve(this.#turn.nano + this.#turn.heldNano, model) : undefined);
     let held: Amount = { tokens, nano };
     const stored = store();
-    // Whoever does not wait for it, because the turn ends before, must not leave it unhandled.
+    // When the turn ends before anything awaits it, a rejection must not go unhandled.
     stored?.catch(() => undefined);
     return {
       maxOutputTokens,

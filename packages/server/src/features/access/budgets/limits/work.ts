@@ -30,7 +30,7 @@ export interface WorkDeps {
   readonly bookWork: Operation<WorkBooking, void>;
   /** A further call of work that has a row. */
   readonly reserveForTurn: Operation<{ readonly id: string; readonly reservedNano: number; readonly model: string }, void>;
-  /** Tells of booked calls (`observability:token_usage`). */
+  /** Reports booked calls (`observability:token_usage`). */
   readonly announceUsed: (
     calls: readonly CallRecord[],
     about: { readonly turnId: string; readonly traceId: string; readonly agentId: string; readonly conversationRef?: string | undefined },
@@ -40,14 +40,14 @@ export interface WorkDeps {
   readonly countAttempt: (agentId: string, attempt: Attempt) => void;
 }
 
-/** Embeddings are short and many, and people wait for those of `/v1`. */
+/** Embeddings are short and frequent, and people wait for those of `/v1`. */
 const limits = { generate: { running: 4, waiting: 256 }, embed: { running: 16, waiting: 1024 } };
 
 export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
   const generating = createLimiter(limits.generate);
   const embedding = createLimiter(limits.embed);
 
-  /** Reserves, makes the call, settles, books and announces, whatever becomes of it. */
+  /** Reserves, calls, settles, books and announces, whatever the outcome. */
   async function accounted<T>(
     work: WorkFor,
     operation: CallRecord['operation'],
@@ -103,7 +103,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
               ...(work.temperature !== undefined && { temperature: work.temperature }),
             },
             onAttempt: (attempt) => calls.push(toCallRecord(attempt, work.operation)),
-            ...(reservation !== undefined && { mayGoOn: () => reservation.covers(calls) }),
+            ...(reservation !== undefined && { mayContinue: () => reservation.covers(calls) }),
           });
           return { text: result.text, model: `${model.provider}/${model.modelId}`, finish: result.finish };
         });
@@ -142,7 +142,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     return agent;
   }
 
-  /** The model of the operation first; the agent's own ones step in. */
+  /** The model of the operation first, with the agent's own models as fallbacks. */
   function modelsOf(agent: Agent, operation: CallRecord['operation'] & keyof Agent['config']['operationModels']) {
     const own = deps.modelsFor(agent);
     const chosen = agent.config.operationModels[operation];
@@ -151,7 +151,7 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     return { models, timeoutMs: chosen?.timeoutMs ?? agent.config.modelTimeoutMs };
   }
 
-  /** The price of an embedding is that of the provider's model entry; what is computed here is free. */
+  /** Returns the price of an embedding from the provider's model entry; local ones are free. */
   function embeddingModel({ provider, model }: Embedder): ModelInfo {
     const listed = deps.models.resolve(`${provider}/${model}`);
     const price = provider === 'hashing' ? { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } : (listed?.price ?? null);
@@ -173,7 +173,7 @@ function inputOnly(input: number): ModelUsage {
   return { input, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 }
 
-/** The row that work under a cap in money has while it runs, and the booking that takes its place. */
+/** The row of running work under a cap in money, and the booking that replaces it. */
 class WorkRow implements ReserveStore {
   readonly #deps: WorkDeps;
   readonly #work: Omit<WorkOpening, 'model' | 'reservedNano' | 'startedAtMs'>;

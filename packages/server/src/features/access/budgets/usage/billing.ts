@@ -7,7 +7,7 @@ import { rollUp, usageReport } from '../store.ts';
 const everyMs = 3_600_000;
 const dayMs = 86_400_000;
 const rollUpMs = 300_000;
-/** So few that the writer is not held for longer than a turn's own write takes. */
+/** Few enough not to block the writer for longer than a turn's own write. */
 const rollUpBatch = 250;
 const rollUpPauseMs = 20;
 
@@ -18,7 +18,7 @@ export interface BillingDeps {
   readonly log: Log;
 }
 
-/** Keeps the slots of `usage.report` up, and tells once an hour what was spent; idle while no calls are made. */
+/** Maintains the slots of `usage.report`, and reports the spend once an hour; idle while no calls are made. */
 export class Billing implements AsyncDisposable {
   readonly #deps: BillingDeps;
   #callsSinceRollUp = 0;
@@ -30,13 +30,13 @@ export class Billing implements AsyncDisposable {
 
   constructor(deps: BillingDeps) {
     this.#deps = deps;
-    // The first run takes in what an earlier program or an earlier run left.
+    // The first run includes calls from earlier processes.
     this.#callsSinceRollUp = 1;
     this.#cancelRollUp = deps.clock.after(rollUpMs, () => this.#onRollUp());
     this.#cancelHour = deps.clock.after(everyMs, () => this.#onHour());
   }
 
-  /** A call was made. */
+  /** Called after each model call. */
   count(): void {
     this.#callsSinceRollUp += 1;
     this.#callsSinceSnapshot += 1;
@@ -66,7 +66,7 @@ export class Billing implements AsyncDisposable {
         totalCost: totals.costNano / 1e9,
         timestamp: clock.now(),
       });
-    }).catch((error: unknown) => log.error({ err: error }, 'The spend of the last day could not be told'));
+    }).catch((error: unknown) => log.error({ err: error }, 'Failed to report the spend of the last day'));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -93,7 +93,7 @@ export class Billing implements AsyncDisposable {
       if (hasMore) this.#callsSinceRollUp += 1;
       again(hasMore ? rollUpPauseMs : rollUpMs);
     }).catch((error: unknown) => {
-      this.#deps.log.error({ err: error }, 'Calls could not be summed up');
+      this.#deps.log.error({ err: error }, 'Failed to sum up model calls');
       this.#callsSinceRollUp += 1;
       again(rollUpMs);
     });

@@ -1,6 +1,6 @@
 import type { UsageRange } from '../store.ts';
 
-/** The days of a time zone (IANA) that `[fromMs, toMs)` touches, the first and the last cut to it; a day may have 23 or 25 hours. */
+/** Returns the days of a time zone (IANA) that `[fromMs, toMs)` overlaps, the first and the last clipped; a day may have 23 or 25 hours. */
 export function daysOf(fromMs: number, toMs: number, timeZone: string): UsageRange[] {
   const days: UsageRange[] = [];
   let day = Temporal.Instant.fromEpochMilliseconds(fromMs).toZonedDateTimeISO(timeZone).startOfDay();

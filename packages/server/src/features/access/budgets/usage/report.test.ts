@@ -56,7 +56,7 @@ function report(groupBy: readonly UsageKey[], over: Partial<UsageQuery> = {}) {
 const at = (text: string) => Temporal.Instant.from(text).epochMilliseconds;
 
 describe('days', () => {
-  test('have 23 and 25 hours where the clocks change, and are cut to the span', () => {
+  test('have 23 and 25 hours at DST changes, and are clipped to the range', () => {
     const hours = (from: string, to: string, zone: string) =>
       daysOf(at(from), at(to), zone).map(({ name, fromMs, toMs }) => `${name} ${(toMs - fromMs) / 3_600_000}`);
     expect(hours('2026-03-28T12:00:00Z', '2026-03-30T10:00:00Z', 'Europe/Berlin')).toEqual(['2026-03-28 11', '2026-03-29 23', '2026-03-30 12']);
@@ -88,7 +88,7 @@ describe('days', () => {
 });
 
 describe('a report', () => {
-  test('groups by one key or two, the dearest first, with sums of what is not priced', async () => {
+  test('groups by one key or two, the most expensive first, with sums of unpriced calls', async () => {
     await db.write(insert, [
       { atMs: 1, agentId: 'a', model: 'm' },
       { atMs: 2, agentId: 'a', model: 'n', costNano: 100 },
@@ -118,7 +118,7 @@ describe('a report', () => {
     expect((await report(['day'], { ranges: [] })).totals.calls).toBe(0);
   });
 
-  test('is that of one principal and of some agents where it is asked for, before and after the roll-up', async () => {
+  test('can be limited to one principal and some agents, before and after the roll-up', async () => {
     await db.write(insert, [
       { atMs: 1_000_000, principalId: 'p', agentId: 'a', conversationRef: 'cv_1' },
       { atMs: 1_000_000, principalId: 'q', agentId: 'a', conversationRef: 'cv_2' },
@@ -136,7 +136,7 @@ describe('a report', () => {
     }
   });
 
-  test('has a call that is rolled up in two steps once', async () => {
+  test('counts a call that is rolled up in two steps once', async () => {
     await db.write(
       insert,
       Array.from({ length: 25 }, (_, n) => ({ atMs: 900_000 + n })),

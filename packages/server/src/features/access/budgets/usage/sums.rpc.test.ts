@@ -69,7 +69,7 @@ function sumsOf(rows: readonly Row[]) {
 
 const nano = (usd: number | null) => Math.round((usd ?? 0) * 1e9);
 
-test('what calls, conversations, agents, reports, events and metrics tell is the same to the last 1e-9 dollar', async () => {
+test('calls, conversations, agents, reports, events and metrics agree to the last 1e-9 dollar', async () => {
   const events = server.heard('observability:token_usage');
   const say = (message: string, agentId?: string) =>
     server.client.call('agent.execute', { message, sessionKey, ...(agentId !== undefined && { agentId }) });
@@ -105,10 +105,10 @@ test('what calls, conversations, agents, reports, events and metrics tell is the
   expect([...new Set(rows.map(({ operation }) => operation))].toSorted()).toEqual(['compaction', 'embedding', 'interactive']);
   expect(rows.filter(({ outcome }) => outcome === 'error').length).toBeGreaterThanOrEqual(4);
   expect(all.cacheWrite).toBe(1703);
-  // 1999 read at 0.3001 and 1703 written at 3.7503 in place of 3.0003.
+  // 1999 read at 0.3001 and 1703 written at 3.7503 instead of 3.0003.
   const fallback = rows.find(({ cache_write_tokens: written }) => written > 0);
   expect(fallback?.saved_nano).toBe(Math.round(3753 * 3000.3) - Math.round(51 * 3000.3) - Math.round(1999 * 300.1) - Math.round(1703 * 3750.3));
-  // The batches that were answered are paid for although another one failed.
+  // The successful batches are paid for although another one failed.
   expect(rows.filter(({ operation, outcome }) => operation === 'embedding' && outcome === 'error')).toMatchObject([{ input_tokens: 2 }]);
 
   // The conversation: its row, its status, its part of the report.

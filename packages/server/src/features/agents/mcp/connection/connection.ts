@@ -2,7 +2,7 @@ import type { Client, Transport } from '@modelcontextprotocol/client';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
-import { cleanWords } from '../tools/clean-text.ts';
+import { cleanLabel } from '../tools/clean-text.ts';
 import type { McpServerConfig } from '../config.ts';
 import { CallResult } from '../tools/tool-result.ts';
 
@@ -12,7 +12,7 @@ export interface ServerFacts {
   readonly instructions?: string;
 }
 
-/** The server answered with an error; the message is in its own words. */
+/** The server answered with an error; the message is its own text. */
 export class ServerRefusal extends Error {
   override readonly name = 'ServerRefusal';
 }
@@ -20,31 +20,31 @@ export class ServerRefusal extends Error {
 /** One connection to one server; ends for good when it is lost or closed. */
 export interface Connection {
   readonly facts: ServerFacts;
-  /** What the server declares, unparsed; at most a little more than is used. */
+  /** Capabilities that the server declares, unparsed; at most a little more than is used. */
   listTools(signal: AbortSignal): Promise<readonly unknown[]>;
-  /** Fails with `timeout`, or with a ServerRefusal. An abort is told to the server. */
+  /** Fails with `timeout`, or with a ServerRefusal. The server is notified of an abort. */
   call(name: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<CallResult>;
-  /** Milliseconds of a ping and its answer. */
+  /** Milliseconds of a ping round trip. */
   ping(signal: AbortSignal): Promise<number>;
-  /** Settles when nothing of it is left: process, sockets. */
+  /** Settles when all of it is released: process, sockets. */
   close(): Promise<void>;
 }
 
 export interface ConnectionEvents {
-  /** It ended without having been closed. Said once. */
+  /** Called once when it ended without having been closed. */
   onLost(reason: string): void;
   onToolsChanged(): void;
 }
 
-/** What a transport answers in the place of a server that ended a stream without an answer: the library would wait to the deadline. */
+/** Sent by a transport for a server that ended a stream without an answer: otherwise the library would wait for the deadline. */
 export const brokenOff = 'The server broke off its answer';
 
-/** Transport of the SDK with what belongs to it. */
+/** Transport of the SDK with its resources. */
 export interface OpenTransport {
   readonly transport: Transport;
-  /** Why the last request failed; the library wraps it, or only tells that there is no connection. */
+  /** Why the last request failed; the library wraps it, or only reports that there is no connection. */
   failure(): AppError | undefined;
-  /** Says goodbye; bounded. */
+  /** Closes the session; limited in time. */
   leave(): Promise<void>;
   dispose(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export interface OpenDeps {
 }
 
 const maxPages = 64;
-/** More than the tools that are taken, so that it can be said that there are more. */
+/** More than the accepted tools, so that an excess can be reported. */
 const enoughTools = 1000;
 const listMs = 30_000;
 const maxInstructions = 4096;
@@ -65,7 +65,7 @@ const Page = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string()
 const Anything = z.looseObject({});
 const listChanged = 'notifications/tools/list_changed';
 
-/** Connects and shakes hands within `connectMs`; when that fails nothing is left over. */
+/** Connects and performs the handshake within `connectMs`; on failure nothing is left over. */
 export async function openConnection(
   config: Pick<McpServerConfig, 'timeoutMs'>,
   deps: OpenDeps,
@@ -76,7 +76,7 @@ export async function openConnection(
   const { Client: SdkClient, ProtocolError, SdkError, SdkErrorCode } = await import('@modelcontextprotocol/client');
   let state: 'opening' | 'open' | 'over' = 'opening';
   function onLost(reason: string): void {
-    // While it is being opened, the handshake fails by itself, and says why.
+    // While it is opening, the handshake fails on its own with the reason.
     if (state !== 'open') return;
     state = 'over';
     events.onLost(reason);
@@ -84,7 +84,7 @@ export async function openConnection(
   const opened = await deps.openTransport(onLost);
   const client = new SdkClient(
     { name: 'gatehouse', version: deps.version },
-    // Results are checked where they are read; compiling schemas of strangers into code is not needed for it.
+    // Results are validated where they are read; there is no need to compile untrusted schemas into code.
     { capabilities: {}, jsonSchemaValidator: { getValidator: () => () => ({ valid: false, data: undefined, errorMessage: 'not used' }) } },
   );
   client.onclose = () => onLost('The connection was closed by the server');
@@ -161,15 +161,15 @@ function factsOf(client: Client): ServerFacts {
   return {
     capabilities: Object.keys(client.getServerCapabilities() ?? {})
       .slice(0, 32)
-      .map((name) => cleanWords(name, 64)),
-    ...(version !== undefined && { serverVersion: { name: cleanWords(version.name, 128), version: cleanWords(version.version, 64) } }),
-    ...(instructions !== undefined && instructions !== '' && { instructions: cleanWords(instructions, maxInstructions) }),
+      .map((name) => cleanLabel(name, 64)),
+    ...(version !== undefined && { serverVersion: { name: cleanLabel(version.name, 128), version: cleanLabel(version.version, 64) } }),
+    ...(instructions !== undefined && instructions !== '' && { instructions: cleanLabel(instructions, maxInstructions) }),
   };
 }
 
 interface Deadline extends Disposable {
   readonly signal: AbortSignal;
-  /** Rejects when the time is over or the caller left: not everything that is waited for hears a signal. */
+  /** Rejects on the deadline or when the caller leaves: not everything that is awaited honours a signal. */
   readonly over: Promise<never>;
   error(): AppError | undefined;
 }

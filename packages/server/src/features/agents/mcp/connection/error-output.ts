@@ -1,6 +1,6 @@
 const maxCharacters = 65_536;
 
-/** The end of what a program wrote to its error output, at most 64 KiB. */
+/** The last output of a program to stderr, at most 64 KiB. */
 export interface ErrorOutput {
   push(text: string): void;
   text(): string;

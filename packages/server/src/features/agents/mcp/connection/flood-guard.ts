@@ -5,9 +5,9 @@ const windowMs = 60_000;
 const maxBytes = 64 * 1024 * 1024;
 const maxMessages = 20_000;
 
-/** Bounds what one server may send within a minute, whoever asked for it: a server that never stops would hold the event loop. */
+/** Limits what one server may send within a minute, over all its users: a server that never stops would block the event loop. */
 export interface FloodGuard {
-  /** Throws `unavailable` when it is too much. */
+  /** Throws `unavailable` beyond the limit. */
   bytes(length: number): void;
   message(): void;
 }

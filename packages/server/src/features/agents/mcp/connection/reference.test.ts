@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 const modules = join(import.meta.dirname, '../../../../../../../node_modules');
 const program = (name: string) => join(modules, '@modelcontextprotocol', name, 'dist/index.js');
 
-test('the reference servers run in the jail, with the folders that they are given', async () => {
+test('the reference servers run in the jail, with their configured folders', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'gatehouse-mcp-'));
   await mkdir(join(dir, 'notes'));
   await writeFile(join(dir, 'notes/a.txt'), 'written in a note');

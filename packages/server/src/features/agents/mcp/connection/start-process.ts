@@ -3,15 +3,15 @@ import { type Jail, type JailedProcess, jailHome, jailPath } from '../../../../k
 import type { McpServerConfig } from '../config.ts';
 
 /**
- * Starts programs of stdio servers: in the jail, with the environment and the folders that the configuration gives them
- * and no others. Fails with `unavailable` where nothing can be jailed.
+ * Starts programs of stdio servers: in the jail, with only the environment and the folders of the configuration.
+ * Fails with `unavailable` where no jail is available.
  */
 export function startInJail(jail: () => Promise<Jail>): (config: McpServerConfig) => Promise<JailedProcess> {
   return async ({ command, args, env, cwd, mounts, network, limits }) => {
     if (command === undefined) throw new TypeError('a stdio server has a command');
     const inside = await jail();
     if (inside.unavailable !== undefined)
-      throw new AppError('unavailable', `A stdio server runs in a jail or not at all, and there is none here: ${inside.unavailable}`);
+      throw new AppError('unavailable', `A stdio server runs only in a jail, which is not available here: ${inside.unavailable}`);
     return inside.run({
       argv: [command, ...args],
       cwd: cwd ?? '/tmp',

@@ -5,23 +5,23 @@ import type { FloodGuard } from './flood-guard.ts';
 
 export interface StdioOptions {
   start(): Promise<JailedProcess>;
-  /** Of the SDK: fails for what is no message. */
+  /** Parser of the SDK: fails for anything but a message. */
   parse(value: unknown): JSONRPCMessage;
   readonly flood: FloodGuard;
-  /** Runs after a pause; cancels when called. */
+  /** Runs after a pause; returns a function that cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
-  /** A piece of the error output. */
+  /** Receives chunks of stderr. */
   readonly onErrorOutput: (text: string) => void;
 }
 
 const maxLineBytes = 4 * 1024 * 1024;
-/** Programs write all kinds of things to their output before they are ready; one that does nothing else is no server. */
+/** Programs may print anything before they are ready; one that prints nothing else is not a server. */
 const maxBadLines = 100;
-/** How long a server may take to end by itself once its input is closed. */
+/** How long a server may take to exit on its own once its input is closed. */
 const goodbyeMs = 500;
 
 /**
- * The stdio transport of MCP over a process of ours. (That of the SDK inherits variables of the daemon's environment
+ * The stdio transport of MCP over our own process. (That of the SDK inherits variables of the daemon's environment
  * and kills only the process that it started.)
  */
 export class StdioTransport implements Transport {
@@ -70,7 +70,7 @@ export class StdioTransport implements Transport {
   }
 
   async #close(): Promise<void> {
-    // Closed while it was being started: it is there in a moment.
+    // Closed during the start: it will be there in a moment.
     const started = this.#process ?? (await this.#starting?.catch(() => undefined));
     if (started !== undefined) {
       started.stdin.end();

@@ -16,7 +16,7 @@ async function start(servers: Record<string, readonly string[]>, more: object = 
   server = await startTestServer({
     ...(clock !== undefined && { clock }),
     config: {
-      // What asks for the jail at the start waits by the clock of the test.
+      // The jail check at start uses the clock of the test.
       exec: { enabled: false },
       agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
       mcp: {
@@ -34,7 +34,7 @@ async function start(servers: Record<string, readonly string[]>, more: object = 
 const statusOf = async (name: string) => server!.client.call('mcp.status', { name });
 const connected = async (name: string) => expect.poll(async () => (await statusOf(name)).status).toBe('connected');
 
-/** What a turn that calls the tool is answered by it. */
+/** Returns the result that a turn gets when it calls the tool. */
 async function callTool(name: string, args: object = {}): Promise<string> {
   const { client, provider } = server!;
   provider.queue({ toolCalls: [{ id: 'c1', name, arguments: JSON.stringify(args) }] }, { text: 'done' });
@@ -44,7 +44,7 @@ async function callTool(name: string, args: object = {}): Promise<string> {
 }
 const inside = (fenced: string) => fenced.split('\n').slice(1, -1).join('\n');
 
-/** Processes whose arguments hold `mark`, wherever they were started. */
+/** Lists processes whose arguments contain `mark`, wherever they were started. */
 async function processesWith(mark: string): Promise<number> {
   let count = 0;
   for (const pid of await readdir('/proc')) {
@@ -72,7 +72,7 @@ describe('a stdio server', () => {
     expect((await statusOf('small')).stderr).toContain('ready mark');
   });
 
-  test('has its words fenced, its errors too, and what is no text described', async () => {
+  test('has its text fenced, its errors too, and binary content described', async () => {
     await start({ small: ['noise'] });
     await connected('small');
     expect(await callTool('mcp__small--deny')).toMatch(
@@ -89,12 +89,10 @@ describe('a stdio server', () => {
     expect(inside(await callTool('mcp__small--stranger'))).toBe('mine');
   });
 
-  test('that does not answer is told that the call is given up, and goes on working', async () => {
+  test('that does not answer is notified that the call was abandoned, and keeps working', async () => {
     await start({ small: ['good'] }, { timeoutMs: 300 });
     await connected('small');
-    expect(await callTool('mcp__small--slow')).toBe(
-      'The MCP server "small" gave no answer within 300 ms; the call may have had its effect all the same',
-    );
+    expect(await callTool('mcp__small--slow')).toBe('The MCP server "small" gave no answer within 300 ms; the call may still have had its effect');
     const { held, cancelled } = JSON.parse(inside(await callTool('mcp__small--cancelled')));
     expect(cancelled).toEqual([held]);
     expect((await statusOf('small')).generation).toBe(1);
@@ -102,8 +100,8 @@ describe('a stdio server', () => {
 
   test.each([
     ['crash', /ended during the call; it may have had its effect/],
-    ['huge', /ended during the call|no answer that can be used/],
-  ])('that fails within a call (%s) is connected anew', async (tool, words) => {
+    ['huge', /ended during the call|no usable answer/],
+  ])('that fails within a call (%s) is connected again', async (tool, words) => {
     await start({ small: ['good'] });
     await connected('small');
     expect(await callTool(`mcp__small--${tool}`)).toMatch(words);
@@ -120,7 +118,7 @@ describe('a stdio server', () => {
     expect((await statusOf('bad')).error).toMatch(/is not MCP|closed|more than/);
   });
 
-  test('that offers too much is cut to the limits, and no page is asked for without end', async () => {
+  test('that offers too much is cut to the limits, and paging ends', async () => {
     await start({ many: ['many'], pages: ['pages'] });
     await connected('many');
     await connected('pages');
@@ -128,7 +126,7 @@ describe('a stdio server', () => {
     expect((await statusOf('pages')).toolCount).toBe(12);
   });
 
-  test('gets names that models can call, none twice, and no say in the risk of its tools', async () => {
+  test('gets unique names that models can call, and no say in the risk of its tools', async () => {
     await start({ odd: ['names'] }, { readOnlyTools: ['a.*', 'lo*g'] });
     await connected('odd');
     const { tools, droppedTools } = await statusOf('odd');
@@ -143,16 +141,16 @@ describe('a stdio server', () => {
     expect(tools[3]?.description).toMatch(/^redy{2044}…$/);
   });
 
-  test('that changes a description has its tool made anew', async () => {
+  test('that changes a description gets a new tool', async () => {
     await start({ small: ['good'] });
     await connected('small');
     await callTool('mcp__small--rename', { text: 'Sends everything to me.' });
     await expect.poll(async () => (await statusOf('small')).tools[0]?.description).toBe('Sends everything to me.');
     await callTool('mcp__small--echo', { text: 'hi' });
-    expect(JSON.stringify(server!.provider.requests.at(-1)!.body)).toContain('which describes it so: Sends everything to me.');
+    expect(JSON.stringify(server!.provider.requests.at(-1)!.body)).toContain('described by the server as: Sends everything to me.');
   });
 
-  test('that is silent is given up after 30 seconds', async () => {
+  test('that is silent is abandoned after 30 seconds', async () => {
     const clock = createStepClock();
     await start({ silent: ['never'] }, {}, clock);
     await expect.poll(async () => processesWith('stdio-server.mjs\0never')).toBeGreaterThan(0);
@@ -162,7 +160,7 @@ describe('a stdio server', () => {
         return statusOf('silent');
       })
       .toMatchObject({ error: 'The server gave no answer within 30000 ms' });
-    // It does not end by itself either, and the clock of its grace is the test's.
+    // It does not exit on its own either, and the clock of its grace period is the test's.
     let ended = false;
     const disposed = server![Symbol.asyncDispose]().then(() => (ended = true));
     await expect.poll(() => (clock.advance(1000), ended)).toBe(true);
@@ -174,7 +172,7 @@ describe('a stdio server', () => {
 describe('processes', () => {
   const mark = () => `mark-${process.pid}-${Math.random().toString(36).slice(2)}`;
 
-  test('50 reconnects leave one process, and the end none; not even what a server started aside or one that stays', async () => {
+  test('50 reconnects leave one process, and closing leaves none; not even children or one that ignores the end', async () => {
     const [small, family, stays] = [mark(), mark(), mark()];
     const { client } = await start({ small: ['good', small], family: ['family', family], stays: ['stays', stays] });
     await connected('small');
@@ -217,7 +215,7 @@ describe('processes', () => {
     try {
       // Each is several processes: the jail, what it runs in it, and for one of them a child.
       await expect.poll(() => processesWith(left), { timeout: 20_000, interval: 100 }).toBeGreaterThanOrEqual(7);
-      // A jail that is being made at this very moment is another matter (decision 15): until the count stays, one is.
+      // A jail being created at this moment may be counted (decision 15): wait until the count is stable.
       let before = -1;
       await expect.poll(async () => before === (before = await processesWith(left)), { timeout: 20_000, interval: 1000 }).toBe(true);
       daemon.kill('SIGKILL');

@@ -13,9 +13,9 @@ export interface TransportDeps {
   /** Starts the program of a stdio server in its jail. */
   startProcess(config: McpServerConfig): Promise<JailedProcess>;
   readonly onErrorOutput: (text: string) => void;
-  /** What tests put in the place of the network. */
+  /** Replaces the network in tests. */
   readonly dial?: Pick<DialRules, 'resolve' | 'allowAddresses'>;
-  /** Ports that a server which no file names may have. */
+  /** Ports allowed for a server that is not in the configuration file. */
   readonly anyPort: boolean;
 }
 
@@ -95,13 +95,13 @@ export async function openTransport(config: McpServerConfig, deps: TransportDeps
       send(message, {
         ...given,
         onRequestStreamEnd() {
-          // When the answer has been there, this one is for nobody.
+          // After the answer has arrived, nobody listens to this error.
           if ('id' in message && 'method' in message && message.id !== undefined)
             transport.onmessage?.({ jsonrpc: '2.0', id: message.id, error: { code: sdk.INTERNAL_ERROR, message: brokenOff } });
         },
       });
   }
-  // The stream of this transport is its session: what the library opens in its place belongs to no session.
+  // The stream of this transport is its session: a stream that the library reopens belongs to no session.
   transport.onerror = (error) => {
     if (error instanceof sdk.SseError) onLost('The stream of the server ended');
   };

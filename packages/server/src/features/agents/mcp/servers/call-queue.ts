@@ -1,11 +1,11 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { createFifo } from '../../../../kernel/fifo.ts';
 
-/** Calls of one server that wait for their turn. */
+/** Queued calls of one server. */
 const maxWaiting = 100;
 
 export interface CallQueue {
-  /** Runs `work` when fewer than `limit` others run, in order of arrival. Fails with `unavailable` when too many wait, and with `cancelled` when the caller leaves before its turn. */
+  /** Runs `work` when fewer than `limit` others run, in order of arrival. Fails with `unavailable` when the queue is full, and with `cancelled` when the caller leaves before its turn. */
   run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
 }
 
@@ -27,7 +27,7 @@ export function createCallQueue(server: string, limit: number): CallQueue {
       reject(cancelled(server));
     };
     signal.addEventListener('abort', onAbort, { once: true });
-    // Whoever ends hands its place on without letting go of it.
+    // A finished call passes its slot on without releasing it.
     await promise.finally(() => signal.removeEventListener('abort', onAbort));
   }
 
@@ -46,5 +46,5 @@ export function createCallQueue(server: string, limit: number): CallQueue {
 }
 
 function cancelled(server: string): AppError {
-  return new AppError('cancelled', `The call of the MCP server "${server}" was given up before its turn`);
+  return new AppError('cancelled', `The call of the MCP server "${server}" was abandoned before its turn`);
 }

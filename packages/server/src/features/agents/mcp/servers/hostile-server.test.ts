@@ -10,7 +10,7 @@ import { cleanSchema } from '../tools/tool-schema.ts';
 
 const options = { server: 's', identity: 'x', readOnlyTools: [], timeoutMs: 1000, call: () => Promise.reject(new Error('not called')) };
 
-test('a result of many items and much structured content is read in time that grows with its size', () => {
+test('a result of many items and much structured content is read in linear time', () => {
   const content = Array.from({ length: 1000 }, () => ({ type: 'text', text: 'a b' }));
   const started = performance.now();
   const { content: text } = renderResult({ content, structuredContent: { a: 'x '.repeat(500_000) } }, 's');
@@ -25,7 +25,7 @@ test('a result of many items and much structured content is read in time that gr
 describe('the list of tools', () => {
   const large = { type: 'object', properties: Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`p${index}`, {}])) };
 
-  test('is bounded in all, and others get their turn while it is read', async () => {
+  test('is limited in total, and reading it yields to others', async () => {
     let turns = 0;
     let over = false;
     const others = (): void => {
@@ -42,7 +42,7 @@ describe('the list of tools', () => {
     expect(turns).toBeGreaterThan(10);
   });
 
-  test('goes without what is nested beyond every bound', async () => {
+  test('omits what is nested beyond every limit', async () => {
     const deep: unknown = JSON.parse(`${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`);
     const { tools, dropped } = await buildTools(
       [
@@ -76,7 +76,7 @@ describe('a schema that a provider would refuse, with the whole request,', () =>
       { properties: { a: { $ref: 'https://schema.example/a' }, b: { $ref: '#/$defs/none' } } },
       { properties: { a: {}, b: {} } },
     ],
-    ['names of its own', { $id: 'x', $anchor: 'y', properties: { a: { $schema: 'z', 'x-secret': 1 } } }, { properties: { a: {} } }],
+    ['unknown names', { $id: 'x', $anchor: 'y', properties: { a: { $schema: 'z', 'x-secret': 1 } } }, { properties: { a: {} } }],
     ['empty choices', { properties: { a: { enum: [], anyOf: [], oneOf: 'x' } } }, { properties: { a: {} } }],
     ['a pattern that is none', { properties: { a: { type: 'string', pattern: '(' } } }, { properties: { a: { type: 'string' } } }],
     [
@@ -89,9 +89,9 @@ describe('a schema that a provider would refuse, with the whole request,', () =>
       { properties: { a: {} }, allOf: [{ properties: { b: {} }, required: ['b'] }] },
       { properties: { a: {}, b: {} }, required: ['b'] },
     ],
-  ])('goes without %s', (_title, schema, expected) => expect(cleanSchema({ type: 'object', ...schema })).toEqual({ type: 'object', ...expected }));
+  ])('omits %s', (_title, schema, expected) => expect(cleanSchema({ type: 'object', ...schema })).toEqual({ type: 'object', ...expected }));
 
-  test('and one that is right stays what it is', () => {
+  test('is unchanged when it is valid', () => {
     const schema = {
       type: 'object',
       description: 'All of it.',

@@ -4,7 +4,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { ToolResult } from '../../../../runtime/tool.ts';
 import { type CallQueue, createCallQueue } from './call-queue.ts';
-import { cleanWords } from '../tools/clean-text.ts';
+import { cleanLabel } from '../tools/clean-text.ts';
 import type { McpServerConfig } from '../config.ts';
 import { type Connection, type ConnectionEvents, type ServerFacts, ServerRefusal } from '../connection/connection.ts';
 import { buildTools, type McpTool } from '../tools/tool-list.ts';
@@ -13,9 +13,9 @@ import { renderResult } from '../tools/tool-result.ts';
 export const maxReconnectAttempts = 5;
 const firstDelayMs = 1000;
 const maxDelayMs = 30_000;
-/** A connection that held this long begins the count of attempts anew; else a server that dies at once would be tried for ever. */
+/** A connection that lasted this long resets the count of attempts; otherwise a server that dies at once would be tried for ever. */
 const steadyMs = 60_000;
-/** Changes of the list of tools that come in a row are looked at once. */
+/** Consecutive changes of the list of tools are handled together. */
 const settleMs = 200;
 
 export type ServerStatus = 'disconnected' | 'connecting' | 'connected' | 'reconnecting' | 'error';
@@ -37,16 +37,16 @@ export interface ManagedServerDeps {
   readonly clock: Clock;
   readonly log: Log;
   open(events: ConnectionEvents, signal: AbortSignal): Promise<Connection>;
-  /** The tools are others now. */
+  /** Called when the tools have changed. */
   readonly onTools: () => void;
-  /** Takes what looks like a secret out of an error that an operator is shown. */
+  /** Removes text that looks like a secret from an error shown to an operator. */
   readonly redactText: (text: string) => string;
 }
 
-/** A server that is held connected: lost connections are made again, calls wait their turn. */
+/** Keeps a server connected: lost connections are reopened, calls are queued. */
 export interface ManagedServer extends AsyncDisposable {
   view(): ServerView;
-  /** Connects, or waits for the attempt that runs; nothing to do when connected. Later losses are repaired until `disconnect`. */
+  /** Connects, or awaits the attempt in progress; does nothing when connected. Later losses are repaired until `disconnect`. */
   connect(): Promise<void>;
   /** Connects while nobody waits: a failure is repaired like a loss. */
   connectInBackground(): void;
@@ -57,7 +57,7 @@ export interface ManagedServer extends AsyncDisposable {
 export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
   const { name, config, clock, log } = deps;
   const queue: CallQueue = createCallQueue(name, config.maxConcurrency ?? (config.transport === 'stdio' ? 1 : 4));
-  /** Ends with each `disconnect`. */
+  /** Aborted by each `disconnect`. */
   let wanted: AbortController | undefined;
   let connecting: { readonly until: AbortController; readonly done: Promise<void> } | undefined;
   let connection: Connection | undefined;
@@ -72,11 +72,11 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
   let cancelRetry: (() => void) | undefined;
   let cancelSteady: (() => void) | undefined;
   let cancelSettle: (() => void) | undefined;
-  /** Connections that are on their way out. */
+  /** Connections that are closing. */
   const leaving = new Set<Promise<void>>();
 
-  function letGo(old: Connection): Promise<void> {
-    const gone = old.close().catch((reason: unknown) => log.warn({ server: name, error: reason }, 'A connection could not be closed'));
+  function release(old: Connection): Promise<void> {
+    const gone = old.close().catch((reason: unknown) => log.warn({ server: name, error: reason }, 'Failed to close a connection'));
     leaving.add(gone);
     void gone.finally(() => leaving.delete(gone));
     return gone;
@@ -105,7 +105,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
     if (signal.aborted) return;
     lastAnswerAtMs = clock.now();
     takeTools(built.tools, built.dropped);
-    if (built.dropped > 0) log.warn({ server: name, dropped: built.dropped }, 'Tools of an MCP server are left out: too many, or not valid');
+    if (built.dropped > 0) log.warn({ server: name, dropped: built.dropped }, 'Omitting tools of an MCP server: too many, or not valid');
   }
 
   async function open(until: AbortController): Promise<void> {
@@ -129,10 +129,10 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
       if (lostEarly !== undefined) throw new AppError('unavailable', lostEarly);
       if (signal.aborted) throw new AppError('cancelled', 'The server was disconnected');
     } catch (reason) {
-      if (made !== undefined) await letGo(made);
+      if (made !== undefined) await release(made);
       if (!signal.aborted) {
         status = 'error';
-        error = deps.redactText(wordsOf(reason));
+        error = deps.redactText(reasonOf(reason));
       }
       throw reason;
     }
@@ -141,7 +141,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
     status = 'connected';
     error = undefined;
     cancelSteady = clock.after(steadyMs, () => (attempt = 0));
-    log.info({ server: name, tools: tools.length, generation }, 'An MCP server is connected');
+    log.info({ server: name, tools: tools.length, generation }, 'Connected an MCP server');
   }
 
   function lost(old: Connection, reason: string): void {
@@ -149,20 +149,20 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
     connection = undefined;
     cancelSteady?.();
     cancelSettle?.();
-    error = deps.redactText(cleanWords(reason, 500));
-    log.warn({ server: name, reason: error }, 'The connection to an MCP server was lost');
-    void letGo(old);
+    error = deps.redactText(cleanLabel(reason, 500));
+    log.warn({ server: name, reason: error }, 'Lost the connection to an MCP server');
+    void release(old);
     retry();
   }
 
-  /** The tools stay listed meanwhile: a prompt that changes with every hiccup would cost the provider's cache. */
+  /** Keeps the tools listed meanwhile: a prompt that changes with every hiccup would defeat the provider's cache. */
   function retry(): void {
     const until = wanted;
     if (until === undefined) return;
     if (attempt >= maxReconnectAttempts) {
       status = 'error';
       takeTools([], 0);
-      log.error({ server: name, error }, `An MCP server could not be reached in ${maxReconnectAttempts} attempts; mcp.reconnect tries again`);
+      log.error({ server: name, error }, `Failed to reach an MCP server in ${maxReconnectAttempts} attempts; mcp.reconnect tries again`);
       return;
     }
     status = 'reconnecting';
@@ -172,7 +172,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
       cancelRetry = undefined;
       attemptConnect(until).catch((reason: unknown) => {
         if (until.signal.aborted) return;
-        log.warn({ server: name, error, attempt, cause: reason }, 'An MCP server could not be connected');
+        log.warn({ server: name, error, attempt, cause: reason }, 'Failed to connect an MCP server');
         retry();
       });
     });
@@ -183,13 +183,13 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
     cancelSettle = clock.after(settleMs, () => {
       if (from !== connection) return;
       readTools(from, signal).catch((reason: unknown) => {
-        if (!signal.aborted) log.warn({ server: name, error: reason }, 'The tools of an MCP server could not be listed again');
+        if (!signal.aborted) log.warn({ server: name, error: reason }, 'Failed to list the tools of an MCP server again');
       });
     });
   }
 
   async function attemptConnect(until: AbortController): Promise<void> {
-    // An attempt that was given up, and what is on its way out, still hold a process or sockets.
+    // An abandoned attempt and closing connections still hold a process or sockets.
     while (connecting !== undefined && connecting.until !== until) await connecting.done.catch(() => {});
     await Promise.all(leaving);
     if (until.signal.aborted) throw new AppError('cancelled', `The MCP server "${name}" was disconnected`);
@@ -220,23 +220,20 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
   }
 
   function failureOf(reason: unknown, stillConnected: boolean): ToolResult {
-    // The server's own words are outside text like any result of it.
+    // The server's own text is from outside, like its results.
     if (reason instanceof ServerRefusal)
       return {
-        content: cleanWords(`The server refused the call: ${reason.message}`, 4096),
+        content: cleanLabel(`The server refused the call: ${reason.message}`, 4096),
         isError: true,
         outside: { source: `mcp server ${name}` },
       };
     log.warn({ server: name, error: reason }, 'A call of an MCP server failed');
     if (reason instanceof AppError && reason.code === 'timeout')
-      throw new AppError(
-        'timeout',
-        `The MCP server "${name}" gave no answer within ${config.timeoutMs} ms; the call may have had its effect all the same`,
-      );
+      throw new AppError('timeout', `The MCP server "${name}" gave no answer within ${config.timeoutMs} ms; the call may still have had its effect`);
     throw new AppError(
       'unavailable',
       stillConnected
-        ? `The MCP server "${name}" gave no answer that can be used; the call may have had its effect`
+        ? `The MCP server "${name}" gave no usable answer; the call may have had its effect`
         : `The connection to the MCP server "${name}" ended during the call; it may have had its effect`,
       { cause: reason },
     );
@@ -254,7 +251,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
     error = undefined;
     attempt = 0;
     takeTools([], 0);
-    if (old !== undefined) void letGo(old);
+    if (old !== undefined) void release(old);
     await connecting?.done.catch(() => {});
     await Promise.all(leaving);
   }
@@ -279,7 +276,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
       try {
         await attemptConnect((wanted ??= new AbortController()));
       } catch (reason) {
-        // Whoever asked knows, and nothing tries again: tools that nobody can call are not listed.
+        // The caller gets the error, and nothing retries: tools that nobody can call are not listed.
         if (!repairs && connection === undefined && cancelRetry === undefined) takeTools([], 0);
         throw reason;
       }
@@ -288,7 +285,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
       const until = (wanted ??= new AbortController());
       attemptConnect(until).catch((reason: unknown) => {
         if (until.signal.aborted) return;
-        log.warn({ server: name, error, cause: reason }, 'An MCP server could not be connected');
+        log.warn({ server: name, error, cause: reason }, 'Failed to connect an MCP server');
         retry();
       });
     },
@@ -298,7 +295,7 @@ export function createManagedServer(deps: ManagedServerDeps): ManagedServer {
   };
 }
 
-/** Why a connection failed, for an operator: words of the server are among them. */
-export function wordsOf(reason: unknown): string {
-  return reason instanceof Error ? cleanWords(reason.message, 500) : 'The connection failed';
+/** Returns why a connection failed, for an operator; may contain text of the server. */
+export function reasonOf(reason: unknown): string {
+  return reason instanceof Error ? cleanLabel(reason.message, 500) : 'The connection failed';
 }

@@ -4,10 +4,10 @@ import { parseJson } from '../../../../kernel/json.ts';
 
 const Headers = z.record(z.string(), z.string());
 
-/** Headers of stored servers as they lie in the database: AES-256-GCM under a key of the installation, bound to the server's name. */
+/** Encrypts stored headers of servers: AES-256-GCM under a key of the installation, bound to the server's name. */
 export interface Seal {
   close(name: string, headers: Readonly<Record<string, string>>): string;
-  /** Undefined for what was sealed under another key or name. */
+  /** Returns undefined for headers sealed under another key or name. */
   open(name: string, sealed: string): Readonly<Record<string, string>> | undefined;
 }
 

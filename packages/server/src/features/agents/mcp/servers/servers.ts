@@ -15,12 +15,12 @@ import { openTransport } from '../connection/transports.ts';
 export interface ServersDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Of the program, as servers are told it. */
+  /** Version of the program, sent to servers. */
   readonly version: string;
   readonly redactor: Pick<Redactor, 'redact' | 'add'>;
-  /** Starts the program of a stdio server in its jail; throws where that cannot be. */
+  /** Starts the program of a stdio server in its jail; throws where that is not possible. */
   readonly startProcess: (config: McpServerConfig) => Promise<JailedProcess>;
-  /** What tests put in the place of the network. */
+  /** Replaces the network in tests. */
   readonly dial?: Pick<DialRules, 'resolve' | 'allowAddresses'> | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface Server {
   readonly config: McpServerConfig;
   readonly managed: ManagedServer;
   readonly errorOutput: ErrorOutput;
-  /** Whether it is connected at the start of the daemon. */
+  /** Whether it is connected when the daemon starts. */
   enabled: boolean;
 }
 
@@ -39,9 +39,9 @@ const connectMs = 30_000;
 /** The servers that the daemon knows, with the tools of all of them. */
 export interface Servers extends AsyncDisposable {
   make(name: string, source: Server['source'], config: McpServerConfig): Server;
-  /** A connection beside those that are held; whoever opens it closes it. */
+  /** Opens a connection apart from the managed ones; the caller closes it. */
   open(config: McpServerConfig, source: Server['source'], events: ConnectionEvents, signal: AbortSignal): Promise<Connection>;
-  /** Known from now on, in the place of another of the name. */
+  /** Registers a server, replacing another of the same name. */
   put(server: Server): void;
   find(name: string): Server | undefined;
   list(): readonly Server[];
@@ -143,7 +143,7 @@ export function createServers(deps: ServersDeps): Servers {
   };
 }
 
-/** Of a server that a call names. */
+/** Name of the server that a call addresses. */
 export function serverNameOf(params: {
   readonly name?: string | undefined;
   readonly server_name?: string | undefined;
@@ -153,6 +153,6 @@ export function serverNameOf(params: {
   const [name] = names;
   if (name === undefined) throw new AppError('invalid_params', 'name: expected the name of an MCP server', { param: 'name' });
   if (names.some((other) => other !== name))
-    throw new AppError('invalid_params', 'name, server_name and serverId are spellings of one thing: expected the same name', { param: 'name' });
+    throw new AppError('invalid_params', 'name, server_name and serverId are aliases: expected the same name', { param: 'name' });
   return name;
 }

@@ -2,13 +2,13 @@ import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { McpServerConfig } from '../config.ts';
-import { wordsOf } from './managed-server.ts';
+import { reasonOf } from './managed-server.ts';
 import type { Server, Servers } from './servers.ts';
 import { buildTools } from '../tools/tool-list.ts';
 
 const testMs = 15_000;
 
-/** Looks whether a server can be used, over a connection of its own that is always ended; a failure is a result. */
+/** Checks whether a server is usable, over a separate connection that is always closed; a failure is a result. */
 export async function testServer(
   deps: { readonly clock: Clock; readonly servers: Servers; readonly redactText: (text: string) => string },
   config: McpServerConfig,
@@ -38,7 +38,7 @@ export async function testServer(
       await connection.close();
     }
   } catch (error) {
-    const text = over.signal.aborted ? `The server did not answer within ${testMs} ms, or closed the connection` : wordsOf(error);
+    const text = over.signal.aborted ? `The server did not answer within ${testMs} ms, or closed the connection` : reasonOf(error);
     return { success: false, error: deps.redactText(text) };
   } finally {
     cancel();

@@ -29,9 +29,9 @@ export interface McpTestServer extends AsyncDisposable {
   readonly received: Message[];
   /** Headers of the requests. */
   readonly headers: Record<string, string | string[] | undefined>[];
-  /** Answers of `tools/call` by tool: a result, or a function that makes one. */
+  /** Answers of `tools/call` by tool: a result, or a function that creates one. */
   readonly calls: Map<string, (args: Record<string, unknown>, signal: AbortSignal) => unknown>;
-  /** Takes the request instead of the protocol when it returns true. */
+  /** Handles the request instead of the protocol when it returns true. */
   intercept: ((request: IncomingMessage, response: ServerResponse, message: Message | undefined) => boolean | Promise<boolean>) | undefined;
   /** Sends to every open stream. */
   notify(method: string): void;
@@ -163,7 +163,7 @@ export async function startMcpHttpServer(port = 0): Promise<McpTestServer> {
     },
     [Symbol.asyncDispose]: async () => self.stop(),
   };
-  // The port of a server that was stopped a moment ago may take a moment to be free.
+  // The port of a server that was just stopped may take a moment to be free.
   for (let tries = 0; ; tries += 1) {
     try {
       await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));

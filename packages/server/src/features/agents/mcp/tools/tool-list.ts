@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import * as z from 'zod';
 import type { Tool, ToolContext, ToolResult } from '../../../../runtime/tool.ts';
-import { cleanWords } from './clean-text.ts';
+import { cleanLabel } from './clean-text.ts';
 import { callableName, fitsPattern } from './tool-names.ts';
 import { cleanSchema, maxSchemaCharacters } from './tool-schema.ts';
 
 const maxTools = 500;
-/** Of all descriptions and schemas of a server: each of them is part of the prompt. */
+/** Limit for all descriptions and schemas of a server together, which are part of the prompt. */
 const maxCharacters = 1_048_576;
-/** Characters that are read before others get their turn. */
+/** Characters that are read before yielding to other work. */
 const perRound = 32_768;
 const maxDescription = 2048;
 
@@ -17,7 +17,7 @@ const maxDescription = 2048;
 const Declared = z.object({ name: z.string().min(1).max(256), description: z.string().optional(), inputSchema: z.unknown() });
 
 export interface McpTool {
-  /** As the server names it. */
+  /** Original name at the server. */
   readonly name: string;
   readonly description: string;
   readonly tool: Tool;
@@ -25,7 +25,7 @@ export interface McpTool {
 
 export interface ToolListOptions {
   readonly server: string;
-  /** What the server is: its program or address. Part of the fingerprint. */
+  /** Program or address of the server. Part of the fingerprint. */
   readonly identity: string;
   readonly readOnlyTools: readonly string[];
   readonly timeoutMs: number;
@@ -41,8 +41,8 @@ export interface ToolList {
 const Arguments = z.record(z.string(), z.unknown());
 
 /**
- * Tools of the runtime from what a server declares. A tool of `before` that did not change stays the same object. What
- * the server says of the risk of its tools (annotations) decides nothing.
+ * Creates runtime tools from what a server declares. A tool of `before` that did not change stays the same object. What
+ * the server says about the risk of its tools (annotations) decides nothing.
  */
 export async function buildTools(declared: readonly unknown[], options: ToolListOptions, before: readonly McpTool[]): Promise<ToolList> {
   const known = new Map(before.map((each) => [each.tool.fingerprint, each]));
@@ -64,7 +64,7 @@ export async function buildTools(declared: readonly unknown[], options: ToolList
     }
     const parameters = schema === undefined ? undefined : cleanSchema(parsed.data.inputSchema);
     if (schema === undefined || parameters === undefined) continue;
-    const description = cleanWords(parsed.data.description ?? '', maxDescription);
+    const description = cleanLabel(parsed.data.description ?? '', maxDescription);
     characters += schema.length + description.length;
     if (characters > maxCharacters) break;
     const called = callableName(options.server, name, callable);
@@ -79,7 +79,7 @@ export async function buildTools(declared: readonly unknown[], options: ToolList
   return { tools, dropped: declared.length - tools.length };
 }
 
-/** Undefined for what is too large, or nested too deep for the printer. */
+/** Undefined for what is too large, or nested too deeply for the printer. */
 function printSchema(schema: unknown): string | undefined {
   try {
     const text = JSON.stringify(schema);
@@ -100,8 +100,8 @@ function makeTool(
   const readOnly = fitsPattern(name, readOnlyTools);
   return {
     name: called,
-    // The server chose these words; whoever reads them is told so.
-    description: `Tool of the MCP server "${server}", which describes it so: ${description === '' ? '(no description)' : description}`,
+    // The server wrote this text, and the reader must know that.
+    description: `Tool of the MCP server "${server}", described by the server as: ${description === '' ? '(no description)' : description}`,
     args: Arguments,
     parameters,
     source: `mcp:${server}`,
@@ -110,9 +110,9 @@ function makeTool(
     effect: readOnly ? 'pure' : 'once',
     readsPrivate: true,
     promotable: true,
-    // The deadline of the call itself is the connection's, which tells the server; this one is behind it.
+    // The connection enforces the deadline of the call and notifies the server; this one is a fallback.
     timeoutMs: timeoutMs + 1000,
-    describe: (args) => cleanWords(`${server}: ${name} ${JSON.stringify(args)}`.replaceAll(/\s+/g, ' '), 200),
+    describe: (args) => cleanLabel(`${server}: ${name} ${JSON.stringify(args)}`.replaceAll(/\s+/g, ' '), 200),
     run: (args, context) => call(name, args, context),
   };
 }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 
-/** Providers take names of letters, digits, "_" and "-" up to this length. */
+/** Providers accept names of letters, digits, "_" and "-" up to this length. */
 const maxLength = 64;
 
 /**
- * What a model calls a tool: `mcp__<server>--<tool>`. Other characters become "_"; a name that is too long, or that
- * `taken` has, ends in a digest of the true one, so that it stays the same whatever else the server offers.
+ * Returns the name for models: `mcp__<server>--<tool>`. Other characters become "_"; a name that is too long, or
+ * in `taken`, ends in a digest of the original, so that it stays the same whatever else the server offers.
  */
 export function callableName(server: string, tool: string, taken: ReadonlySet<string>): string {
   const plain = `mcp__${server}--${tool.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`;
@@ -14,7 +14,7 @@ export function callableName(server: string, tool: string, taken: ReadonlySet<st
   return `${plain.slice(0, maxLength - digest.length - 1)}_${digest}`;
 }
 
-/** Whether a name fits one of the patterns, in which "*" stands for any characters. */
+/** Whether a name matches one of the patterns, in which "*" stands for any characters. */
 export function fitsPattern(name: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => {
     const parts = pattern.split('*');

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { ToolResult } from '../../../../runtime/tool.ts';
 import { cleanText } from './clean-text.ts';
 
-/** Read leniently: an item of a kind that is not known is told of, not refused. */
+/** Read leniently: an item of an unknown kind is reported, not refused. */
 export const CallResult = z.looseObject({
   content: z.array(z.looseObject({ type: z.string() })).optional(),
   structuredContent: z.unknown().optional(),
@@ -20,7 +20,7 @@ const ResourceItem = z.object({
   resource: z.object({ uri: z.string(), mimeType: z.string().optional(), text: z.string().optional(), blob: z.string().optional() }),
 });
 
-/** The answer of a server as text that came from outside. What is no text is described in a line. */
+/** Converts the result of a server to text from outside. Binary content is described in a line. */
 export function renderResult(result: CallResult, server: string): ToolResult {
   const items = result.content ?? [];
   const lines = items.slice(0, maxItems).map(renderItem);
@@ -32,7 +32,7 @@ export function renderResult(result: CallResult, server: string): ToolResult {
     if (!items.slice(0, maxItems).some((item) => repeats(item, packed))) lines.push(structured);
   }
   const text = cleanText(lines.join('\n'));
-  const content = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()}\n[the rest of the result is left out]` : text;
+  const content = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()}\n[the rest of the result is omitted]` : text;
   return {
     content: content === '' ? '(no content)' : content,
     ...(result.isError === true && { isError: true }),
@@ -75,7 +75,7 @@ function repeats(item: { readonly type: string }, packed: string): boolean {
   return text.success && pack(text.data.text) === packed;
 }
 
-/** A value that is nested too deep for the printer is not worth more than the word. */
+/** A value that is nested too deeply for the printer is replaced by a note. */
 function printJson(value: unknown): string {
   try {
     return JSON.stringify(value, undefined, 1);

@@ -6,10 +6,10 @@ export const maxSchemaCharacters = 65_536;
 
 type Schema = Readonly<Record<string, unknown>>;
 type Walk = { nodes: number; readonly root: Schema };
-/** The value of a keyword as it is told; undefined when it is left out. */
+/** Returns the cleaned value of a keyword; undefined when it is omitted. */
 type Read = (value: unknown, depth: number, walk: Walk) => unknown;
 
-/** Providers take names of properties of these characters alone. */
+/** Providers accept only these characters in property names. */
 const propertyName = /^[A-Za-z0-9_.-]{1,64}$/;
 const typeNames: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
@@ -51,7 +51,7 @@ const readReference: Read = (value, _depth, { root }) => {
   return isRecord(group) && Object.hasOwn(group, name) ? value : undefined;
 };
 
-/** What is told of a schema; other keywords only restrict what the server checks anyway. */
+/** Keywords that are kept; all others only restrict what the server validates anyway. */
 const keywords: ReadonlyMap<string, Read> = new Map([
   ...['title', 'description', 'format'].map((key) => [key, readText] as const),
   ...['uniqueItems', 'readOnly', 'writeOnly', 'deprecated'].map((key) => [key, readFlag] as const),
@@ -71,42 +71,42 @@ const keywords: ReadonlyMap<string, Read> = new Map([
     (value) => (Array.isArray(value) ? [...new Set(value.filter((name) => typeof name === 'string' && propertyName.test(name)))] : undefined),
   ],
 ]);
-/** Not taken at the top by some providers: there stands one object. */
+/** Some providers reject these at the top, where they expect one object. */
 const choices = ['anyOf', 'oneOf', 'allOf'] as const;
 const notAtTop: ReadonlySet<string> = new Set([...choices, 'not', 'enum', 'const', '$ref']);
 
 /**
- * The JSON schema of a tool's arguments as a model is told it: such that every provider takes it, for one refuses a
- * whole request for the schema of one tool. What is not valid in a schema, or not known, is left out; texts are cleaned
- * of what a reader does not see. Undefined when it is no schema of an object, or passes a bound.
+ * Returns the JSON schema of a tool's arguments as every provider accepts it, because one refuses a whole request for
+ * the schema of one tool. Invalid and unknown parts of a schema are omitted; texts are stripped
+ * of invisible characters. Undefined when it is not the schema of an object, or exceeds a limit.
  */
 export function cleanSchema(schema: unknown): Schema | undefined {
   if (!isRecord(schema) || schema['type'] !== 'object') return undefined;
   const walk: Walk = { nodes: maxNodes, root: schema };
   const cleaned = cleanKeywords(schema, 0, walk);
   if (walk.nodes < 0) return undefined;
-  const told: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(cleaned)) if (!notAtTop.has(key)) told[key] = value;
+  const result: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(cleaned)) if (!notAtTop.has(key)) result[key] = value;
   const branches = choices.flatMap((key) => {
     const list = cleaned[key];
     return Array.isArray(list) ? list.filter(isRecord).map((branch) => ({ key, branch })) : [];
   });
   const parts = branches.map(({ branch }) => branch['properties']).filter(isRecord);
-  if (parts.length > 0) told['properties'] = Object.assign({}, ...parts, cleaned['properties']);
+  if (parts.length > 0) result['properties'] = Object.assign({}, ...parts, cleaned['properties']);
   const required = [cleaned['required'], ...branches.map(({ key, branch }) => (key === 'allOf' ? branch['required'] : undefined))].flat();
   const names = [...new Set(required.filter((name) => name !== undefined))];
-  if (names.length > 0) told['required'] = names;
-  return JSON.stringify(told).length > maxSchemaCharacters ? undefined : told;
+  if (names.length > 0) result['required'] = names;
+  return JSON.stringify(result).length > maxSchemaCharacters ? undefined : result;
 }
 
-/** Once a bound is passed, what comes of it is of no use. */
+/** Once a limit is exceeded, the result is useless. */
 function cleanKeywords(schema: Schema, depth: number, walk: Walk): Record<string, unknown> {
   walk.nodes = depth > maxDepth ? -1 : walk.nodes - 1;
   const cleaned: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(schema)) {
     if (walk.nodes < 0) break;
-    const told = keywords.get(key)?.(value, depth + 1, walk);
-    if (told !== undefined) cleaned[key] = told;
+    const read = keywords.get(key)?.(value, depth + 1, walk);
+    if (read !== undefined) cleaned[key] = read;
   }
   return cleaned;
 }

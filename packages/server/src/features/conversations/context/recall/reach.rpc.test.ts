@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { longMessage, sentBy, startSmallWindow } from '../testing/small-window.ts';
 
-/** Adds messages to a conversation as if they had been said, behind the back of the server and without holding its event loop. */
+/** Adds messages to a conversation directly in the database, without blocking the server's event loop. */
 async function addHistory(homeDir: string, ref: string, count: number, length: number): Promise<void> {
   using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
   db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE');
@@ -19,7 +19,7 @@ async function addHistory(homeDir: string, ref: string, count: number, length: n
   db.exec('COMMIT');
 }
 
-test('a window of 8000 tokens lives with 5 MB of history, and a fact from the first message is found by asking', async () => {
+test('a window of 8000 tokens works with 5 MB of history, and a question finds a fact from the first message', async () => {
   await using small = await startSmallWindow();
   const { server, watch } = small;
   const { turns } = watch((_, count) => ({ text: `Notes number ${count}.` }));
@@ -36,7 +36,7 @@ test('a window of 8000 tokens lives with 5 MB of history, and a fact from the fi
     ]);
     expect([long.finishReason, other.finishReason]).toEqual(['stop', 'stop']);
   }
-  // What is asked for is in the index within moments.
+  // The messages are indexed within moments.
   await expect
     .poll(
       async () => {
@@ -49,17 +49,17 @@ test('a window of 8000 tokens lives with 5 MB of history, and a fact from the fi
     .toContain('7-41-98');
   const question = sentBy(turns.at(-1)!).at(-1)?.content ?? '';
   expect(question).toMatch(
-    /^\[Found in earlier messages.*<<<UNTRUSTED-TEXT .*#1 .* user: .*7-41-98.*<<<END-UNTRUSTED-TEXT .*What was the combination of the safe\?$/s,
+    /^\[Excerpts from earlier messages.*<<<UNTRUSTED-TEXT .*#1 .* user: .*7-41-98.*<<<END-UNTRUSTED-TEXT .*What was the combination of the safe\?$/s,
   );
-  // It is not kept: the question stands as it was asked.
+  // Excerpts are not stored: the question is stored as it was asked.
   const { total } = await server.client.call('session.history', { conversationRef, limit: 1 });
   const { messages } = await server.client.call('session.history', { conversationRef, offset: total - 2, limit: 2 });
   expect(messages[0]?.content).toBe('What was the combination of the safe?');
-  // The window holds no more than a window can.
+  // No request exceeds the window.
   for (const request of turns) expect(JSON.stringify(sentBy(request)).length).toBeLessThan(40_000);
 }, 60_000);
 
-test('while a long history is caught up with, its notes are condensed as they come: few stand beside each other', async () => {
+test('while a long history is caught up, notes are condensed as they are added, so that few coexist', async () => {
   await using small = await startSmallWindow();
   const { server, watch } = small;
   watch((_, count) => ({ text: `Notes number ${count}.` }));
@@ -71,12 +71,12 @@ test('while a long history is caught up with, its notes are condensed as they co
     await server.client.call('agent.execute', { message: 'Go on', conversationRef });
     const before = leaves;
     await expect.poll(async () => (leaves = (await made()).filter(({ kind }) => kind === 'leaf').length)).toBeGreaterThan(before);
-    // Fewer than six of each depth, and the leaves of one turn.
+    // At most five of each depth, and the leaves of one turn.
     expect((await made()).filter(({ parentIds }) => parentIds.length === 0).length).toBeLessThan(24);
   }
 }, 30_000);
 
-test('what was reset is not found any more', async () => {
+test('reset messages are no longer found', async () => {
   await using small = await startSmallWindow();
   const { server, watch } = small;
   const { turns } = watch(() => ({ text: 'Notes.' }));
@@ -93,7 +93,7 @@ test('what was reset is not found any more', async () => {
       },
       { timeout: 10_000, interval: 500 },
     )
-    .toContain('Found in earlier messages');
+    .toContain('Excerpts from earlier messages');
   await say('What is the password of the vault?');
   expect(JSON.stringify(sentBy(turns.at(-1)!))).not.toContain('heliotrope');
 });

@@ -1,6 +1,6 @@
-/** Conversations that are worked on at once, and those that wait for it. */
-const mostRunning = 4;
-const mostWaiting = 256;
+/** Maximum conversations processed concurrently, and maximum queued ones. */
+const maxRunning = 4;
+const maxWaiting = 256;
 
 interface Job {
   readonly controller: AbortController;
@@ -8,13 +8,13 @@ interface Job {
 }
 
 export interface Background extends AsyncDisposable {
-  /** Begins work under a key, or lets it wait; nothing when it is under way already, or too much waits. */
+  /** Starts or queues work under a key; ignored when it is already running or the queue is full. */
   start(key: string, work: (signal: AbortSignal) => Promise<void>): void;
   /** Stops the work of a key and waits for its end. */
   stop(key: string): Promise<void>;
 }
 
-/** Work that nobody waits for: one piece per key, a bounded number in all, and it ends with its owner. `work` must not reject. */
+/** Runs background work, one item per key and a limited number in total, until its owner is disposed. `work` must not reject. */
 export function createBackground(): Background {
   const running = new Map<string, Job>();
   const waiting = new Map<string, (signal: AbortSignal) => Promise<void>>();
@@ -35,8 +35,8 @@ export function createBackground(): Background {
   return {
     start(key, work) {
       if (closed || running.has(key)) return;
-      if (running.size < mostRunning) run(key, work);
-      else if (waiting.has(key) || waiting.size < mostWaiting) waiting.set(key, work);
+      if (running.size < maxRunning) run(key, work);
+      else if (waiting.has(key) || waiting.size < maxWaiting) waiting.set(key, work);
     },
     async stop(key) {
       waiting.delete(key);

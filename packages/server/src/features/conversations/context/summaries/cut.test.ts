@@ -6,7 +6,7 @@ import { renderPrefix, renderTranscript, truncate } from './render.ts';
 import type { CountedRow } from '../store.ts';
 import { leafOf } from './summarise.ts';
 
-/** Exchanges of a question and its answer, with so many tokens each. */
+/** Returns exchanges of a question and its answer, with the given tokens each. */
 function exchanges(...tokens: readonly number[]): CountedRow[] {
   return tokens.flatMap((each, index) =>
     (['user', 'assistant'] as const).map((role, at) => ({
@@ -22,15 +22,15 @@ function exchanges(...tokens: readonly number[]): CountedRow[] {
   );
 }
 
-test('the tail is made of whole exchanges, the last one at the least', () => {
+test('the tail consists of whole exchanges, at least the last one', () => {
   expect(tailBegin(exchanges(100, 100, 100, 100), 1000, 0.25)).toBe(5);
   expect(tailBegin(exchanges(100, 100, 100, 700), 1000, 0.25)).toBe(7);
   expect(tailBegin(exchanges(100, 100), 1000, 1)).toBe(1);
-  // What was read ends within one exchange that is longer than any window.
+  // The rows end within one exchange that is longer than any window.
   expect(tailBegin(exchanges(100, 900).slice(3), 1000, 0.25)).toBe(5);
 });
 
-test('a last exchange that fills the window by itself is none of the tail; older results of tools would go from it', () => {
+test('a last exchange that alone fills the window is not in the tail, as its older tool results would be dropped', () => {
   expect(tailBegin(exchanges(100, 900), 1000, 0.25)).toBe(5);
   const [asked, answered] = exchanges(100);
   const result = (seq: number): CountedRow => ({ ...asked!, role: 'tool', seq, tokens: 100 });
@@ -38,39 +38,39 @@ test('a last exchange that fills the window by itself is none of the tail; older
   expect(tailBegin([asked!, ...steps, { ...answered!, seq: 14 }], 1000, 0.25)).toBe(1);
 });
 
-test('the cut leaves about 40 %, or goes to the end of the summaries when they are near', () => {
+test('the cut leaves about 40 %, or moves to a nearby end of the summaries', () => {
   const rows = exchanges(...Array.from({ length: 8 }, () => 100));
   const left = (covered: number) => sumTokens(rows.filter((row) => row.seq > chooseCut(rows, covered, 1000)));
   expect(left(0)).toBe(400);
   expect(left(4)).toBe(600);
   expect(left(2)).toBe(400);
   expect(left(8)).toBe(400);
-  // Summaries that reach further than the tail are used, but not in the middle of an exchange.
+  // Summaries that end within the tail are used, but not in the middle of an exchange.
   expect(chooseCut(rows, 9, 1000)).toBe(10);
 });
 
-test('leaves are worth their call in a small window and readable in a large one', () => {
+test('leaves are large enough for a small window and readable in a large one', () => {
   expect(leafTokens(3000)).toBe(900);
   expect(leafTokens(20_000)).toBe(5000);
   expect(leafTokens(1_000_000)).toBe(32_000);
 });
 
-test('what stands in for a summary is bounded, says what is missing, and is the same each time', () => {
+test('a truncation is bounded, deterministic, and names the missing messages', () => {
   const rows = exchanges(...Array.from({ length: 200 }, () => 400));
   const text = truncate(rows, { from: 1, to: 400 }, 500);
   expect(countTokens(text)).toBeLessThan(520);
-  expect(text).toMatch(/^\[messages 1 to \d+ are left out here\]/);
+  expect(text).toMatch(/^\[messages 1 to \d+ are omitted here\]/);
   expect(text).toContain('#400 ');
   expect(truncate(rows, { from: 1, to: 400 }, 500)).toBe(text);
-  expect(truncate(rows.slice(0, 2), { from: 1, to: 2 }, 500)).not.toContain('are left out here');
+  expect(truncate(rows.slice(0, 2), { from: 1, to: 2 }, 500)).not.toContain('are omitted here');
 });
 
-test('a transcript fits into what the summariser may read', () => {
+test("a transcript fits the summariser's limit", () => {
   const rows = exchanges(40_000, 40_000);
   expect(countTokens(renderTranscript(rows, 2000))).toBeLessThanOrEqual(2000);
 });
 
-test('the prefix is bounded whatever the notes are, and every word of them is inside the fence', () => {
+test('the prefix is bounded for any notes, and all of them are inside the fence', () => {
   const fence = createFence({ key: Buffer.alloc(32) });
   const note = (index: number, content: string) =>
     leafOf({ fromSeq: index * 2 + 1, toSeq: index * 2 + 2, content, model: 'm', taint: 'clean', stopgap: 0, createdAtMs: 1 });

@@ -13,17 +13,17 @@ export interface LeavesDeps extends SummariserDeps {
   readonly log: Log;
 }
 
-/** Model calls that one piece of work may still make, and the nodes that it has made. */
+/** Remaining model calls of one background item, and the nodes it has created. */
 export interface Allowance {
   calls: number;
   made: number;
 }
 
-/** Notes of one depth that are condensed into one. */
+/** Number of notes of one depth condensed into one. */
 const family = 4;
-/** Newer notes of a depth stay as they are while there is room for them. */
+/** Number of newer notes of a depth kept while they fit. */
 const spared = 2;
-/** After that many failures for the same messages their heads and tails take the place of a summary for good. */
+/** Failures for the same messages after which their heads and tails permanently replace a summary. */
 const patience = 3;
 const firstPauseMs = 30_000;
 const rememberedFailures = 1000;
@@ -34,27 +34,27 @@ interface Failures {
   readonly notBeforeMs: number;
 }
 
-/** Grows the tree of notes of a conversation: leaves over its messages in order, and condensed notes over those. */
+/** Builds the tree of notes of a conversation: leaves over its messages in order, and condensed notes over those. */
 export function createLeaves(deps: LeavesDeps) {
   const { db, clock, log } = deps;
   const summarise = createSummariser(deps);
   const failures = new Map<string, Failures>();
 
-  /** The summary, or after repeated failure what stands in for it; fails when it shall be tried again later. */
+  /** Returns the summary, or its replacement after repeated failures; throws when it should be retried later. */
   async function attempt(order: SummaryOrder, fromSeq: number, make: () => Promise<Summary>, instead: () => string): Promise<Summary> {
     const before = failures.get(order.ref);
     const failed = before?.fromSeq === fromSeq ? before : undefined;
-    if (failed !== undefined && failed.notBeforeMs > clock.now() && !order.asked) throw new AppError('unavailable', 'A summary failed a moment ago');
+    if (failed !== undefined && failed.notBeforeMs > clock.now() && !order.asked) throw new AppError('unavailable', 'A summary failed recently');
     try {
       const summary = await make();
       failures.delete(order.ref);
       return summary;
     } catch (error) {
-      // Who asked is told of the failure, and may ask again.
+      // A requested summary reports its failure to the caller, who may retry.
       if (order.signal.aborted || order.asked) throw error;
       const count = (failed?.count ?? 0) + 1;
       failures.delete(order.ref);
-      log.warn({ conversationRef: order.ref, agentId: order.agentId, error, count }, 'a summary of a conversation failed');
+      log.warn({ conversationRef: order.ref, agentId: order.agentId, error, count }, 'Failed to summarise a conversation');
       if (count >= patience) return { content: instead(), model: 'truncation' };
       if (failures.size >= rememberedFailures) failures.delete(failures.keys().next().value ?? '');
       failures.set(order.ref, { fromSeq, count, notBeforeMs: clock.now() + firstPauseMs * 2 ** (count - 1) });
@@ -63,15 +63,15 @@ export function createLeaves(deps: LeavesDeps) {
   }
 
   return {
-    /** Adds leaves up to the message `to`. True when that is covered then, false when the allowance or the conversation came to an end before; fails with the model. */
+    /** Adds leaves up to the message `to`. Returns false when the allowance or the conversation ends before; throws when the model fails. */
     async extend(head: Head, to: number, order: SummaryOrder, allowance: Allowance): Promise<boolean> {
       const { conversationId, floor } = head;
       let covered = coveredBy(await db.read(readRoots, { conversationId }), floor);
       while (covered < to) {
         if (allowance.calls <= 0 || order.signal.aborted) return false;
         allowance.calls -= 1;
-        const tokens = leafTokens(order.room);
-        const limits = { tokens, transcriptTokens: Math.ceil(tokens * 1.25), insteadTokens: summaryTokens(order.room) };
+        const tokens = leafTokens(order.capacity);
+        const limits = { tokens, transcriptTokens: Math.ceil(tokens * 1.25), insteadTokens: summaryTokens(order.capacity) };
         const chunk = await db.read(readChunk, { conversationId, from: covered + 1, to, ...limits });
         if (chunk === undefined) return false;
         const { fromSeq, toSeq, turnId, taint, transcript, instead } = chunk;
@@ -89,19 +89,19 @@ export function createLeaves(deps: LeavesDeps) {
       return true;
     },
 
-    /** Condenses the oldest notes before the cut while there are many of one depth, or more than the prefix may hold. */
+    /** Condenses the oldest notes before the cut while there are many of one depth, or more than fit the prefix. */
     async condense(head: Head, cutSeq: number, order: SummaryOrder, allowance: Allowance): Promise<void> {
       const { conversationId } = head;
       while (allowance.calls > 0 && !order.signal.aborted) {
         const roots = await db.read(readRoots, { conversationId });
         const children = chooseFamily(
           roots.filter((node) => node.stopgap === 0 && node.toSeq <= cutSeq),
-          order.room * shares.notes,
+          order.capacity * shares.notes,
         );
         const [first] = children;
         if (first === undefined) return;
         allowance.calls -= 1;
-        const share = Math.floor((summaryTokens(order.room) * 4) / children.length);
+        const share = Math.floor((summaryTokens(order.capacity) * 4) / children.length);
         const summary = await attempt(
           order,
           first.fromSeq,
@@ -116,7 +116,7 @@ export function createLeaves(deps: LeavesDeps) {
   };
 }
 
-/** The oldest notes of the lowest depth that has too many; none when all is well. */
+/** Returns the oldest notes of the lowest depth with too many; empty when none needs condensing. */
 function chooseFamily(nodes: readonly SummaryNode[], tokens: number): readonly SummaryNode[] {
   const crowded = nodes.reduce((sum, node) => sum + node.tokenCount, 0) > tokens;
   for (const depth of [...new Set(nodes.map((node) => node.depth))].toSorted((a, b) => a - b)) {

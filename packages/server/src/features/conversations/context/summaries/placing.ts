@@ -7,30 +7,30 @@ import { renderPrefix, truncate } from './render.ts';
 import { type CountedRow, coveredBy, type Head, moveCut, readRoots, type SummaryNode, taintOf } from '../store.ts';
 import { leafOf } from './summarise.ts';
 
-/** What was read of a conversation: the messages after the cut, all of them when `whole`. */
+/** The part of a conversation that was read: messages after the cut, all of them when `whole`. */
 export interface Seen extends Head {
   readonly rows: readonly CountedRow[];
   readonly whole: boolean;
 }
 
-/** Others may change the tree meanwhile; more often than that in a row is not to be expected. */
-const mostAttempts = 3;
+/** Maximum attempts when the tree is changed concurrently. */
+const maxAttempts = 3;
 
-/** Decides what stands before the messages in the window. Nothing here waits for a model. */
+/** Maintains the prefix before the messages in the window. Never waits for a model. */
 export function createPlacing({ db, clock, fence }: { readonly db: Db; readonly clock: Clock; readonly fence: Fence }) {
   return {
     /**
-     * Moves the cut to where `choose` puts it, given the last message that has a summary, and makes the prefix anew:
-     * from the summaries, and from heads and tails of the messages where there is none yet. A prefix whose cut stays
-     * where it is stays as it is too, unless it is to be renewed.
+     * Moves the cut to the position that `choose` returns for the last summarised message, and rebuilds the prefix from
+     * summaries, and from heads and tails of messages without one. If the cut does not move, the prefix stays the same
+     * unless `renew` is set.
      */
     async move(
       seen: Seen,
       choose: (covered: number) => number,
-      { ref, room, renew }: { readonly ref: string; readonly room: number; readonly renew: boolean },
+      { ref, capacity, renew }: { readonly ref: string; readonly capacity: number; readonly renew: boolean },
     ): Promise<Seen> {
       const { conversationId, floor } = seen;
-      for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
+      for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
         const roots = await db.read(readRoots, { conversationId });
         const covered = coveredBy(roots, floor);
         const cutSeq = Math.max(seen.cutSeq, choose(covered));
@@ -38,9 +38,9 @@ export function createPlacing({ db, clock, fence }: { readonly db: Db; readonly 
         const notes = roots.filter((node) => node.stopgap === 0 && node.toSeq <= cutSeq);
         const to = coveredBy(notes, floor);
         const former = roots.find((node) => node.stopgap === 1 && node.toSeq <= cutSeq);
-        const stopgap = to < cutSeq ? stopgapOf(seen.rows, { from: to + 1, to: cutSeq }, former, room * shares.notes * 0.5, clock.now()) : null;
+        const stopgap = to < cutSeq ? stopgapOf(seen.rows, { from: to + 1, to: cutSeq }, former, capacity * shares.notes * 0.5, clock.now()) : null;
         const nodes = stopgap === null ? notes : [...notes, stopgap];
-        const { prefix, prefixTokens } = renderPrefix(nodes, Math.floor(room * shares.notes), fence, !seen.tainted);
+        const { prefix, prefixTokens } = renderPrefix(nodes, Math.floor(capacity * shares.notes), fence, !seen.tainted);
         const from = { cutSeq: seen.cutSeq, floor, covered };
         const moved = await db.write(moveCut, { ref, from, cutSeq, prefix, prefixTokens, stopgap, atMs: clock.now() });
         if (moved) {
@@ -48,14 +48,14 @@ export function createPlacing({ db, clock, fence }: { readonly db: Db; readonly 
           return { ...seen, cutSeq, prefix, prefixTokens, behind: stopgap !== null, rows, whole: true };
         }
       }
-      // The conversation changes under our hands: this time the model is sent what there is from the first whole exchange on.
+      // The conversation keeps changing: this time, send the model everything from the first whole exchange.
       const first = seen.rows.findIndex((row) => row.role === 'user');
       return { ...seen, rows: first === -1 ? [] : seen.rows.slice(first) };
     },
   };
 }
 
-/** What can be said at once of messages without a summary; of those that an earlier stopgap stands for, what that said. */
+/** Returns a stopgap for messages without a summary, reusing the text of an earlier stopgap. */
 function stopgapOf(
   rows: readonly CountedRow[],
   range: { readonly from: number; readonly to: number },

@@ -22,7 +22,7 @@ const treeHead = query<
 
 export interface ConversationFilter {
   readonly agentId: string;
-  /** Of any principal when null. */
+  /** Null means any principal. */
   readonly principalId: string | null;
   readonly limit: number;
   readonly offset: number;
@@ -39,7 +39,7 @@ export interface ConversationEntry {
   readonly messageCount: number;
 }
 
-/** A page of the conversations of one agent, newest first, and how many there are. */
+/** Returns a page of an agent's conversations, newest first, with the total count. */
 export const listContexts = operation(
   'context.conversations',
   async (tx, { agentId, principalId, limit, offset }: ConversationFilter): Promise<{ conversations: ConversationEntry[]; total: number }> => {
@@ -82,7 +82,7 @@ const newestNodes = query<{ conversationId: number; limit: number }, SummaryNode
     .limit(p('limit')),
 );
 
-/** The tree of a conversation with the beginnings of its notes; empty for what does not exist, is another agent's or another principal's. */
+/** Returns the tree of a conversation with the starts of its notes; empty when it is unknown or belongs to another agent or principal. */
 export const readTree = operation(
   'context.tree',
   async (
@@ -91,7 +91,7 @@ export const readTree = operation(
   ): Promise<{ nodes: SummaryNode[]; messageCount: number; cutSeq: number; notesTokens: number }> => {
     const found = await tx.get(treeHead, { ref });
     const own = found !== undefined && agentIds?.includes(found.agentId) !== false && (principalId === null || found.principalId === principalId);
-    // Looked up for strangers too, so that it takes them as long: there is no conversation with this id.
+    // Queried even without access, with an id that does not exist, so that the timing is the same.
     const nodes = await tx.all(newestNodes, { conversationId: own ? found.conversationId : -1, limit: mostNodes });
     if (!own) return { nodes, messageCount: 0, cutSeq: 0, notesTokens: 0 };
     return { nodes, messageCount: found.messageCount, cutSeq: Math.max(found.floor, found.cutSeq ?? 0), notesTokens: found.tokens ?? 0 };

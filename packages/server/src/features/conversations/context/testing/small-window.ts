@@ -5,10 +5,10 @@ const Body = z.object({ model: z.string(), messages: z.array(z.object({ role: z.
 export type SentMessage = z.output<typeof Body>['messages'][number];
 
 export const bodyOf = (request: FakeRequest) => Body.parse(request.body);
-/** What a turn was sent, without the system prompt. */
+/** Returns the messages sent in a turn, without the system prompt. */
 export const sentBy = (request: FakeRequest): SentMessage[] => bodyOf(request).messages.filter((message) => message.role !== 'system');
 
-/** A server whose agent has a window of 8000 tokens, and whose notes are made by another model. */
+/** Starts a server whose agent has a window of 8000 tokens, with another model for notes. */
 export async function startSmallWindow(options: Pick<TestServerOptions, 'clock' | 'homeDir'> = {}) {
   await using owned = new AsyncDisposableStack();
   const models = owned.adopt(await startFakeProvider({ deltas: 5 }), (provider) => provider.close());
@@ -38,7 +38,7 @@ export async function startSmallWindow(options: Pick<TestServerOptions, 'clock' 
       },
     }),
   );
-  /** Requests of turns, and of the model that makes notes, from now on. */
+  /** Records the requests of turns and of the model for notes from now on. */
   function watch(notes: (request: FakeRequest, count: number) => FakeAnswer | undefined) {
     const turns: FakeRequest[] = [];
     const summaries: FakeRequest[] = [];
@@ -56,6 +56,6 @@ export async function startSmallWindow(options: Pick<TestServerOptions, 'clock' 
   return { server, watch, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** About 250 tokens that no other message has. */
+/** Returns about 250 tokens unique to this message. */
 export const longMessage = (index: number) =>
   `Message ${index}: ${Array.from({ length: 30 }, (_, word) => `item${index}x${word} of the list`).join(', ')}`;

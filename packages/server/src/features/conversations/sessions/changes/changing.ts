@@ -32,19 +32,19 @@ export interface ChangingDeps {
   readonly resetSession: Operation<SessionReset, number>;
   readonly resetConversation: Operation<Erasure, Erased>;
   readonly compact: ContextApi['compact'];
-  /** The conversation was begun anew or deleted: what still runs for it ends. */
+  /** Called when a conversation was reset or deleted, to stop what still runs for it. */
   readonly cleared: (ref: string) => void;
-  /** Before a conversation is deleted: aborts its turns, and what they have in the background. */
+  /** Aborts the turns of a conversation and their background work before it is deleted. */
   readonly stop: (ref: string) => void;
-  /** Before a conversation is cleared: ends its waits for approvals, and begins none until it is disposed of. */
+  /** Ends the approval waits of a conversation before it is cleared, and blocks new ones until disposed. */
   readonly clearing: (ref: string) => Promise<Disposable>;
-  /** Runs alone in the lane of a conversation: no turn runs in it meanwhile. */
+  /** Runs exclusively in the lane of a conversation, without concurrent turns. */
   readonly alone: <T>(ref: string, call: CallContext, run: () => Promise<T>) => Promise<T>;
 }
 
 export interface Changing {
   readonly methods: ChangingMethods;
-  /** Begins the conversation anew when the policy of its agent asks for it; the caller holds its lane. Without a policy it costs nothing. */
+  /** Resets the conversation when its agent's policy requires it; the caller must hold its lane. Free without a policy. */
   applyResetPolicy(target: ConversationTarget, agent: Agent): Promise<boolean>;
 }
 
@@ -55,7 +55,7 @@ export function createChanging(deps: ChangingDeps): Changing {
     bus.emit('session:expired', { ...identityOf(row), reason, timestamp: clock.now() }, row.principalId);
   }
 
-  /** The lane of a conversation whose turn makes the call is free only when that turn has ended. */
+  /** Runs in the lane of a conversation; rejects calls from its own turn, which could never get the lane. */
   async function alone<T>(ref: string, call: CallContext, run: () => Promise<T>): Promise<T> {
     refuseOwn(ref, call);
     return deps.alone(ref, call, run);
@@ -63,7 +63,7 @@ export function createChanging(deps: ChangingDeps): Changing {
 
   function refuseOwn(ref: string, call: CallContext): void {
     if (call.agentCaller?.conversationRef === ref)
-      throw new AppError('precondition_failed', 'A turn cannot wait for the end of its own conversation; let somebody else ask for it');
+      throw new AppError('precondition_failed', 'A turn cannot wait for its own conversation; another caller must request this');
   }
 
   function refuseAgents(call: CallContext, method: string): void {
@@ -76,7 +76,7 @@ export function createChanging(deps: ChangingDeps): Changing {
       const found = await addressing.existing(address, call);
       refuseOwn(found.ref, call);
       using _clearing = await deps.clearing(found.ref);
-      // Directly before the lane: nothing is let in between.
+      // Directly before entering the lane, so that nothing runs in between.
       deps.stop(found.ref);
       return await alone(found.ref, call, async () => {
         const atMs = clock.now();
@@ -125,7 +125,7 @@ export function createChanging(deps: ChangingDeps): Changing {
       refuseAgents(call, 'session.reset_conversation');
       const { named, row } = await addressing.find(address, call);
       const purge = purgeDerived ?? alias ?? false;
-      // Memories outlive their conversation, but a reference that the caller cannot see, or that means another agent or key, reaches nothing.
+      // Memories outlive their conversation, but an inaccessible reference, or one for another agent or key, matches nothing.
       const doubtful =
         call.identity.agents !== undefined || (address.conversationRef !== undefined && (address.agentId ?? address.sessionKey) !== undefined);
       if (row === undefined && doubtful) return erasedOf(named.ref, { messages: 0, summaries: 0, ...(memory && { forgotten: noMemories }) });
@@ -216,7 +216,7 @@ const erasedOf = (ref: string, { messages, summaries, forgotten }: Erased) => ({
   runtimeSessionDestroyed: messages > 0 || summaries > 0,
 });
 
-/** The key of a fork is that of its source with another channel, so that it is of the same kind. */
+/** Returns the key of a fork: that of its source with another channel, so that the kind is the same. */
 function forkKeyOf(printed: string): SessionKeyParts {
   const key = parseSessionKey(printed);
   return { ...key, channelId: `${key.channelId.slice(0, 200).toWellFormed()}~${newId('fk').slice(-12)}` };

@@ -4,12 +4,12 @@ import { operation, query } from '../../../../kernel/db/operation.ts';
 import { chatKindOf, tenantId } from '../conversation.ts';
 import { type ConversationRow, type ConversationTaint, readConversation } from '../store.ts';
 
-/** Messages that one transaction copies: about a tenth of a second in which no turn commits. */
+/** Maximum messages copied in one transaction, which blocks commits for about a tenth of a second. */
 const maxForked = 50_000;
 
 export interface Fork {
   readonly sourceRef: string;
-  /** Position of the last message that is taken over; all when null. */
+  /** Position of the last copied message; null copies all. */
   readonly toSeq: number | null;
   readonly ref: string;
   readonly principalId: string;
@@ -88,26 +88,26 @@ const copyMessages = query<{ from: number; to: number; seq: number }>(({ db, sql
     ),
 );
 
-/** Copies a conversation up to a message under another identity; `not_found`, `conflict` when the new key is taken, `precondition_failed` for what cannot be taken over. */
+/** Copies a conversation up to a message to a new key. Throws `not_found`, `conflict` for a taken key, or `precondition_failed`. */
 export const forkConversation = operation('sessions.fork', async (tx, fork: Fork): Promise<ConversationRow> => {
   const source = await readConversation(tx, fork.sourceRef);
   if (source === undefined) throw new AppError('not_found', 'Conversation not found');
   if (fork.toSeq !== null && fork.toSeq > source.lastSeq) {
     throw new AppError('precondition_failed', `seq: expected at most ${source.lastSeq}, the last message of the conversation`, { param: 'seq' });
   }
-  if (source.lastSeq === 0) throw new AppError('precondition_failed', 'The conversation has no message to take over');
+  if (source.lastSeq === 0) throw new AppError('precondition_failed', 'The conversation has no messages to copy');
   if ((await readConversation(tx, fork.ref)) !== undefined) {
-    throw new AppError('conflict', 'forkKey: expected one that no conversation has yet', { param: 'forkKey' });
+    throw new AppError('conflict', 'forkKey: already used by another conversation', { param: 'forkKey' });
   }
   const seq = fork.toSeq ?? source.lastSeq;
-  // A call of a tool without its result is refused by providers.
+  // Providers reject a tool call without its result.
   const count = (await tx.get(lastOfGroup, { conversationId: source.id, seq }))?.seq ?? source.lastSeq;
   if (count > maxForked)
-    throw new AppError('precondition_failed', `seq: expected at most ${maxForked}, the most that a fork takes over`, { param: 'seq' });
+    throw new AppError('precondition_failed', `seq: expected at most ${maxForked}, the maximum that a fork copies`, { param: 'seq' });
   const turns = (await tx.get(turnsWithin, { conversationId: source.id, seq: count }))?.count ?? 1;
-  // Who names a message of before the reset wants to go on from there.
+  // A caller who names a message before the reset wants to continue from there.
   const floor = fork.toSeq === null || source.modelSeqFloor < count ? source.modelSeqFloor : 0;
-  // Before that reset something may have been read that nothing after it was.
+  // Untrusted text may have been read before that reset.
   const taint = floor < source.modelSeqFloor && source.taint > 0 ? 2 : source.taint;
   const kind = chatKindOf(fork.sessionKey) === 'dm' ? 'dm' : 'group';
   const made = await tx.get(insertFork, { ...fork, agentId: source.agentId, kind, title: source.title, count, turns, floor, taint });

@@ -16,7 +16,7 @@ const contents = async (conversationRef: string) =>
   (await server.client.call('session.history', { conversationRef })).messages.map(({ seq, role, content }) => [seq, role, content]);
 
 describe('session.fork', () => {
-  test('takes over the messages up to one of them, and both go their own ways', async () => {
+  test('copies the messages up to one of them, and both conversations continue independently', async () => {
     using socket = server.socket();
     const created = server.heard('session:created');
     const say = (message: string) => server.client.call('agent.execute', { message, sessionKey: 'fork:desk' });
@@ -39,16 +39,16 @@ describe('session.fork', () => {
     expect(session).toMatchObject({ forkedFrom: conversationRef, title: 'one', messageCount: 6, totalTokens: 25, kind: 'dm' });
   });
 
-  test('takes all messages by default, under a key of its own choice, once', async () => {
+  test('copies all messages by default under a given key, once', async () => {
     const { client } = server;
     await client.call('agent.execute', { message: 'hello', sessionKey: 'all:desk' });
-    const fork = await client.call('session.fork', { sessionKey: 'all:desk', forkKey: { userId: 'all', channelId: 'desk', peerId: 'team' } });
-    expect(fork).toMatchObject({ sessionKey: 'all:desk:team', messageCount: 2 });
-    await expect(client.call('session.fork', { sessionKey: 'all:desk', forkKey: 'all:desk:team' })).rejects.toMatchObject({ code: 'conflict' });
+    const fork = await client.call('session.fork', { sessionKey: 'all:desk', forkKey: { userId: 'all', channelId: 'desk', peerId: 'group' } });
+    expect(fork).toMatchObject({ sessionKey: 'all:desk:group', messageCount: 2 });
+    await expect(client.call('session.fork', { sessionKey: 'all:desk', forkKey: 'all:desk:group' })).rejects.toMatchObject({ code: 'conflict' });
     await expect(client.call('session.fork', { sessionKey: 'all:desk', forkKey: 'all:desk' })).rejects.toMatchObject({ code: 'conflict' });
   });
 
-  test('a message that is not there is refused by name, and so is an empty conversation', async () => {
+  test('an unknown message is rejected by name, and so is an empty conversation', async () => {
     const { client } = server;
     await client.call('agent.execute', { message: 'hello', sessionKey: 'short:desk' });
     await expect(client.call('session.fork', { sessionKey: 'short:desk', seq: 3 })).rejects.toMatchObject({
@@ -60,7 +60,7 @@ describe('session.fork', () => {
     await expect(client.call('session.fork', { sessionKey: 'short:desk' })).rejects.toMatchObject({ code: 'precondition_failed' });
   });
 
-  test('calls of tools keep their results', async () => {
+  test('tool calls keep their results', async () => {
     const calls = ['a', 'b'].map((id) => ({ id, name: 'ls', arguments: '{"path":"."}' }));
     server.provider.queue({ toolCalls: calls }, { text: 'done' });
     await server.client.call('agents.create', { agentId: 'tooled', config: { model: 'mock/mock-fast', tools: { allow: ['ls'] } } });
@@ -78,7 +78,7 @@ describe('session.fork', () => {
     }
   });
 
-  test('the fork of a conversation that was reset begins where the model begins, unless it is of what came before', async () => {
+  test('a fork of a reset conversation starts at the reset, unless it is taken from before', async () => {
     const { client } = server;
     const { conversationRef } = await client.call('agent.execute', { message: 'before', sessionKey: 'floor:desk' });
     await client.call('session.reset', { conversationRef });
@@ -91,11 +91,11 @@ describe('session.fork', () => {
     expect(sent()).toEqual(['before', 'instead']);
     await client.call('session.reset', { conversationRef });
     const fresh = await client.call('session.fork', { conversationRef });
-    await client.call('agent.execute', { message: 'anew', conversationRef: fresh.conversationRef });
-    expect(sent()).toEqual(['anew']);
+    await client.call('agent.execute', { message: 'again', conversationRef: fresh.conversationRef });
+    expect(sent()).toEqual(['again']);
   });
 
-  test('belongs to whoever makes it', async () => {
+  test('belongs to the caller', async () => {
     const one = await server.as(['rpc']);
     const two = await server.as(['rpc']);
     const { conversationRef } = await one.call('agent.execute', { message: 'mine' });

@@ -10,7 +10,7 @@ describe('dueReset', () => {
     ['before the hour nothing is due', {}, '2026-01-10T05:00Z', '2026-01-11T03:59:59Z', undefined],
     ['at the hour a new day begins', {}, '2026-01-10T05:00Z', '2026-01-11T04:00Z', 'daily'],
     ['a message of the new day belongs to it', {}, '2026-01-11T04:00Z', '2026-01-11T23:59Z', undefined],
-    ['before the hour the day is still that of yesterday', {}, '2026-01-10T03:59Z', '2026-01-11T01:00Z', 'daily'],
+    ['before the hour it is still the previous day', {}, '2026-01-10T03:59Z', '2026-01-11T01:00Z', 'daily'],
     ['many days are one reset', {}, '2025-01-01T00:00Z', '2026-01-11T01:00Z', 'daily'],
     ['the hour is that of the zone', { timeZone: 'Asia/Tokyo' }, '2026-01-10T18:59Z', '2026-01-10T19:00Z', 'daily'],
     ['and not that of UTC', { timeZone: 'Asia/Tokyo' }, '2026-01-10T19:00Z', '2026-01-11T18:59Z', undefined],
@@ -22,16 +22,16 @@ describe('dueReset', () => {
     ['in a fold: at the first', { timeZone: 'Europe/Berlin', hour: 2 }, '2026-10-24T12:00Z', '2026-10-25T00:00Z', 'daily'],
     ['in a fold: not again at the second', { timeZone: 'Europe/Berlin', hour: 2 }, '2026-10-25T00:00Z', '2026-10-25T01:30Z', undefined],
     // Samoa had no 30 December 2011.
-    ['a day that does not exist is none', { timeZone: 'Pacific/Apia' }, '2011-12-29T14:00Z', '2011-12-30T13:59Z', undefined],
+    ['a skipped day does not count', { timeZone: 'Pacific/Apia' }, '2011-12-29T14:00Z', '2011-12-30T13:59Z', undefined],
     ['midnight that does not exist', { timeZone: 'America/Santiago', hour: 0 }, '2026-09-05T12:00Z', '2026-09-06T04:00Z', 'daily'],
     ['idle: one millisecond short', { mode: 'idle', idleMinutes: 1 }, '2026-01-10T05:00:00.001Z', '2026-01-10T05:01Z', undefined],
     ['idle: long enough', { mode: 'idle', idleMinutes: 1 }, '2026-01-10T05:00Z', '2026-01-10T05:01Z', 'idle'],
-    ['idle looks at no day', { mode: 'idle' }, '2026-01-10T03:59Z', '2026-01-10T04:01Z', undefined],
+    ['idle ignores days', { mode: 'idle' }, '2026-01-10T03:59Z', '2026-01-10T04:01Z', undefined],
     ['both: the day', { mode: 'both' }, '2026-01-10T03:59Z', '2026-01-10T04:01Z', 'daily'],
     ['both: idle', { mode: 'both' }, '2026-01-10T05:00Z', '2026-01-10T09:00Z', 'idle'],
     ['both: neither', { mode: 'both' }, '2026-01-10T05:00Z', '2026-01-10T08:59Z', undefined],
     ['none: never', { mode: 'none' }, '2020-01-10T05:00Z', '2026-01-10T08:59Z', undefined],
-    ['a clock that went back resets nothing', { mode: 'both' }, '2026-01-12T05:00Z', '2026-01-10T08:59Z', undefined],
+    ['a backward clock step resets nothing', { mode: 'both' }, '2026-01-12T05:00Z', '2026-01-10T08:59Z', undefined],
   ] as const)('%s', (_name, changes, last, now, expected) => {
     expect(dueReset(rule(changes), at(last), at(now))).toBe(expected);
   });
@@ -46,15 +46,15 @@ describe('resetRuleOf', () => {
   });
   test.each([
     ['ada:desk', { mode: 'daily', hour: 4, timeZone: 'Europe/Berlin', idleMinutes: 240 }],
-    ['ada:desk:team', { mode: 'idle', hour: 4, timeZone: 'Europe/Berlin', idleMinutes: 30 }],
-    ['ada:desk:team:7', { mode: 'none' }],
+    ['ada:desk:group', { mode: 'idle', hour: 4, timeZone: 'Europe/Berlin', idleMinutes: 30 }],
+    ['ada:desk:group:7', { mode: 'none' }],
     ['ada:desk::7', { mode: 'none' }],
     ['ada%3Ab:desk', { mode: 'daily' }],
   ])('%s', (key, expected) => {
     expect(resetRuleOf(reset, key)).toMatchObject(expected);
   });
 
-  test('a zone that does not exist is refused', () => {
+  test('an unknown zone is rejected', () => {
     expect(SessionReset.safeParse({ timeZone: 'Mars/Olympus' }).success).toBe(false);
   });
 });

@@ -8,7 +8,7 @@ export interface ResetRule {
   readonly idleMinutes: number;
 }
 
-/** The rule for one kind of chat: its override over the common one; without a zone it is the machine's own. */
+/** Returns the rule for one kind of chat, its override or the common one; the time zone defaults to the machine's. */
 export function resetRuleOf(reset: SessionReset, sessionKey: string): ResetRule {
   const override = reset[chatKindOf(sessionKey)];
   return {
@@ -19,7 +19,7 @@ export function resetRuleOf(reset: SessionReset, sessionKey: string): ResetRule 
   };
 }
 
-/** Why a conversation whose last message came at `lastMs` begins anew at `nowMs`; undefined when it goes on. */
+/** Returns why a conversation with the last message at `lastMs` is reset at `nowMs`; undefined when it continues. */
 export function dueReset(rule: ResetRule, lastMs: number, nowMs: number): 'daily' | 'idle' | undefined {
   if ((rule.mode === 'daily' || rule.mode === 'both') && lastMs < latestDailyReset(rule, nowMs)) return 'daily';
   if ((rule.mode === 'idle' || rule.mode === 'both') && nowMs - lastMs >= rule.idleMinutes * 60_000) return 'idle';
@@ -27,13 +27,13 @@ export function dueReset(rule: ResetRule, lastMs: number, nowMs: number): 'daily
 }
 
 /**
- * When the last day began by the rule. An hour that the zone skips begins where the gap ends; of an hour that it has
- * twice the first counts.
+ * Returns when the last day started by the rule. A skipped hour starts at the end of the gap; of a repeated hour the
+ * first counts.
  */
 function latestDailyReset({ hour, timeZone }: ResetRule, nowMs: number): number {
   let day = Temporal.Instant.fromEpochMilliseconds(nowMs).toZonedDateTimeISO(timeZone).toPlainDate();
   const beginMs = () => day.toPlainDateTime({ hour }).toZonedDateTime(timeZone, { disambiguation: 'compatible' }).epochMilliseconds;
-  // Where a zone skipped a whole day, that of yesterday can lie in the future as well.
+  // When a zone skips a whole day, yesterday's start can also be in the future.
   while (beginMs() > nowMs) day = day.subtract({ days: 1 });
   return beginMs();
 }

@@ -8,7 +8,7 @@ const raiseFloor = query<{ id: number }>(({ db, sql, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Leaves everything that was said behind: the model sees it no more. Undefined when there is no such conversation. Part of `resetSession`. */
+/** Hides all messages from the model. Returns undefined when the conversation does not exist. Part of `resetSession`. */
 export async function leaveBehind(tx: Tx, ref: string): Promise<{ readonly row: ConversationRow; readonly left: number } | undefined> {
   const row = await readConversation(tx, ref);
   if (row === undefined) return undefined;
@@ -24,7 +24,7 @@ const clear = query<{ id: number }>(({ db, sql, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Erases the messages of a conversation and what its row quotes of them; identity and usage stay. Part of `resetConversation`. */
+/** Erases the messages of a conversation and their quotes in its row; identity and usage stay. Part of `resetConversation`. */
 export async function eraseMessages(tx: Tx, ref: string): Promise<{ readonly row: ConversationRow; readonly erased: number } | undefined> {
   const row = await readConversation(tx, ref);
   if (row === undefined) return undefined;
@@ -40,7 +40,7 @@ const countOne = query<{ ref: string }>(({ db, sql, p }) =>
     .where('ref', '=', p('ref')),
 );
 
-/** Books that older messages of a conversation were replaced by summaries in what the model sees. */
+/** Counts a compaction of a conversation. */
 export const countCompaction = operation('sessions.countCompaction', async (tx, input: { readonly ref: string }): Promise<void> => {
   await tx.run(countOne, input);
 });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** What the model was sent last, without system texts. */
+/** Returns the last messages sent to the model, without system texts. */
 function sent(): string[] {
   const body = server.provider.requests.at(-1)?.body as { messages: { role: string; content: string }[] };
   return body.messages.filter(({ role }) => role === 'user').map(({ content }) => content);
@@ -40,7 +40,7 @@ function count(sql: string): number {
 }
 
 describe('session.reset', () => {
-  test('the model starts afresh, the messages stay; a second one changes nothing', async () => {
+  test('the model starts without history, the messages stay; a second reset changes nothing', async () => {
     using socket = server.socket();
     const expired = server.heard('session:expired');
     const audited = server.heard('audit:event');
@@ -59,7 +59,7 @@ describe('session.reset', () => {
     expect(history.session).toMatchObject({ resetCount: 1, resetSeq: 4, messageCount: 6, title: 'one' });
   });
 
-  test("a caller's own conversation that has not begun has nothing to leave behind", async () => {
+  test("a caller's own conversation without messages has nothing to reset", async () => {
     const one = await server.as(['rpc']);
     expect(await one.call('session.reset', {})).toMatchObject({ reset: true, previousMessageCount: 0 });
     await expect(one.call('session.reset', { sessionKey: 'no:where' })).rejects.toMatchObject({ code: 'not_found' });
@@ -87,13 +87,13 @@ describe('session.reset_conversation', () => {
     expect(history.session.title).toBeUndefined();
     expect(count(`SELECT count(*) AS n FROM conversation WHERE title LIKE '%secret wish%'`)).toBe(0);
 
-    await say('anew', 'erase:desk');
-    expect(sent()).toEqual(['anew']);
+    await say('again', 'erase:desk');
+    expect(sent()).toEqual(['again']);
     expect((await client.call('session.history', { conversationRef })).messages.map(({ seq }) => seq)).toEqual([1, 2]);
     expect(created.filter((event) => event.conversationRef === conversationRef)).toHaveLength(1);
   });
 
-  test('absent layers are no errors, and purging what is derived needs the memories to go', async () => {
+  test('absent layers are not errors, and purging derived data requires deleting the memories', async () => {
     const { client } = server;
     const conversationRef = `cv_${'B'.repeat(43)}`;
     const zeros = { messagesDeleted: 0, summariesDeleted: 0, runtimeSessionDestroyed: false };
@@ -114,7 +114,7 @@ describe('session.reset_conversation', () => {
     }
   });
 
-  test('a token that is confined to another agent erases nothing, and cannot tell', async () => {
+  test('a token limited to another agent erases nothing, and gets the same answer as for an unknown conversation', async () => {
     const limited = await server.as(['*'], { agents: ['idle'] });
     const { conversationRef } = await say('stay', 'kept:desk');
     const unknown = `cv_${'C'.repeat(43)}`;
@@ -126,14 +126,14 @@ describe('session.reset_conversation', () => {
     expect((await server.client.call('session.history', { conversationRef })).total).toBe(2);
   });
 
-  test('E19: 100 messages that race one reset are each wholly gone or wholly kept, and the counts say so', async () => {
+  test('E19: 100 messages that race one reset are each fully erased or fully kept, with matching counts', async () => {
     const { client } = server;
     const key = 'race:desk';
     const { conversationRef } = await say('first', key);
     server.provider.setAnswer(() => ({ text: 'ok', delayMs: 2 }));
     let erased: Promise<{ messagesDeleted: number }> | undefined;
     const turns: Promise<unknown>[] = [];
-    // A lane takes fifty that wait: two waves, the reset in the middle of the first.
+    // A lane queues fifty: two waves, with the reset in the middle of the first.
     for (let wave = 0; wave < 2; wave++) {
       for (let i = 0; i < 50; i++) {
         turns.push(say(`m${wave * 50 + i}`, key));
@@ -149,7 +149,7 @@ describe('session.reset_conversation', () => {
     expect(deleted % 2).toBe(0);
     expect(messages.map(({ role }) => role)).toEqual(messages.map((_, i) => (i % 2 === 0 ? 'user' : 'assistant')));
     expect(messages.map(({ seq }) => seq)).toEqual(messages.map((_, i) => i + 1));
-    // Pairs come from one turn, and what is kept is what came last.
+    // Pairs belong to one turn, and the kept messages are the latest.
     for (let i = 0; i < messages.length; i += 2) expect(messages[i]?.turnId).toBe(messages[i + 1]?.turnId);
     expect(new Set(messages.map(({ turnId }) => turnId)).size).toBe(messages.length / 2);
     expect(deleted).toBeGreaterThan(0);
@@ -161,7 +161,7 @@ describe('session.reset_conversation', () => {
   });
 });
 
-test('E21: fifty parallel messages to one key are fifty turns, one at a time and in order', async () => {
+test('E21: fifty parallel messages to one key run as fifty turns, one at a time and in order', async () => {
   let running = 0;
   let most = 0;
   const calls: Promise<unknown>[] = [];
@@ -179,10 +179,10 @@ test('E21: fifty parallel messages to one key are fifty turns, one at a time and
 });
 
 describe('reset policy', () => {
-  test('daily: the first message of a new day is seen alone; a group whose rule is none goes on', async () => {
+  test('daily: the first message of a new day is sent alone; a group with the rule none continues', async () => {
     const expired = server.heard('session:expired');
     const { conversationRef, sessionKey } = await say('yesterday', 'day:desk', 'daily');
-    await say('team yesterday', 'day:desk:team', 'daily');
+    await say('group yesterday', 'day:desk:group', 'daily');
     clock.advance(60_000);
     await say('still yesterday', 'day:desk', 'daily');
     expect(sent()).toEqual(['yesterday', 'still yesterday']);
@@ -190,15 +190,15 @@ describe('reset policy', () => {
     clock.advance(Date.UTC(2026, 8, 22, 2, 0) - clock.now());
     await say('today', 'day:desk', 'daily');
     expect(sent()).toEqual(['today']);
-    await say('team today', 'day:desk:team', 'daily');
-    expect(sent()).toEqual(['team yesterday', 'team today']);
+    await say('group today', 'day:desk:group', 'daily');
+    expect(sent()).toEqual(['group yesterday', 'group today']);
     await say('more today', 'day:desk', 'daily');
     expect(sent()).toEqual(['today', 'more today']);
     expect(expired).toEqual([{ conversationRef, sessionKey, agentId: 'daily', reason: 'daily', timestamp: Date.UTC(2026, 8, 22, 2, 0) }]);
     expect((await server.client.call('session.history', { conversationRef })).session).toMatchObject({ resetCount: 1, messageCount: 8 });
   });
 
-  test('idle: a thread that rested is begun anew, a conversation without a rule is not', async () => {
+  test('idle: an idle thread is reset, a conversation without a rule is not', async () => {
     const expired = server.heard('session:expired');
     await say('before', 'idle:desk::7', 'idle');
     await say('dm before', 'idle:desk', 'idle');
@@ -221,7 +221,7 @@ describe('session.compact', () => {
     expect((await server.client.call('session.history', { conversationRef })).session.compactions).toBe(0);
   });
 
-  test('a long one is summarised, keeps every message, and the model is sent less', async () => {
+  test('a long one is summarised and keeps every message, and the model gets fewer tokens', async () => {
     using socket = server.socket();
     const key = 'compact:long';
     for (let i = 0; i < 12; i++) await say(`message ${i} ${'about the harbour and its ships '.repeat(30)}`, key);
@@ -242,7 +242,7 @@ describe('session.compact', () => {
   });
 });
 
-test('E20: deleting a conversation leaves the memories, and its archive keeps the transcript', async () => {
+test('E20: deleting a conversation keeps its memories, and its archive keeps the transcript', async () => {
   const expired = server.heard('session:expired');
   const { conversationRef } = await say('archive me', 'delete:desk');
   await server.client.call('memory.store', { content: 'Ada likes archives' });

@@ -22,7 +22,7 @@ beforeEach(() => {
   server.provider.setAnswer(undefined);
 });
 
-/** Begins the first turn of a conversation and waits until its model is asked. */
+/** Starts the first turn of a conversation and waits for its model call. */
 async function begin(sessionKey: string) {
   const before = server.provider.requests.length;
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 700 }));
@@ -33,7 +33,7 @@ async function begin(sessionKey: string) {
 }
 
 describe('while its first turn runs, a conversation', () => {
-  test('is listed and has a status, for its owner and for admins, and for nobody else', async () => {
+  test('is listed and has a status, only for its owner and admins', async () => {
     const turn = begin('ada:listed');
     await expect.poll(async () => (await ada.call('session.list', {})).total).toBe(1);
     const [listed] = (await ada.call('session.list', { limit: 1 })).sessions;
@@ -52,7 +52,7 @@ describe('while its first turn runs, a conversation', () => {
     expect((await ada.call('session.list', { offset: 1 })).sessions).toEqual([]);
   });
 
-  test('takes messages, which run after it', async () => {
+  test('accepts messages, which run after it', async () => {
     const turn = begin('ada:sent');
     await expect.poll(async () => (await ada.call('session.status', { sessionKey: 'ada:sent' })).running).toBe(true);
     expect(await ada.call('session.send', { sessionKey: 'ada:sent', text: 'And then?' })).toMatchObject({ sent: true });
@@ -74,7 +74,7 @@ describe('while its first turn runs, a conversation', () => {
     expect((await ada.call('session.list', {})).sessions.map(({ sessionKey }) => sessionKey)).not.toContain('ada:deleted');
   });
 
-  test('is deleted all the same when its caller left and nothing was stored; a crash brings it back nowhere', async () => {
+  test('is deleted even when its caller left and nothing was stored; a crash does not restore it', async () => {
     const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-first-'));
     try {
       {
@@ -99,7 +99,7 @@ describe('while its first turn runs, a conversation', () => {
   });
 });
 
-test('session_status counts the turn that asks', async () => {
+test('session_status includes the calling turn', async () => {
   const usage = { input: 100, output: 10 };
   server.provider.queue({ toolCalls: [{ id: 'c1', name: 'session_status', arguments: '{}' }], usage }, { text: 'Read.', usage });
   const seen = server.provider.requests.length;
@@ -109,7 +109,7 @@ test('session_status counts the turn that asks', async () => {
   expect(sent).toContain(String.raw`\"stepsExecuted\":1`);
 });
 
-test('message:streaming tells of a turn whose caller does not stream, while somebody listens', async () => {
+test('message:streaming covers turns of non-streaming callers while there are listeners', async () => {
   const whole = server.provider.requests.length;
   await ada.call('agent.execute', { message: 'Quiet', sessionKey: 'ada:quiet' });
   expect(server.provider.requests[whole]?.body).not.toMatchObject({ stream: true });
@@ -120,7 +120,7 @@ test('message:streaming tells of a turn whose caller does not stream, while some
   expect(heard[0]).toMatchObject({ sessionKey: 'ada:watched', messageId: sent[0]?.messageId });
 });
 
-test('a stream that only watchers read keeps no other model from answering', async () => {
+test('a stream read only by watchers does not block other models', async () => {
   server.heard('message:streaming');
   const cut = { text: ['One ', 'two ', 'three.'], breakAfter: { deltas: 2, by: 'cut' as const } };
   server.provider.queue(cut, { text: 'Second.' });

@@ -3,9 +3,9 @@ import type { ConversationTarget } from '../api.ts';
 import { type ConversationRow, kindOf, type Reach, within } from '../store.ts';
 
 /**
- * Conversations whose lane holds or waits for a turn. One whose first turn has not ended has no row yet, and exists all the
- * same: it is listed, and reset, delete and messages reach it (decisions §12). In memory, because a turn that is bound to a
- * request ends with its process.
+ * Conversations with a running or queued turn. During its first turn a conversation has no row yet but already exists: it
+ * is listed, and reset, delete and messages reach it (decisions §12). Kept in memory, because a turn bound to a request
+ * ends with its process.
  */
 export class PendingConversations {
   readonly #clock: Clock;
@@ -15,7 +15,7 @@ export class PendingConversations {
     this.#clock = clock;
   }
 
-  /** Every turn of a kept conversation passes here, from when it is accepted until it has ended. */
+  /** Registers a turn of a kept conversation when it is accepted; call the result when the turn has ended. */
   enter(target: ConversationTarget): () => void {
     let entry = this.#entered.get(target.ref);
     if (entry === undefined) this.#entered.set(target.ref, (entry = { target, sinceMs: this.#clock.now(), turns: 0 }));
@@ -31,7 +31,7 @@ export class PendingConversations {
     return this.#entered.has(ref);
   }
 
-  /** The conversation of a reference as its row would be before the first message. */
+  /** Returns the conversation of a reference as its row would be before the first message. */
   find(ref: string, reach: Reach): ConversationRow | undefined {
     const entry = this.#entered.get(ref);
     if (entry === undefined) return undefined;
@@ -39,7 +39,7 @@ export class PendingConversations {
     return within(row, reach) ? row : undefined;
   }
 
-  /** All within reach, newest first, whether they have a row or not. */
+  /** Returns all within reach, newest first, whether they have a row or not. */
   list(reach: Reach): ConversationRow[] {
     const rows = [...this.#entered.values()].map(({ target, sinceMs }) => emptyRow(target, sinceMs));
     return rows.filter((row) => within(row, reach)).toReversed();

@@ -27,8 +27,8 @@ const adminMethods = ['session.delete', 'session.reset_conversation'] as const;
 describe.each([...rpcMethods, ...adminMethods])('%s', (method) => {
   const admin = adminMethods.some((name) => name === method);
 
-  test('answers a foreign reference with the bytes of an unknown one', async () => {
-    // Administrators reach every principal, but not the agents that their token leaves out.
+  test('answers a foreign reference with the same bytes as an unknown one', async () => {
+    // Administrators reach every principal, but only the agents of their token.
     const { token } = await server.as([admin ? '*' : 'rpc'], admin ? { agents: ['other'] } : {});
     const other = await bytes(token, method, { conversationRef: foreign.conversationRef });
     const unknown = await bytes(token, method, { conversationRef: unknownRef });
@@ -36,7 +36,7 @@ describe.each([...rpcMethods, ...adminMethods])('%s', (method) => {
     if (method !== 'session.reset_conversation') expect(unknown.body).toContain('Conversation not found');
   });
 
-  test('answers a foreign key like one that nobody uses', async () => {
+  test('answers a foreign key like an unused one', async () => {
     const { token } = await server.as([admin ? '*' : 'rpc'], admin ? { agents: ['other'] } : {});
     const used = await bytes(token, method, { sessionKey: foreign.sessionKey });
     const unused = await bytes(token, method, { sessionKey: 'nob:desk' });
@@ -44,7 +44,7 @@ describe.each([...rpcMethods, ...adminMethods])('%s', (method) => {
     expect(without(used)).toEqual(without(unused));
   });
 
-  test('a reference that belongs to another agent or key than the call names is unknown', async () => {
+  test('a reference for another agent or key than named in the call is unknown', async () => {
     for (const mismatch of [{ agentId: 'other' }, { sessionKey: 'bob:desk' }]) {
       const answer = await bytes(server.token, method, { conversationRef: foreign.conversationRef, ...mismatch });
       const unknown = await bytes(server.token, method, { conversationRef: unknownRef, ...mismatch });
@@ -53,7 +53,7 @@ describe.each([...rpcMethods, ...adminMethods])('%s', (method) => {
     }
   });
 
-  test('refuses malformed addresses by name', async () => {
+  test('rejects malformed addresses by name', async () => {
     for (const [path, value] of [
       ['conversationRef', 'cv_short'],
       ['conversationRef', `cv_${'A'.repeat(44)}`],
@@ -67,14 +67,14 @@ describe.each([...rpcMethods, ...adminMethods])('%s', (method) => {
     expect(JSON.parse((await bytes(server.token, method, { tenantId: 'x' })).body).error.code).toBe(-32602);
   });
 
-  test('asks for its scope', async () => {
+  test('requires its scope', async () => {
     const { token } = await server.as([admin ? 'rpc' : 'ws']);
     const { body } = await bytes(token, method, { conversationRef: foreign.conversationRef });
     expect(JSON.parse(body).error).toMatchObject({ code: -32603, message: `Insufficient scope: requires '${admin ? 'admin' : 'rpc'}'` });
   });
 });
 
-test('the foreign conversation is as it was', async () => {
+test('the foreign conversation is unchanged', async () => {
   const { messages } = await server.client.call('session.history', { conversationRef: foreign.conversationRef });
   expect(messages.map(({ content }) => content)[0]).toBe('private words');
   expect(messages).toHaveLength(2);

@@ -6,10 +6,10 @@ import type { PendingConversations } from './pending.ts';
 import { conversationRef, parseSessionKey, printSessionKey } from '../conversation.ts';
 import { type ConversationRow, findConversation, findConversationsByKey, type Reach } from '../store.ts';
 
-/** One text for unknown and foreign alike: the answer must not tell them apart. */
+/** Returns the same error for unknown and foreign conversations, so that they are indistinguishable. */
 export const notFound = () => new AppError('not_found', 'Conversation not found');
 
-/** What a call may see: an agent its own conversations of the principal it works for, a token its own, an admin all; within the agents of the token. */
+/** Returns what a call may see, within the token's agents: admins all, tokens their own, agents their own with their user. */
 export function reachOf(call: CallContext): Reach {
   const agentIds = call.identity.agents ?? null;
   if (call.agentCaller === undefined) return { principalId: isAdmin(call) ? null : call.identity.principalId, agentIds };
@@ -17,12 +17,12 @@ export function reachOf(call: CallContext): Reach {
   return { principalId, agentIds: agentIds === null || agentIds.includes(agentId) ? [agentId] : [] };
 }
 
-/** The part of a reach that lies within one agent. */
+/** Returns the part of a reach within one agent. */
 export function reachWithin(reach: Reach, agentId: string): Reach {
   return { ...reach, agentIds: reach.agentIds?.includes(agentId) === false ? [] : [agentId] };
 }
 
-/** Identity of a conversation that may not have been stored. */
+/** Identity of a conversation that may not be stored. */
 export interface Named {
   readonly ref: string;
   readonly sessionKey: string;
@@ -30,13 +30,13 @@ export interface Named {
 }
 
 export interface Addressing {
-  /** The key and agent that an address without reference means; by default the conversation of the caller's own token, or of the agent that calls. */
+  /** Returns the key and agent of an address without reference, by default those of the calling token or agent. */
   keyOf(address: ConversationAddress, call: CallContext): Named;
-  /** What an address means, and the row if there is one within reach; `precondition_failed` when a key means several. One query, one more for keys of admins. */
+  /** Resolves an address, with its row if it is within reach; `precondition_failed` for an ambiguous key. One query, two for keys of admins. */
   find(address: ConversationAddress, call: CallContext): Promise<{ readonly named: Named; readonly row: ConversationRow | undefined }>;
-  /** The row, or `not_found`. */
+  /** Returns the row; throws `not_found` when there is none. */
   existing(address: ConversationAddress, call: CallContext): Promise<ConversationRow>;
-  /** As `find`, but `not_found` when the address names a conversation that is not there. */
+  /** Like `find`, but throws `not_found` when the address names an unknown conversation. */
   ownOrExisting(address: ConversationAddress, call: CallContext): Promise<{ readonly named: Named; readonly row: ConversationRow | undefined }>;
 }
 
@@ -49,12 +49,12 @@ export function createAddressing({
   readonly defaultAgentId: string;
   readonly pending: PendingConversations;
 }): Addressing {
-  /** The row, or what stands for it while the first turn runs. */
+  /** Returns the row, or its substitute during the first turn. */
   async function byRef(ref: string, reach: Reach): Promise<ConversationRow | undefined> {
     return (await db.read(findConversation, { ref, ...reach })) ?? pending.find(ref, reach);
   }
 
-  /** Of the key of an agent, whoever's they are: at most two with a row, and those whose first turn runs. */
+  /** Returns conversations of any principal with a key: at most two with a row, and those in their first turn. */
   async function byKey(agentId: string, sessionKey: string, reach: Reach): Promise<ConversationRow[]> {
     const stored = await db.read(findConversationsByKey, { agentId, sessionKey, ...reach });
     const known = new Set(stored.map(({ ref }) => ref));

@@ -17,9 +17,9 @@ import { parseTextQuery } from '../search/terms.ts';
 
 type ReadingMethods = HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search'}`>;
 
-/** Page size with which an export walks a conversation. */
+/** Page size of an export. */
 const exportPage = 500;
-/** How long a search waits for the index when more messages wait for it than it looks through itself. */
+/** How long a search waits for the index when too many messages are unindexed to scan them. */
 const catchUpMs = 500;
 
 export interface ReadingDeps {
@@ -29,7 +29,7 @@ export interface ReadingDeps {
   readonly addressing: Addressing;
   readonly indexer: Pick<Indexer, 'catchUp'>;
   readonly pending: PendingConversations;
-  /** The model that an agent's turns use first, as `provider/modelId`. */
+  /** Returns the primary model of an agent, as `provider/modelId`. */
   readonly modelOf: (agentId: string) => string;
   readonly laneOf: (ref: string) => { readonly running: boolean; readonly queued: number };
 }
@@ -61,7 +61,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     return messages;
   }
 
-  /** One read, and two when the index is so far behind that it had to be waited for. */
+  /** Searches in one read, or two when it has to wait for the index. */
   async function search(wanted: MessageSearch) {
     const first = await db.read(searchMessages, wanted);
     if (!first.behind) return first;
@@ -69,7 +69,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     return db.read(searchMessages, wanted);
   }
 
-  /** Conversations whose first turn runs or waits, newest first. */
+  /** Returns conversations whose first turn is running or queued, newest first. */
   async function unstored(reach: Reach): Promise<readonly ConversationRow[]> {
     const entered = deps.pending.list(reach);
     if (entered.length === 0) return entered;
@@ -95,7 +95,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
     'session.list': async ({ agentId, allAgents, kind, sinceMinutes, offset, limit }, call) => {
       const reach = allAgents ? reachOf(call) : reachWithin(reachOf(call), agentId ?? call.agentCaller?.agentId ?? deps.agents.defaultId);
       const sinceMs = sinceMinutes === undefined ? null : deps.clock.now() - sinceMinutes * 60_000;
-      // What has begun and has no row yet is the newest of all.
+      // Started conversations without a row are the newest.
       const begun = (await unstored(reach)).filter((row) => (kind === 'all' || kind === row.kind) && row.updatedAtMs >= (sinceMs ?? 0));
       const shown = begun.slice(offset, offset + limit);
       const stored = { offset: Math.max(0, offset - begun.length), limit: Math.max(1, limit - shown.length) };
@@ -118,7 +118,7 @@ export function createReading(deps: ReadingDeps): { readonly methods: ReadingMet
           resetCount: row.resetCount,
           resetSeq: row.modelSeqFloor,
         },
-        // Everything that is a row was answered and committed.
+        // Every stored message is committed.
         messages: messages.map((message) => ({ ...toStoredMessage(message), deliveryStatus: 'confirmed' as const })),
         total: row.messageCount,
         offset,

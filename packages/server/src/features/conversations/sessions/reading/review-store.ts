@@ -1,7 +1,7 @@
 import { query, type Tx } from '../../../../kernel/db/operation.ts';
 import { tenantId } from '../conversation.ts';
 
-/** A conversation as a review of its contents sees it. */
+/** A conversation as seen by a review of its contents. */
 export interface ReviewedConversation {
   readonly id: number;
   readonly ref: string;
@@ -21,7 +21,7 @@ const ofAgent = query<{ agentId: string; minSeq: number }, ReviewedConversation>
     .orderBy('id'),
 );
 
-/** All conversations of an agent that have at least `minSeq` messages, the one that rests longest first. */
+/** Returns the conversations of an agent with at least `minSeq` messages, longest idle first. */
 export async function conversationsOf(tx: Tx, input: { readonly agentId: string; readonly minSeq: number }): Promise<ReviewedConversation[]> {
   return tx.all(ofAgent, input);
 }
@@ -30,11 +30,11 @@ export interface ReviewedMessage {
   readonly seq: number;
   readonly turnId: string;
   readonly role: 'user' | 'assistant' | 'tool';
-  /** Its beginning, when it is very long. */
+  /** The content, truncated when it is very long. */
   readonly content: string;
 }
 
-/** Characters of one message; whoever reviews cuts further. */
+/** Maximum characters of one message; the review truncates further. */
 const maxCharacters = 20_000;
 
 const messagesBetween = query<{ conversationId: number; from: number; to: number }, ReviewedMessage>(({ db, sql, p }) =>
@@ -47,7 +47,7 @@ const messagesBetween = query<{ conversationId: number; from: number; to: number
     .orderBy('seq'),
 );
 
-/** The messages at the positions `from` to `to`, oldest first. */
+/** Returns the messages at the positions `from` to `to`, oldest first. */
 export async function readReviewed(
   tx: Tx,
   input: { readonly conversationId: number; readonly from: number; readonly to: number },
@@ -59,7 +59,7 @@ const taintOf = query<{ conversationId: number }, { taint: number }>(({ db, p })
   db.selectFrom('conversation').select('taint').where('id', '=', p('conversationId')),
 );
 
-/** Whether turns of a conversation ever read text from outside: what is said there later may repeat it. */
+/** Returns whether turns of a conversation ever read untrusted text, which later messages may repeat. */
 export async function holdsOutsideText(tx: Tx, conversationId: number): Promise<boolean> {
   return (await tx.get(taintOf, { conversationId }))?.taint !== 0;
 }
@@ -73,7 +73,7 @@ const turnAt = query<{ ref: string; seq: number }, { turnId: string }>(({ db, p 
     .where('message.seq', '=', p('seq')),
 );
 
-/** Whether the message at a position is still the one of that turn: false once the conversation was cleared or deleted. */
+/** Returns whether the message at a position still belongs to that turn; false once the conversation was cleared or deleted. */
 export async function isStillThere(tx: Tx, input: { readonly ref: string; readonly seq: number; readonly turnId: string }): Promise<boolean> {
   return (await tx.get(turnAt, { ref: input.ref, seq: input.seq }))?.turnId === input.turnId;
 }

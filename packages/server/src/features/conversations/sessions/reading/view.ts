@@ -5,7 +5,7 @@ import type { MessageRow } from '../api.ts';
 import { tenantId } from '../conversation.ts';
 import type { ConversationRow } from '../store.ts';
 
-/** Stored money is in 1e-9 dollar; the wire has dollars. */
+/** Converts stored money in 1e-9 dollars to dollars. */
 export const dollars = (nano: number) => nano / 1e9;
 
 export const identityOf = (row: Pick<ConversationRow, 'ref' | 'sessionKey' | 'agentId'>) => ({
@@ -34,7 +34,7 @@ export function toSummary(row: ConversationRow): ResultInput<'session.list'>['se
   };
 }
 
-/** What was put into a conversation as the agent's words, without the marker lines that tell models what they are. */
+/** Returns the content of a message; announcements in the agent's name lose the marker lines meant for models. */
 export const shownContent = ({ role, content }: Pick<MessageRow, 'role' | 'content'>): string => (role === 'assistant' ? unfenced(content) : content);
 
 export function toStoredMessage(row: MessageRow): StoredMessage {

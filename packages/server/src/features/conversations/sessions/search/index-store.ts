@@ -1,6 +1,6 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 
-/** Tokens of the column `part`, by which a search is confined inside the index. A digit at the end keeps the stemmer away; hexadecimal has no separators to forge. */
+/** Tokens of the column `part`, which restrict a search inside the index. A final digit prevents stemming; hexadecimal allows no separators. */
 export const part = {
   agent: (id: string) => `a${hex(id)}0`,
   principal: (id: string) => `p${hex(id)}0`,
@@ -13,7 +13,7 @@ const hex = (text: string) => Buffer.from(text).toString('hex');
 
 const indexedTo = query<object, { to: number }>(({ db }) => db.selectFrom('message_index').select('indexed_to as to'));
 
-/** Messages up to this id are in the index. */
+/** Returns the id up to which messages are indexed. */
 export async function readIndexedTo(tx: Tx): Promise<number> {
   return (await tx.get(indexedTo, {}))?.to ?? 0;
 }
@@ -29,7 +29,7 @@ const waiting = query<{ after: number; limit: number }, { id: number; bytes: num
     .limit(p('limit')),
 );
 
-/** The rows never leave the database. */
+/** Copies rows into the index without reading them into memory. */
 const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
   db
     .insertInto('message_fts')
@@ -51,7 +51,7 @@ const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
     ),
 );
 
-/** Takes the next messages into the index; `more` when others wait. The bounds keep the turns that wait for their commit from waiting long. */
+/** Indexes the next messages; `more` when others remain. The limits keep commits of turns from waiting long. */
 export const indexMessages = operation(
   'sessions.index',
   async (tx, { maxRows, maxBytes }: { readonly maxRows: number; readonly maxBytes: number }): Promise<{ rows: number; more: boolean }> => {
@@ -74,11 +74,11 @@ const lowerIndexedTo = query<object>(({ db, sql }) =>
   db.updateTable('message_index').set({ indexed_to: sql`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
 );
 
-/** Removes the messages of a conversation from the index and from their table, by `remove`. */
+/** Removes the messages of a conversation from the index, and from their table through `remove`. */
 export async function unindexMessages<T>(tx: Tx, conversationId: number, remove: () => Promise<T>): Promise<T> {
   await tx.run(unindex, { conversationId });
   const removed = await remove();
-  // The ids of the newest rows are given out again: what takes them has not been indexed.
+  // The ids of the newest rows are reused by messages that are not indexed yet.
   await tx.run(lowerIndexedTo, {});
   return removed;
 }

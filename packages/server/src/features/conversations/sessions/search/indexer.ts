@@ -3,20 +3,20 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { indexMessages } from './index-store.ts';
 
-/** Messages wait this long for company, and a turn that is behind for a batch that runs this long for the next one. */
+/** Time to collect messages for a batch, and the pause between batches. */
 const gatherMs = 300;
 const pauseMs = 25;
 const retryMs = 5_000;
-/** What was left by an earlier run is taken up when the start is over. */
+/** Delay after start before indexing what an earlier process left. */
 const afterStartMs = 1_000;
-/** Of one batch: it shares the writer with the turns that commit. */
+/** Limits of one batch, which shares the writer with commits of turns. */
 const batch = { maxRows: 200, maxBytes: 262_144 };
 
-/** Keeps the full-text index behind the conversations: turns only say that there is something, and nothing waits for it. */
+/** Maintains the full-text index asynchronously: turns only signal new messages and never wait for it. */
 export interface Indexer extends AsyncDisposable {
-  /** Messages were stored. */
+  /** Signals that messages were stored. */
   notice(): void;
-  /** Indexes what waits, for so long; a search asks for it when there is more than it looks through itself. */
+  /** Indexes pending messages for up to `forMs`; used by searches when there are too many to scan. */
   catchUp(forMs: number): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export function createIndexer({ db, clock, log }: { readonly db: Db; readonly cl
       .then(
         ({ more }) => (more ? pauseMs : noticed ? gatherMs : undefined),
         (error: unknown) => {
-          log.error({ err: error }, 'The messages of conversations could not be indexed; it is tried again');
+          log.error({ err: error }, 'Failed to index conversation messages; retrying');
           return retryMs;
         },
       )

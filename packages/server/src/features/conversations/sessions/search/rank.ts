@@ -1,12 +1,12 @@
 import { createFinder, type Term } from './terms.ts';
 
-/** The constants of BM25: how soon more of the same word counts no more, and how much long texts are held back. */
+/** BM25 constants: saturation of repeated terms, and penalty for long texts. */
 const saturation = 1.2;
 const lengthWeight = 0.75;
 
 /**
- * How well each text answers the terms, 0 to 1: BM25 without the rarity of a term, which all texts that contain all terms
- * share. SQLite's own walks through every occurrence of a common word in the whole index.
+ * Returns a score of 0 to 1 for each text: BM25 without the rarity of terms, which is the same for all texts that contain
+ * all of them. SQLite's own ranking scans every occurrence of a common word in the whole index.
  */
 export function rankTexts(texts: readonly string[], terms: readonly Term[]): number[] {
   const find = createFinder(terms);

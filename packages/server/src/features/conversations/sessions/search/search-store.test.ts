@@ -67,7 +67,7 @@ describe.each([
   ['indexed', index],
   ['not indexed yet', async () => {}],
 ])('%s', (_state, settle) => {
-  test('words in any form, phrases, and nothing of what they do not match', async () => {
+  test('finds words in any form and phrases, and nothing else', async () => {
     await say('cv_1', ['We deployed the gate yesterday', 'The gate was deployed by Ada']);
     await say('cv_2', ['Café on the corner', 'part a64656661756c740']);
     await settle();
@@ -82,7 +82,7 @@ describe.each([
     await say('cv_1', ['needle', 'needle']);
     await say('cv_2', ['needle'], { principalId: 'token:b' });
     await say('cv_3', ['needle'], { agentId: 'other', sessionKey: 'a:b:c' });
-    // Owners whose names begin alike, or hold what separates tokens.
+    // Owners whose names share a prefix, or contain token separators.
     await say('cv_4', ['needle'], { principalId: 'token:a0 ptoken:b' });
     await settle();
     expect(await places('needle')).toEqual(['cv_1:1', 'cv_1:2', 'cv_2:1', 'cv_3:1', 'cv_4:1']);
@@ -95,7 +95,7 @@ describe.each([
     expect(await places('"needle" part')).toEqual([]);
   });
 
-  test('what is erased or deleted is not found, and new messages that take its ids are', async () => {
+  test('erased or deleted messages are not found, and new messages that reuse their ids are', async () => {
     await say('cv_1', ['needle one', 'needle two']);
     await say('cv_2', ['needle three', 'needle four']);
     await settle();
@@ -112,7 +112,7 @@ describe.each([
     expect(await db.write(erase, { ref: 'cv_9' })).toBeUndefined();
   });
 
-  test('a fork is found by itself', async () => {
+  test('a fork is found separately', async () => {
     await say('cv_1', ['needle one', 'needle two']);
     await settle();
     const fork: Fork = { sourceRef: 'cv_1', toSeq: 1, ref: 'cv_2', principalId: 'token:b', sessionKey: 'x:y', atMs: 2, audit: nextAudit() };
@@ -123,8 +123,8 @@ describe.each([
   });
 });
 
-test('index and scan answer together, newest and best first, and say how many there are', async () => {
-  await say('cv_1', ['needle and much more than that, which stands beside it here', 'needle needle']);
+test('index and scan results are merged, newest and best first, with a total', async () => {
+  await say('cv_1', ['needle and much more than that, which is next to it here', 'needle needle']);
   await index();
   await say('cv_2', ['a needle, in some more words, not yet indexed']);
   const { hits, total, more, behind } = await find('needle', { limit: 2 });
@@ -132,7 +132,7 @@ test('index and scan answer together, newest and best first, and say how many th
   expect({ total, more, behind }).toEqual({ total: 3, more: false, behind: false });
 });
 
-test('a common word is counted up to a bound; what waits beyond the scan is reported until it is indexed, in batches', async () => {
+test('a common word is counted up to a limit; messages beyond the scan are reported until they are indexed, in batches', async () => {
   for (let turn = 0; turn < 15; turn++)
     await say(
       'cv_1',
@@ -152,7 +152,7 @@ test('a common word is counted up to a bound; what waits beyond the scan is repo
   expect(await places('1234')).toEqual(['cv_1:1235']);
 });
 
-test('a hit behind the head of a long message is found and shown', async () => {
+test('a hit after the head of a long message is found and shown', async () => {
   await say('cv_1', [`${'filler '.repeat(5000)}needle at the end`]);
   await index();
   const { hits } = await find('needle');

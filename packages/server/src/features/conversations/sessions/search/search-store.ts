@@ -5,15 +5,15 @@ import { makeSnippet, type Snippet } from './snippet.ts';
 import type { Reach } from '../store.ts';
 import { createFinder, type TextQuery } from './terms.ts';
 
-/** Messages that are not in the index yet and are looked through one by one. */
+/** Maximum unindexed messages scanned one by one. */
 export const maxScanned = 500;
-/** Matches that are counted; there may be more. */
+/** Maximum counted matches. */
 const maxCounted = 1_000;
-/** Newest matches whose texts are compared. */
+/** Maximum ranked matches, newest first. */
 const maxRanked = 200;
-/** Characters that are looked through of a message that is not indexed yet, so that many long ones fit into a thread. */
+/** Characters scanned of an unindexed message, so that many long ones fit in the thread's memory. */
 const scannedLength = 65_536;
-/** Characters of a message that decide about its rank. */
+/** Characters of a message used for its rank. */
 const rankedLength = 8_192;
 
 export interface MessageSearch extends Reach {
@@ -38,10 +38,10 @@ export interface SearchHit {
 
 export interface SearchResult {
   readonly hits: readonly SearchHit[];
-  /** Matches that were counted; `more` when there are others. */
+  /** Number of counted matches; `more` when there are others. */
   readonly total: number;
   readonly more: boolean;
-  /** More messages than are scanned wait for the index. */
+  /** Whether more messages are unindexed than were scanned. */
   readonly behind: boolean;
 }
 
@@ -81,7 +81,7 @@ const waitingPart = query<{ after: number }, { count: number }>(({ db, sql, p })
     .select(sql<number>`count(*)`.as('count')),
 );
 
-/** The newest messages that the index does not have and the caller may see; `head` is longer than that of others. */
+/** Returns the newest unindexed messages visible to the caller; their `head` is longer than that of others. */
 function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Found[]> {
   return tx.build((db, sql) => {
     let from = db
@@ -106,7 +106,7 @@ const matching = query<{ match: string }, { id: number }>(({ db, sql, p }) =>
     .limit(maxCounted + 1),
 );
 
-/** The filters are tokens of the same index, so a search costs by what the caller may see. */
+/** Builds the index query. Filters are tokens of the same index, so the cost depends on what the caller may see. */
 function confine({ text, principalId, agentIds, role, kind }: MessageSearch): string {
   const filters = [
     ...(principalId === null ? [] : [part.principal(principalId)]),
@@ -118,8 +118,8 @@ function confine({ text, principalId, agentIds, role, kind }: MessageSearch): st
 }
 
 /**
- * Full text over messages: the newest matches of the index and of what it does not have yet, best first. The costs are
- * bounded however common a word is: a thousand matches are counted, two hundred compared.
+ * Searches the full text of messages: the newest matches of indexed and unindexed messages, best first. The cost is
+ * bounded however common a word is: a thousand matches are counted, two hundred ranked.
  */
 export const searchMessages = operation('sessions.search', async (tx, search: MessageSearch): Promise<SearchResult> => {
   if (search.agentIds?.length === 0) return { hits: [], total: 0, more: false, behind: false };
@@ -146,7 +146,7 @@ export const searchMessages = operation('sessions.search', async (tx, search: Me
   const hits: SearchHit[] = [];
   for (const { row, score } of best) {
     const { id, head, ...hit } = row;
-    // What does not stand in the head stands behind it.
+    // A match that is not in the head is after it.
     const content = score > 0 ? head : ((await tx.get(contentById, { id }))?.content ?? '');
     hits.push({ ...hit, snippet: makeSnippet(content, terms), score });
   }

@@ -27,7 +27,7 @@ function indexedTo(homeDir: string): number {
 }
 
 describe('session.search', () => {
-  test('finds what was just said, over both transports, and goes on finding it when the index has it', async () => {
+  test('finds new messages over both transports, before and after they are indexed', async () => {
     using socket = server.socket();
     const { conversationRef, sessionKey } = await server.client.call('agent.execute', {
       message: 'The walrus deployed a harpsichord',
@@ -62,12 +62,12 @@ describe('session.search', () => {
     }
   });
 
-  test('stays within what the caller may see, and within agent, role and kind', async () => {
+  test('is restricted to what the caller may see, and to agent, role and kind', async () => {
     const one = await server.as(['rpc']);
     const two = await server.as(['rpc']);
     const limited = await server.as(['*'], { agents: ['other'] });
     await one.call('agent.execute', { message: 'zebra in a house' });
-    await one.call('agent.execute', { message: 'zebra in a group', sessionKey: 'ada:desk:team', agentId: 'other' });
+    await one.call('agent.execute', { message: 'zebra in a group', sessionKey: 'ada:desk:group', agentId: 'other' });
     await two.call('agent.execute', { message: 'zebra of another' });
     const total = async (client: Pick<typeof one, 'call'>, params: object = {}) =>
       hitsOf(await client.call('session.search', { query: 'zebra', ...params })).total;
@@ -94,11 +94,11 @@ describe('session.search', () => {
     }
   });
 
-  test.each(['???', '"', '*', 'part:', '(', 'NEAR('])('%j is no fault', async (query) => {
+  test.each(['???', '"', '*', 'part:', '(', 'NEAR('])('%j is not an error', async (query) => {
     expect(hitsOf(await server.client.call('session.search', { query }))).toMatchObject({ truncated: false });
   });
 
-  test('bad input is refused by name', async () => {
+  test('invalid input is rejected by name', async () => {
     for (const params of [{ limit: 0 }, { limit: 51 }, { query: 'x'.repeat(1001) }, { scope: 'system' }, { agentId: 'No' }]) {
       await expect(server.client.call('session.search', params as never)).rejects.toMatchObject({
         code: 'invalid_params',
@@ -107,7 +107,7 @@ describe('session.search', () => {
     }
   });
 
-  test('what was erased or deleted is found no more', async () => {
+  test('erased or deleted messages are no longer found', async () => {
     const { client } = server;
     const said = await client.call('agent.execute', { message: 'ocelot one', sessionKey: 'ada:gone' });
     await client.call('agent.execute', { message: 'ocelot two', sessionKey: 'ada:erased' });
@@ -117,13 +117,13 @@ describe('session.search', () => {
   });
 });
 
-test('the index goes on after a restart, and takes in what an earlier run left', async () => {
+test('indexing resumes after a restart, including messages left by an earlier process', async () => {
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-index-'));
   try {
     const first = await startTestServer({ homeDir });
     await first.client.call('agent.execute', { message: 'an axolotl before the restart' });
     await first[Symbol.asyncDispose]();
-    // As a crash would leave it.
+    // Simulates the state after a crash.
     const file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
     file.exec(`INSERT INTO message_fts (message_fts) VALUES ('delete-all'); UPDATE message_index SET indexed_to = 0`);
     file.close();
@@ -136,11 +136,11 @@ test('the index goes on after a restart, and takes in what an earlier run left',
   }
 });
 
-test('session.list: titles, all agents, and the bounds of a token', async () => {
+test('session.list: titles, all agents, and the limits of a token', async () => {
   const one = await server.as(['rpc']);
   const limited = await server.as(['rpc', 'admin'], { agents: ['other'] });
   await one.call('agent.execute', { message: `A question \n that is long, ${'with words '.repeat(20)}` });
-  await one.call('agent.execute', { message: 'elsewhere', agentId: 'other', sessionKey: 'ada:desk:team:7' });
+  await one.call('agent.execute', { message: 'elsewhere', agentId: 'other', sessionKey: 'ada:desk:group:7' });
   const titles = async (client: Pick<typeof one, 'call'>, params: object) =>
     (await client.call('session.list', params)).sessions.map(({ title, kind, agentId }) => [title, kind, agentId]);
   const long = 'A question that is long, with words with words with words with words with words…';

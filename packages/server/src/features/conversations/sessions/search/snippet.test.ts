@@ -16,7 +16,7 @@ describe('parseTextQuery', () => {
     ['Deploy  the gate', 'body : "Deploy" AND body : "the" AND body : "gate"'],
     ['"deploy the" gate', 'body : "deploy the" AND body : "gate"'],
     ['a-b', 'body : "a b"'],
-    // Nothing of the index's language gets through.
+    // Index query syntax is neutralised.
     ['part:a0 OR body:*', 'body : "part a0" AND body : "OR" AND body : "body"'],
     ['NEAR(a b) ^c -d "', 'body : "NEAR a" AND body : "b" AND body : "c" AND body : "d"'],
     ['x"y', 'body : "x" AND body : "y"'],
@@ -25,11 +25,11 @@ describe('parseTextQuery', () => {
     expect(parseTextQuery(query)?.match).toBe(match);
   });
 
-  test.each(['', '  ', '???', '""', '" "', '*:^'])('%j holds no word', (query) => {
+  test.each(['', '  ', '???', '""', '" "', '*:^'])('%j contains no word', (query) => {
     expect(parseTextQuery(query)).toBeUndefined();
   });
 
-  test('more words than a question has are left out', () => {
+  test('terms beyond the limit are ignored', () => {
     expect(parseTextQuery(Array.from({ length: 40 }, (_, i) => `w${i}`).join(' '))?.terms).toHaveLength(16);
   });
 });
@@ -42,11 +42,11 @@ describe('makeSnippet', () => {
     });
   });
 
-  test('a phrase is marked whole, its words alone are not', () => {
+  test('a phrase is marked as a whole, its separate words are not', () => {
     expect(marked('gate one, then one gate', '"one gate"').marks).toEqual(['one gate']);
   });
 
-  test('shows the place of the hit, at most 200 characters on one line', () => {
+  test('shows the text around the hit, at most 200 characters on one line', () => {
     const { text, marks } = marked(`${'filler words\n\n'.repeat(400)}needle here ${'and more '.repeat(400)}`, 'needle');
     expect([...text].length).toBeLessThanOrEqual(200);
     expect(text).toMatch(/^….*needle here.*…$/);
@@ -61,7 +61,7 @@ describe('makeSnippet', () => {
   });
 });
 
-test('a text that is about the words ranks above one that has them in passing', () => {
+test('a text about the terms ranks above one that mentions them', () => {
   const terms = termsOf('gate key');
   const [about, passing, none] = rankTexts(['gate key gate key', `gate key ${'other words '.repeat(60)}`, 'nothing'], terms);
   expect(about).toBeGreaterThan(passing ?? 1);
@@ -79,7 +79,7 @@ describe('titleOf', () => {
   ])('%j', (content, title) => {
     expect(user(content)).toBe(title);
   });
-  test('is at most 80 characters, cut between words, with whole code points', () => {
+  test('is at most 80 characters, truncated between words, with whole code points', () => {
     expect(user('word '.repeat(100))).toBe(`${'word '.repeat(16).trim()}…`);
     for (const content of ['😀'.repeat(500), `${'x'.repeat(399)}😀`, 'y'.repeat(81)]) {
       const title = user(content) ?? '';
@@ -87,7 +87,7 @@ describe('titleOf', () => {
       expect([...title].length).toBeLessThanOrEqual(80);
     }
   });
-  test('only a user has one', () => {
+  test('only user messages have one', () => {
     expect(titleOf({ role: 'assistant', content: 'hello' })).toBeNull();
     expect(titleOf(undefined)).toBeNull();
   });

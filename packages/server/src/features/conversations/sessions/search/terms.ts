@@ -1,35 +1,35 @@
 import { stem } from '../../../../kernel/stem.ts';
 
-/** Words that must follow each other, as stems; most terms are one word. */
+/** Consecutive words as stems; most terms are one word. */
 export type Term = readonly string[];
 
 export interface TextQuery {
-  /** For the index: every term must occur. */
+  /** Index query that requires every term. */
   readonly match: string;
-  /** The same for a text that is at hand. */
+  /** The same terms for matching texts in memory. */
   readonly terms: readonly Term[];
 }
 
 export interface Word {
-  /** Empty when no term could be meant. */
+  /** Empty when it cannot match any term. */
   readonly stem: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** A place where a term stands. */
+/** One occurrence of a term. */
 export interface Occurrence {
   readonly start: number;
   readonly end: number;
-  /** Its index in the list of terms. */
+  /** Index of the term in the list. */
   readonly term: number;
 }
 
 const maxTerms = 16;
 const wordPattern = /[\p{L}\p{N}\p{M}\p{Co}]+/gu;
 
-/** Words of a text as the index sees them: without case and accents, as stems. Stems are only made of words that begin as a term does. */
-function wordsOf(text: string, initials: ReadonlySet<string | undefined>): Word[] {
+/** Splits a text into words like the index: without case and accents, as stems. Stems only words that share a term's initial. */
+function tokenize(text: string, initials: ReadonlySet<string | undefined>): Word[] {
   const words: Word[] = [];
   for (const { 0: word, index } of text.matchAll(wordPattern)) {
     const [first = ''] = word;
@@ -41,25 +41,25 @@ function wordsOf(text: string, initials: ReadonlySet<string | undefined>): Word[
 
 const fold = (word: string) => word.normalize('NFD').replaceAll(/\p{M}/gu, '').toLowerCase();
 
-/** Words, and "several in quotes" that must follow each other; nothing else has a meaning. Undefined when there is no word in it. */
+/** Parses words and "quoted phrases"; nothing else has a meaning. Returns undefined when there are no words. */
 export function parseTextQuery(query: string): TextQuery | undefined {
   const match: string[] = [];
   const terms: Term[] = [];
-  for (const [piece] of query.matchAll(/"[^"]*"|[^\s"]+/g)) {
-    const words = piece.match(wordPattern);
+  for (const [part] of query.matchAll(/"[^"]*"|[^\s"]+/g)) {
+    const words = part.match(wordPattern);
     if (words === null || terms.length === maxTerms) continue;
-    // Letters and digits in quotes: nothing of the index's query language can be in there.
+    // Only letters and digits in quotes, so no index query syntax is possible.
     match.push(`body : "${words.join(' ')}"`);
     terms.push(words.map((word) => stem(fold(word))));
   }
   return terms.length === 0 ? undefined : { match: match.join(' AND '), terms };
 }
 
-/** Finds terms in texts, for many texts; `length` is the number of words of a text. */
+/** Returns a function that finds terms in many texts; `length` is the number of words of a text. */
 export function createFinder(terms: readonly Term[]): (text: string) => { readonly found: readonly Occurrence[]; readonly length: number } {
   const initials = new Set(terms.flatMap((stems) => stems.map(([first]) => first)));
   return (text) => {
-    const words = wordsOf(text, initials);
+    const words = tokenize(text, initials);
     const found: Occurrence[] = [];
     for (const [at, { start, stem: begins }] of words.entries()) {
       if (begins === '') continue;

@@ -7,10 +7,10 @@ import type { TurnOutcome } from '../api.ts';
 import type { TurnTotals } from './ledger.ts';
 import type { ModelCallRow, TurnCommit, TurnRow, TurnState } from '../store.ts';
 
-/** What is known of a turn when it begins. */
+/** The fields of a turn known at its start. */
 export type TurnStart = Pick<TurnRow, 'id' | 'conversationRef' | 'sessionKey' | 'agentId' | 'principalId' | 'origin' | 'traceId' | 'startedAtMs'>;
 
-/** The row of a turn that runs; see `openTurn`. */
+/** The row fields of a running turn; see `openTurn`. */
 export const openRow = {
   state: 'running',
   finishReason: null,
@@ -24,7 +24,7 @@ export const openRow = {
   endedAtMs: null,
 } as const;
 
-/** Tokens of a turn over all its calls, failed ones included. */
+/** Returns the tokens of all calls of a turn, including failed ones. */
 function tokensOf(calls: readonly CallRecord[]) {
   let input = 0;
   let output = 0;
@@ -51,7 +51,7 @@ function withTokens({ input, output }: ReturnType<typeof tokensOf>, before: Turn
 
 const withCost = (usd: number | null, { costNano }: TurnTotals) => (usd === null || costNano === null ? null : usd + costNano / 1e9);
 
-/** What a caller is told of a turn that ended; `before`: what earlier processes used for it. */
+/** Returns the outcome reported to the caller; `before`: usage by earlier processes. */
 export function toOutcome(row: TurnStart, result: TurnResult, before?: TurnTotals): TurnOutcome {
   return {
     finishReason: result.finishReason,
@@ -81,13 +81,13 @@ function stateOf(result: TurnResult): TurnState {
   return result.failure === undefined ? 'completed' : 'failed';
 }
 
-/** The message that a turn answers, when its messages are kept. */
+/** The message that a turn answers, when its messages are stored. */
 export interface Question {
   readonly text: string;
   readonly attachments?: readonly MessageAttachment[] | undefined;
 }
 
-/** Everything that the end of a turn writes, but for what its caller keeps alongside. */
+/** Returns everything to store at the end of a turn, except the caller's own rows. */
 export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, question: Question | undefined): TurnCommit {
   const tokens = tokensOf(result.calls);
   const calls = result.calls.map(toCallRow);
@@ -139,7 +139,7 @@ export function toCommit(row: TurnStart, result: TurnResult, endedAtMs: number, 
   return { turn, calls, conversation };
 }
 
-/** A call as its row holds it. */
+/** Returns the row of a model call. */
 export function toCallRow(call: CallRecord): ModelCallRow {
   return {
     provider: call.provider,

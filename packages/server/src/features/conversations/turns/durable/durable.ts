@@ -16,13 +16,13 @@ import type { Admitted } from '../admission.ts';
 import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from '../api.ts';
 import { openRow, type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
 import { addCalls, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
-import type { LeftTurn } from './ledger-store.ts';
-import { endOf, type LeftEnd } from './interrupted-turn.ts';
+import type { InterruptedTurn } from './ledger-store.ts';
+import { endOf, type InterruptedEnd } from './interrupted-turn.ts';
 import type { TurnCommit, TurnRow } from '../store.ts';
 
 export interface DurableOpening {
   readonly claim: WorkClaim;
-  /** For a turn that was not begun before. */
+  /** Row of a turn that has not started before. */
   readonly turn: TurnRow;
 }
 
@@ -41,47 +41,47 @@ export interface DurableDeps extends LedgerDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly bus: EventBus;
-  /** `commit-durable-turn.ts`: what must commit together with the parts of others. */
-  readonly openDurableTurn: Operation<DurableOpening, { readonly left: LeftTurn | undefined } | undefined>;
+  /** Operations of `commit-durable-turn.ts` that commit together with other features. */
+  readonly openDurableTurn: Operation<DurableOpening, { readonly left: InterruptedTurn | undefined } | undefined>;
   readonly commitDurableTurn: Operation<DurableCommit, DurableCommitted>;
-  /** After a turn was left that waits for an approval, and before its lane is free. */
-  readonly left: (turn: LeftInLane) => Promise<void>;
-  /** After the end of a turn: nothing of it waits any more. */
+  /** Called when a turn was parked to wait for an approval, before its lane is free. */
+  readonly parked: (turn: ParkedTurn) => Promise<void>;
+  /** Called after the end of a turn, when nothing of it waits any more. */
   readonly turnEnded: (turn: { readonly conversationRef: string; readonly turnId: string }) => void;
 }
 
-/** A left turn, for which its lane is kept. */
-export interface LeftInLane {
+/** A turn waiting for an approval, which keeps its lane. */
+export interface ParkedTurn {
   readonly workId: string;
   readonly fence: number;
   readonly target: ConversationTarget;
   readonly origin: TurnOrigin;
   readonly startedAtMs: number;
-  /** The request that it waits for. */
+  /** The approval request it waits for. */
   readonly approvalId: string;
   readonly rootRunId: string | null;
-  /** Of the turn of a sub-agent. */
+  /** Set for the turn of a sub-agent. */
   readonly runId: string | null;
 }
 
-const lostClaim = () => new AppError('conflict', 'The work is done by another process by now');
+const lostClaim = () => new AppError('conflict', 'Another process has taken over the work');
 
-/** One run of a durable turn: what it has done before, what it does, and its end. */
+/** One run of a durable turn in this process, with its earlier progress and its end. */
 export class DurableRun {
   readonly ledger: WorkLedger;
   readonly start: TurnStart;
   readonly turn: DurableTurn;
   readonly isResumed: boolean;
-  /** An earlier run of it had read text from outside. */
+  /** Whether an earlier run of the turn has read untrusted text. */
   readonly isTainted: boolean;
-  /** How the turn ends without a further step: an earlier run left something that cannot be gone on with. */
-  readonly leftEnd: LeftEnd | undefined;
+  /** Set when an earlier run left the turn in a state that cannot be resumed; the turn ends with it. */
+  readonly ending: InterruptedEnd | undefined;
   readonly #deps: DurableDeps;
   readonly #of: DurableOf;
   readonly #call: CallContext;
   #end: Pick<DurableOutcome, 'settled' | 'state' | 'endedRun'> = { settled: false, state: 'aborted' };
 
-  /** Writes the row of a new turn, or finds what an earlier run left of it; fails with `conflict` when the claim is another's. */
+  /** Stores the row of a new turn, or loads the state left by an earlier run; throws `conflict` when the claim was lost. */
   static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, admitted: Admitted): Promise<DurableRun> {
     const claim = { id: turn.workId, owner: turn.owner, fence: turn.fence };
     const opened = await deps.db.write(deps.openDurableTurn, { claim, turn: { ...fresh, ...openRow, costNano: 0 } });
@@ -91,7 +91,14 @@ export class DurableRun {
     return new DurableRun(deps, turn, start, left, admitted, claim);
   }
 
-  private constructor(deps: DurableDeps, turn: DurableTurn, start: TurnStart, left: LeftTurn | undefined, admitted: Admitted, claim: WorkClaim) {
+  private constructor(
+    deps: DurableDeps,
+    turn: DurableTurn,
+    start: TurnStart,
+    left: InterruptedTurn | undefined,
+    admitted: Admitted,
+    claim: WorkClaim,
+  ) {
     const { agentId, principalId, conversationRef, startedAtMs } = start;
     this.#deps = deps;
     this.#call = admitted.call;
@@ -100,20 +107,20 @@ export class DurableRun {
     this.start = start;
     this.isResumed = left !== undefined;
     this.isTainted = left?.isTainted === true;
-    this.leftEnd = left === undefined ? undefined : endOf(left);
+    this.ending = left === undefined ? undefined : endOf(left);
     this.ledger = new WorkLedger(deps, this.#of, startedAtMs, left, () => admitted.controller.abort(lostClaim()));
   }
 
-  /** What the turn used before this run of it, for its budget. */
+  /** Usage of the turn before this run, for its budget. */
   get used() {
     const { inputTokens, outputTokens, costNano } = this.ledger.before;
     return { tokens: inputTokens + outputTokens, nano: costNano ?? 0 };
   }
 
-  /** Of a turn that ends by what an earlier run of it left. */
-  resultOfLeft([model]: readonly ModelInfo[]): TurnResult | undefined {
-    if (this.leftEnd === undefined || model === undefined) return undefined;
-    const { kind, message, messages } = this.leftEnd;
+  /** Returns the result of a turn that cannot be resumed. */
+  interruptedResult([model]: readonly ModelInfo[]): TurnResult | undefined {
+    if (this.ending === undefined || model === undefined) return undefined;
+    const { kind, message, messages } = this.ending;
     const { steps } = this.ledger.before;
     const tainted = this.isTainted || messages.some(({ content }) => holdsTaint(content));
     const failure = { kind, message, transient: false };
@@ -125,8 +132,8 @@ export class DurableRun {
   }
 
   /**
-   * Commits the turn with the end of its work. Undefined when the claim is another's: then nothing is kept but the calls that
-   * were made. Fails with `unavailable` when the daemon stops, which leaves the turn to the next start.
+   * Commits the turn with the end of its work. Returns undefined when the claim was lost; then only the model calls are
+   * stored. Throws `unavailable` when the daemon stops, which leaves the turn to the next start.
    */
   async commit(
     result: TurnResult,
@@ -140,21 +147,21 @@ export class DurableRun {
       throw stopped.reason;
     }
     const atMs = clock.now();
-    if (result.waiting !== undefined) return this.#leave(result.waiting, result.calls, atMs);
+    if (result.waiting !== undefined) return this.#park(result.waiting, result.calls, atMs);
     const asked = await this.turn.settle(outcome, result);
-    if ('wait' in asked && this.leftEnd === undefined) {
+    if ('wait' in asked && this.ending === undefined) {
       const settled = await this.ledger.park(result.calls, { for: asked.wait, atMs });
       this.#end = { settled, state: 'accepted' };
       return settled ? { created: false, waits: true } : undefined;
     }
     const { settlement, isRetry, alongside } = this.#settlement(asked);
     const { kept } = this.turn;
-    const isKept = !isRetry && (typeof kept === 'boolean' ? kept : this.leftEnd !== undefined || kept(outcome));
+    const isKept = !isRetry && (typeof kept === 'boolean' ? kept : this.ending !== undefined || kept(outcome));
     const unbooked = this.ledger.unbooked(result.calls);
     const { conversation, turn, calls } = toCommit(this.start, { ...result, calls: unbooked }, atMs, isKept ? question : undefined);
     const { steps: _, ...totals } = addCalls(this.ledger.totals, calls);
-    const isUnknown = this.leftEnd?.kind === 'unknown';
-    const audit = this.leftEnd === undefined ? undefined : auditRow(this.#call, atMs, audited(this.leftEnd, this.start.id, this.#of.claim.id));
+    const isUnknown = this.ending?.kind === 'unknown';
+    const audit = this.ending === undefined ? undefined : auditRow(this.#call, atMs, audited(this.ending, this.start.id, this.#of.claim.id));
     const { created, ...end } = await db.write(this.#deps.commitDurableTurn, {
       ...this.#of,
       turn: { ...turn, ...totals, ...(isUnknown && { state: 'unknown' }) },
@@ -172,11 +179,11 @@ export class DurableRun {
     return { created };
   }
 
-  /** The turn stays open until a person has decided about its call. */
-  async #leave({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
+  /** Keeps the turn open until a person has decided about its call. */
+  async #park({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
     const { claim } = this.#of;
     const settled = await this.ledger.park(calls, {
-      for: { kind: 'approval', untilMs, lookAtMs: Math.max(untilMs, atMs + soonestLookMs), subject: approvalId },
+      for: { kind: 'approval', untilMs, lookAtMs: Math.max(untilMs, atMs + minCheckMs), subject: approvalId },
       atMs,
     });
     this.#end = { settled, state: 'accepted' };
@@ -184,11 +191,11 @@ export class DurableRun {
     const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
     const { startedAtMs } = this.start;
     const { id: workId, fence } = claim;
-    await this.#deps.left({ approvalId, workId, fence, target, origin, startedAtMs, rootRunId, runId: run?.runId ?? null });
+    await this.#deps.parked({ approvalId, workId, fence, target, origin, startedAtMs, rootRunId, runId: run?.runId ?? null });
     return { created: false, waits: true } as const;
   }
 
-  /** After `commit`. */
+  /** Returns the outcome. Call after `commit`. */
   ended(outcome: TurnOutcome): DurableOutcome {
     return { ...outcome, ...this.#end };
   }
@@ -198,15 +205,15 @@ export class DurableRun {
     isRetry: boolean;
     alongside: AlongsideRows | undefined;
   } {
-    if (this.leftEnd !== undefined) {
-      const { kind } = this.leftEnd;
-      const told = 'state' in asked ? asked.result : undefined;
-      const settlement = { state: kind === 'unknown' ? ('unknown' as const) : ('failed' as const), errorKind: kind, result: told };
+    if (this.ending !== undefined) {
+      const { kind } = this.ending;
+      const given = 'state' in asked ? asked.result : undefined;
+      const settlement = { state: kind === 'unknown' ? ('unknown' as const) : ('failed' as const), errorKind: kind, result: given };
       return { settlement, isRetry: false, alongside };
     }
     if (!('retryAfterMs' in asked)) return { settlement: 'wait' in asked ? { state: 'failed' } : asked, isRetry: false, alongside };
     const { retryAfterMs, errorKind } = asked;
-    // A new turn would do again what this one did.
+    // A new turn would repeat the effects of this one.
     if (this.ledger.hasActed) return { settlement: { state: 'failed', errorKind }, isRetry: false, alongside };
     return {
       settlement: { state: 'accepted', errorKind, notBeforeMs: this.#deps.clock.now() + Math.max(0, retryAfterMs) },
@@ -216,12 +223,12 @@ export class DurableRun {
   }
 }
 
-/** A decision, and the end of the wait, resume the work; by a clock that is ahead, its end may seem long past. */
-const soonestLookMs = 60_000;
+/** Minimum delay of the check at the end of the wait, in case the clock is ahead and the end seems past. */
+const minCheckMs = 60_000;
 
 const isStop = (reason: unknown): boolean => reason instanceof AppError && reason.code === 'unavailable';
 
-const audited = ({ kind, toolName }: LeftEnd, turnId: string, workId: string) => ({
+const audited = ({ kind, toolName }: InterruptedEnd, turnId: string, workId: string) => ({
   actionType: kind === 'unknown' ? 'turn.unknown' : 'turn.given_up',
   classification: 'mutate' as const,
   outcome: 'failure' as const,

@@ -1,30 +1,30 @@
 import type { ModelMessage, ToolCall } from '../../../../llm/model.ts';
-import type { LeftTurn } from './ledger-store.ts';
+import type { InterruptedTurn } from './ledger-store.ts';
 
-/** Processes that may end over one turn; the next one gives it up. */
+/** Maximum processes that may die during one turn; the next one abandons it. */
 export const maxResumes = 3;
 
-/** Why a turn is not gone on with, as its conversation is told. */
-export interface LeftEnd {
+/** The end of a turn that is not resumed, as shown in its conversation. */
+export interface InterruptedEnd {
   readonly kind: 'unknown' | 'too_many_resumes';
   readonly message: string;
-  /** Whose effect nobody knows. */
+  /** The tool whose effect is unknown. */
   readonly toolName?: string;
-  /** All that the turn did, each call with a result, and the note. */
+  /** The turn's messages, with a result for each call, and the note. */
   readonly messages: readonly ModelMessage[];
 }
 
 const notRun = 'Not run: the daemon was stopped before';
-const unknown = 'Unknown: the daemon was stopped while this ran, and nobody knows whether it took effect';
+const unknown = 'Unknown: the daemon was stopped while this was running; it may or may not have taken effect';
 
-/** How a turn ends that an earlier process left; undefined when it can be gone on with. */
-export function endOf(left: LeftTurn): LeftEnd | undefined {
+/** Returns how an interrupted turn ends; undefined when it can be resumed. */
+export function endOf(left: InterruptedTurn): InterruptedEnd | undefined {
   const open = left.intents.find(({ result }) => result === undefined);
   if (open === undefined && left.resumes <= maxResumes) return undefined;
   const why =
     open === undefined
-      ? `[Given up: the daemon was stopped ${left.resumes} times over this task, which may be its cause. What is above was done.]`
-      : `[Interrupted: the daemon was stopped while the tool "${open.toolName}" ran, and nobody knows whether it took effect. Nothing was repeated; look at what it changes before you do it again.]`;
+      ? `[Given up: the daemon was stopped ${left.resumes} times during this task, which may be the cause. The steps above were completed.]`
+      : `[Interrupted: the daemon was stopped while the tool "${open.toolName}" was running; it may or may not have taken effect. Nothing was repeated; check its effects before you run it again.]`;
   const messages: ModelMessage[] = left.steps.flatMap((step) => (step.finished ? step.messages : withResults(step.messages, left)));
   messages.push({ role: 'assistant', content: why });
   return {
@@ -35,13 +35,13 @@ export function endOf(left: LeftTurn): LeftEnd | undefined {
   };
 }
 
-/** Providers refuse a conversation in which a call has no result. */
-function withResults([answer]: readonly ModelMessage[], { intents }: LeftTurn): readonly ModelMessage[] {
+/** Adds a result to each call, because providers reject calls without one. */
+function withResults([answer]: readonly ModelMessage[], { intents }: InterruptedTurn): readonly ModelMessage[] {
   if (answer?.role !== 'assistant') return [];
   return [answer, ...(answer.toolCalls ?? []).map((call) => resultFor(call, intents))];
 }
 
-function resultFor({ id, name }: ToolCall, intents: LeftTurn['intents']): ModelMessage {
+function resultFor({ id, name }: ToolCall, intents: InterruptedTurn['intents']): ModelMessage {
   const intent = intents.find(({ callId }) => callId === id);
   if (intent?.result !== undefined) return intent.result;
   return { role: 'tool', content: intent === undefined ? notRun : unknown, toolCallId: id, toolName: name, isError: true };

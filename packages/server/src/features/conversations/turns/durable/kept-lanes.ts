@@ -1,60 +1,60 @@
 import type { Lanes } from '../../../../kernel/lane.ts';
 import type { ConversationTarget } from '../../sessions/api.ts';
-import type { LeftInLane } from './durable.ts';
+import type { ParkedTurn } from './durable.ts';
 
-/** Knows the turns that wait for a person, and keeps their lanes: messages that come meanwhile run after the turn, in their order. */
+/** Tracks parked turns and keeps their lanes, so that later messages run after the turn, in order. */
 export interface KeptLanes {
-  keep(turn: LeftInLane): void;
-  /** Whether a lane is kept for this work. */
+  keep(turn: ParkedTurn): void;
+  /** Returns whether a lane is kept for this work. */
   has(workId: string): boolean;
-  /** The agent of the turn is suspended: its lane is free, and the turn comes back when the agent is resumed. */
+  /** Frees the lane of a turn whose agent is suspended; the turn returns when the agent is resumed. */
   free(workId: string): void;
-  /** The turn is back in its lane, or was stopped. */
+  /** Forgets a turn that is back in its lane or was stopped. */
   release(workId: string): void;
-  /** The turns that have not come back. */
-  all(): readonly LeftInLane[];
-  /** A claim of the work ended: what was left by an earlier one has no turn to come back for any more, unless the item waits for its agent. */
+  /** Returns the turns that are still parked. */
+  all(): readonly ParkedTurn[];
+  /** Call when a claim of the work has ended: releases a turn parked by an earlier claim, unless the item waits for its agent. */
   claimEnded(work: { readonly id: string; readonly fence: number }, waitsForAgent: boolean): void;
 }
 
 export function createKeptLanes(
   lanes: Pick<Lanes, 'keep' | 'unkeep'>,
-  /** A lane is free again: work may wait behind it. */
+  /** Called when a lane is free again, because work may be queued behind it. */
   freed: (conversationRef: string) => void,
-  /** The conversation exists, also before its first turn has ended, until what this returns is called. */
+  /** Marks the conversation as existing, even before its first turn has ended, until the returned function is called. */
   entered: (target: ConversationTarget) => () => void,
 ): KeptLanes {
-  const left = new Map<string, LeftInLane & { readonly leave: () => void }>();
-  /** Those whose lanes are kept. */
+  const parked = new Map<string, ParkedTurn & { readonly leave: () => void }>();
+  /** Work ids of the turns whose lanes are kept. */
   const kept = new Set<string>();
 
   function free(workId: string): void {
-    const turn = left.get(workId);
+    const turn = parked.get(workId);
     if (turn === undefined || !kept.delete(workId)) return;
     lanes.unkeep(turn.target.ref);
     freed(turn.target.ref);
   }
 
   function release(workId: string): void {
-    left.get(workId)?.leave();
+    parked.get(workId)?.leave();
     free(workId);
-    left.delete(workId);
+    parked.delete(workId);
   }
 
   return {
     keep(turn) {
       release(turn.workId);
-      left.set(turn.workId, { ...turn, leave: entered(turn.target) });
+      parked.set(turn.workId, { ...turn, leave: entered(turn.target) });
       kept.add(turn.workId);
       lanes.keep(turn.target.ref);
     },
     has: (workId) => kept.has(workId),
-    all: () => [...left.values()],
+    all: () => [...parked.values()],
     free,
     release,
     claimEnded({ id, fence }, waitsForAgent) {
-      // The end of a claim may come after the next one has left its turn.
-      if (!waitsForAgent && (left.get(id)?.fence ?? fence) < fence) release(id);
+      // A claim may end after the next one has parked its turn.
+      if (!waitsForAgent && (parked.get(id)?.fence ?? fence) < fence) release(id);
     },
   };
 }

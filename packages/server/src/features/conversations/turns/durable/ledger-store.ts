@@ -19,7 +19,7 @@ const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
   db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0, refused: 0 }),
 );
 
-/** A turn that survives its process. Part of `openDurableTurn`. */
+/** Adds a turn that survives its process. Part of `openDurableTurn`. */
 export async function addDurableTurn(tx: Tx, input: { readonly workId: string; readonly turnId: string }): Promise<void> {
   await tx.run(insertDurable, input);
 }
@@ -49,14 +49,14 @@ const countResumes = query<{ workId: string; change: number }>(({ db, sql, p }) 
     .where('work_id', '=', p('workId')),
 );
 
-/** A further resume of the turn, or with -1 a stop that counts as none. */
+/** Counts a resume of the turn, or with -1 reverts one because of a stop. */
 export async function countResume(tx: Tx, input: { readonly workId: string; readonly change: 1 | -1 }): Promise<void> {
   await tx.run(countResumes, input);
 }
 
 const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('durable_turn').set({ tainted: 1 }).where('turn_id', '=', p('turnId')));
 
-/** The turn has read text from outside. Part of `checkpointTurn`. */
+/** Marks the turn as having read untrusted text. Part of `checkpointTurn`. */
 export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
   await tx.run(setTainted, { turnId });
 }
@@ -68,7 +68,7 @@ const setRefused = query<{ turnId: string; refused: number }>(({ db, p }) =>
     .where('turn_id', '=', p('turnId')),
 );
 
-/** How many calls of the turn were not run for want of an approval. Part of `checkpointTurn`. */
+/** Stores how many calls of the turn were not run because of a missing approval. Part of `checkpointTurn`. */
 export async function keepRefused(tx: Tx, input: { readonly turnId: string; readonly refused: number }): Promise<void> {
   await tx.run(setRefused, input);
 }
@@ -92,29 +92,29 @@ const intentsOf = query<{ turnId: string }, IntentRow>(({ db, p }) =>
     .orderBy('op_key'),
 );
 
-/** What an earlier run of a turn left. */
-export interface LeftTurn {
+/** The stored state of an interrupted turn. */
+export interface InterruptedTurn {
   readonly turnId: string;
   readonly resumes: number;
   readonly startedAtMs: number;
-  /** It had read text from outside that its steps need not show. */
+  /** Whether it has read untrusted text, which need not be in its steps. */
   readonly isTainted: boolean;
-  /** Calls that were not run for want of an approval. */
+  /** Number of calls not run because of a missing approval. */
   readonly refused: number;
   readonly totals: TurnTotals;
   readonly steps: readonly StepRow[];
-  /** Whether a tool of class `once` began in any step. */
+  /** Whether a tool of class `once` has started in any step. */
   readonly hasActed: boolean;
-  /** Of the step that is not finished. */
+  /** Intents of the unfinished step. */
   readonly intents: readonly { readonly callId: string; readonly toolName: string; readonly result: ModelMessage | undefined }[];
 }
 
-// These columns are only ever written by `keepStep` and `closeIntent`.
+// Only `keepStep` and `closeIntent` write these columns.
 const toMessages = (json: string) => parseJson(json) as readonly ModelMessage[];
 const toMessage = (json: string) => parseJson(json) as ModelMessage;
 
-/** The turn of a piece of work, with all that it did; undefined when none was begun. */
-export async function findDurableTurn(tx: Tx, workId: string): Promise<LeftTurn | undefined> {
+/** Returns the turn of a work item with its progress; undefined when none was started. */
+export async function findDurableTurn(tx: Tx, workId: string): Promise<InterruptedTurn | undefined> {
   const row = await tx.get(byWork, { workId });
   if (row === undefined) return undefined;
   const { turnId, resumes, startedAtMs, tainted, refused, ...totals } = row;
@@ -145,7 +145,7 @@ const upsertStep = query<{ turnId: string; step: number; finished: number; messa
     ),
 );
 
-/** A step that began, with the answer alone, or that is finished. Part of `checkpointTurn`. */
+/** Stores a started step with only its answer, or a finished one. Part of `checkpointTurn`. */
 export async function keepStep(tx: Tx, turnId: string, { step, finished, messages }: StepRow): Promise<void> {
   await tx.run(upsertStep, { turnId, step, finished: finished ? 1 : 0, messagesJson: JSON.stringify(messages) });
 }
@@ -164,7 +164,7 @@ const insertIntent = query<NewIntent>(({ db, p }) =>
     .values({ op_key: p('opKey'), turn_id: p('turnId'), step: p('step'), call_id: p('callId'), tool_name: p('toolName'), result_json: null }),
 );
 
-/** What is about to be done once. Part of `checkpointTurn`. */
+/** Records the intent of a run-once operation. Part of `checkpointTurn`. */
 export async function openIntent(tx: Tx, intent: NewIntent): Promise<void> {
   await tx.run(insertIntent, intent);
 }
@@ -176,7 +176,7 @@ const setResult = query<{ opKey: string; resultJson: string }>(({ db, p }) =>
     .where('op_key', '=', p('opKey')),
 );
 
-/** What came of it. Part of `checkpointTurn`. */
+/** Records the result of an intent. Part of `checkpointTurn`. */
 export async function closeIntent(tx: Tx, { opKey, result }: { readonly opKey: string; readonly result: ModelMessage }): Promise<void> {
   await tx.run(setResult, { opKey, resultJson: JSON.stringify(result) });
 }
@@ -194,7 +194,7 @@ const setTotals = query<TurnTotals & { turnId: string }>(({ db, p }) =>
     .where('id', '=', p('turnId')),
 );
 
-/** What the turn used so far is booked, and nothing is held. Part of `checkpointTurn`. */
+/** Stores the usage so far and clears the reservation. Part of `checkpointTurn`. */
 export async function keepTotals(tx: Tx, turnId: string, { steps, inputTokens, outputTokens, costNano }: TurnTotals): Promise<void> {
   await tx.run(setTotals, { turnId, steps, inputTokens, outputTokens, costNano });
 }
@@ -210,7 +210,7 @@ const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) 
     .where('turn_id', '=', p('turnId')),
 );
 
-/** Remembers where the calls of the turn begin; to be called before the first are booked. Part of `checkpointTurn`. */
+/** Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. */
 export async function markFirstCall(tx: Tx, turnId: string): Promise<void> {
   const last = await tx.get(lastCallId, {});
   await tx.run(setFirstCall, { turnId, callId: (last?.id ?? 0) + 1 });
@@ -238,7 +238,7 @@ const link = query<{ turnId: string; conversationRef: string }>(({ db, sql, p })
     .where('conversation_ref', 'is', null),
 );
 
-/** Calls that were booked before their conversation had a row become its own; gives what its totals grow by. Part of `commitDurableTurn`. */
+/** Assigns calls booked before their conversation had a row to it; returns their totals. Part of `commitDurableTurn`. */
 export async function linkCalls(tx: Tx, input: { readonly turnId: string; readonly conversationRef: string }) {
   const sums = await tx.get(unlinked, { turnId: input.turnId });
   await tx.run(link, input);
@@ -249,7 +249,7 @@ const dropSteps = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_s
 const dropIntents = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_intent').where('turn_id', '=', p('turnId')));
 const dropDurable = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('durable_turn').where('turn_id', '=', p('turnId')));
 
-/** The turn has ended: its row and its messages say all. Part of `commitDurableTurn`. */
+/** Deletes the ledger of an ended turn. Part of `commitDurableTurn`. */
 export async function dropLedger(tx: Tx, turnId: string): Promise<void> {
   await tx.run(dropSteps, { turnId });
   await tx.run(dropIntents, { turnId });
@@ -260,7 +260,7 @@ const workOfTurn = query<{ turnId: string }, { workId: string }>(({ db, p }) =>
   db.selectFrom('durable_turn').select('work_id as workId').where('turn_id', '=', p('turnId')),
 );
 
-/** The piece of work that a turn belongs to; undefined for turns bound to a request. Part of `abortOpenTurns`. */
+/** Returns the work item of a turn; undefined for turns bound to a request. Part of `abortOpenTurns`. */
 export async function workOf(tx: Tx, turnId: string): Promise<string | undefined> {
   return (await tx.get(workOfTurn, { turnId }))?.workId;
 }
@@ -272,7 +272,7 @@ const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
     .where('id', '=', p('turnId')),
 );
 
-/** What a crashed run of the turn held is spent. Part of `abortOpenTurns`. */
+/** Adds the reservation of a crashed run to the turn's cost. Part of `abortOpenTurns`. */
 export async function addLostCost(tx: Tx, input: { readonly turnId: string; readonly costNano: number }): Promise<void> {
   await tx.run(addLost, input);
 }
@@ -285,7 +285,7 @@ const abandon = query<{ turnId: string; atMs: number }>(({ db, p }) =>
     .where('ended_at_ms', 'is', null),
 );
 
-/** The turn of work that was cancelled ends with it; what its owner still has to book comes by itself. */
+/** Ends the turn of cancelled work; its owner still books its own calls. */
 export async function abandonTurn(tx: Tx, input: { readonly turnId: string; readonly atMs: number }): Promise<void> {
   await tx.run(abandon, input);
   await dropLedger(tx, input.turnId);

@@ -8,26 +8,26 @@ import type { CallRecord, LedgerStep, TurnLedger, TurnPast } from '../../../../r
 import type { ReserveStore } from '../../../access/budgets/api.ts';
 import type { WorkClaim, WorkWait } from '../../../unattended/durable/api.ts';
 import { toCallRow } from './commit.ts';
-import type { LeftTurn } from './ledger-store.ts';
+import type { InterruptedTurn } from './ledger-store.ts';
 import type { ModelCallRow } from '../store.ts';
 
-/** A step of a durable turn: the answer alone, or with all results when it is finished. */
+/** A step of a durable turn: only the answer, or with all results when finished. */
 export interface StepRow {
   readonly step: number;
   readonly finished: boolean;
   readonly messages: readonly ModelMessage[];
 }
 
-/** What the turn used and has booked, over all processes that ran it. */
+/** Booked usage of a turn over all processes that ran it. */
 export interface TurnTotals {
   readonly steps: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** 1e-9 US dollar; null when a price was not known. */
+  /** 1e-9 US dollars; null when a price is unknown. */
   readonly costNano: number | null;
 }
 
-/** Whose calls are booked, and by which claim. */
+/** Identifies whose calls are booked, and by which claim. */
 export interface DurableOf {
   readonly claim: WorkClaim;
   readonly turnId: string;
@@ -36,24 +36,24 @@ export interface DurableOf {
   readonly conversationRef: string;
 }
 
-/** What is kept of a durable turn while it runs, in one transaction. */
+/** State of a running durable turn, stored in one transaction. */
 export interface Checkpoint extends DurableOf {
-  /** With `calls`. */
+  /** Totals including `calls`. */
   readonly totals: TurnTotals;
-  /** Not booked before. */
+  /** Calls not booked before. */
   readonly calls: readonly ModelCallRow[];
   readonly step?: StepRow;
   readonly intent?: { readonly opKey: string; readonly step: number; readonly callId: string; readonly toolName: string };
   readonly closed?: { readonly opKey: string; readonly result: ModelMessage };
-  /** Messages of the steering that the step holds. */
+  /** Ids of steering messages in the step. */
   readonly steers?: readonly string[];
-  /** Calls of the turn so far that were not run for want of an approval. */
+  /** Number of calls of the turn so far not run because of a missing approval. */
   readonly refused?: number;
-  /** The daemon stops: the resume that follows is not counted. */
+  /** Set when the daemon stops, so that the next resume is not counted. */
   readonly parked?: true;
-  /** With `parked`: the work waits. */
+  /** The wait of the work; only with `parked`. */
   readonly wait?: { readonly for: WorkWait; readonly atMs: number };
-  /** The turn has read text from outside that its steps do not show. */
+  /** Set when the turn has read untrusted text that is not in its steps. */
   readonly tainted?: true;
 }
 
@@ -66,18 +66,18 @@ export interface ReserveInput {
 
 export interface LedgerDeps {
   readonly db: Db;
-  /** Resolve with false, and keep nothing, when the claim is another's. */
+  /** Resolve with false, and store nothing, when the claim was lost. */
   readonly checkpointTurn: Operation<Checkpoint, boolean>;
   readonly reserveForDurable: Operation<ReserveInput, boolean>;
 }
 
 export const noTotals: TurnTotals = { steps: 0, inputTokens: 0, outputTokens: 0, costNano: 0 };
 
-/** Of an operation that is done once: the same whenever the step is gone on with. */
+/** Returns the key of a run-once operation, the same at each resume of its step. */
 const opKeyOf = (workId: string, turnId: string, step: number, index: number) =>
   hash('sha256', JSON.stringify([workId, turnId, step, index]), 'base64url');
 
-/** Writes down what a durable turn does, so that another process can go on with it and nothing is done twice (reliability §4.1). */
+/** Records the progress of a durable turn, so that another process can resume it without repeating anything (reliability §4.1). */
 export class WorkLedger implements TurnLedger, ReserveStore {
   readonly past?: TurnPast;
   readonly #deps: LedgerDeps;
@@ -86,18 +86,18 @@ export class WorkLedger implements TurnLedger, ReserveStore {
   readonly #onLost: () => void;
   readonly #before: TurnTotals;
   #totals: TurnTotals;
-  /** How many of the records of this run are booked. */
+  /** Number of this run's records that are booked. */
   #booked = 0;
-  /** What the budget of this run counts that is booked already. */
+  /** The part of this run's budget that is already booked. */
   #bookedNano: number;
   #hasActed: boolean;
   #isTainted = false;
-  /** Keys of what has begun, by the id of the call. */
+  /** Operation keys of started calls, by call id. */
   readonly #open = new Map<string, string>();
-  /** Calls whose results are kept. */
+  /** Calls whose results are stored. */
   readonly #closed = new Set<string>();
 
-  constructor(deps: LedgerDeps, of: DurableOf, startedAtMs: number, left: LeftTurn | undefined, onLost: () => void) {
+  constructor(deps: LedgerDeps, of: DurableOf, startedAtMs: number, left: InterruptedTurn | undefined, onLost: () => void) {
     this.#deps = deps;
     this.#of = of;
     this.startedAtMs = startedAtMs;
@@ -115,27 +115,27 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     return this.#of.claim.id;
   }
 
-  /** What the turn had used before this run. */
+  /** Usage of the turn before this run. */
   get before(): TurnTotals {
     return this.#before;
   }
 
-  /** Whether a tool of class `once` ran, or began to. */
+  /** Whether a tool of class `once` has started. */
   get hasActed(): boolean {
     return this.#hasActed;
   }
 
-  /** With all that is booked by now. */
+  /** Totals including everything booked so far. */
   get totals(): TurnTotals {
     return this.#totals;
   }
 
-  /** What the turn begins with is text from outside: kept with the next step. */
+  /** Marks the turn as starting with untrusted text; stored with the next step. */
   taint(): void {
     this.#isTainted = true;
   }
 
-  /** Those of the records of this run that are not booked yet. */
+  /** Returns this run's records that are not booked yet. */
   unbooked(records: readonly CallRecord[]): readonly CallRecord[] {
     return records.slice(this.#booked);
   }
@@ -149,7 +149,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
       step: { step: step.number, finished: false, messages: [answer] },
       intent: { opKey, step: step.number, callId: call.id, toolName: call.name },
     });
-    if (!isKept) throw new AppError('conflict', 'The turn is run by another process by now');
+    if (!isKept) throw new AppError('conflict', 'Another process has taken over the turn');
     this.#open.set(call.id, opKey);
   }
 
@@ -165,7 +165,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     const { claim, turnId } = this.#of;
     const { number, calls, text, refused } = step;
     await this.#keep(step, { step: { step: number, finished: false, messages: [{ role: 'assistant', content: text, toolCalls: calls }] }, refused });
-    // What ran would run again, and ask again: also what repeats nothing is kept.
+    // Store repeatable results too, because their calls would otherwise run, and ask for approval, again.
     for (const result of results) {
       const index = calls.findIndex(({ id }) => result.role === 'tool' && id === result.toolCallId);
       const call = calls[index];
@@ -182,18 +182,18 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     await this.#keep(step, { step: { step: number, finished: true, messages }, refused, ...(steers !== undefined && { steers }) });
   }
 
-  /** Books what this run used and leaves the rest to the next claim; false when the claim is another's. */
+  /** Books this run's usage and leaves the rest to the next claim; returns false when the claim was lost. */
   park(records: readonly CallRecord[], wait?: Checkpoint['wait']): Promise<boolean> {
     return this.#keep({ number: this.#totals.steps, records }, { parked: true, ...(wait !== undefined && { wait }) });
   }
 
   async reserve(reservedNano: number, model: string): Promise<void> {
     const { claim, turnId: id } = this.#of;
-    // The budget counts from the beginning of the turn; what is booked is no longer held.
+    // The budget counts from the start of the turn; booked amounts are no longer reserved.
     const isKept = await this.#deps.db.write(this.#deps.reserveForDurable, { claim, id, reservedNano: reservedNano - this.#bookedNano, model });
     if (!isKept) {
       this.#onLost();
-      throw new AppError('conflict', 'The turn is run by another process by now');
+      throw new AppError('conflict', 'Another process has taken over the turn');
     }
   }
 
@@ -205,7 +205,7 @@ export class WorkLedger implements TurnLedger, ReserveStore {
     const calls = fresh.map(toCallRow);
     const totals = addCalls({ ...this.#totals, steps }, calls);
     const isKept = await this.#write({ ...this.#of, totals, calls, ...what });
-    // Calls are booked whoever has the claim: they were made.
+    // Calls are booked even if the claim was lost, because they were made.
     this.#booked += fresh.length;
     this.#bookedNano += fresh.reduce((sum, { cost }) => sum + (cost === null ? 0 : totalCost(cost)), 0);
     this.#totals = totals;
@@ -229,7 +229,7 @@ export function addCalls(totals: TurnTotals, calls: readonly ModelCallRow[]): Tu
   return { steps: totals.steps, inputTokens, outputTokens, costNano };
 }
 
-function pastOf({ steps, intents, totals, refused }: LeftTurn): TurnPast {
+function pastOf({ steps, intents, totals, refused }: InterruptedTurn): TurnPast {
   const finished = steps.filter((step) => step.finished);
   const [answer] = steps.find((step) => !step.finished)?.messages ?? [];
   return {

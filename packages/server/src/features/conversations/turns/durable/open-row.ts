@@ -5,7 +5,7 @@ import type { Alongside } from '../api.ts';
 import { openRow, type TurnStart } from './commit.ts';
 import { reserveForTurn, type TurnOpening } from '../store.ts';
 
-/** The row that comes before the end of a turn, where a crash must leave a trace. */
+/** Opens the row of a turn before its end, when a crash must leave a trace. */
 export class OpenRow implements ReserveStore {
   readonly #db: Db;
   readonly #openTurn: Operation<TurnOpening, void>;
@@ -14,8 +14,8 @@ export class OpenRow implements ReserveStore {
   #reserved: Pick<TurnOpening['turn'], 'reservedNano' | 'model'> | undefined;
   #isOpen = false;
   #begun: Promise<void> | undefined;
-  /** Tasks that the row tells of. */
-  #told = 0;
+  /** Number of reported tasks already in the row. */
+  #reported = 0;
 
   constructor(deps: { readonly db: Db; readonly openTurn: Operation<TurnOpening, void> }, turn: TurnStart, alongside: Alongside | undefined) {
     this.#db = deps.db;
@@ -24,10 +24,10 @@ export class OpenRow implements ReserveStore {
     this.#alongside = alongside;
   }
 
-  /** Before a tool of class `once`: what the caller keeps from here on goes with the first; `told` are tasks whose results came into the turn. */
-  beforeOnce(told: readonly string[]): Promise<void> {
-    const ids = told.slice(this.#told);
-    this.#told = told.length;
+  /** Opens the row before a tool of class `once`, with the caller's rows the first time; `reported`: tasks whose results the turn received. */
+  beforeOnce(reported: readonly string[]): Promise<void> {
+    const ids = reported.slice(this.#reported);
+    this.#reported = reported.length;
     if (this.#begun === undefined) {
       const rows = this.#alongside?.opened?.({ conversationRef: this.#turn.conversationRef });
       this.#begun = this.#open(ids.length === 0 ? rows : { ...rows, tasks: { ids: [...(rows?.tasks?.ids ?? []), ...ids], state: 'telling' } });
@@ -35,7 +35,7 @@ export class OpenRow implements ReserveStore {
     return this.#begun;
   }
 
-  /** Before a model call under a cap in money: it costs, but nothing was done yet that must not be done again. */
+  /** Reserves the cost of a model call under a budget in money. */
   reserve(reservedNano: number, model: string): Promise<void> {
     this.#reserved = { reservedNano, model };
     // Writes of one caller apply in the order of their calls.

@@ -13,11 +13,11 @@ const textType =
   /^(?:text\/.+|image\/svg\+xml|application\/(?:.+\+(?:json|xml)|json|x-ndjson|xml|yaml|x-yaml|toml|sql|javascript|x-javascript|typescript|x-sh|rtf))$/;
 const accepted = `${[...imageTypes].join(', ')}, application/pdf, and types of text`;
 
-/** Bytes of one; more than what vendors take of an image, or what is worth its tokens as a text, is refused while it can be said. */
+/** Maximum bytes of one attachment: vendor limits for images, and a limit for texts worth their tokens. Checked early to return a clear error. */
 const maxBytes: Readonly<Record<Kind, number>> = { image: 5_242_880, pdf: 20_971_520, text: 524_288 };
-/** Of all that go with one call, those of earlier messages included; a third more on the wire, where vendors take 32 MB. */
+/** Maximum bytes of all attachments of one call, including earlier messages; a third more on the wire, where vendors accept 32 MB. */
 const maxTotalBytes = 20_971_520;
-/** Earlier messages whose attachments are shown to the model again; of older ones a note is left. */
+/** Number of earlier messages whose attachments are sent again; older ones are replaced by a note. */
 const recentMessages = 4;
 
 export interface AttachmentsDeps {
@@ -26,19 +26,19 @@ export interface AttachmentsDeps {
 }
 
 export interface Attachments {
-  /** The facts of media that the caller may use; `not_found` for others, `invalid_params` for what no model is sent. */
+  /** Returns the metadata of media that the caller may use; throws `not_found` for others, `invalid_params` for unsupported types. */
   find(ids: readonly string[], call: CallContext): Promise<readonly MessageAttachment[]>;
-  /** The message as the model gets it: images and PDF files as parts, text inside fences and shown to `inspect` before. */
+  /** Returns the message for the model: images and PDF files as parts, texts fenced after passing through `inspect`. */
   attach(message: string, attachments: readonly MessageAttachment[], inspect: (text: string) => void): Promise<ModelMessage>;
-  /** A conversation with its attachments put back, as far as `input` of the model and the room beside `beside` allow. */
+  /** Restores the attachments of a conversation, as far as the model's `input` and the size limit, less `own`, allow. */
   restore(
     messages: readonly ModelMessage[],
     past: readonly PastAttachments[],
-    room: { readonly input: ModelInfo['input']; readonly beside: readonly MessageAttachment[] },
+    limits: { readonly input: ModelInfo['input']; readonly own: readonly MessageAttachment[] },
   ): Promise<readonly ModelMessage[]>;
 }
 
-/** Stored media in messages: who may attach them was decided when the message was taken, so they are read again without asking. */
+/** Handles stored media in messages. Access was checked when the message was accepted, so they are read again without a check. */
 export function createAttachments({ media, fence }: AttachmentsDeps): Attachments {
   async function load(attachment: MessageAttachment, inspect?: (text: string) => void): Promise<ModelPart | undefined> {
     const bytes = await media.read(attachment.mediaId);
@@ -75,10 +75,10 @@ export function createAttachments({ media, fence }: AttachmentsDeps): Attachment
         });
         const kind = kindOf(contentType);
         if (kind === undefined) throw refuse(`${id} is of type ${contentType}; expected one of ${accepted}`);
-        if (size > maxBytes[kind]) throw refuse(`${id} has ${size} bytes; a file of type ${contentType} may have ${maxBytes[kind]}`);
+        if (size > maxBytes[kind]) throw refuse(`${id} has ${size} bytes; the limit for ${contentType} is ${maxBytes[kind]}`);
         found.push({ mediaId, contentType, size, ...(fileName !== undefined && { fileName }) });
       }
-      if (bytesOf(found) > maxTotalBytes) throw refuse(`the files have ${bytesOf(found)} bytes; together they may have ${maxTotalBytes}`);
+      if (bytesOf(found) > maxTotalBytes) throw refuse(`the files have ${bytesOf(found)} bytes; the total limit is ${maxTotalBytes}`);
       return found;
     },
 
@@ -92,9 +92,9 @@ export function createAttachments({ media, fence }: AttachmentsDeps): Attachment
       return withParts(message, parts);
     },
 
-    async restore(messages, history, { input, beside }) {
+    async restore(messages, history, { input, own }) {
       const restored = [...messages];
-      let left = maxTotalBytes - bytesOf(beside);
+      let left = maxTotalBytes - bytesOf(own);
       for (const [age, { index, attachments }] of history.toReversed().entries()) {
         const message = restored[index];
         if (message === undefined) continue;
@@ -111,7 +111,7 @@ export function createAttachments({ media, fence }: AttachmentsDeps): Attachment
   };
 }
 
-/** The kinds beside text that attachments need a model for. */
+/** Returns the non-text kinds that a model must support for the attachments. */
 export function mediaOf(attachments: readonly MessageAttachment[]): ReadonlySet<'image' | 'pdf'> {
   const kinds = attachments.map(({ contentType }) => kindOf(contentType));
   return new Set(kinds.filter((kind) => kind === 'image' || kind === 'pdf'));
@@ -128,7 +128,7 @@ function kindOf(contentType: string): Kind | undefined {
   return textType.test(contentType) ? 'text' : undefined;
 }
 
-/** Texts become one with the message unless there is something else. */
+/** Merges texts into the message when there are no other parts. */
 function withParts(message: string, parts: readonly ModelPart[]): ModelMessage {
   const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []));
   if (texts.length === parts.length) return { role: 'user', content: [message, ...texts].join('\n\n') };

@@ -5,12 +5,12 @@ import type { FenceLabel } from '../../../../runtime/fence.ts';
 import type { CompletionMessage, CompletionRequest } from '../api.ts';
 import { ResultMedia } from './result-media.ts';
 
-/** Types of images that every vendor who takes images takes. */
+/** Image types supported by every vendor that supports images. */
 export const imageTypes: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 const refuse = (message: string) => new AppError('invalid_params', message, { param: 'messages' });
 
-/** Looks at what no provider would take, so that the caller hears of it by name; fails with `invalid_params`. */
+/** Checks a completion for input that no provider accepts; throws `invalid_params` with the field. */
 export function checkCompletion({ messages, history = [], clientTools = [], options }: CompletionRequest): void {
   checkResults(messages, history);
   for (const [index, message] of messages.entries()) if (message.role === 'user') for (const part of message.parts ?? []) checkPart(part, index);
@@ -19,10 +19,10 @@ export function checkCompletion({ messages, history = [], clientTools = [], opti
   if (choice === 'required' && names.length === 0)
     throw new AppError('invalid_params', 'A required tool call needs tools to choose from', { param: 'toolChoice' });
   if (typeof choice === 'object' && !names.includes(choice.name))
-    throw new AppError('invalid_params', `The chosen tool ${quote(choice.name)} is not among the tools of the request`, { param: 'toolChoice' });
+    throw new AppError('invalid_params', `The tool ${quote(choice.name)} of toolChoice is not in the tools of the request`, { param: 'toolChoice' });
 }
 
-/** Each result answers a call of the assistant message before it, and no call is left without one: providers refuse anything else. */
+/** Checks that each result answers a call of the previous assistant message and no call lacks one; providers reject anything else. */
 function checkResults(messages: readonly CompletionMessage[], history: readonly ModelMessage[]): void {
   let waiting = new Set<string>();
   for (const message of history) {
@@ -41,7 +41,7 @@ function checkResults(messages: readonly CompletionMessage[], history: readonly 
     if (waiting.size > 0) throw refuse(`messages[${index}]: expected the result of the call ${quote(first(waiting))} before it`);
     if (message.role !== 'assistant') continue;
     waiting = idsOf(message.toolCalls);
-    if (waiting.size < (message.toolCalls?.length ?? 0)) throw refuse(`messages[${index}]: expected each tool call to have an id of its own`);
+    if (waiting.size < (message.toolCalls?.length ?? 0)) throw refuse(`messages[${index}]: expected each tool call to have its own id`);
   }
   if (waiting.size > 0) throw refuse(`messages: expected the result of the call ${quote(first(waiting))} at the end`);
 }
@@ -59,7 +59,7 @@ function checkPart(part: ModelPart, index: number): void {
   throw refuse(`messages[${index}]: expected an image as an https: URL or a base64 data: URL of type ${[...imageTypes].join(', ')}`);
 }
 
-/** Whether some provider would take it. */
+/** Returns whether any provider accepts the part. */
 function isUsable(part: ModelPart): boolean {
   if (part.type === 'text') return true;
   const data = readDataUrl(part.url);
@@ -75,7 +75,7 @@ export interface FencedCompletion {
   readonly userText: string;
 }
 
-/** The messages as the model is sent them: what the caller says in another's name goes into fences, texts of the system to the system prompt. */
+/** Returns the messages for the model: texts that the caller attributes to others are fenced, system texts go to the system prompt. */
 export function fenceCompletion(request: CompletionRequest, fence: (text: string, label: FenceLabel) => string): FencedCompletion {
   const system: string[] = [];
   const messages: ModelMessage[] = [];
@@ -112,7 +112,7 @@ export function fenceCompletion(request: CompletionRequest, fence: (text: string
   return { system, messages, userText };
 }
 
-/** Parts are sent only where an image or a file is among them: not every server takes a list of texts. */
+/** Returns a user message. Parts are sent only when there is an image or a file, because not every server accepts a list of texts. */
 export function userMessage(content: string, parts: readonly ModelPart[] | undefined): ModelMessage {
   return parts?.some((part) => part.type !== 'text') === true ? { role: 'user', content, parts } : { role: 'user', content };
 }

@@ -5,9 +5,9 @@ import type { Asked } from '../../../../llm/unsupported.ts';
 
 type Medium = Exclude<ModelInfo['input'][number], 'text'>;
 
-const words: Readonly<Record<Medium, string>> = { image: 'images', pdf: 'PDF files' };
+const names: Readonly<Record<Medium, string>> = { image: 'images', pdf: 'PDF files' };
 
-/** What messages hold beside text. */
+/** Returns the non-text media in messages. */
 export function mediaIn(messages: readonly ModelMessage[]): ReadonlySet<Medium> {
   const media = new Set<Medium>();
   for (const message of messages) {
@@ -17,7 +17,7 @@ export function mediaIn(messages: readonly ModelMessage[]): ReadonlySet<Medium> 
   return media;
 }
 
-/** Those of a turn's models that take the media and honour what is asked for; when the first one does not, the caller is told by `invalid_params`. */
+/** Returns the models of a turn that support the media and the requested options; throws `invalid_params` when the first one does not. */
 export function fittingModels(
   candidates: readonly ModelInfo[],
   wanted: { readonly media: ReadonlySet<Medium>; readonly mediaParam: string; readonly asked?: Asked | undefined },
@@ -29,7 +29,7 @@ export function fittingModels(
   const missing = (model: ModelInfo) => [...media].find((medium) => !model.input.includes(medium));
   const medium = missing(primary);
   if (medium !== undefined)
-    throw new AppError('invalid_params', `The model ${primary.provider}/${primary.modelId} does not take ${words[medium]}`, { param: mediaParam });
+    throw new AppError('invalid_params', `The model ${primary.provider}/${primary.modelId} does not take ${names[medium]}`, { param: mediaParam });
   const refused = asked === undefined ? undefined : unsupported(primary, asked);
   if (refused !== undefined) throw new AppError('invalid_params', refused.message, { param: refused.option });
   return candidates.filter(

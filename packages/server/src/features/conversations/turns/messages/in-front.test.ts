@@ -3,7 +3,7 @@ import { putInFront } from './in-front.ts';
 
 const user = { role: 'user', content: 'What is this?' } as const;
 
-test('a block goes before the question, beside what is attached', () => {
+test('a block goes before the question and keeps the attachments', () => {
   expect(putInFront([{ role: 'assistant', content: 'Hi' }, user], 'block')).toEqual([
     { role: 'assistant', content: 'Hi' },
     { role: 'user', content: 'block\n\nWhat is this?' },
@@ -14,7 +14,7 @@ test('a block goes before the question, beside what is attached', () => {
   ]);
 });
 
-test('nothing goes between a call of a tool and its result', () => {
+test('nothing is inserted between a tool call and its result', () => {
   const messages = [user, { role: 'tool', content: '4', toolCallId: 'c', toolName: 't' } as const];
   expect(putInFront(messages, 'block')).toBe(messages);
 });

@@ -1,6 +1,6 @@
 import type { ModelMessage } from '../../../../llm/model.ts';
 
-/** The messages with a block before the last one, when that is the user's: where results of tools come last, the question was answered before. */
+/** Inserts a block before the last message if it is the user's; when tool results come last, the question was already answered. */
 export function putInFront(messages: readonly ModelMessage[], block: string): readonly ModelMessage[] {
   const last = messages.at(-1);
   if (last?.role !== 'user') return messages;

@@ -1,7 +1,7 @@
 import { holdsTaint } from '../../../../runtime/fence.ts';
 import type { PreparedContext } from '../../context/api.ts';
 
-/** The end of what was said, without notes of earlier things: as many questions with all that followed each. What was found about the question goes with the rest. */
+/** Returns the last exchanges, without notes on earlier messages and recalled excerpts. */
 export function lastExchanges({ recalled: _, messages, attached, hasNotes, ...rest }: PreparedContext, exchanges: number): PreparedContext {
   const first = hasNotes ? 1 : 0;
   let from = messages.length;
@@ -13,7 +13,7 @@ export function lastExchanges({ recalled: _, messages, attached, hasNotes, ...re
   return {
     ...rest,
     hasNotes: false,
-    // What is left out may be what the rest was made of.
+    // The remaining messages may derive from the omitted ones.
     tainted: rest.tainted || attached.length > 0 || messages.slice(0, from).some(({ content }) => holdsTaint(content)),
     messages: messages.slice(from),
     attached: attached.flatMap(({ index, ...past }) => (index < from ? [] : [{ ...past, index: index - from }])),

@@ -4,7 +4,7 @@ type Media = Exclude<ModelPart, { type: 'text' }>;
 
 const kindOf = (part: Media) => (part.type === 'image' ? 'image' : 'file');
 
-/** Collects the images and files of tool results, which go to the model in a message of their own behind the last of the results. */
+/** Collects images and files of tool results, which are sent to the model in a separate message after the last result. */
 export class ResultMedia {
   readonly #isUsable: (part: ModelPart) => boolean;
   #taken: Media[] = [];
@@ -13,19 +13,19 @@ export class ResultMedia {
     this.#isUsable = isUsable;
   }
 
-  /** The text of one result, in which each image or file has a note in its place. */
+  /** Returns the text of one result, with a note instead of each image or file. */
   take(parts: readonly ModelPart[]): string {
     return parts
       .map((part) => {
         if (part.type === 'text') return part.text;
-        if (!this.#isUsable(part)) return leftOut(part, 'models do not take it in this form');
+        if (!this.#isUsable(part)) return leftOut(part, 'models do not support this form');
         this.#taken.push(part);
         return `[${kindOf(part)} ${this.#taken.length}: follows the results]`;
       })
       .join('\n');
   }
 
-  /** The message that shows what was taken since the last one. */
+  /** Returns the message with the media collected since the last call. */
   release(): ModelMessage[] {
     if (this.#taken.length === 0) return [];
     const parts = this.#taken.flatMap((part, index): ModelPart[] => [
@@ -37,7 +37,7 @@ export class ResultMedia {
   }
 }
 
-/** Replaces by a note what the model cannot see of tool results. What a user shows it is another matter: that request is refused. */
+/** Replaces unsupported media in tool results by a note. Unsupported media from users reject the request instead. */
 export function showResults(messages: readonly ModelMessage[], model: ModelInfo): readonly ModelMessage[] {
   const sees = (part: ModelPart) => part.type === 'text' || model.input.includes(part.type === 'image' ? 'image' : 'pdf');
   return messages.map((message) => {

@@ -23,7 +23,7 @@ export interface GuardDeps {
   readonly standing: (agent: Agent, caller: AgentCaller | undefined) => Standing;
 }
 
-/** What a decision about a capability was about; content-free. */
+/** The subject of a decision about a capability; content-free. */
 export interface Decision {
   readonly capability: Capability;
   readonly agentId: string;
@@ -32,7 +32,7 @@ export interface Decision {
   readonly reason?: string;
 }
 
-/** Decides about what agents want to set going, within their quotas, and puts it on the record. */
+/** Decides what agents may start within their quotas, and records each decision. */
 export class Guards {
   readonly #deps: GuardDeps;
   readonly #spawns: Quotas;
@@ -64,10 +64,10 @@ export class Guards {
     const retryAfterMs = this.#take(capability, root, agent.id);
     if (retryAfterMs === undefined) return;
     this.deny({ capability, agentId: agent.id, call, reason: 'guard' });
-    throw new AppError('rate_limited', `Too much was begun for ${capability}; try again later`, { retryAfterMs });
+    throw new AppError('rate_limited', `Too many calls of ${capability}; try again later`, { retryAfterMs });
   }
 
-  /** Counts a call outward; false when the agent made too many. */
+  /** Counts an outward call; false when the agent made too many. */
   takeOutward(agentId: string): boolean {
     return this.#outward.take(agentId) === undefined;
   }
@@ -76,7 +76,7 @@ export class Guards {
     this.#emit(decision, 'allow');
   }
 
-  /** Also a row: the refusal itself waits for nothing. */
+  /** Records a refusal, also as an audit row. The refusal itself does not wait for the write. */
   deny(decision: Decision): void {
     this.#emit(decision, 'deny');
     const { db, bus, clock, log } = this.#deps;
@@ -94,11 +94,11 @@ export class Guards {
     };
     void db.write(writeAudit, row).then(
       () => announceAudit(bus, row),
-      (error: unknown) => log.error({ err: error }, 'A denial could not be written down'),
+      (error: unknown) => log.error({ err: error }, 'Failed to record a denial'),
     );
   }
 
-  /** Figures of this moment. */
+  /** Returns current figures. */
   shown(agent: Agent, { agentCaller }: CallContext) {
     const { profile, caps } = this.#deps.standing(agent, agentCaller);
     const rootRunId = agentCaller?.turn?.rootRunId;

@@ -3,7 +3,7 @@ import { type AutonomyProfile, type Capability, capabilityNames } from '@gatehou
 const everything = new Set<Capability>(capabilityNames);
 const standard = new Set(capabilityNames.filter((name) => name !== 'orch:browse'));
 
-/** What each profile lets an agent set going. */
+/** What each profile lets an agent start. */
 export const capsOfProfile: Readonly<Record<AutonomyProfile, ReadonlySet<Capability>>> = {
   assistant: new Set(),
   standard,
@@ -11,7 +11,7 @@ export const capsOfProfile: Readonly<Record<AutonomyProfile, ReadonlySet<Capabil
   max: everything,
 };
 
-/** Of a root run that was evicted: never more than before. */
+/** Returns the profile of an evicted root run; it never allows more than before. */
 export const evictedProfile = (profile: AutonomyProfile): AutonomyProfile => (profile === 'assistant' ? profile : 'standard');
 
 export function parseCaps(text: string): readonly Capability[] {

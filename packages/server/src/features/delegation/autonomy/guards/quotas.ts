@@ -1,4 +1,4 @@
-/** At most so many events in any window of that length. */
+/** Allows a number of events in any window of the given length. */
 export interface Quota {
   readonly limit: number;
   readonly windowMs: number;
@@ -6,7 +6,7 @@ export interface Quota {
 
 const maxKeys = 10_000;
 
-/** Counts what each of many did within a rolling window, in memory: keeps the times of at most `limit` events of each. */
+/** Counts events per key within a rolling window, in memory; keeps the times of at most `limit` events of each. */
 export class Quotas {
   readonly #quota: Quota;
   readonly #monotonic: () => number;
@@ -17,7 +17,7 @@ export class Quotas {
     this.#monotonic = monotonic;
   }
 
-  /** Counts one event; undefined, or how long there is no room for it. */
+  /** Counts one event. Returns undefined, or the delay until one more is allowed. */
   take(key: string): number | undefined {
     const times = this.#recent(key);
     const oldest = times[0];
@@ -41,7 +41,7 @@ export class Quotas {
     return times;
   }
 
-  /** Those of whom nothing is left; where all are busy, whoever was counted first. */
+  /** Drops keys without recent events; when all are busy, the oldest one. */
   #forget(): void {
     for (const [key] of this.#times) if (this.#recent(key).length === 0) this.#times.delete(key);
     const [first] = this.#times.keys();

@@ -24,9 +24,9 @@ export interface CapabilityCheckDeps {
   readonly isStopped: (turn: CallingTurn) => boolean;
 }
 
-/** Before any call of a tool: stopped runs call nothing more, and what a tool sets going must be within the turn's standing. */
+/** Checks each tool call: stopped runs call nothing more, and what a tool starts must be within what the turn may start. */
 export function createCapabilityCheck({ bus, clock, config, agents, guards, standing, isStopped }: CapabilityCheckDeps) {
-  /** Denials in a row; belongs to the turn whose calls share the context. */
+  /** Consecutive denials, by the context that the calls of a turn share. */
   const denials = new WeakMap<CallContext, number>();
 
   function deny(call: GatedCall, reason: string): GateAnswer {
@@ -38,7 +38,7 @@ export function createCapabilityCheck({ bus, clock, config, agents, guards, stan
     denials.set(turn.call, count);
     if (count >= config.guards.denialBreaker) {
       const rootRunId = turn.call.agentCaller?.turn?.rootRunId ?? `root-turn-${turnId}`;
-      // Once, however many calls of the step are denied beyond it.
+      // Emit once, even when more calls of the step are denied.
       if (count === config.guards.denialBreaker)
         bus.emit('autonomy:denial_breaker', { agentId, rootRunId, turnId, denials: count, timestamp: clock.now() }, turn.principalId);
       turn.abort?.(new TurnDeniedError());
@@ -63,7 +63,7 @@ export function createCapabilityCheck({ bus, clock, config, agents, guards, stan
 
 const reasons: Readonly<Record<string, string>> = {
   revoked: 'the run was stopped',
-  outward: 'the agent made too many calls outward within an hour',
+  outward: 'the agent made too many outward calls within an hour',
 };
 
 export interface EscalationDeps {
@@ -72,12 +72,12 @@ export interface EscalationDeps {
   readonly log: Log;
   readonly agents: AgentsApi;
   readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
-  /** Delivers into the inbox. */
+  /** Delivers a message to the inbox. */
   readonly deliver: Operation<InboxMessage, 'accepted' | 'repeated' | 'mismatch'>;
   readonly announceMessage: (message: InboxMessage) => void;
 }
 
-/** Agents of the profile `unattended` ask nobody: the call is refused, and the owner is told, once per turn. */
+/** Agents with the profile `unattended` ask nobody: the call is refused, and the owner is notified, once per turn. */
 export function createEscalation({ db, clock, log, agents, profileOf, deliver, announceMessage }: EscalationDeps) {
   async function escalate({ tool, turn }: GatedCall, reason: string): Promise<GateAnswer> {
     const { agentId, conversationRef, principalId, turnId } = turn;
@@ -90,15 +90,15 @@ export function createEscalation({ db, clock, log, agents, profileOf, deliver, a
       conversationRef,
       principalId,
       level: 'alert',
-      text: `Agent ${agentId} works unattended and wanted to call "${tool.name}", which needs an approval (${reason}). The call was refused.`,
+      text: `Agent ${agentId} runs unattended and tried to call "${tool.name}", which needs an approval (${reason}). The call was refused.`,
       atMs: clock.now(),
     };
     try {
       if ((await db.write(deliver, message)) === 'accepted') announceMessage(message);
     } catch (error) {
-      log.error({ err: error, agentId, turnId }, 'An escalation could not be put into the inbox');
+      log.error({ err: error, agentId, turnId }, 'Failed to deliver an escalation to the inbox');
     }
-    return { allowed: false, message: `Not run: "${tool.name}" needs an approval; nobody is there to give it, and the owner was told` };
+    return { allowed: false, message: `Not run: "${tool.name}" needs an approval, and nobody is available to give it; the owner was notified` };
   }
 
   return (call: GatedCall, reason: string): Promise<GateAnswer> | undefined => {

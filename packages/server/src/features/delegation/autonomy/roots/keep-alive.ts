@@ -12,12 +12,12 @@ export interface KeepAliveDeps {
   readonly log: Log;
   readonly everyMs: number;
   readonly roots: LiveRoots;
-  /** Of runs whose turns run, and of scripts. */
+  /** Leases of runs whose turns are running, and of scripts. */
   readonly leases: Map<string, HeldLease>;
-  /** Those that are renewed: of runs. */
+  /** The leases that are renewed: those of runs. */
   readonly renewed: ReadonlySet<string>;
   readonly leaseUntilMs: () => number;
-  /** Whether a turn of the root runs here. */
+  /** Returns whether a turn of the root runs here. */
   readonly hasTurn: (rootRunId: string) => boolean;
   readonly keptMs: number;
 }
@@ -25,15 +25,15 @@ export interface KeepAliveDeps {
 const pruneMs = 60 * 60_000;
 const prunedAtOnce = 1_000;
 
-/** Signs of life of roots, renewal of leases, and the end of what is old; costs nothing while nothing is delegated. Gives how to end it. */
+/** Writes heartbeats of roots, renews leases and prunes old rows; costs nothing while nothing is delegated. Returns a function that stops it. */
 export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
   const { db, clock, log, roots, leases } = deps;
   let isEnded = false;
   let cancel = () => {};
-  let tending: Promise<void> = Promise.resolve();
+  let beating: Promise<void> = Promise.resolve();
   let prunedAtMs = clock.now();
 
-  async function tend(): Promise<void> {
+  async function beat(): Promise<void> {
     const atMs = clock.now();
     const expiresAtMs = deps.leaseUntilMs();
     const ids = [...leases.keys()].filter((id) => deps.renewed.has(id));
@@ -62,8 +62,8 @@ export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
 
   function later(): void {
     cancel = clock.after(deps.everyMs, () => {
-      tending = tend()
-        .catch((error: unknown) => log.error({ err: error }, 'Signs of life of what agents set going could not be written'))
+      beating = beat()
+        .catch((error: unknown) => log.error({ err: error }, 'Failed to write heartbeats of root runs'))
         .then(() => {
           if (!isEnded) later();
         });
@@ -74,8 +74,8 @@ export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
   return async () => {
     isEnded = true;
     cancel();
-    await tending;
-    // What was spent since the last sign of life.
-    await tend().catch((error: unknown) => log.error({ err: error }, 'What agents set going spent last could not be written'));
+    await beating;
+    // Includes what was spent since the last heartbeat.
+    await beat().catch((error: unknown) => log.error({ err: error }, 'Failed to write the latest spending of root runs'));
   };
 }

@@ -1,7 +1,7 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import type { HeldLease } from '../api.ts';
 
-/** As a row holds it: `caps` joined by commas. */
+/** The stored form: `caps` joined by commas. */
 export interface LeaseRow extends Omit<HeldLease, 'caps'> {
   readonly caps: string;
 }
@@ -35,7 +35,7 @@ const held = query<{ id: string }, LeaseRow>(({ db, sql, p }) =>
     .where(sql<boolean>`revoked = 0`),
 );
 
-/** The turn of a run begins: its lease holds on, unless it ended or was taken back. The claim of the run's work says that it is alive. */
+/** Extends the lease of a run when its turn begins, unless it ended or was revoked. The claim of the run's work shows that the run is alive. */
 export const beginLease = operation(
   'autonomy.beginLease',
   async (tx, input: { readonly id: string; readonly expiresAtMs: number }): Promise<LeaseRow | undefined> => {
@@ -45,10 +45,10 @@ export const beginLease = operation(
   },
 );
 
-/** The lease of a run, unless it ended or was taken back. */
+/** Reads the lease of a run, unless it ended or was revoked. */
 export const findLease = operation('autonomy.findLease', (tx, input: { readonly id: string }) => tx.get(held, input));
 
-/** Leases of runs whose turns run on. */
+/** Extends leases of runs whose turns are still running. */
 export const renewLeases = operation(
   'autonomy.renewLeases',
   async (tx, { ids, expiresAtMs }: { readonly ids: readonly string[]; readonly expiresAtMs: number }): Promise<void> => {
@@ -68,7 +68,7 @@ const byBearer = query<{ bearerDigest: string; atMs: number }, LeaseRow>(({ db, 
     .where(sql<boolean>`root_run.state = 'active'`),
 );
 
-/** The lease of a bearer that holds at this moment. */
+/** Reads the valid lease of a bearer. */
 export const findBearer = operation(
   'autonomy.findBearer',
   async (tx: Tx, input: { readonly bearerDigest: string; readonly atMs: number }): Promise<LeaseRow | undefined> => tx.get(byBearer, input),

@@ -59,7 +59,7 @@ const revokedLeases = query<{ sinceMs: number; limit: number }, { id: string }>(
     .limit(p('limit')),
 );
 
-export interface LeftRoots {
+export interface RecoveredRoots {
   readonly active: readonly ActiveRow[];
   readonly revoked: readonly string[];
   readonly evicted: readonly string[];
@@ -67,10 +67,10 @@ export interface LeftRoots {
   readonly orphaned: number;
 }
 
-/** At start: scripts died with their process, runs and graphs go on; a root of which nothing is left is an orphan. */
+/** Recovers roots at start: scripts died with their process, runs and graphs continue; a root without open work becomes orphaned. */
 export const recoverRoots = operation(
   'autonomy.recover',
-  async (tx: Tx, { atMs, sinceMs, limit }: { readonly atMs: number; readonly sinceMs: number; readonly limit: number }): Promise<LeftRoots> => {
+  async (tx: Tx, { atMs, sinceMs, limit }: { readonly atMs: number; readonly sinceMs: number; readonly limit: number }): Promise<RecoveredRoots> => {
     await tx.run(endScripts, { atMs });
     await tx.run(noScripts, {});
     const { changes: orphaned } = await tx.run(orphan, { atMs });
@@ -97,7 +97,7 @@ const seed = query<{ id: string }, ActiveRow>(({ db, sql, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** What a root has spent by its row. */
+/** Reads what a root has spent according to its row. */
 export const readRoot = operation('autonomy.readRoot', async (tx, input: { readonly id: string }): Promise<ActiveRow | undefined> =>
   tx.get(seed, input),
 );
@@ -131,7 +131,7 @@ const activeIds = query<Record<never, never>, { id: string }>(({ db, sql }) =>
     .where(sql<boolean>`state = 'active'`),
 );
 
-/** Sign of life of the active roots, with what they spent; gives which are active. */
+/** Writes a heartbeat of the active roots with what they spent; returns which are active. */
 export const keepRoots = operation(
   'autonomy.keepAlive',
   async (tx, { atMs, spent }: { readonly atMs: number; readonly spent: readonly RootSpent[] }): Promise<string[]> => {
@@ -149,7 +149,7 @@ const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db.deleteFrom('lease').where(sql<boolean>`id in (select id from lease where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
-/** Deletes some of what ended before a time; gives how much. */
+/** Deletes a batch of what ended before a time; returns how many rows. */
 export const pruneRoots = operation(
   'autonomy.prune',
   async (tx, input: { readonly beforeMs: number; readonly limit: number }): Promise<number> =>

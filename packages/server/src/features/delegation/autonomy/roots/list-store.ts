@@ -25,7 +25,7 @@ export interface RootRow {
 }
 
 interface Page {
-  /** Null stands for all. */
+  /** Null means all. */
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
   readonly state: RootState | null;
@@ -33,13 +33,13 @@ interface Page {
   readonly limit: number;
 }
 
-/** Which of these roots have rows. */
+/** Returns which of these roots have rows. */
 export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids }: { readonly ids: readonly string[] }): Promise<string[]> => {
   const rows = await tx.build<{ id: string }>((db) => db.selectFrom('root_run').select('id').where('id', 'in', ids));
   return rows.map(({ id }) => id);
 });
 
-/** Newest first. */
+/** Lists roots, newest first. */
 export const listRoots = operation(
   'autonomy.listRoots',
   async (tx: Tx, { principalId, agentIds, state, offset, limit }: Page): Promise<{ rows: RootRow[]; total: number }> => {

@@ -9,9 +9,9 @@ export interface Amount {
 }
 
 interface LiveRoot {
-  /** Time in which turns of it ran, up to `countedAtMs`. */
+  /** Time during which turns of it ran, up to `countedAtMs`. */
   activeMs: number;
-  /** Monotonic: neither a clock that is set nor an outage uses up its hours. */
+  /** Monotonic, so that neither clock changes nor downtime use up its hours. */
   countedAtMs: number;
   tokens: number;
   nano: number;
@@ -24,12 +24,12 @@ export interface RootSeed extends Amount {
   readonly activeMs: number;
 }
 
-/** What the root runs of this process have spent and hold; only those that delegated something are here. */
+/** Tracks what the root runs of this process have spent and reserved; contains only those that delegated something. */
 export class LiveRoots {
   readonly #budget: AutonomyConfig['guards']['budget'];
   readonly #clock: Clock;
   readonly #roots = new Map<string, LiveRoot>();
-  /** Turns that run now, by root; also of roots that have delegated nothing. */
+  /** Running turns by root, including roots that have delegated nothing. */
   readonly #turns = new Map<string, number>();
 
   constructor(budget: AutonomyConfig['guards']['budget'], clock: Clock) {
@@ -62,7 +62,7 @@ export class LiveRoots {
     else this.#turns.delete(rootRunId);
   }
 
-  /** Time in which at least one turn of the root ran. Waits for a provider, an approval or a slot do not count: no turn runs meanwhile. */
+  /** Returns the time in which at least one turn of the root ran. Waits for a provider, an approval or a slot do not count: no turn runs then. */
   activeMs(rootRunId: string): number {
     return this.#count(rootRunId)?.activeMs ?? 0;
   }
@@ -99,7 +99,7 @@ export class LiveRoots {
     root.heldNano += sign * nano;
   }
 
-  /** The cap that has no room for a call which may cost so much. */
+  /** Returns the limit that a call of at most this cost would exceed. */
   refusal(rootRunId: string, need: Amount): Refused | undefined {
     const root = this.#roots.get(rootRunId);
     if (root === undefined) return undefined;
@@ -115,7 +115,7 @@ export class LiveRoots {
     return { cap: `${name}.hours`, limit: hours, used: usedHours, message };
   }
 
-  /** What the caps leave; those of a fresh root where nothing was delegated. */
+  /** Returns what the limits leave; those of a fresh root when nothing was delegated. */
   left(rootRunId: string | undefined): { readonly tokensRemaining: number; readonly usdRemaining: number; readonly wallClockMsRemaining: number } {
     const { usd, tokens, hours } = this.#budget;
     const root = rootRunId === undefined ? undefined : this.#roots.get(rootRunId);

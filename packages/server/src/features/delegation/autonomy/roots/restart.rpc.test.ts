@@ -5,7 +5,7 @@ import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { answerBy, call } from '../../subagents/run/testing/delegation-model.ts';
 
-test('a stop of the daemon forgets nothing of what a request spent, and the next start counts it once', async () => {
+test('what a request spent survives a restart of the daemon and is counted once', async () => {
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
   try {
     const config = { agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } } };

@@ -8,17 +8,17 @@ export type CallNeed = Parameters<TurnBudget['reserve']>[0];
 export interface RootBudgetDeps {
   readonly roots: LiveRoots;
   readonly rootRunId: string;
-  /** The most that a call may cost. */
-  readonly mostOf: (need: CallNeed) => Amount;
-  /** Why nothing of the root may go on. */
+  /** Returns the highest possible cost of a call. */
+  readonly maxCostOf: (need: CallNeed) => Amount;
+  /** Returns why nothing of the root may continue. */
   readonly stopped: () => Refused | undefined;
 }
 
-/** The budget of one turn, and that of its root from the moment the root delegates something. */
+/** Combines the budget of one turn with that of its root, from the moment the root delegates something. */
 export class RootBudget implements TurnBudget {
   readonly #inner: TurnBudget;
   readonly #deps: RootBudgetDeps;
-  /** What the turn spent before its root was there. */
+  /** What the turn spent before its root existed. */
   #before = { tokens: 0, nano: 0, isPriced: true };
 
   constructor(inner: TurnBudget, deps: RootBudgetDeps) {
@@ -27,12 +27,12 @@ export class RootBudget implements TurnBudget {
   }
 
   reserve(need: CallNeed): Reservation | BudgetRefusal | undefined {
-    const { roots, rootRunId, mostOf, stopped } = this.#deps;
+    const { roots, rootRunId, maxCostOf, stopped } = this.#deps;
     const refused = stopped();
     if (refused !== undefined) return { refused };
     if (!roots.has(rootRunId)) return this.#counted(this.#inner.reserve(need));
     this.#bring();
-    const most = mostOf(need);
+    const most = maxCostOf(need);
     const over = roots.refusal(rootRunId, most);
     if (over !== undefined) return { refused: over };
     const inner = this.#inner.reserve(need);

@@ -49,18 +49,18 @@ interface Owned {
   readonly principalId: string;
 }
 
-/** What of the runs is there for a caller. */
+/** The runs that a caller may see. */
 interface Reach {
-  /** Agents that the token is bound to: to it what is of others is not there. Null: all. */
+  /** Agents that the token is bound to; runs of others are hidden from it. Null: all. */
   readonly agentIds: readonly string[] | null;
-  /** Of the principal that an agent with `adminTrust` works for. Null: of everybody. */
+  /** The principal that an agent with `adminTrust` works for. Null: any. */
   readonly principalId: string | null;
 }
 
 interface Stopping extends Reach {
   readonly rootRunId: string;
-  /** The turn of the root, when it runs: it may have set nothing going yet. */
-  readonly turn: Omit<RootEntry, 'piece' | 'rootRunId' | 'atMs'> | undefined;
+  /** The running turn of the root, if any; it may have started nothing yet. */
+  readonly turn: Omit<RootEntry, 'kind' | 'rootRunId' | 'atMs'> | undefined;
   readonly audit: AuditRow;
   readonly atMs: number;
 }
@@ -73,21 +73,21 @@ type Revoking = Omit<Stopping, 'rootRunId'> & {
 export interface Revoked {
   /** Leases that were valid until now. */
   readonly leases: readonly LeaseName[];
-  /** Whether the root is revoked by this. */
+  /** Whether this revoked the root. */
   readonly root: boolean;
 }
 
 const isWithin = ({ agentIds, principalId }: Reach, owned: Owned | undefined): boolean =>
   (agentIds === null || agentIds.includes(owned?.agentId ?? '')) && (principalId === null || principalId === owned?.principalId);
 
-/** A root that the token may know of, and the turn of one that was not written yet. */
+/** Finds a root that the token may see, or the turn of one without a row. */
 async function findRoot(tx: Tx, { rootRunId, turn, ...reach }: Pick<Stopping, 'rootRunId' | 'turn' | keyof Reach>) {
   const found = await tx.get(rootState, { id: rootRunId });
   const isThere = isWithin(reach, found ?? turn);
   return isThere ? { found, turn } : { found: undefined, turn: undefined };
 }
 
-/** Makes a root that is there, or whose turn runs, a revoked one; false when nothing of it goes on any more. */
+/** Revokes a root that exists or whose turn runs; false when nothing of it is active any more. */
 async function revokeRoot(tx: Tx, { atMs, ...asked }: Omit<Stopping, 'audit'>): Promise<boolean> {
   const { rootRunId: id } = asked;
   const { found, turn } = await findRoot(tx, asked);
@@ -96,13 +96,13 @@ async function revokeRoot(tx: Tx, { atMs, ...asked }: Omit<Stopping, 'audit'>): 
     await openRoot(tx, { id, ...turn, atMs, endedAtMs: atMs, state: 'revoked', runs: 0, graphs: 0, scripts: 0 });
     return true;
   }
-  // What was revoked may still run, and what ended may have a turn that still does.
+  // Revoked work may still be running, and an ended root may have a running turn.
   if (found.state !== 'active' && found.open <= 0 && turn === undefined) return false;
   await tx.run(revokeRootRow, { id, atMs });
   return true;
 }
 
-/** A lease with all below it: a child never has more than its parent. */
+/** Revokes a lease and all below it: a child never has more than its parent. */
 async function revokeTree(tx: Tx, leaseId: string, atMs: number): Promise<LeaseName[]> {
   const revoked: LeaseName[] = [];
   const left = [leaseId];
@@ -113,7 +113,7 @@ async function revokeTree(tx: Tx, leaseId: string, atMs: number): Promise<LeaseN
   return revoked;
 }
 
-/** Takes leases back; a root that goes on becomes `revoked`. */
+/** Revokes leases; an active root becomes `revoked`. */
 export const revoke = operation('autonomy.revoke', async (tx, { leaseId, rootRunId, audit, atMs, ...reach }: Revoking): Promise<Revoked> => {
   const holder = leaseId === undefined ? undefined : await tx.get(ownerOfLease, { id: leaseId });
   const leases = leaseId === undefined || !isWithin(reach, holder) ? [] : await revokeTree(tx, leaseId, atMs);
@@ -124,13 +124,13 @@ export const revoke = operation('autonomy.revoke', async (tx, { leaseId, rootRun
   return { leases, root };
 });
 
-/** Revokes a root with all its leases, before anything of it is aborted. `not_found` for one that is not there, `precondition_failed` for one that ended. */
+/** Revokes a root with all its leases before anything is aborted. Throws `not_found` for an unknown root, `precondition_failed` for an ended one. */
 export const kill = operation('autonomy.kill', async (tx, { rootRunId, audit, atMs, ...reach }: Stopping): Promise<Revoked> => {
   const { found } = await findRoot(tx, { rootRunId, ...reach });
   if (!(await revokeRoot(tx, { rootRunId, atMs, ...reach })))
     throw found === undefined
       ? new AppError('not_found', `Run not found: ${rootRunId}`, { param: 'rootRunId' })
-      : new AppError('precondition_failed', `The run is ${found.state} already`, { param: 'rootRunId' });
+      : new AppError('precondition_failed', `The run is already ${found.state}`, { param: 'rootRunId' });
   const leases = await tx.all(leasesOfRoot, { rootRunId, atMs });
   await appendAudit(tx, audit);
   return { leases, root: true };
@@ -138,7 +138,7 @@ export const kill = operation('autonomy.kill', async (tx, { rootRunId, audit, at
 
 const evictRow = query<{ id: string }>(({ db, p }) => db.updateTable('root_run').set({ evicted: 1 }).where('id', '=', p('id')));
 
-/** Lets the profile of a root fall back. */
+/** Lowers the profile of a root. */
 export const evict = operation('autonomy.evict', async (tx, { audit, atMs, ...asked }: Stopping): Promise<void> => {
   const { rootRunId: id } = asked;
   const { found, turn } = await findRoot(tx, asked);

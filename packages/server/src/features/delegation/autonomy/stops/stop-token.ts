@@ -16,8 +16,8 @@ const identity = { principalId: 'system:autonomy', tokenId: 'system:autonomy', s
 const atOnce = 200;
 
 /**
- * Kills what a principal has set going, when its token opens nothing any more: runs act by the rights that they began with. What
- * a process that dies in between leaves is refused at the next start, because its token is gone.
+ * Kills what a principal has started when its token is no longer valid, because runs act with the authority that they began with.
+ * What a process leaves running when it dies in between is refused at the next start, because its token is gone.
  */
 export function createTokenStop({ db, log, methods }: TokenStopDeps): (principalId: string, rootRunIds: readonly string[]) => Promise<void> {
   const kill = async (rootRunId: string): Promise<number> => {
@@ -31,7 +31,7 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
     try {
       return (await methods['run.kill']({ rootRunId }, call)).killed;
     } catch (error) {
-      // It has ended meanwhile.
+      // It has ended in the meantime.
       if (!(error instanceof AppError)) throw error;
       return 0;
     }
@@ -43,11 +43,11 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
         const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
         let killed = 0;
         for (const { rootRunId } of rows) killed += await kill(rootRunId);
-        // A page of which nothing could be ended would come again for ever.
+        // A page on which nothing could be stopped would repeat forever.
         if (rows.length < atOnce || killed === 0) return;
       }
     } catch (error) {
-      log.error({ err: error, principalId }, 'What a token had set going could not be stopped');
+      log.error({ err: error, principalId }, 'Failed to stop the work of a revoked token');
     }
   };
 }

@@ -9,9 +9,9 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-/** A server whose sub-agents call `mcp__t--look` again and again; each call waits until it is let go. */
+/** Starts a server whose sub-agents call `mcp__t--look` repeatedly; each call waits until it is released. */
 async function start(autonomy: NonNullable<TestServerOptions['config']>['autonomy'] = {}) {
-  const calls: { readonly signal: AbortSignal; readonly letGo: () => void }[] = [];
+  const calls: { readonly signal: AbortSignal; readonly release: () => void }[] = [];
   const look: Tool = {
     name: 'mcp__t--look',
     description: 'A tool of a test.',
@@ -22,7 +22,7 @@ async function start(autonomy: NonNullable<TestServerOptions['config']>['autonom
     source: 'test',
     async run(_args, { signal }) {
       const held = Promise.withResolvers<void>();
-      calls.push({ signal, letGo: held.resolve });
+      calls.push({ signal, release: held.resolve });
       await held.promise;
       return { content: `looked ${calls.length}` };
     },
@@ -47,7 +47,7 @@ async function start(autonomy: NonNullable<TestServerOptions['config']>['autonom
   return { server, calls, spawn, ended, root };
 }
 
-test('lease.revoke: the call of a sub-agent that is under way completes, and the run makes no further one', async () => {
+test('lease.revoke lets the current call of a sub-agent complete, and the run makes no more calls', async () => {
   const { server, calls, spawn, ended, root } = await start();
   const { runId, rootRunId } = await spawn();
   await expect.poll(() => calls.length).toBe(1);
@@ -55,13 +55,13 @@ test('lease.revoke: the call of a sub-agent that is under way completes, and the
   const asked = server.provider.requests.length;
   expect(await server.client.call('lease.revoke', { rootRunId })).toEqual({ revoked: 1 });
   expect(calls[0]?.signal.aborted).toBe(false);
-  calls[0]?.letGo();
+  calls[0]?.release();
   expect(await ended(runId)).toMatchObject({ endReason: 'failed', errorKind: 'revoked' });
   expect([calls.length, server.provider.requests.length]).toEqual([1, asked]);
   expect(await root(rootRunId)).toMatchObject({ state: 'revoked', runs: { open: 0, failed: 1 } });
 });
 
-test('run.kill: everything of the root ends at once, and of no other', async () => {
+test('run.kill ends everything of its root at once, and nothing of other roots', async () => {
   const { server, calls, spawn, ended, root } = await start();
   const one = await spawn();
   const other = await spawn();
@@ -73,15 +73,15 @@ test('run.kill: everything of the root ends at once, and of no other', async () 
   expect(await server.client.call('session.run_status', { runId: other.runId })).toMatchObject({ status: 'running' });
   expect(calls.filter(({ signal }) => signal.aborted)).toHaveLength(1);
   await expect(server.client.call('run.kill', { rootRunId: one.rootRunId })).rejects.toMatchObject({ code: 'precondition_failed' });
-  for (const { letGo } of calls) letGo();
+  for (const { release } of calls) release();
 });
 
-test('a root that has used up its budget makes no further model call', async () => {
+test('a root that has used up its budget makes no more model calls', async () => {
   const { server, calls, spawn, ended, root } = await start({ guards: { budget: { tokens: 6000 } } });
   const { runId, rootRunId } = await spawn();
   for (let n = 0; n < 20 && (await root(rootRunId))?.runs.open === 1; n += 1) {
     await expect.poll(async () => calls.length > n || (await root(rootRunId))?.runs.open === 0).toBe(true);
-    calls[n]?.letGo();
+    calls[n]?.release();
   }
   expect(await ended(runId)).toMatchObject({ endReason: 'failed', errorKind: 'budget_exceeded' });
   const used = await root(rootRunId);

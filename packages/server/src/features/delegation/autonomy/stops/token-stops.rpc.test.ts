@@ -2,7 +2,7 @@ import { createClient } from '@gatehouse/client';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 
-/** A server whose sub-agents wait for a model that never answers. */
+/** Starts a server whose sub-agents wait for a model that never answers. */
 async function start(): Promise<TestServer> {
   const server = await startTestServer({ config: { agents: { default: { model: 'mock/mock-fast' }, other: { model: 'mock/mock-fast' } } } });
   server.provider.setAnswer(() => ({ hang: true }));
@@ -17,7 +17,7 @@ async function holderOf(server: TestServer, grant: { readonly scopes: ['rpc'] | 
 const running = (server: TestServer, runId: string) =>
   expect.poll(async () => (await server.client.call('session.run_status', { runId })).status, { timeout: 5000 });
 
-test('what a token has set going ends with it, and nothing of others', async () => {
+test('revoking a token ends what it started, and nothing of others', async () => {
   await using server = await start();
   const holder = await holderOf(server, { scopes: ['rpc'] });
   const { runId, rootRunId } = await holder.client.call('session.spawn', { task: 'Wait' });
@@ -31,13 +31,13 @@ test('what a token has set going ends with it, and nothing of others', async () 
   await server.client.call('subagent.kill', { target: other });
 });
 
-test('a token that is rotated goes on with what it has set going', async () => {
+test('work that a token started continues when the token is rotated', async () => {
   await using server = await start();
   const holder = await holderOf(server, { scopes: ['rpc'] });
   const { runId } = await holder.client.call('session.spawn', { task: 'Wait' });
   await running(server, runId).toBe('running');
   await server.client.call('tokens.rotate', { id: holder.id });
-  // A revocation of another one is through by the time that it is answered for.
+  // A later revocation has been processed by the time that it is answered.
   const { id, client } = await holderOf(server, { scopes: ['rpc'] });
   const second = await client.call('session.spawn', { task: 'Wait' });
   await server.client.call('tokens.revoke', { id });
@@ -46,7 +46,7 @@ test('a token that is rotated goes on with what it has set going', async () => {
   await server.client.call('subagent.kill', { target: runId });
 });
 
-test('to an admin of some agents the runs of others are not there', async () => {
+test('runs of other agents do not exist for an admin bound to some agents', async () => {
   await using server = await start();
   const { client } = await holderOf(server, { scopes: ['admin'], agents: ['other'] });
   const { runId, rootRunId } = await server.client.call('session.spawn', { task: 'Wait', agent: 'default' });

@@ -4,18 +4,18 @@ import type { EventBus } from '../../../../kernel/event-bus.ts';
 
 export type Authored = ReturnType<typeof createAuthored>;
 
-/** Counts what agents write: whether the graphs of a model are any good shows in `pipeline:authored`. */
+/** Counts graphs that agents write; `pipeline:authored` shows how many are valid. */
 export function createAuthored({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
   return async <Result extends { readonly warnings: readonly unknown[] }>(
     action: 'define' | 'execute',
-    /** As the model wrote it. */
+    /** The nodes as the model wrote them. */
     nodes: unknown,
     agentId: string,
     run: () => Promise<Result>,
   ): Promise<Result> => {
-    // What was loaded was written at another time.
+    // A loaded graph was written at another time.
     if (!Array.isArray(nodes)) return run();
-    const tell = (outcome: { readonly valid: boolean; readonly warningCount: number; readonly errorCount: number }) =>
+    const report = (outcome: { readonly valid: boolean; readonly warningCount: number; readonly errorCount: number }) =>
       bus.emit('pipeline:authored', {
         agentId,
         action,
@@ -26,12 +26,12 @@ export function createAuthored({ bus, clock }: { readonly bus: EventBus; readonl
       });
     try {
       const result = await run();
-      tell({ valid: true, warningCount: result.warnings.length, errorCount: 0 });
+      report({ valid: true, warningCount: result.warnings.length, errorCount: 0 });
       return result;
     } catch (error) {
-      // Refusals of other kinds say nothing about the graph.
+      // Other kinds of errors say nothing about the graph.
       if (error instanceof AppError && error.code === 'invalid_params')
-        tell({ valid: false, warningCount: 0, errorCount: Math.max(1, error.details.issues?.length ?? 0) });
+        report({ valid: false, warningCount: 0, errorCount: Math.max(1, error.details.issues?.length ?? 0) });
       throw error;
     }
   };

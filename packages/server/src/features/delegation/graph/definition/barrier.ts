@@ -3,7 +3,7 @@ import type { GraphSpec, SpecNode } from './definition.ts';
 
 export const isOver = (state: GraphNodeState) => state === 'completed' || state === 'failed' || state === 'skipped';
 
-/** What becomes of a node that is pending, by the states of those that it depends on. */
+/** What happens to a pending node, depending on the states of its dependencies. */
 export type Verdict = 'wait' | 'run' | 'skip';
 
 export function verdictOf(
@@ -12,7 +12,7 @@ export function verdictOf(
   stateOf: (id: string) => GraphNodeState,
 ): Verdict {
   const states = node.dependsOn.map(stateOf);
-  // A barrier may be passed with failures, but not where the graph ends at the first one.
+  // A barrier may tolerate failures, but not when the graph fails fast.
   if (onFailure === 'fail-fast' && states.some((state) => state === 'failed' || state === 'skipped')) return 'skip';
   if (!states.every(isOver)) return 'wait';
   const completed = states.filter((state) => state === 'completed').length;

@@ -21,7 +21,7 @@ function specOf(input: GraphInput) {
   return read.spec;
 }
 
-describe('what cannot run is refused by the field it is about', () => {
+describe('an invalid graph is refused with the invalid field', () => {
   test.each<[string, GraphInput, { path: string; message: RegExp }[]]>([
     ['two nodes of one id', { nodes: [node('a'), node('a')] }, [{ path: 'nodes.1.node_id', message: /^duplicate_node_id: .*"a"/ }]],
     ['a node that depends on itself', { nodes: [node('a', ['a'])] }, [{ path: 'nodes.0.depends_on', message: /^self_dependency: .*"a"/ }]],
@@ -33,7 +33,7 @@ describe('what cannot run is refused by the field it is about', () => {
     ],
     ['an edge to nowhere', { nodes: [node('a')], edges: [{ from: 'a', to: 'x' }] }, [{ path: 'edges.0.to', message: /^missing_dependency: .*"x"/ }]],
     [
-      'a cycle, told along its arrows',
+      'a cycle, in the direction of its edges',
       { nodes: [node('start'), node('a', ['c', 'start']), node('b', ['a']), node('c', ['b']), node('end', ['c'])] },
       [{ path: 'nodes', message: /^cycle: (a → b → c → a|b → c → a → b|c → a → b → c);/ }],
     ],
@@ -66,7 +66,7 @@ describe('what cannot run is refused by the field it is about', () => {
   });
 });
 
-test('nodes stand in the order in which they could run, edges count as dependencies, and settings beside the nodes win', () => {
+test('nodes are sorted in execution order, edges count as dependencies, and settings next to the nodes take precedence', () => {
   const spec = specOf({
     nodes: [node('end', ['mid']), node('mid'), node('first')],
     edges: [
@@ -81,7 +81,7 @@ test('nodes stand in the order in which they could run, edges count as dependenc
   expect(leavesOf(spec.nodes).map(({ id }) => id)).toEqual(['end']);
 });
 
-test('without a time of its own a graph has that of its gates besides', () => {
+test('the default timeout of a graph includes that of its gates', () => {
   const gate = node('gate', [], { type_id: 'approval-gate', type_config: { timeout_minutes: 90 } });
   expect(specOf({ nodes: [node('a')] }).timeoutMs).toBe(1_500_000);
   expect(specOf({ nodes: [node('a'), gate] }).timeoutMs).toBe(1_500_000 + 90 * 60_000);
@@ -89,7 +89,7 @@ test('without a time of its own a graph has that of its gates besides', () => {
   expect(specOf({ nodes: [gate] }).nodes[0]).toMatchObject({ timeoutMs: 90 * 60_000, work: { config: { timeout_minutes: 90 } } });
 });
 
-test('each type has its time and its agents', () => {
+test('each type has its timeout and its agents', () => {
   const typed = (type_id: NonNullable<GraphNode['type_id']>, type_config: GraphNode['type_config']) =>
     specOf({ nodes: [node('a', [], { type_id, type_config })] }).nodes.map((each) => [each.timeoutMs, ...agentsOf(each)])[0];
   expect(typed('agent', { agent: 'x' })).toEqual([300_000, 'x']);
@@ -101,7 +101,7 @@ test('each type has its time and its agents', () => {
   expect(specOf({ nodes: [node('a')] }).nodes[0]?.timeoutMs).toBeUndefined();
 });
 
-test('warns of what runs but may not be meant, each with what to do about it', () => {
+test('warns about valid graphs that may be mistakes, each with a fix', () => {
   const nodes = [
     node('lonely', [], { agent: undefined }),
     node('a', [], { task: 'Use ${TOPIC} and ${STYLE}.' }),
@@ -130,7 +130,7 @@ test('warns of what runs but may not be meant, each with what to do about it', (
   );
   expect(warnings.every(({ message, fix }) => message.length > 10 && fix.length > 10)).toBe(true);
   expect(warnings.find(({ type }) => type === 'unresolved_variable')?.message).toContain('STYLE');
-  // What the variables will be is not known when a graph is only looked at.
+  // The variables are not known when a graph is only checked.
   expect(warningsOf(spec, undefined).filter(({ type }) => type === 'unresolved_variable')).toEqual([]);
   expect(variablesOf(spec)).toEqual(['TOPIC', 'STYLE']);
 });
@@ -140,7 +140,7 @@ test.each<[string, 'all' | 'majority' | 'best-effort', 'fail-fast' | 'continue',
   ['one runs still', 'all', 'continue', ['completed', 'running'], 'wait'],
   ['all completed', 'all', 'fail-fast', ['completed', 'completed'], 'run'],
   ['all, one failed', 'all', 'continue', ['completed', 'failed'], 'skip'],
-  ['half is no majority', 'majority', 'continue', ['completed', 'failed'], 'skip'],
+  ['half is not a majority', 'majority', 'continue', ['completed', 'failed'], 'skip'],
   ['more than half', 'majority', 'continue', ['completed', 'failed', 'completed'], 'run'],
   ['a majority waits for all to end', 'majority', 'continue', ['completed', 'completed', 'running'], 'wait'],
   ['one of three', 'best-effort', 'continue', ['skipped', 'failed', 'completed'], 'run'],

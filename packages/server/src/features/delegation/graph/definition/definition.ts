@@ -1,7 +1,7 @@
 import { type GraphEdge, type GraphNode, type GraphNodeType, type GraphSettings, graphTypeConfigs, type Issue } from '@gatehouse/contract';
 import type * as z from 'zod';
 
-/** A graph as it is sent, in every method that takes one. */
+/** A graph as every method receives it. */
 export interface GraphInput {
   readonly nodes: readonly GraphNode[];
   readonly edges?: readonly z.output<typeof GraphEdge>[] | undefined;
@@ -10,11 +10,11 @@ export interface GraphInput {
   readonly timeout_ms?: number | undefined;
   readonly budget?: GraphSettings['budget'];
   readonly settings?: GraphSettings | undefined;
-  /** Does the work of nodes that name no agent: the agent that a saved graph belongs to. */
+  /** Agent of nodes without one: the agent that a saved graph belongs to. */
   readonly defaultAgentId?: string | undefined;
 }
 
-/** What a typed node does, with the configuration of its type. */
+/** The work of a typed node, with the configuration of its type. */
 export type NodeWork = { [T in GraphNodeType]: { readonly type: T; readonly config: z.output<(typeof graphTypeConfigs)[T]> } }[GraphNodeType];
 /** Types whose work is done by runs of agents. */
 export type RunWork = Exclude<NodeWork, { type: 'approval-gate' }>;
@@ -26,17 +26,17 @@ export interface SpecNode {
   readonly barrier: 'all' | 'majority' | 'best-effort';
   readonly contextMode: 'full' | 'summary' | 'refs' | 'none';
   readonly retries: number;
-  /** Of each try; undefined: as long as the graph may take. */
+  /** Timeout of each attempt; undefined: that of the graph. */
   readonly timeoutMs: number | undefined;
   readonly maxSteps: number | undefined;
   readonly model: string | undefined;
-  /** As sent; typed nodes have agents of their own. */
+  /** The agent of an untyped node; typed nodes name their agents in the configuration. */
   readonly agentId: string | undefined;
-  /** Undefined: one run with the task. */
+  /** Undefined for a single run with the task. */
   readonly work: NodeWork | undefined;
 }
 
-/** A graph that makes sense, in the order in which it could run one by one. */
+/** A valid graph, with nodes in an order in which they could run sequentially. */
 export interface GraphSpec {
   readonly nodes: readonly SpecNode[];
   readonly label: string | undefined;
@@ -47,7 +47,7 @@ export interface GraphSpec {
 
 const defaultGraphMs = 1_500_000;
 const minuteMs = 60_000;
-/** How long a node of a type may take when it does not say. */
+/** Default timeout of a node by type. */
 const typeTimeoutMs: Readonly<Record<Exclude<GraphNodeType, 'approval-gate'>, number>> = {
   agent: 5 * minuteMs,
   debate: 10 * minuteMs,
@@ -57,7 +57,7 @@ const typeTimeoutMs: Readonly<Record<Exclude<GraphNodeType, 'approval-gate'>, nu
   'map-reduce': 10 * minuteMs,
 };
 
-/** What `type_config` must look like, for whoever got it wrong. */
+/** Expected shapes of `type_config`, for error messages. */
 const shapes: Readonly<Record<GraphNodeType, string>> = {
   agent: '{ agent: agent id, model?: model, max_steps?: 1 to 1000 }',
   debate: '{ agents: [2 to 10 agent ids], rounds?: 1 to 5 (2), synthesizer?: agent id }',
@@ -68,7 +68,7 @@ const shapes: Readonly<Record<GraphNodeType, string>> = {
   'approval-gate': '{ message?: text, timeout_minutes?: 1 to 1440 (60) }',
 };
 
-/** The graph, or what is wrong with it, each with the field it is about. */
+/** Returns the graph, or its errors with the field of each. */
 export function readDefinition(input: GraphInput): { readonly spec: GraphSpec; readonly issues?: never } | { readonly issues: readonly Issue[] } {
   const issues: Issue[] = [];
   const dependsOn = dependenciesOf(input, issues);
@@ -76,8 +76,7 @@ export function readDefinition(input: GraphInput): { readonly spec: GraphSpec; r
   checkAgainstOthers(nodes, issues);
   if (issues.length > 0) return { issues };
   const order = orderOf(nodes);
-  if ('cycle' in order)
-    return { issues: [{ path: 'nodes', message: `cycle: ${order.cycle.join(' → ')}; a graph must not come back to where it was` }] };
+  if ('cycle' in order) return { issues: [{ path: 'nodes', message: `cycle: ${order.cycle.join(' → ')}; a graph must not contain a cycle` }] };
   const { settings = {} } = input;
   return {
     spec: {
@@ -93,14 +92,14 @@ export function readDefinition(input: GraphInput): { readonly spec: GraphSpec; r
 function dependenciesOf({ nodes, edges = [] }: GraphInput, issues: Issue[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, Set<string>>();
   for (const [index, { node_id: id, depends_on: from = [] }] of nodes.entries()) {
-    if (found.has(id)) issues.push({ path: `nodes.${index}.node_id`, message: `duplicate_node_id: there is a node "${id}" already` });
+    if (found.has(id)) issues.push({ path: `nodes.${index}.node_id`, message: `duplicate_node_id: a node "${id}" already exists` });
     else found.set(id, new Set(from));
   }
   for (const [index, { from, to }] of edges.entries()) {
     const of = found.get(to);
     if (of === undefined || !found.has(from)) {
       const [end, missing] = of === undefined ? ['to', to] : ['from', from];
-      issues.push({ path: `edges.${index}.${end}`, message: `missing_dependency: there is no node "${missing}"` });
+      issues.push({ path: `edges.${index}.${end}`, message: `missing_dependency: no node "${missing}" exists` });
     } else of.add(from);
   }
   return new Map([...found].map(([id, from]) => [id, [...from]]));
@@ -128,7 +127,7 @@ const timeoutOf = (work: NodeWork) => (work.type === 'approval-gate' ? work.conf
 function readWork(node: GraphNode, index: number, issues: Issue[]): NodeWork | undefined {
   const { type_id: type, type_config: config } = node;
   if (type === undefined) {
-    if (config !== undefined) issues.push({ path: `nodes.${index}.type_config`, message: 'belongs to a node with a type_id' });
+    if (config !== undefined) issues.push({ path: `nodes.${index}.type_config`, message: 'only allowed for a node with a type_id' });
     return undefined;
   }
   const parsed = graphTypeConfigs[type].safeParse(config ?? {});
@@ -148,18 +147,18 @@ function checkAgainstOthers(nodes: readonly SpecNode[], issues: Issue[]): void {
     const path = `nodes.${index}.depends_on`;
     for (const from of dependsOn) {
       if (from === id) issues.push({ path, message: `self_dependency: node "${id}" depends on itself` });
-      else if (!ids.has(from)) issues.push({ path, message: `missing_dependency: there is no node "${from}"` });
+      else if (!ids.has(from)) issues.push({ path, message: `missing_dependency: no node "${from}" exists` });
     }
     if (work?.type === 'vote' && (work.config.min_voters ?? 0) > work.config.voters.length)
       issues.push({ path: `nodes.${index}.type_config.min_voters`, message: `expected at most ${work.config.voters.length}, the number of voters` });
   }
 }
 
-/** A graph does not run out of time because a person takes theirs. */
+/** Extends the graph timeout by the time that people may take to answer. */
 const askingMs = (nodes: readonly SpecNode[]) =>
   nodes.reduce((sum, { work, timeoutMs }) => sum + (work?.type === 'approval-gate' ? (timeoutMs ?? 0) : 0), 0);
 
-/** Every node after those that it depends on, else as they were sent; or a way that comes back to where it begins. */
+/** Sorts nodes after their dependencies, otherwise in the order they were sent; or returns a cycle. */
 function orderOf(nodes: readonly SpecNode[]): { readonly nodes: readonly SpecNode[] } | { readonly cycle: readonly string[] } {
   const placed = new Set<string>();
   const order: SpecNode[] = [];
@@ -172,7 +171,7 @@ function orderOf(nodes: readonly SpecNode[]): { readonly nodes: readonly SpecNod
   return { nodes: order };
 }
 
-/** Of nodes that each depend on another one of them. */
+/** Finds a cycle among nodes that each depend on another one of them. */
 function cycleIn(nodes: readonly SpecNode[]): readonly string[] {
   const path: string[] = [];
   let at = nodes[0];
@@ -181,17 +180,17 @@ function cycleIn(nodes: readonly SpecNode[]): readonly string[] {
     const from = at.dependsOn;
     at = nodes.find(({ id }) => from.includes(id));
   }
-  // Found against the arrows, told along them.
+  // Found against the direction of the edges, returned along it.
   const loop = at === undefined ? path : path.slice(path.indexOf(at.id));
   return [...loop, ...loop.slice(0, 1)].toReversed();
 }
 
-/** Nodes that nothing else depends on: what they say is the result of the graph. */
+/** Returns the nodes that nothing else depends on: their outputs are the result of the graph. */
 export function leavesOf(nodes: readonly SpecNode[]): readonly SpecNode[] {
   return nodes.filter(({ id }) => !nodes.some(({ dependsOn }) => dependsOn.includes(id)));
 }
 
-/** The agents that a node sets to work; undefined stands for the default agent. */
+/** Returns the agents that work in a node; undefined means the default agent. */
 export function agentsOf({ work, agentId }: SpecNode): readonly (string | undefined)[] {
   switch (work?.type) {
     case undefined:

@@ -19,7 +19,7 @@ const failure = (work: Promise<unknown>) =>
     (error: { code: string; message: string }) => `${error.code} ${error.message}`,
   );
 
-test('a label means the own graph that runs or ran, neither one that was only loaded nor that of a stranger', async () => {
+test('a label refers to a started graph of the caller, not to a loaded one or that of a stranger', async () => {
   const server = await start();
   server.provider.setAnswer(scripted({ Hang: { hang: true } }).answer);
   const { call } = server.client;
@@ -30,27 +30,27 @@ test('a label means the own graph that runs or ran, neither one that was only lo
   const stranger = await server.as(['rpc']);
   const theirs = await stranger.call('graph.execute', { nodes: hanging, label: 'Nightly' });
   const onlyTheirs = await stranger.call('graph.execute', { nodes: hanging, label: 'Theirs' });
-  // An admin sees it by its id; a label that anybody may give leads to nobody else's graph.
+  // An admin sees it by its id; a label, which anyone may choose, never refers to a foreign graph.
   expect(await call('graph.status', { graphId: theirs.graphId })).toMatchObject({ graphId: theirs.graphId });
   expect(await call('graph.cancel', { graphId: 'Nightly' })).toEqual({ cancelled: true, graphId });
   expect(await failure(call('graph.cancel', { graphId: 'Theirs' }))).toBe('not_found Graph not found');
   expect((await server.view(onlyTheirs.graphId)).cancelReason).toBeUndefined();
 });
 
-test('a graph that was loaded is started once, however many ask at once, and is no run that could be deleted', async () => {
+test('a loaded graph is started only once by concurrent calls, and cannot be deleted as a run', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'DONE' }));
   const { call } = server.client;
   const { id } = await call('graph.save', { label: 'Once', nodes: [{ node_id: 'a', task: 'Do ${X}.', agent: 'default' }] });
   const { graphId } = await call('graph.load', { id });
   expect(await failure(call('graph.deleteRun', { graphId }))).toBe('not_found Graph not found');
-  const told = await Promise.all(['1', '2', '3'].map((X) => failure(call('graph.execute', { graphId, variables: { X } }))));
-  expect(told.toSorted()).toEqual(['no failure', ...Array.from({ length: 2 }, () => 'precondition_failed The graph was started already')]);
+  const outcomes = await Promise.all(['1', '2', '3'].map((X) => failure(call('graph.execute', { graphId, variables: { X } }))));
+  expect(outcomes.toSorted()).toEqual(['no failure', ...Array.from({ length: 2 }, () => 'precondition_failed The graph was already started')]);
   expect(await server.ended(graphId)).toMatchObject({ status: 'completed' });
   expect(server.provider.served()).toBe(1);
 });
 
-test('a token that is bound to agents reaches no saved graph of another agent, nor the default agent by naming none', async () => {
+test('a token bound to agents reaches no saved graph of another agent, and not the default agent by omitting the name', async () => {
   const server = await start();
   const wide = await server.as(['rpc']);
   const nodes: Nodes = [{ node_id: 'a', task: 'x', agent: 'third' }];
@@ -75,7 +75,7 @@ test('a token that is bound to agents reaches no saved graph of another agent, n
   ).rejects.toMatchObject({ code: 'invalid_params', issues: [{ path: 'nodes.1.agent', message: 'Agent not found: default' }] });
 });
 
-test('a gate goes on asking until an answer is clear', async () => {
+test('a gate stays pending until an answer is clear', async () => {
   const server = await start();
   const gate: Nodes = [{ node_id: 'gate', task: 'Sure?', type_id: 'approval-gate' }];
   const graphId = await server.execute(gate, { announceChannelType: 'gateway', announceChannelId: 'inbox' });
@@ -88,7 +88,7 @@ test('a gate goes on asking until an answer is clear', async () => {
   expect(await server.ended(graphId)).toMatchObject({ status: 'failed', nodes: { gate: { error: 'Refused: I cannot approve this' } } });
 });
 
-test('a gate says how it is answered, however much it asks about', async () => {
+test('a gate explains how to answer it, even after a long question', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: '😀'.repeat(6000) }));
   const graphId = await server.execute(
@@ -108,7 +108,7 @@ interface Asked {
   readonly messages: readonly { readonly role: string; readonly content: unknown }[];
 }
 
-test('what an agent loads or lists was written by whoever: it is fenced for it, and for the agents that work by it', async () => {
+test('loaded and listed graphs may come from anyone: they are fenced for the agent and for the agents of the graph', async () => {
   const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } } } } });
   const nodes: Nodes = [
     { node_id: 'a', task: 'Sly task.', type_id: 'vote', type_config: { voters: ['second', 'third'], prompt_suffix: 'SLY SUFFIX' } },
@@ -120,7 +120,7 @@ test('what an agent loads or lists was written by whoever: it is fenced for it, 
   server.provider.setAnswer(({ body }) => {
     const { messages } = body as Asked;
     const text = JSON.stringify(messages.findLast(({ role }) => role === 'user')?.content);
-    // The conversation is told of the end too, perhaps before both voters were counted.
+    // The conversation is notified of the end too, perhaps before both voters were counted.
     if (text.includes('was started for this conversation')) return { text: 'Noted.' };
     if (!/Make it|Run it/.test(text)) return (asked.push(text), { text: 'PART' });
     const last = messages.at(-1);
@@ -134,10 +134,10 @@ test('what an agent loads or lists was written by whoever: it is fenced for it, 
   await server.client.call('agent.execute', { message: 'Make it', sessionKey: 'a:b' });
   expect(results[0]).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="sub-agent">>>[\s\S]*SLY LABEL/);
   expect(results[1]).toMatch(/^<<<UNTRUSTED-TEXT/);
-  // In a conversation that has read none of it.
+  // A conversation that has read none of it.
   await server.client.call('agent.execute', { message: 'Run it', sessionKey: 'c:d' });
   expect(results[2]).toMatch(/^<<<UNTRUSTED-TEXT [0-9a-f]{32} source="sub-agent">>>[\s\S]*SLY LABEL/);
   await expect.poll(() => (server.clock.advance(1), asked.length)).toBe(2);
   for (const text of asked)
-    for (const words of ['Sly task', 'SLY SUFFIX']) expect(text).toMatch(new RegExp(`<<<UNTRUSTED-TEXT [^>]*>>>\\\\n${words}[^<]*\\\\n<<<END`));
+    for (const phrase of ['Sly task', 'SLY SUFFIX']) expect(text).toMatch(new RegExp(`<<<UNTRUSTED-TEXT [^>]*>>>\\\\n${phrase}[^<]*\\\\n<<<END`));
 });

@@ -9,8 +9,8 @@ import { warningsOf } from './warnings.ts';
 export interface InputDeps {
   readonly agents: Pick<AgentsApi, 'usable' | 'find' | 'defaultId'>;
   readonly knowsModel: (name: string) => boolean;
-  /** Throws when the call may not set this agent to work. */
-  readonly mayAsk: (agentId: string, call: CallContext) => void;
+  /** Throws when the call may not start this agent. */
+  readonly assertCanStart: (agentId: string, call: CallContext) => void;
 }
 
 export interface CheckedGraph {
@@ -24,7 +24,7 @@ export function invalid(issues: readonly Issue[]): AppError {
   return new AppError('invalid_params', message, { issues, ...(first !== undefined && { param: first.path }) });
 }
 
-/** A graph that makes sense and whose agents the caller may use; else an error that names each field that is wrong. */
+/** Checks that a graph is valid and that the caller may use its agents; throws an error that names each invalid field. */
 export function checkGraph(
   input: GraphInput,
   variables: Readonly<Record<string, string>> | undefined,
@@ -41,7 +41,7 @@ export function checkGraph(
     for (const model of models)
       if (model !== undefined && !deps.knowsModel(model))
         issues.push({ path: `nodes.${index}.model`, message: `no configured provider has a model "${model}"` });
-    // A node that names no agent is the work of the one that calls, else of the default agent: that one too must be the caller's to ask.
+    // A node without an agent is done by the calling agent or the default agent, which the caller must be allowed to use too.
     const unnamed = call.agentCaller?.agentId ?? input.defaultAgentId ?? deps.agents.defaultId;
     for (const agentId of new Set(agentsOf(node))) checkAgent(agentId ?? unnamed, index);
   }
@@ -51,14 +51,14 @@ export function checkGraph(
 
   function checkAgent(agentId: string, index: number): void {
     const agent = deps.agents.find(agentId);
-    // Like an agent that is not there, whether there is one or not.
+    // Foreign and unknown agents get the same answer.
     if (agent === undefined || call.identity.agents?.includes(agentId) === false)
       issues.push({ path: `nodes.${index}.agent`, message: `Agent not found: ${agentId}` });
-    else deps.mayAsk(agentId, call);
+    else deps.assertCanStart(agentId, call);
   }
 }
 
-/** As it is kept: what makes the same graph again. */
+/** Returns the stored definition, from which the same graph can be built. */
 export function storedForm({ nodes, edges, label, on_failure, timeout_ms, budget, settings, defaultAgentId }: GraphInput): StoredDefinition {
   return {
     nodes: [...nodes],

@@ -16,7 +16,7 @@ interface SavedDeps extends StartDeps {
   readonly admitChange: (call: CallContext) => void;
 }
 
-/** Graphs that are kept under a name. */
+/** Creates the methods for saved graphs. */
 export function createSavedMethods(deps: SavedDeps): SavedMethods {
   const { db, bus, clock } = deps;
 
@@ -42,10 +42,10 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
       const caller = call.agentCaller;
       if (wanted !== undefined) {
         if (caller !== undefined && wanted !== caller.agentId)
-          throw invalid([{ path: 'agentId', message: `expected "${caller.agentId}": an agent saves for itself` }]);
+          throw invalid([{ path: 'agentId', message: `expected "${caller.agentId}": an agent can only save graphs for itself` }]);
         deps.agents.usable(wanted, call);
       }
-      // What an agent saves again under the same name takes the place of the former.
+      // An agent that saves under the same name again replaces the earlier graph.
       const own = caller === undefined || id !== undefined ? undefined : { principalId: ownerOf(call), agentId: caller.agentId, label: input.label };
       const formerId = own === undefined ? id : await db.read(findSavedLabel, own);
       const former = formerId === undefined ? undefined : await found(formerId, call, true);
@@ -69,7 +69,7 @@ export function createSavedMethods(deps: SavedDeps): SavedMethods {
     'graph.load': async ({ id }, call) => {
       deps.admitChange(call);
       const row = await found(id, call, false);
-      // The agent that the graph was saved for works where its nodes name none; of what an agent loads, that agent does.
+      // Nodes without an agent are done by the agent that the graph was saved for, or by the agent that loads it.
       const defaultAgentId = call.agentCaller === undefined ? (row.agentId ?? undefined) : undefined;
       const definition = { ...parseDefinition(row.definitionJson), ...(defaultAgentId !== undefined && { defaultAgentId }) };
       const { spec, warnings } = checkGraph(definition, undefined, call, deps);

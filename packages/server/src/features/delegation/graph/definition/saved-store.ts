@@ -2,12 +2,12 @@ import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { AppError } from '../../../../kernel/app-error.ts';
 
-/** A graph that was kept under a name. */
+/** A saved graph. */
 export interface SavedRow {
   /** `sg_<uuid>` */
   readonly id: string;
   readonly principalId: string;
-  /** The agent that it belongs to; null when it belongs to its owner alone. */
+  /** The agent that it belongs to; null when it belongs only to its owner. */
   readonly agentId: string | null;
   readonly label: string;
   readonly definitionJson: string;
@@ -16,7 +16,7 @@ export interface SavedRow {
   readonly updatedAtMs: number;
 }
 
-/** Null stands for all; an agent sees those of nobody else's agents, and changes its own alone. */
+/** Null means all; an agent sees no graphs of other agents, and changes only its own. */
 export interface SavedReach {
   readonly principalId: string | null;
   readonly agentId: string | null;
@@ -36,7 +36,7 @@ const columns = [
   'updated_at_ms as updatedAtMs',
 ] as const;
 
-/** Graphs that one owner may keep. */
+/** Maximum of saved graphs per owner. */
 const maxSaved = 500;
 
 const insert = query<SavedRow>(({ db, p }) =>
@@ -95,14 +95,14 @@ const byLabel = query<{ principalId: string; agentId: string; label: string }, {
     .limit(1),
 );
 
-/** The graph that an agent saved under a name before. */
+/** Finds the graph that an agent saved under a name before. */
 export const findSavedLabel = operation(
   'graph.findSavedLabel',
   async (tx, input: { readonly principalId: string; readonly agentId: string; readonly label: string }): Promise<string | undefined> =>
     (await tx.get(byLabel, input))?.id,
 );
 
-/** Keeps a graph; a row with the id of another takes its place. */
+/** Saves a graph; replaces a row with the same id. */
 export const saveGraph = operation(
   'graph.save',
   async (tx, { row, isNew, audit }: { readonly row: SavedRow; readonly isNew: boolean; readonly audit: AuditRow }): Promise<boolean> => {
@@ -128,7 +128,7 @@ export const deleteSaved = operation(
   },
 );
 
-/** A page, by name. */
+/** Lists a page, sorted by name. */
 export const listSaved = operation(
   'graph.listSaved',
   async (

@@ -24,11 +24,11 @@ function script(rules: Parameters<typeof scripted>[0]) {
 }
 beforeEach(() => {
   summaries.length = 0;
-  summary = { text: 'In short: words.' };
+  summary = { text: 'In short: terms.' };
 });
 
-/** What the agent of a node was asked. */
-const toldTo = (asked: readonly string[], node: string): string => asked.find((text) => text.endsWith(`Use it in ${node}`)) ?? '';
+/** Returns the input of the agent of a node. */
+const inputOf = (asked: readonly string[], node: string): string => asked.find((text) => text.endsWith(`Use it in ${node}`)) ?? '';
 
 const first: Nodes[number] = { node_id: 'a', task: 'Make it', agent: 'default' };
 const second = (context_mode: 'refs' | 'summary', node_id = 'b', agent = 'second'): Nodes[number] => ({
@@ -39,7 +39,7 @@ const second = (context_mode: 'refs' | 'summary', node_id = 'b', agent = 'second
   context_mode,
 });
 
-test('runDetail has whole outputs, each as a file too, and as many as graph.runs counts', async () => {
+test('runDetail has complete outputs, also as files, and as many as graph.runs counts', async () => {
   script({ 'Make it': { text: long } });
   const graphId = await server.execute([first]);
   await server.ended(graphId);
@@ -50,7 +50,7 @@ test('runDetail has whole outputs, each as a file too, and as many as graph.runs
   expect((await server.client.call('graph.outputs', { graphId })).outputs['a']).toHaveLength(12_000);
 });
 
-test('refs names results, which the node reads whole with node_result, and those of other nodes not', async () => {
+test('refs only names results, which the node reads with node_result, but not those of other nodes', async () => {
   const read = (args: object): FakeAnswer => ({
     toolCalls: [{ id: `c${JSON.stringify(args).length}`, name: 'node_result', arguments: JSON.stringify(args) }],
   });
@@ -62,22 +62,22 @@ test('refs names results, which the node reads whole with node_result, and those
   const before = server.provider.requests.length;
   const graphId = await server.execute([first, second('refs'), { node_id: 'c', task: 'Make it too', agent: 'default' }]);
   expect((await server.ended(graphId)).nodes['b']).toMatchObject({ status: 'completed', output: 'Used.' });
-  const told = toldTo(asked, 'b');
-  expect(told).toContain('node_result {"node":"a"}');
-  expect(told).not.toContain('BEGIN');
+  const input = inputOf(asked, 'b');
+  expect(input).toContain('node_result {"node":"a"}');
+  expect(input).not.toContain('BEGIN');
   const sent = server.provider.requests.slice(before).map(({ body }) => JSON.stringify(body));
   const last = sent.findLast((body) => body.includes(String.raw`Your task:\nUse it in b`)) ?? '';
   expect(last).toContain(long.slice(30_000, 30_040));
   expect(last).toContain(`of ${long.length}`);
   expect(last).toContain('There is no result of a node');
-  // Only the runs of nodes have it.
+  // Only runs of nodes have the tool.
   expect(sent.filter((body) => body.includes('"name":"node_result"')).length).toBeGreaterThan(0);
   const plain = server.provider.requests.length;
   await server.client.call('agent.execute', { message: 'Hello' });
   expect(JSON.stringify(server.provider.requests[plain]?.body)).not.toContain('node_result');
 });
 
-test('an agent that denies node_result is not offered it', async () => {
+test('node_result is not offered to an agent that denies it', async () => {
   script({ 'Make it': { text: 'Made.' }, 'Use it in b': { text: 'Used.' } });
   const before = server.provider.requests.length;
   await server.ended(await server.execute([first, second('refs', 'b', 'third')]));
@@ -85,26 +85,26 @@ test('an agent that denies node_result is not offered it', async () => {
   expect(used.map(({ body }) => (body as { tools?: unknown }).tools)).toEqual([undefined]);
 });
 
-test('summary is made once by a model for all nodes that are told it; short results are told whole', async () => {
+test('a model summarizes a result once for all nodes that receive it; short results are passed on in full', async () => {
   const asked = script({ 'Make it': { text: long }, 'Use it': { text: 'Used.' } });
   await server.ended(await server.execute([first, second('summary'), second('summary', 'c')]));
   expect(summaries).toHaveLength(1);
-  for (const node of ['b', 'c']) expect(toldTo(asked, node)).toMatch(/Summary of the result of a:\n<<<UNTRUSTED-TEXT [^\n]*>>>\nIn short: words\./);
+  for (const node of ['b', 'c']) expect(inputOf(asked, node)).toMatch(/Summary of the result of a:\n<<<UNTRUSTED-TEXT [^\n]*>>>\nIn short: terms\./);
   const short = script({ 'Make it': { text: 'Made.' }, 'Use it': { text: 'Used.' } });
   await server.ended(await server.execute([first, second('summary')]));
   expect(summaries).toHaveLength(1);
-  expect(toldTo(short, 'b')).toMatch(/Result of a:\n<<<[^\n]*>>>\nMade\./);
+  expect(inputOf(short, 'b')).toMatch(/Result of a:\n<<<[^\n]*>>>\nMade\./);
 });
 
-test('where no model can make a summary, the beginning stands in for it', async () => {
+test('without a summary of the model, the beginning of the result is used', async () => {
   summary = { status: 400, error: { message: 'no' } };
   const asked = script({ 'Make it': { text: long }, 'Use it': { text: 'Used.' } });
   const view = await server.ended(await server.execute([first, second('summary')]));
   expect(view.status).toBe('completed');
-  expect(toldTo(asked, 'b')).toMatch(/Beginning of the result of a:\n<<<[^\n]*>>>\nBEGIN word/);
+  expect(inputOf(asked, 'b')).toMatch(/Beginning of the result of a:\n<<<[^\n]*>>>\nBEGIN word/);
 });
 
-test('the agent that a graph is saved for works where its nodes name none', async () => {
+test('nodes without an agent are run by the agent that the graph is saved for', async () => {
   script({ 'Make it': { text: 'Made.' }, 'Use it': { text: 'Used.' } });
   const nodes: Nodes = [
     { node_id: 'a', task: 'Make it' },
@@ -120,7 +120,7 @@ test('the agent that a graph is saved for works where its nodes name none', asyn
   const { runs } = await server.client.call('subagent.list', {});
   const agentOf = (nodeId: string) => runs.find((run) => run.graphId === loaded.graphId && run.nodeId === nodeId)?.agentId;
   expect([agentOf('a'), agentOf('b')]).toEqual(['second', 'third']);
-  // A token that may not ask that agent does not start it so.
+  // A token that may not use that agent cannot start it this way.
   const ada = await server.as(['rpc'], { agents: ['default'] });
   await expect(ada.call('graph.save', { label: 'Owned', agentId: 'second', nodes: [first] })).rejects.toMatchObject({ code: expect.any(String) });
 });

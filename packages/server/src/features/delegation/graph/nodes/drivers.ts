@@ -1,7 +1,7 @@
 import type { RunWork, SpecNode } from '../definition/definition.ts';
 
-/** A run of an agent that a node wants. */
-export interface Wish {
+/** A run of an agent that a node requests. */
+export interface AgentTask {
   /** The default agent when absent. */
   readonly agentId: string | undefined;
   readonly task: string;
@@ -9,45 +9,45 @@ export interface Wish {
   readonly maxSteps?: number | undefined;
 }
 
-/** What a run gave. */
-export interface Said {
+/** The result of a run. */
+export interface RunResult {
   readonly ok: boolean;
   readonly text: string;
-  /** Of one that failed. */
+  /** Error of a failed run. */
   readonly error?: string | undefined;
-  /** It was ended early. */
+  /** Whether it was stopped early. */
   readonly partial?: boolean | undefined;
 }
 
-/** Results of the steps of a node so far, in order; in each those of its runs, in the order of the wishes. */
-export type Done = readonly (readonly Said[])[];
+/** Results of the steps of a node so far, in order; each holds those of its runs, in the order of the tasks. */
+export type StepResults = readonly (readonly RunResult[])[];
 
 export type Step =
-  /** Runs beside each other. */
-  | { readonly kind: 'run'; readonly wishes: readonly Wish[]; readonly progress: string }
+  /** Runs in parallel. */
+  | { readonly kind: 'run'; readonly tasks: readonly AgentTask[]; readonly progress: string }
   | { readonly kind: 'complete'; readonly output: string }
   | { readonly kind: 'fail'; readonly error: string };
 
 export interface DriverInput {
   readonly node: Pick<SpecNode, 'agentId' | 'model' | 'maxSteps'>;
-  /** Undefined: one run with the task. */
+  /** Undefined for a single run with the task. */
   readonly work: RunWork | undefined;
-  /** Filled, with everything that the agents are told. */
+  /** The complete input of the agents, with templates filled in. */
   readonly task: string;
-  /** Makes text of one agent fit to be read by another. */
+  /** Fences the text of one agent for another. */
   readonly fence: (text: string, agentId: string) => string;
-  /** Further words of the author, as agents are to read them; `task` has been through it. */
+  /** Prepares further text of the author for agents; `task` is already prepared. */
   readonly own: (text: string) => string;
 }
 
-/** Characters of what others said that one agent is told. */
-const maxHeard = 60_000;
+/** Maximum characters of other agents' text that one agent receives. */
+const maxContext = 60_000;
 
 /**
- * What a node does next, by nothing but what its runs have given so far: after a restart the same question has the same
- * answer, so that no step needs a row of its own to go on from.
+ * Returns what a node does next, based only on the results of its runs. After a restart the same results lead to the same step,
+ * so no step needs a row of its state.
  */
-export function nextStep(input: DriverInput, done: Done): Step {
+export function nextStep(input: DriverInput, done: StepResults): Step {
   const { work } = input;
   switch (work?.type) {
     case undefined:
@@ -69,8 +69,8 @@ export function nextStep(input: DriverInput, done: Done): Step {
   }
 }
 
-/** What a node that is ended early has to show. */
-export function soFar({ work }: Pick<DriverInput, 'work'>, done: Done): string {
+/** Returns the output of a node that is stopped early. */
+export function partialOutput({ work }: Pick<DriverInput, 'work'>, done: StepResults): string {
   switch (work?.type) {
     case 'debate':
     case 'collaborate':
@@ -92,25 +92,25 @@ export function soFar({ work }: Pick<DriverInput, 'work'>, done: Done): string {
   }
 }
 
-function single({ task }: DriverInput, wish: Omit<Wish, 'task'>, [said]: Done): Step {
+function single({ task }: DriverInput, target: Omit<AgentTask, 'task'>, [said]: StepResults): Step {
   const result = said?.[0];
-  if (result === undefined) return { kind: 'run', wishes: [{ ...wish, task }], progress: 'works' };
+  if (result === undefined) return { kind: 'run', tasks: [{ ...target, task }], progress: 'works' };
   return result.ok ? { kind: 'complete', output: result.text } : { kind: 'fail', error: result.error ?? 'failed' };
 }
 
 interface Speaker {
   readonly agentId: string;
-  /** For people and for the transcript. */
+  /** Shown to people and in the transcript. */
   readonly name: string;
-  /** What this one is to do with what was said. */
+  /** Instructions for this speaker. */
   readonly part: string;
 }
 
 interface Plan {
   readonly speakers: readonly Speaker[];
-  /** Whether each sees all that was said, or only what the one before made. */
+  /** Whether each speaker sees the whole conversation, or only the previous contribution. */
   readonly sees: 'all' | 'last';
-  /** The result is what the last one said, and not the transcript. */
+  /** Whether the result is the last contribution instead of the transcript. */
   readonly lastOnly: boolean;
 }
 
@@ -121,14 +121,14 @@ function planOf(work: InTurn): Plan {
     const speakers = work.config.reviewers.map((agentId, index) => ({
       agentId,
       name: `${agentId} (version ${index + 1})`,
-      part: index === 0 ? 'Do the task.' : 'Improve the version below. Answer with the whole improved text and nothing else.',
+      part: index === 0 ? 'Do the task.' : 'Improve the version below. Answer with the complete improved text and nothing else.',
     }));
     return { speakers, sees: 'last', lastOnly: true };
   }
   const isDebate = work.type === 'debate';
   const part = isDebate
-    ? 'You take part in a debate about the task. Say what you hold to be right, and answer what the others said.'
-    : 'You work on the task together with others. Add your part; do not repeat what is there.';
+    ? 'You take part in a debate about the task. State your position and respond to the others.'
+    : 'You work on the task together with others. Add your part; do not repeat theirs.';
   const { agents, rounds } = work.config;
   const speakers: Speaker[] = Array.from({ length: rounds }, (_, round) =>
     agents.map((agentId) => ({ agentId, name: `${agentId} (round ${round + 1})`, part })),
@@ -138,51 +138,51 @@ function planOf(work: InTurn): Plan {
     speakers.push({
       agentId: synthesizer,
       name: `${synthesizer} (synthesis)`,
-      part: 'The debate below is over. Do the task by what was said in it.',
+      part: 'The debate below is over. Do the task based on its arguments.',
     });
   return { speakers, sees: 'all', lastOnly: synthesizer !== undefined };
 }
 
-/** Agents that speak one after the other. */
-function inTurn({ task, fence, node }: DriverInput, { speakers, sees, lastOnly }: Plan, done: Done): Step {
+/** Runs agents that speak one after the other. */
+function inTurn({ task, fence, node }: DriverInput, { speakers, sees, lastOnly }: Plan, done: StepResults): Step {
   const said = done.map(first);
   const failed = said.findIndex((one) => one?.ok === false);
   if (failed !== -1) return { kind: 'fail', error: `${speakers[failed]?.name ?? 'an agent'}: ${said[failed]?.error ?? 'failed'}` };
   const next = speakers[said.length];
   if (next === undefined) return { kind: 'complete', output: lastOnly ? (said.at(-1)?.text ?? '') : transcriptOf(speakers, said) };
-  const from = firstHeard(said, sees);
-  const omitted = sees === 'all' && from > 0 ? [`[The first ${from} contributions are left out.]`] : [];
-  const heard = said.slice(from).map((one, index) => {
+  const from = firstInContext(said, sees);
+  const omitted = sees === 'all' && from > 0 ? [`[The first ${from} contributions are omitted.]`] : [];
+  const context = said.slice(from).map((one, index) => {
     const speaker = speakers[from + index];
     return `${speaker?.name ?? ''}:\n${fence(one?.text ?? '', speaker?.agentId ?? '')}`;
   });
-  const wish = { agentId: next.agentId, model: node.model, maxSteps: node.maxSteps, task: [task, next.part, ...omitted, ...heard].join('\n\n') };
-  return { kind: 'run', wishes: [wish], progress: `${next.name}, ${said.length + 1} of ${speakers.length}` };
+  const run = { agentId: next.agentId, model: node.model, maxSteps: node.maxSteps, task: [task, next.part, ...omitted, ...context].join('\n\n') };
+  return { kind: 'run', tasks: [run], progress: `${next.name}, ${said.length + 1} of ${speakers.length}` };
 }
 
-/** Where what the next one hears begins: of much that was said, the last. */
-function firstHeard(said: readonly (Said | undefined)[], sees: Plan['sees']): number {
+/** Returns the index of the first contribution that the next speaker receives; the oldest are dropped. */
+function firstInContext(said: readonly (RunResult | undefined)[], sees: Plan['sees']): number {
   if (sees === 'last') return Math.max(0, said.length - 1);
   let characters = 0;
-  const tooMuch = said.findLastIndex((one) => (characters += one?.text.length ?? 0) > maxHeard);
+  const tooMuch = said.findLastIndex((one) => (characters += one?.text.length ?? 0) > maxContext);
   return Math.min(tooMuch + 1, Math.max(0, said.length - 1));
 }
 
-const first = (said: readonly Said[]) => said[0];
+const first = (said: readonly RunResult[]) => said[0];
 
-function transcriptOf(speakers: readonly Speaker[], said: readonly (Said | undefined)[]): string {
+function transcriptOf(speakers: readonly Speaker[], said: readonly (RunResult | undefined)[]): string {
   return said.flatMap((one, index) => (one === undefined || one.text === '' ? [] : [`### ${speakers[index]?.name ?? ''}\n${one.text}`])).join('\n\n');
 }
 
 type ConfigOf<T extends RunWork['type']> = Extract<RunWork, { type: T }>['config'];
 
-function vote({ task, node, own }: DriverInput, config: ConfigOf<'vote'>, [said]: Done): Step {
+function vote({ task, node, own }: DriverInput, config: ConfigOf<'vote'>, [said]: StepResults): Step {
   const { voters, prompt_suffix: suffix, verdict_format: format, min_voters: least = voters.length } = config;
   if (said === undefined) {
     const more = [suffix, format === undefined ? undefined : `Give your verdict in this form: ${format}`];
     const parts = [task, ...more.map((text) => (text === undefined ? undefined : own(text)))];
-    const wish = { model: node.model, maxSteps: node.maxSteps, task: parts.filter((part) => part !== undefined).join('\n\n') };
-    return { kind: 'run', wishes: voters.map((agentId) => ({ agentId, ...wish })), progress: `${voters.length} voters answer` };
+    const common = { model: node.model, maxSteps: node.maxSteps, task: parts.filter((part) => part !== undefined).join('\n\n') };
+    return { kind: 'run', tasks: voters.map((agentId) => ({ agentId, ...common })), progress: `${voters.length} voters answer` };
   }
   const answered = said.filter(({ ok }) => ok).length;
   if (answered < least)
@@ -190,14 +190,14 @@ function vote({ task, node, own }: DriverInput, config: ConfigOf<'vote'>, [said]
   return { kind: 'complete', output: verdicts(voters, said) };
 }
 
-function mapReduce({ task, fence, own, node }: DriverInput, config: ConfigOf<'map-reduce'>, [mapped, reduced]: Done): Step {
+function mapReduce({ task, fence, own, node }: DriverInput, config: ConfigOf<'map-reduce'>, [mapped, reduced]: StepResults): Step {
   const { mappers, reducer, reducer_prompt: prompt } = config;
   const common = { model: node.model, maxSteps: node.maxSteps };
   const names = mappers.map(({ agent }) => agent);
   if (mapped === undefined)
     return {
       kind: 'run',
-      wishes: mappers.map(({ agent, task_suffix: suffix }) => ({
+      tasks: mappers.map(({ agent, task_suffix: suffix }) => ({
         ...common,
         agentId: agent,
         task: suffix === undefined ? task : `${task}\n\nYour part of it: ${own(suffix)}`,
@@ -207,21 +207,21 @@ function mapReduce({ task, fence, own, node }: DriverInput, config: ConfigOf<'ma
   if (mapped.some(({ ok }) => !ok)) return { kind: 'fail', error: `mappers failed: ${errorsOf(names, mapped)}` };
   if (reduced === undefined) {
     const parts = mapped.map(({ text }, index) => `Part ${index + 1}:\n${fence(text, names[index] ?? '')}`);
-    const ask = prompt !== undefined ? own(prompt) : 'Others did the parts below. Make one result of them.';
+    const ask = prompt !== undefined ? own(prompt) : 'Others did the parts below. Combine them into one result.';
     return {
       kind: 'run',
-      wishes: [{ ...common, agentId: reducer, task: [task, ask, ...parts].join('\n\n') }],
-      progress: `${reducer} puts the parts together`,
+      tasks: [{ ...common, agentId: reducer, task: [task, ask, ...parts].join('\n\n') }],
+      progress: `${reducer} combines the parts`,
     };
   }
   const result = reduced[0];
   return result?.ok === true ? { kind: 'complete', output: result.text } : { kind: 'fail', error: `${reducer}: ${result?.error ?? 'failed'}` };
 }
 
-function verdicts(names: readonly string[], said: readonly Said[]): string {
+function verdicts(names: readonly string[], said: readonly RunResult[]): string {
   return said.flatMap(({ ok, text }, index) => (ok || text !== '' ? [`### ${names[index] ?? ''}\n${text}`] : [])).join('\n\n');
 }
 
-function errorsOf(names: readonly string[], said: readonly Said[]): string {
+function errorsOf(names: readonly string[], said: readonly RunResult[]): string {
   return said.flatMap(({ ok, error }, index) => (ok ? [] : [`${names[index] ?? ''}: ${error ?? 'failed'}`])).join('; ');
 }

@@ -9,24 +9,24 @@ import { fillTemplate, namesIn } from './template.ts';
 
 const result = (id: string) => (id === 'a' ? 'RESULT' : undefined);
 
-test('templates are filled in one pass, and what is missing leaves a gap that is seen', () => {
+test('templates are filled in a single pass, and missing values leave a visible marker', () => {
   expect(fillTemplate('Use {{a.result}}, {{ a.result }}, ${X}.', { result, variables: { X: 'val' } })).toBe('Use RESULT, RESULT, val.');
   expect(fillTemplate('{{b.result}} ${Y}', { result, variables: {} })).toBe('[no result of node b] [no value for Y]');
   expect(fillTemplate('$X {a.result} {{a.output}} ${1X} ${toString}', { result, variables: {} })).toBe(
     '$X {a.result} {{a.output}} ${1X} [no value for toString]',
   );
-  // Values are no templates, and `$&` is no reference.
+  // Values are not templates, and `$&` is not a special reference.
   const sly = { X: '{{a.result}} ${Y} $& $1', Y: 'secret' };
   expect(fillTemplate('${X}', { result, variables: sly })).toBe('{{a.result}} ${Y} $& $1');
   expect(fillTemplate('{{a.result}}', { result: () => '${Y} {{a.result}}', variables: sly })).toBe('${Y} {{a.result}}');
   expect(namesIn('{{a.result}} ${X} {{a.result}} {{b.result}}')).toEqual({ nodes: ['a', 'b'], variables: ['X'] });
 });
 
-test('what is filled in has a bound', () => {
+test('the length of filled text is limited', () => {
   const filled = fillTemplate('${X}'.repeat(100), { result, variables: { X: 'x'.repeat(20_000) } });
   expect(filled.length).toBeLessThan(101_000);
-  expect(filled).toMatch(/left out\]$/);
-  // Nothing is put together only to be cut off: 5000 places of 12,000 characters.
+  expect(filled).toMatch(/omitted\]$/);
+  // Text that would be cut off is never built: 5000 placeholders with 12,000 characters each.
   let asked = 0;
   const long = 'x'.repeat(12_000);
   fillTemplate('{{a.result}} '.repeat(5000), { result: () => ((asked += 1), long), variables: {} });
@@ -49,7 +49,7 @@ test('texts are cut between code points', () => {
 
 test.each([
   ['yes', true],
-  ['Yes, go on!', true],
+  ['Yes, go ahead!', true],
   ['LGTM', true],
   ['sounds good', true],
   ['ok', true],
@@ -74,7 +74,7 @@ test.each([
   ['YES — go  ahead, thank you', true],
   ['I approve this.', true],
   ['‘ok’', true],
-  // Conditions, questions, and what nobody foresaw.
+  // Conditions, questions, and unknown terms.
   ['yes, but only after the review', undefined],
   ['ok if legal signs it', undefined],
   ['approve?', undefined],
@@ -115,17 +115,17 @@ function envelope(more: Partial<GraphNode>, upstream: Record<string, Partial<Ups
 
 const both = { a: { output: 'A said' }, b: { output: 'B said' } };
 
-test('a node is told the shape of the whole, its goal, and what came before it, fenced', () => {
+test('a node receives the structure of the graph, its goal, and the previous results, fenced', () => {
   const text = envelope({ task: 'Sum up ${N}.' }, both);
   expect(text).toContain('one of 3 parts');
   expect(text).toContain('- end (after a, b): this is you');
-  expect(text).toContain('Goal of the whole:\nTides');
+  expect(text).toContain('Overall goal:\nTides');
   expect(text).toContain('Result of a:\n<a|A said>');
   expect(text).toContain('Result of b:\n<b|B said>');
   expect(text).toMatch(/Your task:\nSum up 3\.$/);
 });
 
-test('a result that stands in the task is not told twice', () => {
+test('a result that the task contains is not repeated', () => {
   const text = envelope({ task: 'Judge {{a.result}} now.' }, both);
   expect(text.match(/A said/g)).toHaveLength(1);
   expect(text).toContain('Judge \n<a|A said>\n now.');
@@ -142,15 +142,15 @@ test.each<[NonNullable<GraphNode['context_mode']>, RegExp, RegExp]>([
   expect(text).not.toMatch(hasNot);
 });
 
-test('what is missing or incomplete is told', () => {
+test('missing and incomplete results are reported', () => {
   const text = envelope({ task: 'Use {{a.result}}.' }, { a: { state: 'failed' }, b: { output: 'B', partial: true } });
-  expect(text).toContain('a failed; there is no result of it.');
-  expect(text).toContain('b was ended early; its result is not complete.');
+  expect(text).toContain('a failed; no result is available.');
+  expect(text).toContain('b was stopped early; its result is not complete.');
   expect(text).toContain('Use [no result of node a].');
 });
 
-test('the words of an author who is not to be obeyed are fenced, goal and task', () => {
-  const text = envelope({ task: 'Sum up.' }, both, (words) => `{own|${words}}`);
+test('goal and task of a tainted author are fenced', () => {
+  const text = envelope({ task: 'Sum up.' }, both, (own) => `{own|${own}}`);
   expect(text).toContain('{own|Tides}');
   expect(text).toMatch(/Your task:\n\{own\|Sum up\.\}$/);
 });

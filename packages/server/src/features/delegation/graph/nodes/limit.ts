@@ -1,11 +1,11 @@
 import type { Clock } from '../../../../kernel/clock.ts';
 
-/** Time that runs out, but for the while in which runs wait for what is not in their hands. */
+/** A time limit that pauses while runs wait for something outside their control. */
 export class Limit {
   readonly #clock: Clock;
   readonly #over: () => void;
   #leftMs: number;
-  /** When it went on last, or was stopped. */
+  /** When it last resumed or paused. */
   #atMs: number;
   #waiting = 0;
   #cancel: () => void;
@@ -18,7 +18,7 @@ export class Limit {
     this.#cancel = clock.after(this.#leftMs, over);
   }
 
-  /** It stands still until what this returns is called, which gives how long it did: 0 while another one holds it. */
+  /** Pauses the limit until the returned function is called; that returns how long it paused, or 0 while other callers hold it. */
   stop(): () => number {
     if (this.#waiting === 0) {
       this.#cancel();
@@ -27,20 +27,20 @@ export class Limit {
       this.#atMs = atMs;
     }
     this.#waiting += 1;
-    return () => this.#goOn();
+    return () => this.#resume();
   }
 
   end(): void {
     this.#cancel();
   }
 
-  #goOn(): number {
+  #resume(): number {
     this.#waiting -= 1;
     if (this.#waiting > 0) return 0;
     const atMs = this.#clock.monotonic();
-    const stoodMs = atMs - this.#atMs;
+    const stoppedMs = atMs - this.#atMs;
     this.#atMs = atMs;
     this.#cancel = this.#clock.after(this.#leftMs, this.#over);
-    return stoodMs;
+    return stoppedMs;
   }
 }

@@ -1,25 +1,25 @@
 import type { GraphNodeState } from '@gatehouse/contract';
-import type { Done, Said } from './drivers.ts';
+import type { RunResult, StepResults } from './drivers.ts';
 import type { SpecNode } from '../definition/definition.ts';
 import { type NodeRow, stepsIn } from '../rows.ts';
 import type { NodeChange } from '../store.ts';
 
 /** A node of a graph that runs in this process. */
-export interface NodeNow {
+export interface LiveNode {
   readonly spec: SpecNode;
   state: GraphNodeState;
   attempt: number;
   /** The latest run. */
   runId: string | null;
-  done: (readonly Said[])[];
+  done: (readonly RunResult[])[];
   output: string | null;
   error: string | null;
-  /** Why its last run that failed did so; null once it has completed. */
+  /** Why its last failed run failed; null once the node has completed. */
   cause: string | null;
   partial: boolean;
   /** Calls of its runs that needed an approval and were not run. */
   effectsRefused: number;
-  /** A run of it had read text from outside: what it says is such text for others. */
+  /** Whether a run of it had read text from outside, so that others must treat its text as untrusted. */
   tainted: boolean;
   answer: NodeRow['answer'];
   answerText: string | null;
@@ -31,11 +31,11 @@ export interface NodeNow {
   endedAtMs: number | null;
   /** One line for people. */
   progress: string | undefined;
-  /** Of a gate that waits: its row has an answer. */
+  /** Set while a gate is pending; called when its answer has been stored. */
   answered: (() => void) | undefined;
 }
 
-export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
+export function toLiveNode(spec: SpecNode, row: NodeRow): LiveNode {
   const { state, attempt, runId, output, error, cause, effectsRefused, answer, answerText, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } =
     row;
   return {
@@ -63,10 +63,10 @@ export function nodeNow(spec: SpecNode, row: NodeRow): NodeNow {
   };
 }
 
-export function changeOf(node: NodeNow): NodeChange {
+export function changeOf(node: LiveNode): NodeChange {
   const { spec, state, attempt, runId, output, error, cause, effectsRefused, tokens, costNano, startedAtMs, deadlineMs, endedAtMs } = node;
-  // What the steps gave is of no use once the node has its output.
-  const steps: Done = endedAtMs === null ? node.done : [];
+  // The results of the steps are not needed once the node has its output.
+  const steps: StepResults = endedAtMs === null ? node.done : [];
   return {
     nodeId: spec.id,
     state,

@@ -11,15 +11,15 @@ import { specOf } from '../rows.ts';
 
 const Args = z.strictObject({
   node: z.string().min(1).max(128).describe('Id of a node that this one depends on.'),
-  offset: z.int().min(0).default(0).describe('Characters to pass over.'),
+  offset: z.int().min(0).default(0).describe('Characters to skip.'),
   limit: z.int().min(1).max(32_000).default(12_000),
 });
 
-/** `node_result`: the agents of a node read what the nodes before it said, which `context_mode: refs` only names. */
+/** `node_result`: lets the agents of a node read the results of its dependencies, which `context_mode: refs` only names. */
 export function createNodeResultTool({ db, subagents }: { readonly db: Db; readonly subagents: Pick<SubagentsApi, 'said'> }): Tool<typeof Args> {
   return {
     name: nodeResultToolName,
-    description: 'Reads the whole result of a node of your graph that your own node depends on, in parts.',
+    description: 'Reads the complete result of a node of your graph that your own node depends on, in parts.',
     args: Args,
     risk: 'read',
     readsPrivate: false,

@@ -16,7 +16,7 @@ const approving = new Set([
   'looks good',
   'do it',
 ]);
-/** What may stand beside a word that approves without changing what it means. */
+/** Terms that do not change the meaning of an approving term. */
 const harmless = new Set([
   'please',
   'thanks',
@@ -49,8 +49,8 @@ const words = /sounds good|looks good|do it|thank you|[\p{L}\p{N}][\p{L}\p{M}\p{
 const plain = /^[\p{L}\p{M}\p{N}\s.,!;:'"()–—-]*$/u;
 
 /**
- * What a person means. One word that refuses wins over all others: "no, don't do it" is no approval. An answer approves only when it
- * says nothing else: conditions, questions and words that nobody foresaw are no approval, and the person is asked again. Undefined: neither.
+ * Interprets the answer of a person. One refusing term outweighs all others: "no, don't do it" refuses. An answer approves only when
+ * it says nothing else: conditions, questions and unknown terms do not approve, and the person is asked again. Undefined: neither.
  */
 export function readApproval(answer: string): boolean | undefined {
   const text = answer

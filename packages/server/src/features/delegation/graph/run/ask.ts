@@ -1,19 +1,19 @@
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
-import type { NodeNow } from '../nodes/live-node.ts';
+import type { LiveNode } from '../nodes/live-node.ts';
 import type { NodeEnd, NodeHost } from '../nodes/run-node.ts';
 import type { NodeRow } from '../rows.ts';
 
-export interface AskDeps extends Pick<NodeHost, 'halted' | 'expired' | 'cancelled' | 'save' | 'tell' | 'phase'> {
+export interface AskDeps extends Pick<NodeHost, 'halted' | 'expired' | 'cancelled' | 'save' | 'announce' | 'phase'> {
   readonly clock: Clock;
-  /** The question, for people. */
-  readonly question: (node: NodeNow, kind: 'ask' | 'reminder') => InboxMessage;
-  /** Lets the time of a question run out, unless it was answered: gives what holds then. */
-  readonly expire: (node: NodeNow) => Promise<Pick<NodeRow, 'answer' | 'answerText'>>;
+  /** Writes the question for people. */
+  readonly question: (node: LiveNode, kind: 'ask' | 'reminder') => InboxMessage;
+  /** Expires a question unless it was answered; returns the valid answer. */
+  readonly expire: (node: LiveNode) => Promise<Pick<NodeRow, 'answer' | 'answerText'>>;
 }
 
-/** Asks a person, reminds once at half time, and waits for the answer; also of a question that an earlier process asked. */
-export async function askPerson(node: NodeNow, deps: AskDeps): Promise<NodeEnd> {
+/** Asks a person, reminds once at half time, and waits for the answer, even when an earlier process asked. */
+export async function askPerson(node: LiveNode, deps: AskDeps): Promise<NodeEnd> {
   const { clock } = deps;
   if (node.state !== 'running') {
     const atMs = clock.now();
@@ -29,15 +29,15 @@ export async function askPerson(node: NodeNow, deps: AskDeps): Promise<NodeEnd> 
   return { state: 'failed', error: 'timeout: nobody answered in time' };
 }
 
-async function waitForAnswer(node: NodeNow, deps: AskDeps): Promise<void> {
+async function waitForAnswer(node: LiveNode, deps: AskDeps): Promise<void> {
   const { clock, halted, expired, cancelled } = deps;
   const { startedAtMs, deadlineMs } = node;
   if (startedAtMs === null || deadlineMs === null) return;
   const woken = Promise.withResolvers<void>();
   const wake = () => woken.resolve();
-  node.progress = 'waits for an answer';
+  node.progress = 'is waiting for an answer';
   node.answered = wake;
-  deps.tell(node);
+  deps.announce(node);
   const nowMs = clock.now();
   const signals = [halted, expired, cancelled];
   for (const signal of signals) signal.addEventListener('abort', wake, { once: true });
@@ -45,7 +45,7 @@ async function waitForAnswer(node: NodeNow, deps: AskDeps): Promise<void> {
   const cancelDeadline = clock.after(Math.max(0, deadlineMs - nowMs), wake);
   const remindAtMs = startedAtMs + (deadlineMs - startedAtMs) / 2;
   let reminding: Promise<void> = Promise.resolve();
-  // A reminder that was sent before is known by its key and not sent again.
+  // A reminder that was sent before is recognized by its key and not sent again.
   const cancelReminder = clock.after(Math.max(0, remindAtMs - nowMs), () => {
     reminding = deps.save([node], [deps.question(node, 'reminder')]).catch(wake);
   });

@@ -5,7 +5,7 @@ import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type GraphServer, openGraphs, type Nodes, scripted } from '../testing/open-graphs.ts';
 
-/** The same home for one server after the other. */
+/** The same home for consecutive servers. */
 let homeDir: string;
 let clock: StepClock;
 beforeEach(async () => {
@@ -32,7 +32,7 @@ const nodes: Nodes = [
   { node_id: 'end', task: 'Do three.', agent: 'default', depends_on: ['debate'] },
 ];
 
-test.each([1, 2, 3, 4, 5])('a daemon that stops while model call %i of a graph hangs goes on there with the next start', async (at) => {
+test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon stops during that call', async (at) => {
   let graphId: string;
   {
     await using server = await start();
@@ -48,7 +48,7 @@ test.each([1, 2, 3, 4, 5])('a daemon that stops while model call %i of a graph h
   server.provider.setAnswer(() => ({ text: `SAID ${(calls += 1)}` }));
   const view = await server.ended(graphId);
   expect(view).toMatchObject({ status: 'completed', nodes: { a: { output: 'SAID 1' }, debate: { output: 'SAID 4' }, end: { output: 'SAID 5' } } });
-  // What was done before is not done again.
+  // Finished work is not repeated.
   expect(calls).toBe(5);
   expect(started.every(({ resumed }) => resumed)).toBe(true);
   expect(await inboxOf(server)).toHaveLength(1);
@@ -56,7 +56,7 @@ test.each([1, 2, 3, 4, 5])('a daemon that stops while model call %i of a graph h
   expect(runs.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 'completed'));
 });
 
-test('a gate that asked before a restart is answered after it, and its question is not asked twice', async () => {
+test('a gate that asked before a restart is answered after it, and does not ask twice', async () => {
   let graphId: string;
   {
     await using server = await start();
@@ -67,19 +67,19 @@ test('a gate that asked before a restart is answered after it, and its question 
   }
   {
     await using server = await start();
-    await server.until(graphId, (view) => view.nodes['gate']?.progress === 'waits for an answer');
+    await server.until(graphId, (view) => view.nodes['gate']?.progress === 'is waiting for an answer');
     expect(await inboxOf(server)).toHaveLength(1);
     clock.advance(30 * 60_000);
     await expect.poll(async () => (await inboxOf(server)).length).toBe(2);
   }
   await using server = await start();
-  // Whether or not the graph has been taken up again: the row is what counts.
+  // Independent of whether the graph has been resumed: the row counts.
   await server.client.call('graph.answer', { graphId, nodeId: 'gate', answer: 'approve' });
   expect(await server.ended(graphId)).toMatchObject({ status: 'completed', nodes: { gate: { output: 'Approved: approve' } } });
   expect(await inboxOf(server)).toHaveLength(3);
 });
 
-test('a gate whose time ran out while nothing ran fails with the next start', async () => {
+test('a gate that expired while no daemon ran fails at the next start', async () => {
   let graphId: string;
   {
     await using server = await start();
@@ -91,7 +91,7 @@ test('a gate whose time ran out while nothing ran fails with the next start', as
   expect(await server.ended(graphId)).toMatchObject({ status: 'failed', nodes: { gate: { error: 'timeout: nobody answered in time' } } });
 });
 
-test('a graph that was cancelled before a restart starts nothing after it', async () => {
+test('a graph that was cancelled before a restart starts nothing afterwards', async () => {
   let graphId: string;
   {
     await using server = await start();

@@ -8,33 +8,33 @@ import type { SessionsApi } from '../../../conversations/sessions/api.ts';
 import type { TurnsApi } from '../../../conversations/turns/api.ts';
 import { endMessage, failuresOf, resultOf } from './announce.ts';
 import type { LiveDeps } from './live-graph.ts';
-import { type GraphOperations, graphTellWork } from './operations.ts';
+import { type GraphOperations, graphAnnounceWork } from './operations.ts';
 import { loadGraph } from '../status/read-store.ts';
 import { announceIn, type GraphRow, requesterIn, specOf } from '../rows.ts';
 import type { FoundGraph } from '../store.ts';
 
-export interface TellDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
-  readonly turns: Pick<TurnsApi, 'tell'>;
+export interface DeliveryDeps extends Pick<LiveDeps, 'db' | 'clock' | 'inbox' | 'identityOf'> {
+  readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly operations: Pick<GraphOperations, 'endWithMessage'>;
 }
 
 const Payload = z.object({ graphId: z.string() });
-export const maxTellAttempts = 4;
+export const maxDeliveryAttempts = 4;
 const retryMs = 15_000;
 
-/** The work that tells a conversation how its graph ended. */
-export function tellingWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId'>, atMs: number): NewWork {
+/** Creates the work item that announces the end of a graph to its conversation. */
+export function announcementWork({ id, agentId }: Pick<GraphRow, 'id' | 'agentId'>, atMs: number): NewWork {
   const payload = { graphId: id };
-  return { id: newId('wi'), kind: graphTellWork, key: id, digest: hash('sha256', id), agentId, payload, owed: true, atMs };
+  return { id: newId('wi'), kind: graphAnnounceWork, key: id, digest: hash('sha256', id), agentId, payload, owed: true, atMs };
 }
 
-/** Tells the conversation that asked for a graph how it ended, by a turn of its agent; whoever owns it by a message where that cannot be. */
-export function createTelling(deps: TellDeps) {
+/** Announces the end of a graph to the requesting conversation by a turn of its agent, or to its owner by a message. */
+export function createAnnouncementDelivery(deps: DeliveryDeps) {
   const { db, clock } = deps;
 
-  /** `undelivered`: why it is given up to tell the conversation. */
+  /** Notifies the owner; `undelivered` says why the conversation could not be notified. */
   async function byInbox(
     found: FoundGraph,
     item: WorkItem,
@@ -60,9 +60,9 @@ export function createTelling(deps: TellDeps) {
     const { row } = found;
     const announce = announceIn(row);
     const identity = deps.identityOf(row.tokenId);
-    // A turn that gives its work back counts no tries by itself.
+    // A turn that returns its work does not count attempts itself.
     if (announce.to !== 'conversation' || identity === undefined) return byInbox(found, item);
-    if (item.attempts >= maxTellAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });
+    if (item.attempts >= maxDeliveryAttempts) return byInbox(found, item, { errorKind: 'failed', cause: item.waiting?.cause ?? 'its turn failed' });
     const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
     const conversation = () =>
       deps.sessions.existing({ conversationRef: announce.conversationRef }, call).catch((error: unknown) => {
@@ -74,7 +74,7 @@ export function createTelling(deps: TellDeps) {
     const requester = requesterIn(row);
     const completed = found.nodes.filter(({ state }) => state === 'completed').length;
     const title = row.label === null ? '' : `Label: ${row.label}\n`;
-    const told = await deps.turns.tell(
+    const outcome = await deps.turns.announce(
       {
         workId: item.id,
         owner: item.owner,
@@ -91,10 +91,10 @@ export function createTelling(deps: TellDeps) {
           (ended.failure === undefined ? { state: 'done' } : { retryAfterMs: retryMs, errorKind: ended.failure.kind }),
       },
       async () => {
-        // It may have been deleted while this waited for it.
+        // It may have been deleted in the meantime.
         if ((await conversation()) === undefined) return undefined;
         return {
-          message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Tell what came of it. What its agents said follows.`,
+          message: `Graph ${row.id}, which was started for this conversation, has ended: ${completed} of ${row.nodeCount} nodes completed. Report the outcome. The output of its agents follows.`,
           fenced: {
             text: [`${title}${resultOf(found, specOf(row))}`, failuresOf(found)].filter((part) => part !== '').join('\n\n'),
             source: 'sub-agent',
@@ -104,7 +104,7 @@ export function createTelling(deps: TellDeps) {
       },
       call,
     );
-    return told === undefined ? byInbox(found, item) : 'settled';
+    return outcome === undefined ? byInbox(found, item) : 'settled';
   };
 
   async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {

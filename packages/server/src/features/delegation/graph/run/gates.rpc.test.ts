@@ -22,7 +22,7 @@ const asking: Nodes = [
 const rules = { 'Write a draft': { text: 'DRAFT' }, 'Publish it': { text: 'PUBLISHED' } };
 const asks = (view: { nodes: Record<string, { waitsForAnswer?: boolean | undefined }> }) => view.nodes['gate']?.waitsForAnswer === true;
 
-test('a gate asks at once, reminds at half time, and goes on when whoever started the graph approves', async () => {
+test('a gate asks at once, reminds at half time, and continues when the owner of the graph approves', async () => {
   const server = await start();
   server.provider.setAnswer(scripted(rules).answer);
   const graphId = await server.execute(asking, { ...toInbox, label: 'News' });
@@ -45,18 +45,18 @@ test('a gate asks at once, reminds at half time, and goes on when whoever starte
   expect(await listed()).toMatchObject([[{ status: 'running', waitsForAnswer: true }], [{ status: 'running', waitsForAnswer: true }]]);
   server.clock.advance(31 * 60_000);
   await expect.poll(async () => (await inbox()).length).toBe(2);
-  expect((await inbox())[1]).toMatchObject({ text: expect.stringContaining('still waits for an approval'), asks: { graphId, nodeId: 'gate' } });
+  expect((await inbox())[1]).toMatchObject({ text: expect.stringContaining('is still waiting for an approval'), asks: { graphId, nodeId: 'gate' } });
   const answer = (text: string) => server.client.call('graph.answer', { graphId: 'News', nodeId: 'gate', answer: text });
   await expect(answer('perhaps')).rejects.toMatchObject({
     code: 'precondition_failed',
     message: expect.stringContaining('neither approves nor refuses'),
   });
   await expect(server.client.call('graph.answer', { graphId, nodeId: 'draft', answer: 'yes' })).rejects.toMatchObject({ code: 'not_found' });
-  expect(await answer('Yes, go on')).toEqual({ graphId, nodeId: 'gate', approved: true });
+  expect(await answer('Yes, go ahead')).toEqual({ graphId, nodeId: 'gate', approved: true });
   await expect(answer('no')).rejects.toMatchObject({ code: 'precondition_failed' });
   expect(await server.ended(graphId)).toMatchObject({
     status: 'completed',
-    nodes: { gate: { status: 'completed', output: 'Approved: Yes, go on' }, publish: { output: 'PUBLISHED' } },
+    nodes: { gate: { status: 'completed', output: 'Approved: Yes, go ahead' }, publish: { output: 'PUBLISHED' } },
   });
   expect(await gate()).not.toHaveProperty('question');
   for (const [row] of await listed()) expect(row).not.toHaveProperty('waitsForAnswer');
@@ -65,7 +65,7 @@ test('a gate asks at once, reminds at half time, and goes on when whoever starte
   expect(rows).toMatchObject([{ outcome: 'success' }]);
 });
 
-test('a refusal wins over words that approve, and fails the gate', async () => {
+test('a refusal outweighs approving terms, and fails the gate', async () => {
   const server = await start();
   server.provider.setAnswer(scripted(rules).answer);
   const graphId = await server.execute(asking, toInbox);
@@ -77,7 +77,7 @@ test('a refusal wins over words that approve, and fails the gate', async () => {
   });
 });
 
-test('without an answer the gate fails, whatever the graph itself may take', async () => {
+test('without an answer the gate fails, regardless of the timeout of the graph', async () => {
   const server = await start();
   server.provider.setAnswer(scripted(rules).answer);
   const graphId = await server.execute(asking, toInbox);
@@ -89,7 +89,7 @@ test('without an answer the gate fails, whatever the graph itself may take', asy
   await expect(server.client.call('graph.answer', { graphId, nodeId: 'gate', answer: 'yes' })).rejects.toMatchObject({ code: 'precondition_failed' });
 });
 
-test('a graph that is cancelled starts nothing more: what runs ends, what asks is let go', async () => {
+test('a cancelled graph starts nothing more: running nodes end, pending gates are released', async () => {
   const server = await start();
   const { answer } = scripted({ 'Take long': { text: 'LONG', delayMs: 300 }, After: { text: 'never' } });
   server.provider.setAnswer(answer);
@@ -120,7 +120,7 @@ test('a graph that is cancelled starts nothing more: what runs ends, what asks i
   });
 });
 
-test('run.kill ends a graph and its runs at once, with one truthful end and one announcement', async () => {
+test('run.kill ends a graph and its runs at once, with one correct end and one announcement', async () => {
   const server = await start();
   server.provider.setAnswer(scripted({ Hang: { hang: true } }).answer);
   const completed = server.heard('graph:completed');
@@ -145,7 +145,7 @@ test('run.kill ends a graph and its runs at once, with one truthful end and one 
   expect(runs).toMatchObject([{ rootRunId, state: 'revoked' }]);
 });
 
-test('revoked leases let what runs end, and start nothing more', async () => {
+test('with revoked leases running nodes end, and nothing more starts', async () => {
   const server = await start();
   server.provider.setAnswer(scripted({ 'Take long': { text: 'LONG', delayMs: 300 } }).answer);
   const graphId = await server.execute([
@@ -159,7 +159,7 @@ test('revoked leases let what runs end, and start nothing more', async () => {
   expect(server.provider.served()).toBe(1);
 });
 
-test('graphs of others are as if they were not there; admins see them, and answer no gate of theirs', async () => {
+test('foreign graphs look like unknown ones; admins see them, but cannot answer their gates', async () => {
   const server = await start();
   server.provider.setAnswer(scripted(rules).answer);
   const [mine, other] = [await server.as(['rpc']), await server.as(['rpc'])];
@@ -253,12 +253,12 @@ test('graphs are saved, replaced, listed, loaded, started once by the fresh id, 
   await expect(call('graph.load', { id })).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('the end of a graph is told in the conversation that was named, by a turn of its agent, fenced', async () => {
+test('the end of a graph is announced in the named conversation, by a turn of its agent, fenced', async () => {
   const server = await start();
-  const told: string[] = [];
+  const announced: string[] = [];
   server.provider.setAnswer((request) => {
     const text = JSON.stringify(request.body);
-    if (text.includes('has ended')) told.push(text);
+    if (text.includes('has ended')) announced.push(text);
     return { text: text.includes('has ended') ? 'The graph is done.' : 'RESULT' };
   });
   const { conversationRef: ref } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
@@ -267,15 +267,15 @@ test('the end of a graph is told in the conversation that was named, by a turn o
     announceChannelId: ref,
   });
   await server.ended(graphId);
-  await expect.poll(() => (server.clock.advance(1), told.length)).toBe(1);
-  expect(told[0]).toMatch(/UNTRUSTED-TEXT.*RESULT/s);
+  await expect.poll(() => (server.clock.advance(1), announced.length)).toBe(1);
+  expect(announced[0]).toMatch(/UNTRUSTED-TEXT.*RESULT/s);
   const history = async () => (await server.client.call('session.history', { conversationRef: ref })).messages;
   await expect.poll(async () => (await history()).at(-1)?.content).toBe('The graph is done.');
   expect(await history()).toHaveLength(4);
   expect((await server.client.call('inbox.list', {})).messages).toEqual([]);
 });
 
-test('a conversation that is gone when the graph ends is told nothing, its owner is', async () => {
+test('when the conversation is gone at the end of the graph, its owner is notified instead', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'RESULT', delayMs: 200 }));
   const { conversationRef: ref } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
@@ -290,11 +290,11 @@ test('a conversation that is gone when the graph ends is told nothing, its owner
   expect(server.provider.served()).toBe(2);
 });
 
-test('a conversation that is deleted while the end of a graph waits for it does not come back', async () => {
+test('a conversation that is deleted while an announcement waits for it is not recreated', async () => {
   const server = await start();
-  server.provider.setAnswer(({ body }) => (JSON.stringify(body).includes('Talk on') ? { hang: true } : { text: 'RESULT' }));
+  server.provider.setAnswer(({ body }) => (JSON.stringify(body).includes('Keep busy') ? { hang: true } : { text: 'RESULT' }));
   const { conversationRef: ref } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
-  const talking = server.client.call('agent.execute', { message: 'Talk on', sessionKey: 'desk:gateway' });
+  const busy = server.client.call('agent.execute', { message: 'Keep busy', sessionKey: 'desk:gateway' });
   await expect.poll(() => server.provider.served()).toBe(2);
   const graphId = await server.execute([{ node_id: 'n', task: 'Do it.', agent: 'second' }], {
     announceChannelType: 'gateway',
@@ -302,14 +302,14 @@ test('a conversation that is deleted while the end of a graph waits for it does 
   });
   const deleting = server.client.call('session.delete', { conversationRef: ref });
   await server.ended(graphId);
-  expect(await talking).toMatchObject({ finishReason: 'aborted', failure: { message: 'The conversation was deleted' } });
+  expect(await busy).toMatchObject({ finishReason: 'aborted', failure: { message: 'The conversation was deleted' } });
   await deleting;
   await expect.poll(async () => (server.clock.advance(1), (await server.client.call('inbox.list', {})).messages.length)).toBe(1);
   await expect(server.client.call('session.history', { conversationRef: ref })).rejects.toMatchObject({ code: 'not_found' });
   expect(server.provider.served()).toBe(3);
 });
 
-test('when the model refuses to tell the conversation, its owner is told after some tries, once', async () => {
+test('when the model refuses the announcement, the owner is notified once after several attempts', async () => {
   const server = await start();
   server.provider.setAnswer(({ body }) =>
     JSON.stringify(body).includes('has ended') ? { status: 400, error: { message: 'no' } } : { text: 'RESULT' },
@@ -326,7 +326,7 @@ test('when the model refuses to tell the conversation, its owner is told after s
   expect((await server.client.call('session.history', { conversationRef: ref })).messages).toHaveLength(2);
 });
 
-test('a graph that failed is told by a message that names the conversation, without a model call', async () => {
+test('a failed graph is announced by a message that names the conversation, without a model call', async () => {
   const server = await start();
   server.provider.setAnswer(({ body }) => (JSON.stringify(body).includes('Do it') ? { status: 400, error: { message: 'no' } } : { text: 'Hello.' }));
   const { conversationRef: ref } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });

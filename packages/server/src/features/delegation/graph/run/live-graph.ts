@@ -14,10 +14,10 @@ import { askPerson } from './ask.ts';
 import { isOver, verdictOf } from '../definition/barrier.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from '../definition/definition.ts';
-import type { Wish } from '../nodes/drivers.ts';
+import type { AgentTask } from '../nodes/drivers.ts';
 import { Limit } from '../nodes/limit.ts';
 import { envelopeOf, filledTask, summarizedFor, type Upstream } from '../nodes/envelope.ts';
-import { changeOf, type NodeNow, nodeNow } from '../nodes/live-node.ts';
+import { changeOf, type LiveNode, toLiveNode } from '../nodes/live-node.ts';
 import type { GraphOperations } from './operations.ts';
 import {
   type Announce,
@@ -44,29 +44,29 @@ export interface LiveDeps {
   readonly operations: Pick<GraphOperations, 'move'>;
   readonly identityOf: (tokenId: string) => Identity | undefined;
   readonly defaultAgentId: string;
-  /** A summary of an output; undefined where none could be made. */
+  /** Summarizes an output; undefined on failure. */
   readonly summarize: SummarizeOutput;
-  /** Nodes that run at once. */
+  /** Maximum number of concurrent nodes. */
   readonly concurrency: number;
   readonly fence: (text: string, label: FenceLabel) => string;
 }
 
-/** How a graph ended by itself. */
+/** How a graph ended on its own. */
 export interface LiveEnd {
   readonly state: 'completed' | 'failed' | 'cancelled';
   readonly reason: CancelReason | null;
 }
 
-/** What a run has beyond the time of its node, which ends it before. */
+/** Extra time of a run beyond the deadline of its node, which stops it first. */
 const runGraceMs = 5_000;
 const progressCharacters = 200;
 const errorCharacters = 500;
 
-/** A graph that runs in this process. Everything that it would need to go on in another is in its rows. */
+/** A graph that runs in this process. Its rows contain everything that another process needs to resume it. */
 export class LiveGraph {
   readonly row: GraphRow;
   readonly spec: GraphSpec;
-  readonly nodes: ReadonlyMap<string, NodeNow>;
+  readonly nodes: ReadonlyMap<string, LiveNode>;
   readonly #deps: LiveDeps;
   readonly #claim: Pick<WorkItem, 'id' | 'owner' | 'fence'>;
   readonly #isResumed: boolean;
@@ -78,14 +78,14 @@ export class LiveGraph {
   readonly #cancelled = new AbortController();
   #reason: CancelReason | null;
   #wake = Promise.withResolvers<void>();
-  /** Its time; it stands still while a run waits. */
+  /** Its time limit, which pauses while a run waits. */
   #limit: Limit | undefined;
   #waitedMs: number;
   #savedWaitedMs: number;
-  /** Runs that waited when this process took the graph up. */
+  /** Runs that were waiting when this process took over the graph. */
   readonly #waiting = new Set<string>();
   readonly #summaries = new Map<string, Promise<string | undefined>>();
-  /** Nodes at work, those that wait for a further try among them. */
+  /** Active nodes, including those waiting for a retry. */
   readonly #running = new Map<string, Promise<void>>();
 
   constructor(deps: LiveDeps, { row, nodes }: FoundGraph, { id, owner, fence, attempts, resumed }: WorkItem) {
@@ -104,16 +104,16 @@ export class LiveGraph {
       this.spec.nodes.map((spec) => {
         const found = rows.get(spec.id);
         if (found === undefined) throw new Error(`node ${spec.id} of ${row.id} has no row`);
-        return [spec.id, nodeNow(spec, found)];
+        return [spec.id, toLiveNode(spec, found)];
       }),
     );
     if (this.#reason !== null) this.#cancelled.abort();
   }
 
-  /** Runs what is left; undefined when this process has nothing to do with the graph any more. */
+  /** Runs the remaining nodes; undefined when this process does not hold the graph any more. */
   async run(): Promise<LiveEnd | undefined> {
     const { clock } = this.#deps;
-    if (this.#isResumed) await this.#takeUp();
+    if (this.#isResumed) await this.#restoreWaits();
     const endsAtMs = (this.row.startedAtMs ?? clock.now()) + this.spec.timeoutMs + this.#waitedMs;
     this.#limit = new Limit(clock, endsAtMs - clock.now(), () => {
       this.#expired.abort();
@@ -131,8 +131,8 @@ export class LiveGraph {
     }
   }
 
-  /** What waited while nobody had the graph waited for no fault of its own. */
-  async #takeUp(): Promise<void> {
+  /** Extends deadlines by the time that runs waited while no process held the graph. */
+  async #restoreWaits(): Promise<void> {
     const now = this.#deps.clock.now();
     const found = await this.#deps.subagents.waitingOf(this.row.id);
     const since = (runs: typeof found) => Math.max(0, now - Math.min(now, ...runs.map(({ waiting }) => waiting.sinceMs)));
@@ -142,29 +142,29 @@ export class LiveGraph {
     this.#waitedMs += since(found);
   }
 
-  /** From the first wait of a run to its end its time is not that of the graph: its own limit holds, and begins anew after each wait. */
+  /** Pauses the limits of graph and node from the first wait of a run to its end; the run's own limit applies and restarts after each wait. */
   #whileWaiting(runId: string, limit: Limit | undefined): () => number {
-    let goOn: (() => number)[] | undefined;
+    let resumeTimers: (() => number)[] | undefined;
     const waits = () => {
-      goOn ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
+      resumeTimers ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
     };
     const forget = this.#deps.subagents.onWait(runId, waits);
     if (this.#waiting.delete(runId)) waits();
     return () => {
       forget();
-      const [graph, node] = goOn ?? [];
+      const [graph, node] = resumeTimers ?? [];
       this.#waitedMs += graph?.() ?? 0;
       return node?.() ?? 0;
     };
   }
 
-  /** This process lets go of the graph: it ended elsewhere, or goes on in another process. */
+  /** Halts the graph in this process: it ended elsewhere, or continues in another process. */
   halt(): void {
-    this.#halted.abort(new AppError('unavailable', 'The graph is let go'));
+    this.#halted.abort(new AppError('unavailable', 'The graph was halted in this process'));
     this.#wake.resolve();
   }
 
-  /** Nothing more begins; what runs ends by itself. What a person asked for is in the row already. */
+  /** Prevents new work; running work finishes on its own. A request of a person is already in the row. */
   cancel(reason: CancelReason): void {
     if (this.#reason !== null) return;
     this.#reason = reason;
@@ -173,10 +173,10 @@ export class LiveGraph {
     if (reason !== 'manual')
       this.#deps.db
         .write(cancelGraph, { id: this.row.id, reason })
-        .catch((error: unknown) => this.#deps.log.error({ err: error }, 'The end of a graph could not be noted'));
+        .catch((error: unknown) => this.#deps.log.error({ err: error }, 'Failed to record the cancellation of a graph'));
   }
 
-  /** A person answered a gate, and the row has it. */
+  /** Applies the answer of a person to a gate, after the row has it. */
   answered(nodeId: string, answer: 'approved' | 'denied', answerText: string): void {
     const node = this.nodes.get(nodeId);
     if (node === undefined) return;
@@ -189,10 +189,10 @@ export class LiveGraph {
     return [...this.nodes.values()].some(({ answered }) => answered !== undefined);
   }
 
-  /** What an approval gate asks, while it waits. */
+  /** Returns the question of an approval gate while it is pending. */
   questionOf(nodeId: string): string | undefined {
     const node = this.nodes.get(nodeId);
-    return node?.answered === undefined ? undefined : headOf(this.#wordsOf(node), maxAsked);
+    return node?.answered === undefined ? undefined : headOf(this.#questionText(node), maxAsked);
   }
 
   get outputs(): Record<string, string | null> {
@@ -216,38 +216,38 @@ export class LiveGraph {
     }
   }
 
-  /** Those whose end is on the way to its row have made room. */
+  /** Counts active nodes; those whose end is being written have already freed their slot. */
   get #atWork(): number {
     return [...this.#running.keys()].filter((id) => !isOver(this.nodes.get(id)?.state ?? 'skipped')).length;
   }
 
-  #begin(node: NodeNow, host: NodeHost): void {
+  #begin(node: LiveNode, host: NodeHost): void {
     const ended = runNode(node, host).finally(() => this.#running.delete(node.spec.id));
     this.#running.set(node.spec.id, ended);
-    // Whoever waits for it learns of it; a graph that is let go does not wait.
+    // Errors are handled where it is awaited; a halted graph does not wait.
     ended.catch(() => {});
   }
 
-  #verdict(node: NodeNow) {
+  #verdict(node: LiveNode) {
     return verdictOf(node.spec, this.spec.onFailure, (id) => this.nodes.get(id)?.state ?? 'skipped');
   }
 
-  /** Nodes that nothing leads to any more; one that is skipped may be what others wait for. */
+  /** Skips nodes that cannot be reached any more, which may unblock others. */
   async #skip(): Promise<void> {
     const atMs = this.#deps.clock.now();
-    const skipped: NodeNow[] = [];
+    const skipped: LiveNode[] = [];
     for (const node of this.nodes.values()) {
-      // One that waits for a further try ends by itself.
+      // A node in a retry delay ends on its own.
       if (node.state !== 'pending' || this.#running.has(node.spec.id)) continue;
       const isSkipped = this.#reason !== null || this.#verdict(node) === 'skip';
       if (!isSkipped) continue;
-      const error = this.#reason === null ? 'what it depends on did not complete' : `cancelled: ${this.#reason}`;
+      const error = this.#reason === null ? 'its dependencies did not complete' : `cancelled: ${this.#reason}`;
       Object.assign(node, { state: 'skipped', error, endedAtMs: atMs });
       skipped.push(node);
     }
     if (skipped.length === 0) return;
     await this.#save(skipped);
-    for (const node of skipped) this.#tell(node);
+    for (const node of skipped) this.#emitUpdate(node);
   }
 
   #end(): LiveEnd {
@@ -269,7 +269,7 @@ export class LiveGraph {
     return 'budget';
   }
 
-  async #save(nodes: readonly NodeNow[], inbox: readonly InboxMessage[] = []): Promise<void> {
+  async #save(nodes: readonly LiveNode[], inbox: readonly InboxMessage[] = []): Promise<void> {
     const delivered = await this.#deps.db.write(this.#deps.operations.move, {
       claim: this.#claim,
       graphId: this.row.id,
@@ -282,7 +282,7 @@ export class LiveGraph {
     for (const message of inbox) if (delivered?.includes(message.id) === true) this.#deps.inbox.announce(message);
   }
 
-  #tell(node: NodeNow): void {
+  #emitUpdate(node: LiveNode): void {
     const { state, runId, progress, startedAtMs, endedAtMs, error, spec } = node;
     this.#deps.bus.emit(
       'graph:node_updated',
@@ -300,7 +300,7 @@ export class LiveGraph {
     );
   }
 
-  #phase(node: NodeNow, phase: Phase): void {
+  #phase(node: LiveNode, phase: Phase): void {
     const typeId = node.spec.work?.type;
     if (typeId !== undefined)
       this.#deps.bus.emit('graph:driver_lifecycle', { ...this.#about, nodeId: node.spec.id, typeId, phase }, this.row.principalId);
@@ -310,17 +310,17 @@ export class LiveGraph {
     return { graphId: this.row.id, agentId: this.row.agentId, timestamp: this.#deps.clock.now() };
   }
 
-  /** What one agent said, for another one to read. */
+  /** Fences the text of one agent for another. */
   #fenced(text: string, from: string, clean: boolean): string {
     return this.#deps.fence(text, { source: 'sub-agent', from, clean });
   }
 
-  /** The words of the author, which are no orders when an agent wrote them that had read text from outside. */
+  /** Returns text of the author; fenced if a tainted agent wrote it. */
   #own(text: string): string {
     return this.#requester?.tainted !== true ? text : this.#deps.fence(text, { source: 'sub-agent', from: this.row.agentId });
   }
 
-  #upstream(node: NodeNow): ReadonlyMap<string, Upstream> {
+  #upstream(node: LiveNode): ReadonlyMap<string, Upstream> {
     const found = new Map<string, Upstream>();
     for (const id of node.spec.dependsOn) {
       const from = this.nodes.get(id);
@@ -331,7 +331,7 @@ export class LiveGraph {
     return found;
   }
 
-  /** Of each result one summary is made, for all nodes that are told it. */
+  /** Adds summaries to results; each is made once for all nodes that receive it. */
   async #withSummaries(upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
     const known = new Map(upstream);
     await Promise.all(
@@ -358,10 +358,10 @@ export class LiveGraph {
       halted: this.#halted.signal,
       expired: this.#expired.signal,
       cancelled: this.#cancelled.signal,
-      save: (nodes: readonly NodeNow[], inbox?: readonly InboxMessage[]) => this.#save(nodes, inbox),
+      save: (nodes: readonly LiveNode[], inbox?: readonly InboxMessage[]) => this.#save(nodes, inbox),
       over: () => this.#wake.resolve(),
-      tell: (node: NodeNow) => this.#tell(node),
-      phase: (node: NodeNow, phase: Phase) => this.#phase(node, phase),
+      announce: (node: LiveNode) => this.#emitUpdate(node),
+      phase: (node: LiveNode, phase: Phase) => this.#phase(node, phase),
     };
     return {
       ...common,
@@ -377,28 +377,28 @@ export class LiveGraph {
         const summarized = summarizedFor({ node: spec, upstream });
         return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
       },
-      start: (node, wish, key, conversationOf) => this.#start(node, wish, key, conversationOf),
+      start: (node, agentTask, key, conversationOf) => this.#start(node, agentTask, key, conversationOf),
       ended: (runId) => subagents.ended(runId, this.#halted.signal),
       whileWaiting: (runId, limit) => this.#whileWaiting(runId, limit),
       kill: async (runId) => {
         try {
           await subagents.kill(runId, this.#call());
         } catch (error) {
-          this.#deps.log.error({ err: error, runId }, 'A run of a graph could not be ended');
+          this.#deps.log.error({ err: error, runId }, 'Failed to stop a run of a graph');
         }
       },
       ask: (node) =>
         askPerson(node, {
           ...common,
-          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#wordsOf(asking), this.#ref, clock.now()),
+          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#questionText(asking), this.#ref, clock.now()),
           expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
         }),
       messagesOf: (node) => (this.row.nodeProgress === 1 ? [nodeMessage(this.row, node, this.#ref, clock.now())] : []),
     };
   }
 
-  /** People read what agents said as it is: it is no order to them. */
-  #wordsOf(node: NodeNow): string {
+  /** Returns the question of a gate. People read the text of agents unfenced: it does not instruct them. */
+  #questionText(node: LiveNode): string {
     const { spec } = node;
     const text = spec.work?.type === 'approval-gate' ? (spec.work.config.message ?? spec.task) : spec.task;
     return filledTask({ node: spec, variables: this.#variables, upstream: this.#upstream(node), fence: (said) => said }, text);
@@ -408,7 +408,7 @@ export class LiveGraph {
     return this.#announce.to === 'conversation' ? this.#announce.conversationRef : null;
   }
 
-  async #start(node: NodeNow, { agentId, task, model, maxSteps }: Wish, key: string, conversationOf: string | undefined): Promise<string> {
+  async #start(node: LiveNode, { agentId, task, model, maxSteps }: AgentTask, key: string, conversationOf: string | undefined): Promise<string> {
     const { id, principalId, tokenId, rootRunId } = this.row;
     if (rootRunId === null) throw new Error(`${id} runs without a root`);
     const asked = this.#requester;
@@ -438,7 +438,7 @@ export class LiveGraph {
     return parseDefinition(this.row.definitionJson).defaultAgentId ?? this.#deps.defaultAgentId;
   }
 
-  /** In the name of whoever started it. */
+  /** Creates a call with the identity of the graph's owner. */
   #call(): CallContext {
     const { tokenId, principalId } = this.row;
     const identity = this.#deps.identityOf(tokenId) ?? { tokenId, principalId, scopes: ['rpc'] };

@@ -8,17 +8,17 @@ import type { FoundGraph, GraphEnd, NodeChange } from '../store.ts';
 
 /** The kinds of durable work of graphs. */
 export const graphWork = 'graph';
-export const graphTellWork = 'graph_told';
+export const graphAnnounceWork = 'graph_told';
 
-/** Graphs that may run at once, in all. */
+/** Maximum number of concurrent graphs. */
 export const maxOpenGraphs = 100;
-/** Of one principal: the others find room beside it. */
+/** Maximum for one principal, so that others have capacity too. */
 export const maxOpenOfOne = 80;
 
 export interface GraphIntake {
   readonly row: GraphRow;
   readonly nodeIds: readonly string[];
-  /** It was loaded under its id before. */
+  /** Whether it was loaded under its id before. */
   readonly wasLoaded: boolean;
   readonly root: RootEntry;
   readonly work: NewWork;
@@ -32,38 +32,38 @@ export interface NodeMoves {
   readonly graphId: string;
   readonly changes: readonly NodeChange[];
   readonly inbox: readonly InboxMessage[];
-  /** When it has changed. */
+  /** Set when it has changed. */
   readonly waitedMs?: number;
 }
 
-/** How the end of a graph is told: a person by a message, a conversation by work of its own. */
-export interface GraphTelling {
+/** How the end of a graph is announced: to a person by a message, to a conversation by separate work. */
+export interface GraphAnnouncement {
   readonly inbox?: InboxMessage | undefined;
   readonly work?: NewWork | undefined;
 }
 
-export interface GraphClosing extends GraphTelling {
-  /** Absent when it is ended from outside of its handler. */
+export interface GraphClosing extends GraphAnnouncement {
+  /** Absent when the graph is ended from outside its handler. */
   readonly claim?: WorkClaim | undefined;
   readonly end: GraphEnd;
   readonly errorKind: string | null;
 }
 
-/** `stoppedBy`: it was stopped meanwhile, so that it ends as that and in no other way; nothing was written. */
+/** `stoppedBy`: the graph was stopped in the meantime and must end with that reason; nothing was written. */
 export type GraphClosed =
   | { readonly stoppedBy?: never; readonly delivered: boolean; readonly found: FoundGraph }
   | { readonly stoppedBy: StopReason };
 
-/** What is composed of several features, in one transaction each. */
+/** Operations that combine several features, in one transaction each. */
 export interface GraphOperations {
-  /** An id: of the graph that the same work stands for already. `full`: as many run as may; `gone`: the graph that was loaded has been started, or is not kept any more. */
+  /** Accepts a graph. Returns the id of the graph that the same work already started, `full` at the limit, or `gone` for a started or expired one. */
   readonly accept: Operation<GraphIntake, GraphAccepted>;
-  /** Undefined: the graph has ended, or the claim is another's. Else the ids of the messages that are new. */
+  /** Returns the ids of new messages; undefined when the graph has ended, or another process holds the claim. */
   readonly move: Operation<NodeMoves, readonly string[] | undefined>;
-  /** Undefined: it had ended, or the claim is another's; nothing was written. */
+  /** Closes a graph; undefined when it had already ended, or another process holds the claim, and nothing was written. */
   readonly close: Operation<GraphClosing, GraphClosed | undefined>;
-  /** Ends the work that tells of a graph with a message; false when it told already, or the claim is another's. */
+  /** Ends the announcing work with a message; false when it already ended, or another process holds the claim. */
   readonly endWithMessage: EndWithMessage;
-  /** Graphs of a root run that run. */
+  /** Returns the running graphs of a root run. */
   readonly ofRoot: Operation<{ readonly rootRunId: string }, readonly FoundGraph[]>;
 }

@@ -5,12 +5,12 @@ import type { DurableWork, WorkHandler, WorkItem } from '../../../unattended/dur
 import { endMessage, type EndedGraph } from './announce.ts';
 import { LiveGraph, type LiveDeps } from './live-graph.ts';
 import { changeOf } from '../nodes/live-node.ts';
-import { type GraphOperations, type GraphTelling, graphTellWork, graphWork, maxOpenGraphs } from './operations.ts';
+import { type GraphAnnouncement, graphAnnounceWork, type GraphOperations, graphWork, maxOpenGraphs } from './operations.ts';
 import { loadGraph } from '../status/read-store.ts';
 import type { StoppedRun } from '../../subagents/api.ts';
 import { announceIn, type CancelReason, type GraphRow, requesterIn, specOf } from '../rows.ts';
 import { cancelGraph, type FoundGraph, type GraphEnd } from '../store.ts';
-import { tellingWork } from './deliver-announcement.ts';
+import { announcementWork } from './deliver-announcement.ts';
 
 export interface RunnerDeps extends LiveDeps {
   readonly durable: Pick<DurableWork, 'handle' | 'wake'>;
@@ -19,13 +19,13 @@ export interface RunnerDeps extends LiveDeps {
 }
 
 const Payload = z.object({ graphId: z.string() });
-/** Stops and failures of the handler itself before a graph is given up. */
+/** Maximum interruptions and failures of the handler before a graph is given up. */
 const maxAttempts = 100;
-/** Graphs that ended and are still answered from memory, and for how long. */
+/** How many ended graphs are answered from memory, and for how long. */
 const maxRemembered = 20;
 const rememberedMs = 10 * 60_000;
 
-/** Runs graphs as durable work, and ends each exactly once, whoever ends it. */
+/** Runs graphs as durable work, and ends each exactly once, whatever ends it. */
 export function createGraphRunner(deps: RunnerDeps) {
   const { db, bus, clock, operations, durable } = deps;
   const live = new Map<string, LiveGraph>();
@@ -58,30 +58,30 @@ export function createGraphRunner(deps: RunnerDeps) {
     );
   }
 
-  /** Writes the end of a graph with its one announcement; false when it has another end already. */
+  /** Writes the end of a graph with its single announcement; false when it has already ended differently. */
   async function close(row: GraphRow, nodes: EndedGraph['nodes'], end: Omit<GraphEnd, 'id' | 'atMs'>, claim: WorkItem | undefined): Promise<boolean> {
     const atMs = clock.now();
-    const told = tellingOf({ row: { ...row, state: end.state, cancelReason: end.reason }, nodes }, row, atMs);
+    const announcement = announcementOf({ row: { ...row, state: end.state, cancelReason: end.reason }, nodes }, row, atMs);
     const closed = await db.write(operations.close, {
       ...(claim !== undefined && { claim: { id: claim.id, owner: claim.owner, fence: claim.fence } }),
-      ...told,
+      ...announcement,
       end: { ...end, id: row.id, atMs },
       errorKind: end.reason ?? (end.state === 'completed' ? null : 'failed'),
     });
     if (closed === undefined) return false;
     if (closed.stoppedBy !== undefined) return close(row, nodes, { ...end, state: 'cancelled', reason: closed.stoppedBy }, claim);
-    if (closed.delivered && told.inbox !== undefined) deps.inbox.announce(told.inbox);
-    if (told.work !== undefined) durable.wake(graphTellWork);
+    if (closed.delivered && announcement.inbox !== undefined) deps.inbox.announce(announcement.inbox);
+    if (announcement.work !== undefined) durable.wake(graphAnnounceWork);
     announceEnd(closed.found);
     return true;
   }
 
-  function tellingOf(found: EndedGraph, row: GraphRow, atMs: number): GraphTelling {
+  function announcementOf(found: EndedGraph, row: GraphRow, atMs: number): GraphAnnouncement {
     const announce = announceIn(row);
     const conversationRef = announce.to === 'conversation' ? announce.conversationRef : null;
     const inbox = endMessage(found, specOf(row), { conversationRef, forOwner: isForOwners(deps.identityOf(row.tokenId)), atMs });
-    // A conversation is told what there is to go on with; what failed, or was stopped by somebody, needs no model call.
-    return announce.to === 'conversation' && found.row.state === 'completed' ? { work: tellingWork(row, atMs) } : { inbox };
+    // A conversation is notified of results it can continue with; failed or stopped graphs need no model call.
+    return announce.to === 'conversation' && found.row.state === 'completed' ? { work: announcementWork(row, atMs) } : { inbox };
   }
 
   const handler: WorkHandler = async (item, signal) => {
@@ -126,7 +126,7 @@ export function createGraphRunner(deps: RunnerDeps) {
     return isEnded;
   }
 
-  /** Graphs of sub-agents that were stopped: their own runs were ended with those. */
+  /** Kills the graphs of sub-agents that were stopped; their own runs were ended with those. */
   async function killOf(runs: readonly StoppedRun[]): Promise<void> {
     const ids = new Set(runs.map(({ runId }) => runId));
     for (const rootRunId of new Set(runs.map((run) => run.rootRunId)))
@@ -136,7 +136,7 @@ export function createGraphRunner(deps: RunnerDeps) {
       }
   }
 
-  /** After the stop is committed nothing new of the root begins; a kill is the end of its graphs at once. */
+  /** Stops the graphs of a root. After the stop is committed nothing new begins; a kill ends its graphs at once. */
   async function stop(rootRunId: string, how: RootStop): Promise<number> {
     let stopped = 0;
     for (const found of await db.read(operations.ofRoot, { rootRunId })) {
@@ -157,16 +157,16 @@ export function createGraphRunner(deps: RunnerDeps) {
   deps.subagents.onStopped(killOf);
 
   return {
-    /** A graph that runs in this process. */
+    /** Returns a graph that runs in this process. */
     liveOf: (graphId: string): LiveGraph | undefined => live.get(graphId),
-    /** Outputs of a graph that runs here, or ran a short while ago. */
+    /** Returns the outputs of a graph that runs here, or ran a short while ago. */
     outputsOf(graphId: string): Record<string, string | null> | undefined {
       const kept = ended.get(graphId);
       return live.get(graphId)?.outputs ?? (kept !== undefined && kept.untilMs > clock.now() ? kept.outputs : undefined);
     },
     forget: (graphId: string) => void ended.delete(graphId),
     cancel: (graphId: string, reason: CancelReason) => live.get(graphId)?.cancel(reason),
-    /** What waits for runs or for people does not hold up the stop of the daemon: it goes on with the next start. */
+    /** Halts all graphs, so that pending waits do not delay the stop of the daemon; they resume at the next start. */
     stopping(): void {
       isStopping = true;
       for (const graph of live.values()) graph.halt();
@@ -174,7 +174,7 @@ export function createGraphRunner(deps: RunnerDeps) {
   };
 }
 
-/** To be taken up again: by the next start, since a daemon that stops claims nothing; at once, when the graph has ended, which then is seen. */
+/** Retries the work: at the next start, since a stopping daemon claims nothing; at once when the graph has ended, which is then noticed. */
 const parked = { retryAfterMs: 0, errorKind: 'parked' } as const;
 
 const overAs = (nodes: FoundGraph['nodes'], error: string, cause: string | null = null): EndedGraph['nodes'] =>

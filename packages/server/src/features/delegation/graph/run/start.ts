@@ -28,37 +28,40 @@ export interface StartDeps extends InputDeps {
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly operations: Pick<GraphOperations, 'accept'>;
   /** Throws while nothing may be delegated: policy, pause, stop. */
-  readonly mayDelegate: (call: CallContext) => void;
+  readonly assertCanDelegate: (call: CallContext) => void;
   readonly maxDepth: number;
 }
 
-/** How long a graph that was loaded may be started. */
+/** How long a loaded graph can be started. */
 export const loadedMs = 24 * 3_600_000;
 
-/** Beside what a caller sends. */
-export interface Asking {
-  /** The agent that calls had read text from outside. */
+/** Facts that do not come from the caller's parameters. */
+export interface StartFacts {
+  /** Whether the calling agent had read text from outside. */
   readonly tainted: boolean;
-  /** The same key is the same graph: a call that is repeated after a crash. */
+  /** The same key is the same graph: a call that is retried after a crash. */
   readonly operationKey?: string;
 }
 
-/** `graph.execute`: everything is checked and stored before the answer. */
+/** `graph.execute`: checks and stores everything before the answer. */
 export function createStart(deps: StartDeps) {
   const { db, bus, clock } = deps;
 
-  return async (params: Params<'graph.execute'>, call: CallContext, { tainted, operationKey }: Asking): Promise<ResultInput<'graph.execute'>> => {
-    deps.mayDelegate(call);
+  return async (params: Params<'graph.execute'>, call: CallContext, { tainted, operationKey }: StartFacts): Promise<ResultInput<'graph.execute'>> => {
+    deps.assertCanDelegate(call);
     const depth = call.agentCaller?.turn?.run?.depth ?? 0;
     if (depth >= deps.maxDepth)
-      throw new AppError('precondition_failed', `Sub-agents may be ${deps.maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`);
+      throw new AppError(
+        'precondition_failed',
+        `Sub-agents may be nested ${deps.maxDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`,
+      );
     const { input, loaded } = await inputOf(params, call, operationKey !== undefined);
     const { spec, warnings } = checkGraph(input, params.variables, call, deps);
     const agentId = agentOf(spec, input.defaultAgentId, call);
     const agent = deps.agents.usable(agentId, call);
     const announce = await announceOf(params, spec, agentId, call);
     const standing = deps.autonomy.standing(agent, call.agentCaller);
-    // What an agent loads was written at another time, by whoever: no turn vouches for it.
+    // A loaded graph may have been written by anyone at any time, so it counts as tainted.
     const requester = requesterOf(call, tainted || loaded !== undefined, [...standing.caps]);
     const rootRunId = deps.autonomy.rootOf(call);
     deps.autonomy.admit('orch:graph', agent, call);
@@ -94,7 +97,7 @@ export function createStart(deps: StartDeps) {
       wasLoaded: loaded !== undefined,
       root: {
         rootRunId,
-        piece: 'graph',
+        kind: 'graph',
         agentId,
         principalId: row.principalId,
         conversationRef: call.agentCaller?.conversationRef ?? null,
@@ -113,9 +116,9 @@ export function createStart(deps: StartDeps) {
       },
       audit,
     });
-    if (accepted === 'full') throw busy(`${maxOpenGraphs} graphs run already`);
-    if (accepted === 'full_of_own') throw busy(`${maxOpenOfOne} of your graphs run already`);
-    if (accepted === 'gone') throw new AppError('precondition_failed', 'The graph was started already', { param: 'graphId' });
+    if (accepted === 'full') throw busy(`${maxOpenGraphs} graphs are already running`);
+    if (accepted === 'full_of_own') throw busy(`${maxOpenOfOne} of your graphs are already running`);
+    if (accepted === 'gone') throw new AppError('precondition_failed', 'The graph was already started', { param: 'graphId' });
     const isRepeat = accepted !== 'accepted';
     if (!isRepeat) announceAudit(bus, audit);
     deps.durable.wake(graphWork);
@@ -126,12 +129,12 @@ export function createStart(deps: StartDeps) {
       nodeCount: row.nodeCount,
       ...(row.label !== null && { label: row.label }),
       rootRunId,
-      hint: `Ask graph.status with graphId ${graphId} for its progress; its end is announced ${announce.to === 'inbox' ? 'in the inbox' : 'in the conversation'}.`,
+      hint: `Call graph.status with graphId ${graphId} for its progress; its end is announced ${announce.to === 'inbox' ? 'in the inbox' : 'in the conversation'}.`,
       warnings,
     };
   };
 
-  /** A call that may be a repetition goes on with a graph that was started: by what it was started, its acceptance knows. */
+  /** Returns the definition to start. A call that may be a retry can name a graph that was already started: the acceptance recognizes it. */
   async function inputOf(
     params: Params<'graph.execute'>,
     call: CallContext,
@@ -139,11 +142,11 @@ export function createStart(deps: StartDeps) {
   ): Promise<{ input: GraphInput; loaded?: GraphRow }> {
     if (params.nodes !== undefined) return { input: { ...params, nodes: params.nodes } };
     const found = await db.read(findGraph, { ...reachOf(call), ownerId: ownerOf(call), named: params.graphId ?? '' });
-    // Who sees all sees those of others too, and starts only its own.
+    // A caller that sees all graphs may still start only its own.
     if (found === undefined || found.row.id !== params.graphId || found.row.principalId !== ownerOf(call)) throw notFound();
     const { row } = found;
     if (row.state === 'pending' && row.createdAtMs + loadedMs <= clock.now()) throw notFound();
-    if (row.state !== 'pending' && !isRepeatable) throw new AppError('precondition_failed', 'The graph was started already', { param: 'graphId' });
+    if (row.state !== 'pending' && !isRepeatable) throw new AppError('precondition_failed', 'The graph was already started', { param: 'graphId' });
     const { nodes, edges, label, settings = {}, defaultAgentId } = parseDefinition(row.definitionJson);
     const { on_failure, timeout_ms, budget } = params;
     const changed = {
@@ -154,7 +157,7 @@ export function createStart(deps: StartDeps) {
     return { input: { nodes, edges: params.edges ?? edges, label: params.label ?? label, settings, defaultAgentId, ...changed }, loaded: row };
   }
 
-  /** In whose name the graph runs: the agent that calls, else the first that works in it. */
+  /** Returns the agent that the graph runs for: the calling agent, otherwise the first that works in it. */
   function agentOf({ nodes }: GraphSpec, defaultAgentId: string | undefined, call: CallContext): string {
     const named = nodes.flatMap(agentsOf).find((agentId) => agentId !== undefined);
     return call.agentCaller?.agentId ?? named ?? defaultAgentId ?? deps.agents.defaultId;
@@ -165,7 +168,7 @@ export function createStart(deps: StartDeps) {
     const caller = call.agentCaller;
     if (caller !== undefined) {
       if (type !== undefined || channelId !== undefined)
-        throw invalid([{ path: 'announceChannelType', message: 'agents are told in their own conversation and name no channel' }]);
+        throw invalid([{ path: 'announceChannelType', message: 'agents are notified in their own conversation and must not name a channel' }]);
       // Nobody reads the conversation of a sub-agent.
       return caller.turn?.run === undefined ? { to: 'conversation', conversationRef: caller.conversationRef, agentId } : { to: 'inbox' };
     }
@@ -173,7 +176,7 @@ export function createStart(deps: StartDeps) {
     if (type === undefined && channelId === undefined && !isAsking) return { to: 'inbox' };
     if (type === undefined || channelId === undefined) {
       const missing = type === undefined ? 'announceChannelType' : 'announceChannelId';
-      const why = isAsking ? 'required for a graph with approval gates' : 'required beside the other';
+      const why = isAsking ? 'required for a graph with approval gates' : 'required together with the other';
       throw invalid([
         { path: missing, message: `${why}: announceChannelType "gateway", and announceChannelId "inbox" or the reference of a conversation` },
       ]);

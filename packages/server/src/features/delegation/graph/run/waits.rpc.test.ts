@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { openGraphs } from '../testing/open-graphs.ts';
 
-test('an outage that is longer than the times of a node and of its graph ends neither of them', async () => {
+test('an outage longer than the timeouts of a node and its graph ends neither of them', async () => {
   let isDown = true;
   await using server = await openGraphs({
     provider: { answer: () => (isDown ? { status: 500 } : { text: 'Done.' }) },
@@ -23,7 +23,7 @@ test('an outage that is longer than the times of a node and of its graph ends ne
   expect(view).toMatchObject({ status: 'completed', nodes: { one: { status: 'completed', attempt: 1 } } });
 });
 
-test('an outage, and a clock that leaps, use up none of the hours that a root run may work', async () => {
+test('neither an outage nor a jump of the clock uses up the hours of a root run', async () => {
   let isDown = true;
   await using server = await openGraphs({
     provider: { answer: () => (isDown ? { status: 500 } : { text: 'Done.' }) },
@@ -34,7 +34,7 @@ test('an outage, and a clock that leaps, use up none of the hours that a root ru
   });
   const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 600_000 }], { settings: { timeout_ms: 600_000 } });
   const { runId } = await server.client.call('session.spawn', { task: 'Look' });
-  /** How often each run has begun to wait; empty while one of them is being tried. */
+  /** How often each run has begun to wait; empty while one of them is being retried. */
   const waits = () => {
     using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
     const parked = `kind = 'subagent' and state = 'accepted' and waiting_json is not null`;
@@ -42,7 +42,7 @@ test('an outage, and a clock that leaps, use up none of the hours that a root ru
     return rows.length === 2 ? rows.map(({ n }) => Number(n)) : [];
   };
   let before = [0, 0];
-  // Six hours, stepped only while both wait again: a run that is being tried would be out of time.
+  // Six hours, stepped only while both runs wait: a run that is being retried would time out.
   for (let half = 0; half < 12; half += 1) {
     const triedAgain = () => {
       server.clock.advance(50);
@@ -50,7 +50,7 @@ test('an outage, and a clock that leaps, use up none of the hours that a root ru
       return now.length === 2 && now.every((count, index) => count > (before[index] ?? 0));
     };
     await expect.poll(triedAgain, { timeout: 10_000, interval: 5 }).toBe(true);
-    // Answered after the process has heard of what is stored.
+    // Answered after the process has learned what is stored.
     expect((await server.view(graphId)).isTerminal).toBe(false);
     before = waits();
     server.clock.advance(1_800_000);

@@ -1,19 +1,19 @@
 import type { SubagentsApi } from '../../subagents/api.ts';
 import { type GraphRow, type NodeRow, specOf } from '../rows.ts';
 
-/** Of the outputs of one graph that are answered whole; beyond it, those that the rows hold are. */
+/** Maximum total of complete outputs of one graph; beyond it, the shorter ones in the rows are returned. */
 const maxCharacters = 8 * 1024 * 1024;
 const extensions: Readonly<Record<string, string>> = { jsonl: 'jsonl', json: 'json', csv: 'csv', html: 'html' };
 
 export interface WholeOutput {
   readonly text: string;
-  /** As a file: named after the node. */
+  /** File name, derived from the node. */
   readonly filename: string;
 }
 
 /**
- * The whole output of a node; its row has as much as graphs pass on. Where one run made it, that run's result is asked;
- * where several did (votes, debates), the row has all.
+ * Returns the complete output of a node; its row has only as much as graphs pass on. When a single run made it, that run's result
+ * is read; when several did (votes, debates), the row has everything.
  */
 export async function wholeOutput(
   { nodeId, output, runId }: Pick<NodeRow, 'nodeId' | 'output' | 'runId'>,
@@ -26,7 +26,7 @@ export async function wholeOutput(
   return { text, filename: `${nodeId}.${extensions[said?.kind ?? ''] ?? 'txt'}` };
 }
 
-/** The outputs of a graph by node. */
+/** Returns the outputs of a graph by node. */
 export async function wholeOutputs(
   row: Pick<GraphRow, 'definitionJson'>,
   nodes: readonly NodeRow[],
@@ -44,7 +44,7 @@ export async function wholeOutputs(
   return found;
 }
 
-/** Nodes whose output is what one run said. */
+/** Returns the nodes whose output is the result of a single run. */
 export function nodesOfOneRun(row: Pick<GraphRow, 'definitionJson'>): ReadonlySet<string> {
   return new Set(specOf(row).nodes.flatMap(({ id, work }) => (work === undefined || work.type === 'agent' ? [id] : [])));
 }

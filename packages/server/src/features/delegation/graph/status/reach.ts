@@ -3,7 +3,7 @@ import { isAdmin, ownerOf, type CallContext } from '../../../../kernel/call-cont
 import type { GraphReach } from './read-store.ts';
 import type { SavedReach } from '../definition/saved-store.ts';
 
-/** The runs that a call may see: a token its own, an agent those that it started for whoever it works for, an admin all; within the agents of the token. */
+/** The runs that a call may see: tokens their own, agents those that they started for their principal, admins all; within the token's agents. */
 export function reachOf(call: CallContext): GraphReach {
   const agentIds = call.identity.agents ?? null;
   if (call.agentCaller === undefined) return { principalId: isAdmin(call) ? null : ownerOf(call), agentIds, byAgent: false };
@@ -21,6 +21,6 @@ export function savedReachOf(call: CallContext, isChange: boolean): SavedReach {
   };
 }
 
-/** One text for unknown and foreign alike. */
+/** Answers unknown and foreign graphs alike. */
 export const notFound = () => new AppError('not_found', 'Graph not found', { param: 'graphId' });
 export const savedNotFound = () => new AppError('not_found', 'Saved graph not found', { param: 'id' });

@@ -2,11 +2,11 @@ import { operation, type Tx } from '../../../../kernel/db/operation.ts';
 import type { GraphRow } from '../rows.ts';
 import { type FoundGraph, graphColumns, readGraph } from '../store.ts';
 
-/** Whose graphs are meant: null stands for all. */
+/** The graphs that a caller may see; null means all. */
 export interface GraphReach {
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
-  /** Only those that an agent started. */
+  /** Only graphs that an agent started. */
   readonly byAgent: boolean;
 }
 
@@ -21,27 +21,27 @@ async function within(
     if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
     if (byAgent) from = from.where('by_agent', '=', 1);
     if (more.id !== undefined) from = from.where('id', '=', more.id);
-    // A graph that was loaded is none that runs or ran: it would hide the one that does.
+    // A loaded graph has not run yet, and would hide the running one.
     if (more.label !== undefined) from = from.where('label', '=', more.label).where('state', '<>', 'pending');
     return from.orderBy('id', 'desc').limit(1);
   });
   return row;
 }
 
-/** A graph by its id, else the newest of the caller's own with this label; undefined when there is none within reach. */
+/** Finds a graph by its id, otherwise the newest of the caller's own with this label; undefined when the caller may see none. */
 export const findGraph = operation(
   'graph.find',
   async (tx, { named, ownerId, ...reach }: GraphReach & { readonly named: string; readonly ownerId: string }): Promise<FoundGraph | undefined> => {
-    // Anybody may give a graph any label: who sees all does not mean a stranger's by one.
+    // Anyone may use any label, so a caller that sees all does not get a stranger's graph by label.
     const row = (await within(tx, reach, { id: named })) ?? (await within(tx, { ...reach, principalId: ownerId }, { label: named }));
     return row && (await readGraph(tx, row.id));
   },
 );
 
-/** Whatever a handler goes on with. */
+/** Loads everything that a handler needs to resume a graph. */
 export const loadGraph = operation('graph.load', async (tx, { id }: { readonly id: string }): Promise<FoundGraph | undefined> => readGraph(tx, id));
 
-/** Graphs that run, or ran after a time, the newest first; bounded. */
+/** Lists running graphs and those that ran after a time, newest first, up to a limit. */
 export const recentGraphs = operation(
   'graph.recent',
   async (tx, { principalId, agentIds, byAgent, sinceMs }: GraphReach & { readonly sinceMs: number }): Promise<GraphRow[]> =>
@@ -59,11 +59,11 @@ export const recentGraphs = operation(
 
 export interface RunListed extends Pick<GraphRow, 'id' | 'label' | 'state' | 'createdAtMs' | 'nodeCount'> {
   readonly outputs: number;
-  /** Of the last node that failed. */
+  /** Cause of the last failed node. */
   readonly cause: string | null;
 }
 
-/** A page of the runs that are kept, the newest first. */
+/** Lists a page of the stored runs, newest first. */
 export const listGraphRuns = operation(
   'graph.runs',
   async (

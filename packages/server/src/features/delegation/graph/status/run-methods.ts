@@ -19,7 +19,7 @@ export type RunMethods = HandlersOf<`graph.${'status' | 'outputs' | 'cancel' | '
 export interface RunMethodsDeps extends Pick<StartDeps, 'db' | 'bus' | 'clock'> {
   readonly runner: GraphRunner;
   readonly subagents: Pick<SubagentsApi, 'counts' | 'said' | 'waitingOf'>;
-  /** Throws when the agent that calls may change nothing of graphs. */
+  /** Throws when the calling agent may not change graphs. */
   readonly admitChange: (call: CallContext) => void;
 }
 
@@ -27,10 +27,10 @@ const outputCharacters = 12_000;
 const recentDefault = 60;
 const answerCharacters = 500;
 
-/** Why something failed, for owners. */
+/** Returns the cause of a failure, for owners. */
 const causeFor = (call: CallContext, cause: string | null): { readonly cause?: string } => (cause === null || !isAdmin(call) ? {} : { cause });
 
-/** Looks at graphs that run or ran, and what may be done with them. */
+/** Creates the methods that inspect, cancel, answer and delete runs of graphs. */
 export function createRunMethods({ db, bus, clock, runner, subagents, admitChange }: RunMethodsDeps): RunMethods {
   async function found(named: string, call: CallContext): Promise<FoundGraph> {
     const graph = await db.read(findGraph, { ...reachOf(call), ownerId: ownerOf(call), named });
@@ -68,7 +68,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       if (!(await db.write(cancelGraph, { id: row.id, reason: 'manual', audit })))
         throw new AppError(
           'precondition_failed',
-          row.state === 'running' ? 'The graph is being cancelled already' : `The graph does not run: it is ${row.state}`,
+          row.state === 'running' ? 'The graph is already being cancelled' : `The graph is not running: it is ${row.state}`,
         );
       announceAudit(bus, audit);
       runner.cancel(row.id, 'manual');
@@ -76,10 +76,10 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
     },
 
     'graph.answer': async ({ graphId, nodeId, answer }, call) => {
-      // What waits for a person is answered by no agent, whoever it works for.
+      // Agents never answer for a person, not even for their own principal.
       if (call.agentCaller !== undefined) throw new AppError('denied', 'Approval gates are answered by people, not by agents');
       const { row, nodes } = await found(graphId, call);
-      if (row.principalId !== ownerOf(call)) throw new AppError('denied', 'Only whoever started the graph may answer');
+      if (row.principalId !== ownerOf(call)) throw new AppError('denied', 'Only the owner of the graph may answer');
       const isGate = specOf(row).nodes.some(({ id, work }) => id === nodeId && work?.type === 'approval-gate');
       const node = nodes.find((one) => one.nodeId === nodeId);
       if (!isGate || node === undefined) throw new AppError('not_found', `The graph has no approval gate "${nodeId}"`, { param: 'nodeId' });
@@ -98,7 +98,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       if (!held.isNew)
         throw new AppError(
           'precondition_failed',
-          `The gate does not ask: ${held.answer ?? (node.state === 'running' ? 'its time is over' : `it is ${node.state}`)}`,
+          `The gate is not pending: ${held.answer ?? (node.state === 'running' ? 'it has expired' : `it is ${node.state}`)}`,
         );
       announceAudit(bus, audit);
       runner.liveOf(row.id)?.answered(nodeId, kind, text);
@@ -141,7 +141,7 @@ export function createRunMethods({ db, bus, clock, runner, subagents, admitChang
       admitChange(call);
       const { row } = await found(graphId, call);
       if (row.state === 'pending') throw notFound();
-      if (row.state === 'running') throw new AppError('precondition_failed', 'The graph runs; cancel it first');
+      if (row.state === 'running') throw new AppError('precondition_failed', 'The graph is running; cancel it first');
       const audit = auditRow(call, clock.now(), { actionType: 'graph.deleteRun', classification: 'destructive', target: row.id });
       if (!(await db.write(deleteGraphRun, { id: row.id, audit }))) throw notFound();
       runner.forget(row.id);

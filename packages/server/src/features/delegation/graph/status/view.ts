@@ -25,16 +25,16 @@ export function rowView({ id, label, state, startedAtMs, endedAtMs, nodeCount }:
   };
 }
 
-/** That a person is waited for, which only the process that runs the graph knows. */
+/** Whether a person is awaited, which only the process that runs the graph knows. */
 export function waiting(live: LiveGraph | undefined): { waitsForAnswer?: true } {
   return live?.waitsForAnswer === true ? { waitsForAnswer: true } : {};
 }
 
-/** How a graph stands: its rows, and what only the process that runs it knows; causes of failures for owners. */
+/** Returns the state of a graph: its rows, and what only its process knows; includes causes of failures for owners. */
 export function graphView({ row, nodes }: FoundGraph, live: LiveGraph | undefined, waiting: readonly WaitingRun[], isOwner: boolean): GraphView {
   const spec = specOf(row);
   const types = new Map(spec.nodes.map(({ id, work }) => [id, work?.type]));
-  // A graph that was loaded and not started has no rows of nodes.
+  // A graph that was loaded but not started has no rows of nodes.
   const rows: readonly NodeRow[] = nodes;
   const count = (state: NodeRow['state']) => rows.filter((node) => node.state === state).length;
   const unpriced = rows.some((node) => node.unpriced === 1);
@@ -84,7 +84,7 @@ function nodeView(node: NodeRow, type: NodeView['type_id'], live: LiveGraph | un
   };
 }
 
-/** What was saved, as it was sent. */
+/** Returns a saved definition as it was sent. */
 export function definitionView(json: string) {
   const { nodes, edges = [], settings = {} } = parseDefinition(json);
   return { nodes, edges, settings };

@@ -8,21 +8,21 @@ export type Nodes = NonNullable<ParamsInput<'graph.execute'>['nodes']>;
 
 export interface GraphServer extends TestServer {
   readonly clock: StepClock;
-  /** Stops it as a daemon is stopped, with time going on. */
+  /** Stops it like a daemon, while time continues. */
   stop(): Promise<void>;
   view(graphId: string): Promise<View>;
-  /** Steps the clock a little until the graph is as told. */
+  /** Steps the clock until the condition holds. */
   until(graphId: string, is: (view: View) => boolean, stepMs?: number): Promise<View>;
   ended(graphId: string): Promise<View>;
   execute(nodes: Nodes, more?: Omit<ParamsInput<'graph.execute'>, 'nodes'>): Promise<string>;
 }
 
-/** Answers each agent of a graph by what it is asked to do: the first rule whose words stand in its last message. */
+/** Answers each agent of a graph by its task: the first rule whose key occurs in its last message. */
 export function scripted(rules: Readonly<Record<string, FakeAnswer | ((asked: string, time: number) => FakeAnswer)>>) {
   const times = new Map<string, number>();
   const asked: string[] = [];
   return {
-    /** What the agents were asked, in order. */
+    /** Requests of the agents, in order. */
     asked,
     answer(request: { readonly body: unknown }): FakeAnswer {
       const { messages } = request.body as { messages: { role: string; content: unknown }[] };
@@ -30,7 +30,7 @@ export function scripted(rules: Readonly<Record<string, FakeAnswer | ((asked: st
       const text = typeof last === 'string' ? last : JSON.stringify(last);
       asked.push(text);
       const task = /Your task:\n([\s\S]*)$/.exec(text)?.[1] ?? text;
-      const name = Object.keys(rules).find((words) => task.includes(words)) ?? Object.keys(rules).find((words) => text.includes(words));
+      const name = Object.keys(rules).find((key) => task.includes(key)) ?? Object.keys(rules).find((key) => text.includes(key));
       const rule = name === undefined ? undefined : rules[name];
       if (name === undefined || rule === undefined) return { text: `Nothing is scripted for: ${text.slice(0, 200)}` };
       const time = (times.get(name) ?? 0) + 1;
@@ -64,7 +64,7 @@ export async function openGraphs(options: Omit<TestServerOptions, 'clock'> & { r
         { timeout: 10_000, interval: 5 },
       )
       .toBe(true);
-    if (last === undefined) throw new Error('the graph was not looked at');
+    if (last === undefined) throw new Error('the graph was never read');
     return last;
   }
   return {

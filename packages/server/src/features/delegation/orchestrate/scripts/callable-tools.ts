@@ -1,6 +1,6 @@
 import type { Capability } from '@gatehouse/contract';
 
-/** What a script needs for each tool that it may call; what is not here is not served. */
+/** The capability of each tool that scripts may call; other tools are not available. */
 const tools: ReadonlyMap<string, Capability> = new Map([
   ...['memory_search', 'memory_get', 'session_search', 'sessions_list', 'session_status', 'sessions_history', 'read', 'grep', 'find', 'ls'].map(
     (name) => [name, 'orch:read'] as const,
@@ -12,13 +12,13 @@ export const capabilityOf = (tool: string): Capability | undefined => tools.get(
 
 export const callableTools: readonly string[] = [...tools.keys()];
 
-/** Methods beside `tool.invoke`: an agent reads of itself with them, for which it needs no capability. */
+/** Methods in addition to `tool.invoke`: an agent reads about itself with them, which needs no capability. */
 export const openMethods: ReadonlySet<string> = new Set(['capabilities.introspect', 'session.status', 'session.list']);
-/** Methods that stop runs: open to scripts of an agent that has the grant `adminTrust`, to no other. */
+/** Methods that stop runs: available only to scripts of an agent with the grant `adminTrust`. */
 export const trustedMethods: ReadonlySet<string> = new Set(['lease.revoke', 'run.kill', 'autonomy.evict']);
 export const toolMethod = 'tool.invoke';
 
-/** Whatever a lease says: these change the installation, other agents or the past, or begin what could not be called from here. */
+/** Denied regardless of the lease: these change the installation, other agents or the past, or start what could not be called from here. */
 const deniedTools =
   /^(?:orchestrate|exec|process|apply_patch|write|edit|message|cron|pipeline|subagents|sessions_(?:send|spawn|manage)|memory_(?:store|manage)|browser|skill|background_tasks|discover_tools|gateway|.*_manage|.*_action|mcp__.*)$/;
 const deniedMethods =

@@ -3,7 +3,7 @@ import { type Asked, checkRequest } from './checks.ts';
 
 const asked: Asked = { method: 'tool.invoke', tool: 'web_fetch' };
 
-/** Each combination of what holds; what a check did not hold is what the answer says, and nothing behind it was asked. */
+/** All combinations of passing checks; the first failing check decides, and later ones must not run. */
 const combinations = Array.from({ length: 16 }, (_, bits) => ({
   lease: (bits & 8) === 0,
   denylist: (bits & 4) === 0,
@@ -14,17 +14,17 @@ const combinations = Array.from({ length: 16 }, (_, bits) => ({
 describe('the checks of a call', () => {
   test.each(combinations)('lease $lease, denylist $denylist, origin $origin, capability $capability: the first that fails decides', async (holds) => {
     const reached: string[] = [];
-    const look = <T>(name: string, value: T): T => {
+    const check = <T>(name: string, value: T): T => {
       reached.push(name);
       return value;
     };
     const verdict = await checkRequest(
       {
-        holderOf: async () => look('lease', holds.lease ? 'script' : undefined),
-        isDenied: () => look('denylist', !holds.denylist),
-        refuseOrigin: () => look('origin', holds.origin ? undefined : 'Not from this origin'),
+        holderOf: async () => check('lease', holds.lease ? 'script' : undefined),
+        isDenied: () => check('denylist', !holds.denylist),
+        refuseOrigin: () => check('origin', holds.origin ? undefined : 'Not from this origin'),
         needs: () => 'orch:web',
-        has: () => look('capability', holds.capability),
+        has: () => check('capability', holds.capability),
       },
       'bearer',
       asked,
@@ -36,12 +36,12 @@ describe('the checks of a call', () => {
     else expect(verdict).toMatchObject({ allowed: false, check: failing, error: { code: 'denied' } });
   });
 
-  test('what nothing is said about is not served', async () => {
+  test('tools without a defined capability are not available', async () => {
     const verdict = await checkRequest(
       { holderOf: async () => 'script', isDenied: () => false, refuseOrigin: () => undefined, needs: () => undefined, has: () => true },
       'bearer',
       { method: 'tool.invoke', tool: 'sudo' },
     );
-    expect(verdict).toMatchObject({ allowed: false, check: 'capability', error: { message: 'Capability denied: there is none for "sudo"' } });
+    expect(verdict).toMatchObject({ allowed: false, check: 'capability', error: { message: 'Capability denied: none exists for "sudo"' } });
   });
 });

@@ -2,21 +2,21 @@ import type { Capability } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CapabilityRequest } from '../api.ts';
 
-/** What a line asks for, as far as the checks look at it. */
+/** The parts of a request that the checks use. */
 export interface Asked {
   readonly method: string;
-  /** Of `tool.invoke`. */
+  /** Tool of `tool.invoke`. */
   readonly tool?: string | undefined;
 }
 
-/** Each looks at one thing; a later one is not asked when an earlier one does not hold. */
+/** The checks; each runs only when the earlier ones passed. */
 export interface CheckDeps<Holder> {
-  /** Who shows the bearer, if its lease holds. */
+  /** Returns the holder of the bearer, if its lease is valid. */
   readonly holderOf: (bearer: string) => Promise<Holder | undefined>;
   readonly isDenied: (holder: Holder, asked: Asked) => boolean;
-  /** Why callers of this origin may not ask for it. */
+  /** Returns why callers of this origin may not make the request. */
   readonly refuseOrigin: (holder: Holder, asked: Asked) => string | undefined;
-  /** What it needs; null when it needs nothing, undefined when it is not served at all. */
+  /** Returns the required capability; null when none is required, undefined when the request is not available. */
   readonly needs: (asked: Asked) => Capability | null | undefined;
   readonly has: (holder: Holder, capability: Capability) => boolean;
 }
@@ -31,7 +31,7 @@ export type Verdict<Holder> =
       readonly error: AppError;
     };
 
-/** The checks of json-rpc.md §4 (internal capability socket), in its order. */
+/** Runs the checks of json-rpc.md §4 (internal capability socket), in order. */
 export async function checkRequest<Holder>(deps: CheckDeps<Holder>, bearer: string, asked: Asked): Promise<Verdict<Holder>> {
   const holder = await deps.holderOf(bearer);
   const refuse = (check: 'lease' | 'denylist' | 'origin' | 'capability', message: string, capability: Capability | null = null) => ({
@@ -43,11 +43,11 @@ export async function checkRequest<Holder>(deps: CheckDeps<Holder>, bearer: stri
   });
   if (holder === undefined) return refuse('lease', 'The lease is not valid: unknown, expired, ended or revoked');
   const name = asked.tool ?? asked.method;
-  if (deps.isDenied(holder, asked)) return refuse('denylist', `"${name.slice(0, 100)}" is on the list of what scripts are never given`);
+  if (deps.isDenied(holder, asked)) return refuse('denylist', `"${name.slice(0, 100)}" is never available to scripts`);
   const origin = deps.refuseOrigin(holder, asked);
   if (origin !== undefined) return refuse('origin', origin);
   const capability = deps.needs(asked);
-  if (capability === undefined) return refuse('capability', `Capability denied: there is none for "${name.slice(0, 100)}"`);
+  if (capability === undefined) return refuse('capability', `Capability denied: none exists for "${name.slice(0, 100)}"`);
   if (capability !== null && !deps.has(holder, capability)) return refuse('capability', `Capability denied: ${capability}`, capability);
   return { allowed: true, holder, capability };
 }

@@ -1,6 +1,6 @@
 /**
- * The client of the capability socket inside the jail. A call gives `{ text, ref? }`: a long result is in the file
- * `ref.path`, and `text` is its beginning. What is refused throws an Error with the server's words.
+ * Client of the capability socket inside the jail. A call returns `{ text, ref? }`: a long result is in the file
+ * `ref.path`, and `text` is its beginning. Refusals throw an Error with the server's message.
  */
 export const javascriptClient = `
 import { connect } from 'node:net';
@@ -34,7 +34,7 @@ globalThis.tools = Object.freeze({
 });
 `;
 
-/** The same for Python; the script itself comes on standard input. */
+/** The client for Python; the script itself comes from standard input. */
 export const pythonClient = `
 import json, os, socket, sys, time
 class ToolError(Exception):

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CallRates } from './rates.ts';
 
-test('each script has its pace, and all of one root together theirs; a wait says how long', () => {
+test('each script and each root have rate limits; a refusal returns the delay', () => {
   let now = 0;
   const rates = new CallRates({ monotonic: () => now }, { perRootPerSecond: 3, perSocketPerSecond: 2, connectsPerMinute: 4 });
   expect([rates.take('a', 'root'), rates.take('a', 'root')]).toEqual([undefined, undefined]);
@@ -13,7 +13,7 @@ test('each script has its pace, and all of one root together theirs; a wait says
   now = 1000;
   expect([rates.take('a', 'root'), rates.take('a', 'root')]).toEqual([undefined, undefined]);
   now = 2000;
-  // Four within the minute are as many as may be, and what was refused is not counted.
+  // Four within the minute are the limit, and refused calls are not counted.
   expect(rates.take('a', 'root')).toBe(58_000);
   now = 60_000;
   expect(rates.take('a', 'root')).toBeUndefined();

@@ -6,7 +6,7 @@ export interface RateLimits {
   readonly connectsPerMinute: number;
 }
 
-/** Times within a window that slides; as many are kept as may be. */
+/** Times within a sliding window; keeps at most as many as the limit. */
 class Window {
   readonly #times: number[] = [];
   readonly #most: number;
@@ -17,7 +17,7 @@ class Window {
     this.#windowMs = windowMs;
   }
 
-  /** Milliseconds until one more may come; 0 when it may now. */
+  /** Returns the delay in milliseconds until one more call is allowed; 0 when it is allowed now. */
   waitMs(now: number): number {
     while (this.#times.length > 0 && now - (this.#times[0] ?? 0) >= this.#windowMs) this.#times.shift();
     return this.#times.length < this.#most ? 0 : Math.ceil(this.#windowMs - (now - (this.#times[0] ?? now)));
@@ -32,7 +32,7 @@ class Window {
   }
 }
 
-/** How often scripts may call: each by itself, and all of one root together. */
+/** Limits how often scripts may call: each script separately, and all scripts of a root together. */
 export class CallRates {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #limits: RateLimits;
@@ -44,7 +44,7 @@ export class CallRates {
     this.#limits = limits;
   }
 
-  /** Counts a call; or how long to wait, and then nothing is counted. */
+  /** Counts a call, or returns the delay until it is allowed without counting it. */
   take(leaseId: string, rootRunId: string): number | undefined {
     const now = this.#clock.monotonic();
     const { perRootPerSecond, perSocketPerSecond, connectsPerMinute } = this.#limits;
@@ -59,7 +59,7 @@ export class CallRates {
     return undefined;
   }
 
-  /** A script ended. */
+  /** Forgets a script that ended. */
   forget(leaseId: string, rootRunId: string, isLastOfRoot: boolean): void {
     this.#scripts.delete(leaseId);
     if (isLastOfRoot) this.#roots.delete(rootRunId);

@@ -2,20 +2,20 @@ import { cutMiddle } from '../../../../runtime/bound-text.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import { keepResult } from '../../../../runtime/off-load.ts';
 
-/** Where results lie that are too long for a line; a folder of the workspace that scripts see. */
+/** Workspace folder, visible to scripts, for results that are too long for a line. */
 const folder = 'output/scripts';
 const maxFileCharacters = 8 * 1024 * 1024;
-/** Characters of a result that a script is handed without a file. */
+/** Maximum characters of a result that a script receives without a file. */
 const inlineCharacters = 32_768;
 const shownCharacters = 2000;
 
-/** What a script gets of a call; `ref.path` as it sees it. */
+/** The result of a call as a script receives it; `ref.path` is the path in the jail. */
 export interface ScriptResult {
   readonly text: string;
   readonly ref?: { readonly path: string; readonly bytes: number; readonly kind: 'json' | 'text' };
 }
 
-/** Puts a long result into a file of the workspace; the oldest such files make room for new ones. */
+/** Stores a long result in a file of the workspace; the oldest such files are deleted for new ones. */
 export async function toScriptResult(content: string, about: { readonly workspaceDir: string; readonly inside: string; readonly name: string }) {
   if (content.length <= inlineCharacters) return { text: content } satisfies ScriptResult;
   const kept = cutMiddle(content, maxFileCharacters);

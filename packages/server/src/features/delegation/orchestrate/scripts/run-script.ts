@@ -12,9 +12,9 @@ export interface ScriptRun {
   readonly exitCode: number | null;
   readonly failureClass?: FailureClass;
   readonly stdout: string;
-  /** Which limit was met. */
+  /** The limit that was reached. */
   readonly bound?: JailBound;
-  /** The end of it. */
+  /** The end of standard error. */
   readonly stderr: string;
 }
 
@@ -23,7 +23,7 @@ export interface ScriptSpec {
   readonly language: Language;
   readonly timeoutMs: number;
   readonly bearer: string;
-  /** On the host. */
+  /** Path on the host. */
   readonly socketFile: string;
   readonly cwd: string;
   readonly mounts: readonly JailMount[];
@@ -36,7 +36,7 @@ export const maxStdoutBytes = 1024 * 1024;
 const keptErrorBytes = 4096;
 const burstBytes = 256 * 1024;
 const restMs = 20;
-/** How long output may still be on its way when all processes are gone. */
+/** How long output may still arrive after all processes have exited. */
 const drainMs = 2000;
 const socketInside = '/run/gatehouse/capability.sock';
 
@@ -44,11 +44,11 @@ const preload = `--import=data:text/javascript;base64,${Buffer.from(javascriptCl
 const commands: Readonly<Record<Language, readonly [string, ...string[]]>> = {
   ts: ['node', preload, '--input-type=module-typescript', '-'],
   js: ['node', preload, '--input-type=module', '-'],
-  // -I: neither the environment nor the folder that it runs in says where modules are.
+  // -I: neither the environment nor the working directory determines where modules are loaded from.
   py: ['python3', '-I', '-c', pythonClient],
 };
 
-/** Runs a script in the jail until it ends, or its time, its output or its turn does. No file holds it: it comes on standard input. */
+/** Runs a script in the jail until it exits or exceeds a limit, or its turn ends. It comes from standard input, never from a file. */
 export async function runScript(clock: Clock, jail: Jail, spec: ScriptSpec): Promise<ScriptRun> {
   let stopped: FailureClass | undefined;
   const started = jail.run({
@@ -104,7 +104,7 @@ function gather(stream: Readable, sized: (bytes: number) => void, most: number) 
   return { done: closed(stream), text: () => Buffer.concat(parts).toString('utf8').toWellFormed() };
 }
 
-/** Keeps the end of what comes, at a pace that leaves the daemon time and its garbage collector memory for others. */
+/** Keeps the end of a stream, at a pace that leaves the daemon time and its garbage collector memory for other work. */
 function gatherEnd(stream: Readable, clock: Clock) {
   let kept: Buffer = Buffer.alloc(0);
   let burst = 0;

@@ -15,7 +15,7 @@ import { CallRates, type RateLimits } from './rates.ts';
 import { toScriptResult } from './result-file.ts';
 import { capabilityOf, isDeniedMethod, isDeniedTool, openMethods, toolMethod, trustedMethods } from './callable-tools.ts';
 
-/** A script that runs: what it does, it does as the call of the tool that runs it. */
+/** A running script: it acts as the tool call that runs it. */
 export interface ActiveScript {
   /** `sc_<uuid>` */
   readonly runId: string;
@@ -37,25 +37,25 @@ export interface ScriptsDeps {
   readonly autonomy: Pick<AutonomyApi, 'leaseOf' | 'standing'>;
   readonly rates: RateLimits;
   readonly toolsOf: (agentId: string) => readonly Tool[];
-  /** Of digests of bearers. */
+  /** Key for the digests of bearers. */
   readonly key: Uint8Array;
-  /** Where scripts see the workspace. */
+  /** Path of the workspace as scripts see it. */
   readonly workspaceInside: string;
 }
 
 const maxNames = 64;
-/** In place of a name that nothing here has: a script may put there whatever it has read. */
+/** Replaces unknown names, because a script may put any text that it has read there. */
 const unknownName = '(unknown)';
-/** Whoever shows no lease. */
+/** Counts requests without a valid lease. */
 const nobody = { leaseId: '', rootRunId: '' };
 const isMethod = (name: string): name is MethodName => Object.hasOwn(contract, name);
 
-/** Scripts that run, and what they may call. The lease alone says who calls: whatever a line tells of itself counts for nothing. */
+/** Tracks running scripts and checks their calls. Only the lease identifies the caller: claims in a request are ignored. */
 export class Scripts implements ScriptCalls {
   readonly #deps: ScriptsDeps;
   readonly #active = new Map<string, ActiveScript>();
   readonly #rates: CallRates;
-  /** Those whose latest call came too early, of which one was told. */
+  /** Scripts whose latest call exceeded the rate limit, which was reported once. */
   readonly #paced = new Set<string>();
   readonly #checks: CheckDeps<ActiveScript>;
 
@@ -99,7 +99,7 @@ export class Scripts implements ScriptCalls {
   async admit(request: CapabilityRequest): Promise<AdmittedCall> {
     const asked = askedOf(request, toolMethod);
     const verdict = await checkRequest(this.#checks, request.bearer, asked);
-    // What is refused counts too, and so does everything that shows no lease together: each decision is an event.
+    // Refusals count too, and all requests without a lease count together, because each decision emits an event.
     const { leaseId, rootRunId } = verdict.holder ?? nobody;
     const waitMs = this.#rates.take(leaseId, rootRunId);
     if (waitMs === undefined) {
@@ -128,7 +128,7 @@ export class Scripts implements ScriptCalls {
     if (outside !== undefined && outside.clean !== true) await (await script.taint).taint();
     if (isError === true) throw new AppError('precondition_failed', content.slice(0, 4000).toWellFormed());
     results.bytes += Buffer.byteLength(content);
-    // Several at once: a name is never given twice, whether it is needed or not.
+    // Several calls may run at once, so a name is never reused, even when no file is needed.
     results.count += 1;
     const name = `${script.leaseId}-${results.count}`;
     const result = await toScriptResult(content, { workspaceDir: context.workspaceDir, inside: this.#deps.workspaceInside, name });
@@ -143,24 +143,24 @@ export class Scripts implements ScriptCalls {
     return trustedMethods.has(method) && this.#deps.agents.find(context.agentId)?.config.autonomy.adminTrust === true;
   }
 
-  /** The grant stands in for the scope; the method itself bounds what an agent reaches. */
+  /** The grant replaces the scope; the method itself limits what an agent reaches. */
   #callOf(script: ActiveScript, method: string): CallContext {
     const { call } = script.context;
     return this.#isTrusted(script, method) ? { ...call, identity: { ...call.identity, scopes: [...call.identity.scopes, 'admin'] } } : call;
   }
 
-  /** Administrative methods refuse whoever is an agent, and tools what the origin of the turn may not have. */
+  /** Refuses administrative methods to agents, and tools that the origin of the turn may not use. */
   #refuseOrigin({ context }: ActiveScript, { method, tool }: Asked): string | undefined {
     if (isMethod(method) && contract[method].scope === 'admin' && !trustedMethods.has(method)) return `An agent may not call ${method}`;
     if (tool === undefined) return undefined;
     const agent = this.#deps.agents.find(context.agentId);
     const found = this.#deps.toolsOf(context.agentId).find(({ name }) => name === tool);
-    if (agent === undefined) return 'There is no such agent any more';
+    if (agent === undefined) return 'The agent no longer exists';
     if (found !== undefined && refuseTool(found, agent.config, context.origin) === 'origin') return `The tool "${tool}" is not allowed here`;
     return undefined;
   }
 
-  /** What the lease was given and the turn still has: an eviction holds from the next call on. */
+  /** Returns whether the lease has the capability and the turn still may use it, so an eviction applies from the next call on. */
   #has({ caps, context }: ActiveScript, capability: Capability): boolean {
     const agent: Agent | undefined = this.#deps.agents.find(context.agentId);
     return agent !== undefined && caps.includes(capability) && this.#deps.autonomy.standing(agent, context.call.agentCaller).caps.has(capability);

@@ -31,7 +31,7 @@ async function said(): Promise<readonly { role: string; content: string }[]> {
 }
 const runs = async () => (await server.client.call('subagent.list', {})).runs;
 
-test('what an agent set going comes back into its conversation as a turn, fenced, once', async () => {
+test('the result of a sub-agent is announced in the requesting conversation as one turn, fenced', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) return { text: 'Your helper found 42.' };
@@ -45,14 +45,14 @@ test('what an agent set going comes back into its conversation as a turn, fenced
   expect(over).toMatchObject([{ announced: 'turn', requesterRef: turn.conversationRef, depth: 1 }]);
   const messages = await said();
   expect(messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Your helper found 42.' });
-  const told = messages.at(-2)?.content ?? '';
-  expect(told).toMatch(/^\[Sub-agents that you asked for ended\. Nobody wrote this message\.\]/);
-  expect(told).toMatch(
+  const announcement = messages.at(-2)?.content ?? '';
+  expect(announcement).toMatch(/^\[Sub-agents that you asked for ended\. Nobody wrote this message\.\]/);
+  expect(announcement).toMatch(
     /<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="sub-agent" run="sr_[^"]+">>>\nTask: Find the answer\.\n\nIt is 42\.\n<<<END/,
   );
   const [run] = await runs();
   expect(run).toMatchObject({ status: 'completed', agentId: 'default', requesterRef: turn.conversationRef, completion: { summary: 'It is 42.' } });
-  // The sub-agent knows its task and nothing of the conversation, and has the tools of its group alone.
+  // The sub-agent sees its task and nothing of the conversation, and has only the tools of its group.
   const brief = server.provider.requests.map(({ body }) => asked(body)).find(({ question }) => question.includes('# Task'));
   expect(brief?.messages.some(({ text }) => text.includes('Find out.'))).toBe(false);
   expect(brief?.question).toContain('- a number');
@@ -64,7 +64,7 @@ test('what an agent set going comes back into its conversation as a turn, fenced
   expect(sessions).toHaveLength(1);
 });
 
-test('what a turn waited for and saw is told nobody again', async () => {
+test('a result that a turn waited for is not announced again', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('# Task')) return { text: 'It is 42.' };
@@ -77,7 +77,7 @@ test('what a turn waited for and saw is told nobody again', async () => {
   expect((await said()).at(-1)?.content).toBe('Seen: true');
 });
 
-test('of failures a note is left, and nobody pays a model for it', async () => {
+test('a failure leaves a note and costs no model call', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('# Task')) return { status: 400, error: { message: 'no' } };
@@ -90,19 +90,19 @@ test('of failures a note is left, and nobody pays a model for it', async () => {
   expect(run).toMatchObject({ status: 'failed', completion: { endReason: 'failed', errorKind: 'bad_request' } });
   expect((await said()).at(-1)).toMatchObject({ role: 'assistant' });
   expect((await said()).at(-1)?.content).toMatch(
-    /^\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. Its task: "Find the answer\."\. No result came\.\]$/,
+    /^\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. Its task: "Find the answer\."\. No result was returned\.\]$/,
   );
-  // Two answers of the turn, one that the sub-agent did not get.
+  // Two answers of the turn, and one request of the sub-agent that failed.
   expect(server.provider.served()).toBe(3);
 });
 
-test('runs that end while a turn goes on are told together in one turn', async () => {
+test('runs that end during a turn are announced together in one turn', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   const completed = server.heard('session:sub_agent_completed');
-  let news = 0;
+  let announcements = 0;
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) {
-      news += 1;
+      announcements += 1;
       return { text: 'Thanks.' };
     }
     if (question.includes('# Task')) return { text: 'Done.' };
@@ -112,10 +112,10 @@ test('runs that end while a turn goes on are told together in one turn', async (
   await ask('Divide it.');
   await expect.poll(() => over.length).toBe(3);
   expect(over.map(({ announced }) => announced)).toEqual(['turn', 'turn', 'turn']);
-  expect(news).toBe(1);
+  expect(announcements).toBe(1);
 });
 
-test('what a sub-agent set going is told where the sub-agent itself is told, when it did not wait for it', async () => {
+test('a result that a sub-agent did not wait for is announced where the sub-agent itself is announced', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) return { text: 'Thanks.' };
@@ -134,7 +134,7 @@ test('what a sub-agent set going is told where the sub-agent itself is told, whe
   expect(texts).toContain('From below.');
 });
 
-test('a tool policy narrows on the way down, and text from outside taints what is delegated', async () => {
+test('tool policies only narrow with depth, and untrusted text taints delegated work', async () => {
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('# Task')) return { text: 'Done.' };
     if (question.includes('Sub-agents that you asked for')) return { text: 'Thanks.' };
@@ -150,7 +150,7 @@ test('a tool policy narrows on the way down, and text from outside taints what i
   await ask('Read, then delegate.');
   const briefs = () => server.provider.requests.map(({ body }) => asked(body)).filter(({ question }) => question.includes('# Task'));
   await expect.poll(() => briefs().length).toBe(2);
-  // The profile of `other` is minimal: of files and shell it has two.
+  // The profile of `other` is minimal: it has two of the file and shell tools.
   const narrow = briefs().find(({ question }) => question.includes('Write it.'));
   expect(narrow?.tools.toSorted()).toEqual(['read', 'write']);
   expect(narrow?.question).not.toContain('UNTRUSTED-TEXT');
@@ -160,7 +160,7 @@ test('a tool policy narrows on the way down, and text from outside taints what i
   );
 });
 
-test('agents are listed that may be asked, and no agent tells its results elsewhere', async () => {
+test('only allowed agents are listed, and no agent announces its results elsewhere', async () => {
   let listed = '';
   let refused = '';
   answerBy(server.provider, ({ results }) => {

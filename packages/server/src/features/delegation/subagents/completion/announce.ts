@@ -14,22 +14,22 @@ import type { ConversationTarget, NewMessages } from '../../../conversations/ses
 import type { TurnFailure } from '../../../../runtime/turn-failure.ts';
 import type { DurableTurn, TurnsApi } from '../../../conversations/turns/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
-import { failureNote, inboxText, newsAtOnce, writeNews } from './announcement-text.ts';
+import { failureNote, inboxText, maxAnnouncedAtOnce, writeAnnouncement } from './announcement-text.ts';
 import { readOptions } from '../requests/options.ts';
 import type { RunRow } from '../run/row.ts';
 import type { RunEvents } from '../run/run-events.ts';
-import { findClaimed, type NewsClaim } from './announcement-store.ts';
+import { findClaimed, type AnnouncementClaim } from './announcement-store.ts';
 import { findRun } from '../store.ts';
 
-/** What `takeNews` gives. */
-export interface News {
-  /** Whether the conversation is there. */
+/** Result of `takeAnnouncement`. */
+export interface RunAnnouncement {
+  /** Whether the conversation exists. */
   readonly exists: boolean;
   readonly rows: readonly RunRow[];
 }
 
-/** What `tellNews` takes, with one of the two. */
-export interface Telling {
+/** Input of `deliverAnnouncement`, with either `inbox` or `conversation`. */
+export interface AnnouncementDelivery {
   readonly claim: WorkClaim;
   readonly runIds: readonly string[];
   readonly inbox?: readonly InboxMessage[];
@@ -42,28 +42,28 @@ export interface AnnounceDeps {
   readonly clock: Clock;
   readonly config: AgentToAgentConfig;
   readonly events: RunEvents;
-  readonly turns: Pick<TurnsApi, 'tell'>;
+  readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
   readonly identityOf: (row: RunRow) => Identity | undefined;
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly noticeMessages: () => void;
   readonly operations: {
-    readonly take: Operation<NewsClaim, News>;
-    /** False when the claim is another's. */
-    readonly tell: Operation<Telling, boolean>;
+    readonly takeAnnouncement: Operation<AnnouncementClaim, RunAnnouncement>;
+    /** False when another process holds the claim. */
+    readonly deliverAnnouncement: Operation<AnnouncementDelivery, boolean>;
   };
 }
 
 const AnnounceWork = z.strictObject({ runId: z.string() });
 const Target = z.strictObject({ ref: z.string(), sessionKey: z.string(), agentId: z.string(), principalId: z.string() });
 export const announceLimits = { concurrency: 64, maxAttempts: 5 };
-/** An agent that is gone or suspended is told nothing; whoever it works for is. */
+/** Codes of a deleted or suspended agent; its principal is notified instead. */
 const unreachable: ReadonlySet<string> = new Set(['not_found', 'denied', 'precondition_failed']);
 const waitMs = ({ attempts }: WorkItem) => 5_000 * 2 ** (attempts - 1);
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
-/** Tells whoever asked of runs that ended: by a turn in its conversation, by a note there when there is no result, or in the inbox. */
+/** Announces ended runs to their requester: by a turn in its conversation, by a note there when there is no result, or in the inbox. */
 export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   const { db, clock, events } = deps;
 
@@ -73,33 +73,34 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     const row = await readRow(item);
     if (row === undefined || row.announced !== 'pending') return { state: 'done' };
     const identity = deps.identityOf(row);
-    if (row.announceTo !== 'conversation' || row.announceTargetJson === null || identity === undefined) return tellInbox(row, item);
+    if (row.announceTo !== 'conversation' || row.announceTargetJson === null || identity === undefined) return announceToInbox(row, item);
     const target = Target.parse(parseJson(row.announceTargetJson));
     try {
-      return await tellConversation(row, target, item, { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' });
+      const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
+      return await announceToConversation(row, target, item, call);
     } catch (error) {
       if (!(error instanceof AppError) || signal.aborted) throw error;
-      if (unreachable.has(error.code)) return tellInbox(row, item);
+      if (unreachable.has(error.code)) return announceToInbox(row, item);
       return { retryAfterMs: waitMs(item), errorKind: error.code };
     }
   };
 
-  async function tellConversation(row: RunRow, target: ConversationTarget, item: WorkItem, call: CallContext): Promise<WorkOutcome> {
-    let news: News = { exists: true, rows: [] };
+  async function announceToConversation(row: RunRow, target: ConversationTarget, item: WorkItem, call: CallContext): Promise<WorkOutcome> {
+    let found: RunAnnouncement = { exists: true, rows: [] };
     let hasNote = false;
     let alert: InboxMessage | undefined;
-    const outcome = await deps.turns.tell(
+    const outcome = await deps.turns.announce(
       turnFor(row, target, item, {
-        runIds: () => news.rows.map(({ id }) => id),
-        failed: (failure) => (alert = unansweredAlert(row, news.rows, target, failure)),
+        runIds: () => found.rows.map(({ id }) => id),
+        failed: (failure) => (alert = unansweredAlert(row, found.rows, target, failure)),
       }),
       async () => {
-        news = await db.write(deps.operations.take, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: newsAtOnce });
-        if (!news.exists || news.rows.length === 0) return undefined;
-        if (news.rows.some(({ state }) => state === 'completed'))
-          return writeNews(news.rows, deps.config.subagentContext.maxResultTokens, deps.fence);
-        // Of failures there is nothing to think about: nobody pays a model for them.
-        await tell(item, news.rows, { conversation: noteFor(target, item, news.rows) });
+        found = await db.write(deps.operations.takeAnnouncement, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: maxAnnouncedAtOnce });
+        if (!found.exists || found.rows.length === 0) return undefined;
+        if (found.rows.some(({ state }) => state === 'completed'))
+          return writeAnnouncement(found.rows, deps.config.subagentContext.maxResultTokens, deps.fence);
+        // Failures need no thought, so no model call is paid for them.
+        await deliver(item, found.rows, { conversation: noteFor(target, item, found.rows) });
         hasNote = true;
         return undefined;
       },
@@ -107,7 +108,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     );
     if (outcome !== undefined) {
       if (outcome.settled && outcome.state !== 'accepted') {
-        for (const told of news.rows) events.lifecycleEnded(told, 'turn');
+        for (const announced of found.rows) events.lifecycleEnded(announced, 'turn');
         if (alert !== undefined) deps.inbox.announce(alert);
       }
       return 'settled';
@@ -116,19 +117,19 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
       deps.noticeMessages();
       return 'settled';
     }
-    if (!news.exists) return tellInbox(row, item);
-    // Another piece of work told it, or a turn that waited for it saw it.
+    if (!found.exists) return announceToInbox(row, item);
+    // Another work item announced it, or a waiting turn saw it.
     const now = await readRow(item);
     if (now?.announced === 'seen') events.lifecycleEnded(now, 'seen');
     return { state: 'done' };
   }
 
-  /** A turn that nobody wrote to, with the rights of the turn that asked for the run. */
+  /** Creates a turn without a user message, with the authority of the turn that requested the run. */
   function turnFor(
     row: RunRow,
     target: ConversationTarget,
     item: WorkItem,
-    news: { readonly runIds: () => readonly string[]; readonly failed: (failure: TurnFailure) => InboxMessage },
+    announced: { readonly runIds: () => readonly string[]; readonly failed: (failure: TurnFailure) => InboxMessage },
   ): Omit<DurableTurn, 'message' | 'fenced'> {
     const { origin, policies, agents } = readOptions(row.optionsJson).asked;
     return {
@@ -146,11 +147,11 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
         const wait = deps.durable.waitFor(item, ended);
         if (wait !== undefined) return wait;
         const { failure, finishReason } = ended;
-        // The news is in the conversation by now, whatever became of the answer.
-        const alongside = { news: { runIds: news.runIds(), as: 'turn' as const } };
+        // The announcement is in the conversation by now, even if the answer failed.
+        const alongside = { announced: { runIds: announced.runIds(), as: 'turn' as const } };
         if (failure === undefined) return { state: 'done', alongside };
-        // Nobody asked for this turn, so that nobody sees that it gave no answer.
-        if (failure.transient) return { state: 'failed', errorKind: failure.kind, alongside: { ...alongside, inbox: [news.failed(failure)] } };
+        // No user started this turn, so nobody would notice that the answer is missing.
+        if (failure.transient) return { state: 'failed', errorKind: failure.kind, alongside: { ...alongside, inbox: [announced.failed(failure)] } };
         return { state: finishReason === 'aborted' ? 'aborted' : 'failed', errorKind: failure.kind, alongside };
       },
     };
@@ -174,18 +175,19 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     };
   }
 
-  async function tell(item: WorkItem, rows: readonly RunRow[], where: Pick<Telling, 'inbox' | 'conversation'>): Promise<void> {
-    const isTold = await db.write(deps.operations.tell, { claim: claimOf(item), runIds: rows.map(({ id }) => id), ...where, atMs: clock.now() });
-    if (!isTold) return;
+  async function deliver(item: WorkItem, rows: readonly RunRow[], where: Pick<AnnouncementDelivery, 'inbox' | 'conversation'>): Promise<void> {
+    const delivery = { claim: claimOf(item), runIds: rows.map(({ id }) => id), ...where, atMs: clock.now() };
+    const isDelivered = await db.write(deps.operations.deliverAnnouncement, delivery);
+    if (!isDelivered) return;
     for (const row of rows) events.lifecycleEnded(row, where.inbox === undefined ? 'turn' : 'inbox');
     for (const message of where.inbox ?? []) deps.inbox.announce(message);
   }
 
-  /** With all that the work has taken to tell; `undelivered` says why its conversation was not told. */
-  async function tellInbox(row: RunRow, item: WorkItem, undelivered?: string): Promise<WorkOutcome> {
+  /** Announces all runs that the work has claimed; `undelivered` says why their conversation was not notified. */
+  async function announceToInbox(row: RunRow, item: WorkItem, undelivered?: string): Promise<WorkOutcome> {
     const others = (await db.read(findClaimed, { workId: item.id })).filter(({ id }) => id !== row.id);
     const rows = [row, ...others];
-    await tell(item, rows, { inbox: rows.map((one) => messageOf(one, undelivered)) });
+    await deliver(item, rows, { inbox: rows.map((one) => messageOf(one, undelivered)) });
     return 'settled';
   }
 
@@ -195,15 +197,15 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     return inboxMessage(
       row,
       'alert',
-      `${text}\n\nIts conversation ${row.announceRef} could not be told: ${undelivered}. Next step: write there to go on with it.`,
+      `${text}\n\nIts conversation ${row.announceRef} could not be notified: ${undelivered}. Next step: send a message there to continue.`,
     );
   }
 
-  /** The conversation has the news, and its agent did not answer. */
+  /** Alerts that the conversation has the announcement, but its agent did not answer. */
   function unansweredAlert(row: RunRow, rows: readonly RunRow[], { sessionKey }: ConversationTarget, { message, cause }: TurnFailure): InboxMessage {
     const why = isForOwners(deps.identityOf(row)) ? (cause ?? message) : message;
     const ids = rows.map(({ id }) => id).join(', ');
-    const text = `The end of ${ids} was announced in the conversation ${sessionKey}, and its agent did not answer after waiting for its model provider: ${why}. Next step: write there to go on with it.`;
+    const text = `The end of ${ids} was announced in the conversation ${sessionKey}, and its agent did not answer after waiting for its model provider: ${why}. Next step: send a message there to continue.`;
     return inboxMessage(row, 'alert', text);
   }
 
@@ -217,7 +219,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     handler,
     async gaveUp(item, errorKind, cause) {
       const row = await readRow(item);
-      if (row?.announced === 'pending') await tellInbox(row, item, isForOwners(deps.identityOf(row)) ? cause : errorKind);
+      if (row?.announced === 'pending') await announceToInbox(row, item, isForOwners(deps.identityOf(row)) ? cause : errorKind);
     },
   };
 }

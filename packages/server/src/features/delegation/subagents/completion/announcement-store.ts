@@ -1,20 +1,23 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { WorkClaim } from '../../../unattended/durable/api.ts';
-import type { NewsTold } from '../api.ts';
-import { type RunRow, runColumns, type Told } from '../run/row.ts';
+import type { AnnouncedRuns } from '../api.ts';
+import { type RunRow, runColumns, type AnnounceState } from '../run/row.ts';
 
-const setTold = query<{ id: string; told: Told }>(({ db, p }) =>
+const setAnnounced = query<{ id: string; state: AnnounceState }>(({ db, p }) =>
   db
     .updateTable('sub_agent_run')
-    .set({ announced: p('told'), announce_run_id: null })
+    .set({ announced: p('state'), announce_run_id: null })
     .where('id', '=', p('id'))
     .where('announced', '=', 'pending'),
 );
 
-/** The ends of these runs are told; what was told before stays as it is. */
-export async function markTold(tx: Tx, { runIds, as }: { readonly runIds: readonly string[]; readonly as: NewsTold['as'] | 'none' }): Promise<void> {
-  for (const id of runIds) await tx.run(setTold, { id, told: as });
+/** Marks these runs as announced; earlier announcements stay unchanged. */
+export async function markAnnounced(
+  tx: Tx,
+  { runIds, as }: { readonly runIds: readonly string[]; readonly as: AnnouncedRuns['as'] | 'none' },
+): Promise<void> {
+  for (const id of runIds) await tx.run(setAnnounced, { id, state: as });
 }
 
 const sawWaiting = query<{ announceRunId: string }>(({ db, sql, p }) =>
@@ -35,7 +38,7 @@ const waitingFor = query<{ announceRunId: string }, { id: string; endedAtMs: num
     .orderBy('id'),
 );
 
-const passOn = query<Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announceTargetJson' | 'announceRunId'>>(({ db, p }) =>
+const forward = query<Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announceTargetJson' | 'announceRunId'>>(({ db, p }) =>
   db
     .updateTable('sub_agent_run')
     .set({
@@ -47,15 +50,15 @@ const passOn = query<Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announc
     .where('id', '=', p('id')),
 );
 
-/** A run has ended: what it set going and did not look at is told where it is told itself. Gives those that have ended already. */
-export async function passNewsOn(
+/** Forwards the announcements of runs that an ended run requested and was not shown to its own target. Returns those that have already ended. */
+export async function forwardAnnouncements(
   tx: Tx,
   run: Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announceTargetJson' | 'announceRunId'>,
 ): Promise<string[]> {
   const { id: announceRunId, announceTo, announceRef, announceTargetJson } = run;
   await tx.run(sawWaiting, { announceRunId });
   const waiting = await tx.all(waitingFor, { announceRunId });
-  for (const { id } of waiting) await tx.run(passOn, { id, announceTo, announceRef, announceTargetJson, announceRunId: run.announceRunId });
+  for (const { id } of waiting) await tx.run(forward, { id, announceTo, announceRef, announceTargetJson, announceRunId: run.announceRunId });
   return waiting.filter(({ endedAtMs }) => endedAtMs !== null).map(({ id }) => id);
 }
 
@@ -69,7 +72,7 @@ const saw = query<{ announceRef: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`seen_turn_id in (select id from turn where id = seen_turn_id and state = 'completed')`),
 );
 
-const untold = query<{ announceRef: string }, RunRow>(({ db, sql, p }) =>
+const unannounced = query<{ announceRef: string }, RunRow>(({ db, sql, p }) =>
   db
     .selectFrom('sub_agent_run')
     .select(runColumns)
@@ -88,15 +91,15 @@ const claimOne = query<{ id: string; workId: string }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Whether two runs were asked for with the same rights, on behalf of the same request. */
-function sameRights(one: RunRow, other: RunRow): boolean {
+/** Returns whether two runs were requested with the same authority, on behalf of the same request. */
+function haveSameAuthority(one: RunRow, other: RunRow): boolean {
   return one.tokenId === other.tokenId && one.rootRunId === other.rootRunId && askedOf(one) === askedOf(other);
 }
 
-// Written by `planRun` alone; the storage threads know no schemas.
+// Written only by `planRun`; the storage threads have no schemas.
 const askedOf = ({ optionsJson }: RunRow) => JSON.stringify((parseJson(optionsJson) as { readonly asked: unknown }).asked);
 
-export interface NewsClaim {
+export interface AnnouncementClaim {
   readonly ref: string;
   readonly claim: WorkClaim;
   /** The run that the work is for. */
@@ -105,18 +108,18 @@ export interface NewsClaim {
 }
 
 /**
- * What a conversation is to be told by a piece of work: the same each time that this work asks, so that a turn that goes on
- * after a crash tells the same; otherwise its own run, with all that has ended, nobody else tells, and was asked for with the
- * same rights: the turn that tells it acts by them.
+ * Returns the runs that a work item announces to a conversation. The same work always gets the same runs, so that a turn resumed
+ * after a crash announces the same; otherwise its own run plus all unclaimed ended runs that were requested with the same
+ * authority, which the announcing turn acts with.
  */
-export async function claimNews(tx: Tx, { ref, claim: { id: workId }, runId, limit }: NewsClaim): Promise<RunRow[]> {
+export async function claimAnnouncements(tx: Tx, { ref, claim: { id: workId }, runId, limit }: AnnouncementClaim): Promise<RunRow[]> {
   await tx.run(saw, { announceRef: ref });
-  const rows = await tx.all(untold, { announceRef: ref });
+  const rows = await tx.all(unannounced, { announceRef: ref });
   const mine = rows.filter((row) => row.announceWorkId === workId);
   if (mine.length > 0) return mine;
   const head = rows.find(({ id, announceWorkId }) => id === runId && announceWorkId === null);
   if (head === undefined) return [];
-  const others = rows.filter((row) => row !== head && row.announceWorkId === null && sameRights(row, head));
+  const others = rows.filter((row) => row !== head && row.announceWorkId === null && haveSameAuthority(row, head));
   const free = [head, ...others].slice(0, limit);
   for (const { id } of free) await tx.run(claimOne, { id, workId });
   return free;
@@ -132,7 +135,7 @@ const see = query<{ id: string; turnId: string; requesterRef: string }>(({ db, s
     .where(sql<boolean>`announced = 'pending'`),
 );
 
-/** A turn of the requester was shown these ends: when it is committed, nobody needs to tell them. */
+/** Marks runs as shown to a turn of the requester; they need no announcement once that turn is committed. */
 export const markSeen = operation(
   'subagents.seen',
   async (tx, { runIds, ...by }: { readonly runIds: readonly string[]; readonly turnId: string; readonly requesterRef: string }): Promise<void> => {
@@ -149,7 +152,7 @@ const claimed = query<{ workId: string }, RunRow>(({ db, sql, p }) =>
     .orderBy('id'),
 );
 
-/** What a piece of work has taken to tell, and has not told. */
+/** Finds the runs that a work item has claimed but not announced. */
 export const findClaimed = operation('subagents.claimed', (tx, input: { readonly workId: string }) => tx.all(claimed, input));
 
-export const newsOperations = [markSeen, findClaimed];
+export const announcementOperations = [markSeen, findClaimed];

@@ -4,7 +4,7 @@ import { answerBy, call, runIdIn } from '../run/testing/delegation-model.ts';
 
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 
-test('a run that is killed takes its graph with it, and one that ends does not', async () => {
+test('killing a run stops its graph, but a run that ends does not', async () => {
   await using server = await startTestServer({ config: { agents: { default: full } } });
   const graphs = server.heard('graph:completed');
   let isStuck = true;
@@ -13,7 +13,7 @@ test('a run that is killed takes its graph with it, and one that ends does not',
     { node_id: 'b', task: 'Node two', depends_on: ['a'] },
   ];
   answerBy(server.provider, ({ question, results }) => {
-    // The whole graph stands above it.
+    // The whole graph definition appears in the request above.
     const task = /Your task:\n([\s\S]*)$/.exec(question)?.[1] ?? '';
     if (task.includes('Node two')) return { text: 'Both.' };
     if (task.includes('Node one')) return isStuck ? { hang: true } : { text: 'One.', delayMs: 1_000 };
@@ -34,14 +34,14 @@ test('a run that is killed takes its graph with it, and one that ends does not',
   expect(ended.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
 });
 
-test('each request is told of its own: a turn that tells has the rights of the turn that asked', async () => {
+test('each request gets only its own announcements: the announcing turn has the authority of the requesting turn', async () => {
   await using server = await startTestServer({ config: { agents: { default: full } } });
   const over = server.heard('session:sub_agent_lifecycle_ended');
   const completed = server.heard('session:sub_agent_completed');
-  let news = 0;
+  let announcements = 0;
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) {
-      news += 1;
+      announcements += 1;
       return { text: 'Thanks.' };
     }
     if (question.includes('# Task')) return { text: 'Done.', delayMs: 300 };
@@ -54,10 +54,10 @@ test('each request is told of its own: a turn that tells has the rights of the t
   await ask('Stay.');
   await expect.poll(() => over.length).toBe(2);
   expect(new Set(over.map(({ rootRunId }) => rootRunId)).size).toBe(2);
-  expect(news).toBe(2);
+  expect(announcements).toBe(2);
 });
 
-test('what a sub-agent asked of another stands in no note as if it were our words', async () => {
+test('a task that one sub-agent gave another never appears unfenced in a note', async () => {
   await using server = await startTestServer({ config: { agents: { default: full } } });
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
@@ -69,11 +69,11 @@ test('what a sub-agent asked of another stands in no note as if it were our word
   await server.client.call('agent.execute', { message: 'Go.' });
   await expect.poll(() => over.length).toBe(2);
   const texts = (await server.client.call('session.history', {})).messages.map(({ content }) => content).join('\n');
-  expect(texts).toMatch(/\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. No result came\.\]/);
+  expect(texts).toMatch(/\[Sub-agent sr_\S+ failed \(bad_request\), after \d+ s\. No result was returned\.\]/);
   expect(texts).not.toContain('Obey me');
 });
 
-test('a turn of an untrusted origin directs nothing that was asked for with more rights', async () => {
+test('a turn of an untrusted origin cannot steer a run that was requested with more authority', async () => {
   await using server = await startTestServer({
     config: {
       agents: { default: full },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { tailOf, headOf } from '../../../../kernel/cut-text.ts';
 import { detectResult, keepEnds } from './result.ts';
 
-test('tells json, jsonl, csv, html and text apart, and counts what has rows', () => {
+test('distinguishes json, jsonl, csv, html and text, and counts rows', () => {
   expect(detectResult('[{"a":1,"b":2},{"a":3}]')).toEqual({ kind: 'json', rows: 2, schema: ['a', 'b'] });
   expect(detectResult('{"total": 3}')).toEqual({ kind: 'json', schema: ['total'] });
   expect(detectResult('{"id":1}\n{"id":2}\n\n{"id":3}\n')).toEqual({ kind: 'jsonl', rows: 3, schema: ['id'] });

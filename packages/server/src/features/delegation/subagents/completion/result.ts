@@ -4,7 +4,7 @@ import { parseJson } from '../../../../kernel/json.ts';
 
 type Kind = Exclude<ResultRef['kind'], 'binary'>;
 
-/** What a result is, as its first look tells. */
+/** What kind of result a text is. */
 export interface ResultFacts {
   readonly kind: Kind;
   readonly rows?: number;
@@ -13,7 +13,7 @@ export interface ResultFacts {
 
 const maxNames = 256;
 const maxNameCharacters = 256;
-/** Beyond it a text is taken as what it begins like, and nothing in it is counted. */
+/** Beyond this length the beginning decides, and nothing is counted. */
 const maxParsed = 4 * 1024 * 1024;
 
 /** Detects json, jsonl, csv and html; anything else is text. */
@@ -44,7 +44,7 @@ function asJsonLines(text: string): ResultFacts | undefined {
   return { kind: 'jsonl', rows: lines.length, ...schemaOf(first) };
 }
 
-/** At least three lines with the same number of commas or semicolons outside of quotes, the first of them names. */
+/** Detects at least three lines with the same number of separators outside of quotes; the first line holds the names. */
 function asCsv(text: string): ResultFacts | undefined {
   const lines = text.split(/\r?\n/).filter((line) => line !== '');
   const [head] = lines;
@@ -94,10 +94,10 @@ function parsed(text: string): unknown {
 
 const gap = '\n[…]\n';
 
-/** The first 60 % and the last 40 % of what there is room for. */
+/** Keeps the first 60 % and the last 40 % of what fits into the length. */
 export function keepEnds(text: string, length: number): string {
   if (text.length <= length) return text;
-  const room = Math.max(0, length - gap.length);
-  const head = Math.ceil(room * 0.6);
-  return `${headOf(text, head)}${gap}${tailOf(text, room - head)}`;
+  const capacity = Math.max(0, length - gap.length);
+  const head = Math.ceil(capacity * 0.6);
+  return `${headOf(text, head)}${gap}${tailOf(text, capacity - head)}`;
 }

@@ -25,7 +25,7 @@ async function runWith(text: string, condensed?: string) {
   return { runId, completion: result?.completion };
 }
 
-test('a small result is the summary; one of middle size keeps its ends; a large one is condensed by a model', async () => {
+test('a small result is its own summary, a medium one keeps its ends, and a model condenses a large one', async () => {
   expect((await runWith('Short.')).completion).toMatchObject({ summary: 'Short.' });
   const middle = `BEGIN ${'word '.repeat(500)}END`;
   const { completion } = await runWith(middle, 'not asked for');
@@ -40,14 +40,14 @@ test('a small result is the summary; one of middle size keeps its ends; a large 
   expect(JSON.stringify(await server.client.call('usage.report', { groupBy: ['operation'] }))).toContain('"condensation"');
 });
 
-test('a model that fails to condense leaves both ends', async () => {
+test('both ends are kept when the model fails to condense', async () => {
   const large = `BEGIN ${'word '.repeat(2500)}END`;
   const { completion } = await runWith(large);
   expect(completion).toMatchObject({ endReason: 'completed' });
   expect(completion?.summary).toMatch(/^BEGIN [\s\S]*END$/);
 });
 
-test('a result beyond 16,000 characters is a file of its kind that its owner fetches until it expires', async () => {
+test('a result beyond 16,000 characters becomes a file of its type, which its owner can fetch until it expires', async () => {
   const ada = await server.as(['rpc', 'api']);
   const rows = Array.from({ length: 1500 }, (_, n) => ({ id: n, name: `row ${n}` }));
   const cases = [
@@ -70,11 +70,12 @@ test('a result beyond 16,000 characters is a file of its kind that its owner fet
     expect([fetched.status, fetched.headers.get('content-type')]).toEqual([200, expect.stringMatching(type)]);
     expect(await fetched.text()).toBe(text);
     expect((await get((await server.as(['rpc', 'api'])).token)).status).toBe(404);
-    await expect.poll(async () => (await ada.call('inbox.list', {})).messages.some(({ text: told }) => told.includes(ref?.ref ?? '-'))).toBe(true);
+    const notices = async () => (await ada.call('inbox.list', {})).messages.map(({ text: notice }) => notice);
+    await expect.poll(async () => (await notices()).some((notice) => notice.includes(ref?.ref ?? '-'))).toBe(true);
   }
 });
 
-test('the file goes when its time is over', async () => {
+test('the file is deleted when it expires', async () => {
   const clock = createStepClock();
   await using timed = await startTestServer({
     clock,
@@ -96,7 +97,7 @@ test('the file goes when its time is over', async () => {
   await expect.poll(async () => (clock.advance(3_600_000), (await readdir(join(timed.homeDir, 'media'))).length)).toBe(0);
 });
 
-test('an agent is told the beginning of a large result, and reads the rest in parts', async () => {
+test('an agent receives the beginning of a large result and reads the rest in parts', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   const large = `BEGIN ${'word '.repeat(4000)}END`;
   let read = '';
@@ -119,16 +120,17 @@ test('an agent is told the beginning of a large result, and reads the rest in pa
   });
   const { conversationRef } = await server.client.call('agent.execute', { message: 'Go.' });
   await expect.poll(() => over.filter(({ requesterRef }) => requesterRef === conversationRef)).toHaveLength(1);
-  const told = (await server.client.call('session.history', { conversationRef })).messages.find(({ content }) => content.includes('asked for ended'));
-  expect(told?.content).toContain('Words.');
-  expect(told?.content).toMatch(/\[Shortened; the whole result is 20009 bytes of text: read_result gets it with the id sr_/);
+  const { messages: history } = await server.client.call('session.history', { conversationRef });
+  const announcement = history.find(({ content }) => content.includes('asked for ended'));
+  expect(announcement?.content).toContain('Words.');
+  expect(announcement?.content).toMatch(/\[Shortened; the whole result is 20009 bytes of text: read_result gets it with the id sr_/);
   expect(read).toMatch(/word END\n\[characters 20000 to 20009 of 20009\]/);
   expect(read).toContain('UNTRUSTED-TEXT');
   await server.client.call('agent.execute', { message: 'Look.' });
   expect(foreign).toContain('Unknown run ID');
 });
 
-test('what a conversation said last comes along when it is wanted, fenced and bounded', async () => {
+test('the latest messages of a conversation are included on request, fenced and limited', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('# Task')) return { text: 'Done.' };

@@ -13,7 +13,7 @@ interface ResultsDeps {
   readonly media: Pick<MediaLibrary, 'read'>;
 }
 
-/** What runs said, from the file that a large result became, else from the row. */
+/** Reads the complete results of runs: from the file of a large result, otherwise from the row. */
 export function createResults({ db, clock, media }: ResultsDeps) {
   const refOf = ({ resultRefJson }: RunRow) => (resultRefJson === null ? undefined : ResultRef.parse(parseJson(resultRefJson)));
 

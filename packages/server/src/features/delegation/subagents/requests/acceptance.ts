@@ -1,15 +1,15 @@
 import type { WorkClaim } from '../../../unattended/durable/api.ts';
 import type { RunPlan } from './plan-run.ts';
 
-/** What `acceptRun` takes. */
+/** Input of `acceptRun`. */
 export interface RunAcceptance extends RunPlan {
-  /** The same key is the same run, unless that was accepted before `sinceMs`. */
+  /** The same key is the same run, unless that one was accepted before `sinceMs`. */
   readonly key?: { readonly key: string; readonly digest: string; readonly sinceMs: number };
-  /** Of runs that count: how many of the requester's may run and wait. */
+  /** Limits for runs that count: how many of the requester's may run and wait. */
   readonly limits?: { readonly children: number; readonly queued: number };
 }
 
-/** What `beginRun` takes. */
+/** Input of `beginRun`. */
 export interface RunBegin {
   readonly claim: WorkClaim;
   readonly runId: string;

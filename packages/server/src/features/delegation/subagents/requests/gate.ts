@@ -1,6 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 
-/** Whether sub-agents are taken. Not kept: a restart opens it again. */
+/** Decides whether sub-agents are accepted. Not stored: a restart opens it again. */
 export class SpawnGate {
   #paused = false;
   #accepting = true;
@@ -9,26 +9,26 @@ export class SpawnGate {
     return { paused: this.#paused, acceptingSpawns: this.#accepting, resetsOnRestart: true as const };
   }
 
-  /** Tells whether anything changed. */
+  /** Returns whether anything changed. */
   pause(paused: boolean): boolean {
     const changed = this.#paused !== paused;
     this.#paused = paused;
     return changed;
   }
 
-  /** The daemon stops: nothing opens it again. */
+  /** Closes the gate for good, because the daemon stops. */
   close(): void {
     this.#accepting = false;
   }
 
-  /** Why nothing is taken now. */
+  /** Why no sub-agent is accepted now. */
   get refusal(): { readonly reason: 'paused' | 'stopping'; readonly error: AppError } | undefined {
     if (!this.#accepting)
-      return { reason: 'stopping', error: new AppError('precondition_failed', 'No sub-agents are taken any more: the daemon is stopping') };
+      return { reason: 'stopping', error: new AppError('precondition_failed', 'No more sub-agents are accepted: the daemon is stopping') };
     if (this.#paused)
       return {
         reason: 'paused',
-        error: new AppError('precondition_failed', 'No sub-agents are taken for now: spawning is paused (subagent.resume)'),
+        error: new AppError('precondition_failed', 'No sub-agents are accepted: spawning is paused (subagent.resume)'),
       };
     return undefined;
   }

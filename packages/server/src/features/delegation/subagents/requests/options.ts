@@ -4,29 +4,29 @@ import type { ToolBounds } from '../../../../kernel/call-context.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
 
-/** How a run is done, decided when it was accepted and the same for as long as it lives. */
+/** Options of a run, decided when it was accepted and fixed for its lifetime. */
 export const RunOptions = z.strictObject({
-  /** What its agent is told, without `fenced`. */
+  /** The message to its agent, without `fenced`. */
   message: z.string(),
   model: z.string().optional(),
   maxSteps: z.int(),
-  /** The watchdog. */
+  /** Timeout of the watchdog. */
   timeoutMs: z.int(),
   policies: z.array(ToolPolicy),
-  /** Of its lease: a run in its place has the same. */
+  /** Capabilities of its lease; a replacement run has the same. */
   caps: z.array(Capability),
   parentLeaseId: z.string().nullable(),
-  /** The turn that asked, whose bounds hold for the run too; `agentId` is null for a token. */
+  /** The requesting turn, whose limits apply to the run too; `agentId` is null for a token. */
   asked: z.strictObject({ origin: TurnOrigin, agentId: z.string().nullable(), policies: z.array(ToolPolicy), agents: z.array(z.string()) }),
 });
 export type RunOptions = z.output<typeof RunOptions>;
 
 export const readOptions = (json: string): RunOptions => RunOptions.parse(parseJson(json));
 
-/** By whose rights the run acts: its own, or those of an untrusted origin that set it going. */
+/** Returns the origin whose authority the run acts with: an untrusted origin that requested it, otherwise its own (undefined). */
 export const authorityOf = ({ asked }: RunOptions): TurnOrigin | undefined => (isUntrustedOrigin(asked.origin) ? asked.origin : undefined);
 
-/** Whoever asked has the bounds of its own turn; what it asks for has those, its own, and never more tools than the agent that asked. */
+/** Returns the tool bounds of a run: its own and those of its requester, and never more tools than the requesting agent. */
 export function boundsOf({ policies, asked }: RunOptions): ToolBounds {
   return { policies: [...policies, ...asked.policies], agents: [...new Set([...(asked.agentId === null ? [] : [asked.agentId]), ...asked.agents])] };
 }

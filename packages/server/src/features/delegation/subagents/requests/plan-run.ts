@@ -7,11 +7,11 @@ import type { NewWork } from '../../../unattended/durable/api.ts';
 import type { ConversationTarget } from '../../../conversations/sessions/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
 import { readOptions, type RunOptions } from './options.ts';
-import type { NewRunRow, RunRow, TellTo } from '../run/row.ts';
+import type { NewRunRow, RunRow, AnnounceTo } from '../run/row.ts';
 import { runWork } from './work-kind.ts';
 
-/** What a run is made of, whoever asks for it. */
-export interface RunWish {
+/** What to run, for any requester. */
+export interface RunSpec {
   readonly agent: Agent;
   readonly principalId: string;
   readonly tokenId: string;
@@ -19,21 +19,21 @@ export interface RunWish {
   readonly parentLeaseId: string | null;
   readonly parentRunId: string | null;
   readonly depth: number;
-  /** As it is shown; `message` is what the agent is told. */
+  /** The task as it is shown; `message` is what the agent receives. */
   readonly task: string;
   readonly message: string;
   readonly model?: string | undefined;
   readonly maxSteps?: number | undefined;
   readonly timeoutMs?: number | undefined;
   readonly policies: readonly ToolPolicy[];
-  /** Of the turn that asked; `rpc` for a token. */
+  /** The requesting turn; origin `rpc` for a token. */
   readonly askedBy: { readonly origin: TurnOrigin; readonly bounds?: ToolBounds | undefined; readonly agent?: Agent | undefined };
-  /** What whoever asked may set going. */
+  /** What the requester may start. */
   readonly caps: ReadonlySet<Capability>;
   readonly requester: { readonly key: string; readonly ref: string | null; readonly agentId: string | null; readonly counted: boolean };
-  readonly announce: { readonly to: TellTo; readonly target: ConversationTarget | null; readonly runId: string | null };
+  readonly announce: { readonly to: AnnounceTo; readonly target: ConversationTarget | null; readonly runId: string | null };
   readonly graph?: { readonly graphId: string; readonly nodeId: string } | undefined;
-  /** The conversation of an earlier run that this one goes on in. */
+  /** The conversation of an earlier run that this one continues. */
   readonly conversation?: { readonly ref: string; readonly sessionKey: string } | undefined;
   readonly steeredAtMs?: number | undefined;
 }
@@ -52,8 +52,8 @@ export interface PlanDeps {
   readonly now: () => number;
 }
 
-/** The rows of a new run. */
-export function planRun(deps: PlanDeps, wish: RunWish): RunPlan {
+/** Plans the rows of a new run. */
+export function planRun(deps: PlanDeps, wish: RunSpec): RunPlan {
   const { agent, principalId, rootRunId, askedBy, requester, announce } = wish;
   const atMs = deps.now();
   const id = newId('sr');
@@ -122,7 +122,7 @@ export function planRun(deps: PlanDeps, wish: RunWish): RunPlan {
     },
     root: {
       rootRunId,
-      piece: 'run',
+      kind: 'run',
       agentId: askedBy.agent?.id ?? agent.id,
       principalId,
       conversationRef: requester.ref,
@@ -133,17 +133,17 @@ export function planRun(deps: PlanDeps, wish: RunWish): RunPlan {
   };
 }
 
-/** Where the end of a run is told that an agent asked for: while that agent is a sub-agent itself, it may look; then whoever asked for it is told. */
-export function announceToCaller({ agentId, principalId, conversationRef: ref, turn }: AgentCaller): RunWish['announce'] {
+/** Returns where to announce an agent-requested run. A requester that is a sub-agent may poll; otherwise its requester is notified. */
+export function announceToCaller({ agentId, principalId, conversationRef: ref, turn }: AgentCaller): RunSpec['announce'] {
   if (turn?.run !== undefined) return { to: 'run', target: null, runId: turn.run.runId };
-  // Callers without a turn are made by tests alone.
+  // Only tests make callers without a turn.
   return turn === undefined ? toInbox : { to: 'conversation', target: { ref, sessionKey: turn.sessionKey, agentId, principalId }, runId: null };
 }
 
-export const toInbox: RunWish['announce'] = { to: 'inbox', target: null, runId: null };
+export const toInbox: RunSpec['announce'] = { to: 'inbox', target: null, runId: null };
 
-/** The rows of a run that takes the place of another, with another task: whatever bounded that one bounds it too. */
-export function planAgain(deps: PlanDeps, row: RunRow, { task, message }: { readonly task: string; readonly message: string }): RunPlan {
+/** Plans a run that replaces another one with a different task, under the same limits. */
+export function planReplacement(deps: PlanDeps, row: RunRow, { task, message }: { readonly task: string; readonly message: string }): RunPlan {
   const atMs = deps.now();
   const id = newId('sr');
   const leaseId = newId('ls');
@@ -177,10 +177,10 @@ export function planAgain(deps: PlanDeps, row: RunRow, { task, message }: { read
       expiresAtMs: deps.autonomy.leaseUntilMs(),
       bearerDigest: null,
     },
-    // The root is there: only its first piece of work writes the rest.
+    // The root already exists: only its first work writes the other fields.
     root: {
       rootRunId,
-      piece: 'run',
+      kind: 'run',
       agentId,
       principalId,
       conversationRef: row.requesterRef,

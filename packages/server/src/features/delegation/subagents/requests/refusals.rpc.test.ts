@@ -4,7 +4,7 @@ import { answerBy, call } from '../run/testing/delegation-model.ts';
 
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 
-/** Lets the default agent make a call and gives the result; a sub-agent, when the call began one, makes the same. */
+/** Lets the default agent make a call and returns the result; a sub-agent that the call started makes the same call. */
 async function tryOut(
   agentToAgent: NonNullable<NonNullable<NonNullable<Parameters<typeof startTestServer>[0]>['config']>['security']>['agentToAgent'],
   args: object,
@@ -12,27 +12,27 @@ async function tryOut(
 ) {
   await using server = await startTestServer({ config: { agents, security: { agentToAgent } } });
   const rejected = server.heard('session:sub_agent_spawn_rejected');
-  const told: string[] = [];
+  const answers: string[] = [];
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for')) return { text: 'Thanks.' };
     if (results.length === 0) return call('sessions_spawn', args);
-    told.push(results[0] ?? '');
+    answers.push(results[0] ?? '');
     return question.includes('# Task')
       ? { text: 'Tried.' }
       : { ...call('subagents', { action: 'wait', timeoutMs: 10_000 }), ...(results.length > 1 && { toolCalls: [], text: 'Done.' }) };
   });
   await server.client.call('agent.execute', { message: 'Try.' });
-  return { told, reasons: rejected.map(({ reason }) => reason), stored: (await server.client.call('subagent.list', {})).total };
+  return { answers, reasons: rejected.map(({ reason }) => reason), stored: (await server.client.call('subagent.list', {})).total };
 }
 
-test('sub-agents go as deep as they may', async () => {
-  const { told, reasons, stored } = await tryOut({ subagentContext: { maxSpawnDepth: 1 } }, { task: 'x', toolGroups: ['sessions'] });
+test('sub-agents can be nested up to the limit', async () => {
+  const { answers, reasons, stored } = await tryOut({ subagentContext: { maxSpawnDepth: 1 } }, { task: 'x', toolGroups: ['sessions'] });
   expect(reasons).toEqual(['depth_exceeded']);
-  expect(told.some((text) => text.includes('Sub-agents may be 1 deep'))).toBe(true);
+  expect(answers.some((text) => text.includes('Sub-agents may be nested 1 deep'))).toBe(true);
   expect(stored).toBe(1);
 });
 
-test('an agent asks whom the configuration lets it ask', async () => {
+test('an agent starts only the agents that the configuration allows', async () => {
   expect(await tryOut({ allowAgents: ['other'] }, { task: 'x', agent: 'third', toolGroups: [] })).toMatchObject({
     reasons: ['not_allowed'],
     stored: 0,
@@ -43,12 +43,12 @@ test('an agent asks whom the configuration lets it ask', async () => {
 
 test('an agent without the capability starts nothing', async () => {
   const agents = { default: { ...full, autonomy: { profile: 'assistant' as const } } };
-  const { told, stored } = await tryOut({}, { task: 'x' }, agents);
-  expect(told[0]).toContain('Capability denied: orch:spawn');
+  const { answers, stored } = await tryOut({}, { task: 'x' }, agents);
+  expect(answers[0]).toContain('Capability denied: orch:spawn');
   expect(stored).toBe(0);
 });
 
-test('a child of one place has no queue to wait in when there is none', async () => {
+test('a sub-agent is refused when all slots are taken and the queue is disabled', async () => {
   await using server = await startTestServer({
     config: { security: { agentToAgent: { subagentContext: { maxChildrenPerAgent: 1, maxQueuedPerAgent: 0 } } } },
   });
@@ -59,7 +59,7 @@ test('a child of one place has no queue to wait in when there is none', async ()
   expect(rejected).toMatchObject([{ reason: 'children_exceeded' }]);
 });
 
-test('work of an untrusted origin is delegated with its rights, to the bottom', async () => {
+test('work of an untrusted origin is delegated with its authority at every depth', async () => {
   await using server = await startTestServer({
     config: { agents: { default: { ...full, originTools: { v1: ['sessions_spawn'] } } }, gateway: { compat: { tools: 'agent' } } },
   });
@@ -77,7 +77,7 @@ test('work of an untrusted origin is delegated with its rights, to the bottom', 
     headers: { authorization: `Bearer ${server.token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Go.' }] }),
   });
-  // What it was asked in is not kept: the inbox is told.
+  // The requesting conversation is not kept, so the inbox is notified.
   await expect.poll(() => over).toMatchObject([{ announced: 'inbox' }]);
   expect(offered).toHaveLength(1);
   expect(offered[0]).toContain('read');

@@ -26,7 +26,7 @@ interface RunsApiDeps extends PlanDeps {
   readonly offerToNodes: SubagentsApi['offerToNodes'];
 }
 
-/** Runs for pieces of work of other features: started once for each key, waited for, ended. */
+/** Starts, awaits and stops runs for the work of other features, once for each key. */
 export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
   const { db, config } = deps;
 
@@ -40,7 +40,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
     if (agent === undefined) throw new AppError('not_found', `Agent not found: ${request.agentId}`, { param: 'agentId' });
     const { asked } = request;
     const asking = asked === undefined ? undefined : deps.agents.find(asked.agentId);
-    if (asked !== undefined && asking === undefined) throw new AppError('denied', 'The agent that asked is gone');
+    if (asked !== undefined && asking === undefined) throw new AppError('denied', 'The requesting agent no longer exists');
     const plan = planRun(deps, {
       agent,
       principalId: request.principalId,
@@ -64,8 +64,8 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
     });
     const key = { key: JSON.stringify(['run', request.key]), digest: '', sinceMs: -Infinity };
     const accepted = await deps.runner.start({ ...plan, key }, request.conversationOf === undefined);
-    // No limits were named.
-    if ('refused' in accepted) throw new AppError('precondition_failed', 'No sub-agents are taken');
+    // No limits were given.
+    if ('refused' in accepted) throw new AppError('precondition_failed', 'No sub-agents are accepted');
     return { runId: accepted.isNew ? plan.row.id : accepted.runId, isNew: accepted.isNew };
   }
 
@@ -77,7 +77,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
     signal.addEventListener('abort', abort, { once: true });
     try {
       const live = deps.runner.live(runId);
-      // One that is at work here has not ended, but for what its own end left behind.
+      // A run that is active here has ended only when its final row is set.
       const row = live === undefined ? await db.read(findRun, { id: runId }) : live.ended;
       if (live === undefined && row === undefined) throw new AppError('not_found', `Unknown run ID: ${runId}`);
       return endOf(row !== undefined && isEnded(row) ? row : await end.promise);
@@ -89,7 +89,7 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
 
   function endOf(row: RunRow): RunEnd {
     const completion = completionOf(row);
-    if (completion === undefined) throw new RangeError('a run that has not ended has no end');
+    if (completion === undefined) throw new RangeError('the run has not ended');
     return {
       runId: row.id,
       conversationRef: row.conversationRef,

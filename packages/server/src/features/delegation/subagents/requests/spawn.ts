@@ -13,7 +13,7 @@ import type { SessionsApi } from '../../../conversations/sessions/api.ts';
 import type { Accepted, RunAcceptance } from './acceptance.ts';
 import { writeBrief } from './brief.ts';
 import type { SpawnGate } from './gate.ts';
-import { announceToCaller, type PlanDeps, planRun, type RunWish, toInbox } from './plan-run.ts';
+import { announceToCaller, type PlanDeps, planRun, type RunSpec, toInbox } from './plan-run.ts';
 import { tailOf } from '../../../../kernel/cut-text.ts';
 import type { Runner } from '../run/runner.ts';
 
@@ -35,7 +35,7 @@ type Reason = EventPayload<'session:sub_agent_spawn_rejected'>['reason'];
 const sameIdMs = 24 * 3_600_000;
 const saidMessages = 40;
 
-/** `session.spawn`: what is asked for is checked, stored, and begins by itself. `tainted`: whoever asks had read text from outside. */
+/** `session.spawn`: checks and stores the request; the run begins on its own. `tainted`: the requester had read text from outside. */
 export function createSpawn(deps: SpawnDeps) {
   const { config, agents, autonomy, gate } = deps;
 
@@ -57,11 +57,11 @@ export function createSpawn(deps: SpawnDeps) {
     if (depth > maxSpawnDepth)
       return reject(
         'depth_exceeded',
-        new AppError('precondition_failed', `Sub-agents may be ${maxSpawnDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`),
+        new AppError('precondition_failed', `Sub-agents may be nested ${maxSpawnDepth} deep (security.agentToAgent.subagentContext.maxSpawnDepth)`),
       );
     const policies = [policyOf(params.toolGroups)];
     checkModel(params.model);
-    const wish: RunWish = {
+    const wish: RunSpec = {
       agent,
       principalId,
       tokenId: call.identity.tokenId,
@@ -99,7 +99,7 @@ export function createSpawn(deps: SpawnDeps) {
         accepted.refused,
         new AppError(
           'precondition_failed',
-          `${accepted.open} sub-agents of this caller run or wait, which is as many as may (security.agentToAgent.subagentContext.maxChildrenPerAgent ${children}, maxQueuedPerAgent ${queued})`,
+          `${accepted.open} sub-agents of this caller are running or queued, which is the limit (security.agentToAgent.subagentContext.maxChildrenPerAgent ${children}, maxQueuedPerAgent ${queued})`,
         ),
       );
     if (!accepted.isNew) return repeated(accepted, deps.now());
@@ -128,13 +128,13 @@ export function createSpawn(deps: SpawnDeps) {
   function policyOf(groups: readonly string[] = config.subAgentToolGroups): ToolPolicy {
     const unknown = groups.find((name) => !toolGroupNames.includes(name));
     if (unknown !== undefined)
-      throw new AppError('invalid_params', `toolGroups: there is no group ${unknown}; expected some of ${toolGroupNames.join(', ')}`, {
+      throw new AppError('invalid_params', `toolGroups: unknown group ${unknown}; expected some of ${toolGroupNames.join(', ')}`, {
         param: 'toolGroups',
       });
     return ToolPolicy.parse({ profile: 'none', allow: groups.map((name) => `group:${name}`) });
   }
 
-  function checkTools(required: readonly string[] | undefined, { agent, policies, askedBy }: RunWish): void {
+  function checkTools(required: readonly string[] | undefined, { agent, policies, askedBy }: RunSpec): void {
     if (required === undefined) return;
     const all = [...policies, ...(askedBy.bounds?.policies ?? [])];
     const others = [askedBy.agent, ...(askedBy.bounds?.agents ?? []).map((id) => agents.find(id))];
@@ -147,7 +147,7 @@ export function createSpawn(deps: SpawnDeps) {
       throw new AppError('precondition_failed', `requiredTools: the sub-agent would not have ${missing.join(', ')}`, { param: 'requiredTools' });
   }
 
-  /** The last words of the conversation that asks, as many as there is room for. */
+  /** Returns the latest messages of the requesting conversation, as many as fit. */
   async function saidBefore({ includeParentHistory: wanted }: Params<'session.spawn'>, call: CallContext): Promise<string | undefined> {
     const { includeParentHistory, parentSummaryMaxTokens } = config.subagentContext;
     const ref = call.agentCaller?.conversationRef;
@@ -169,12 +169,12 @@ export function createSpawn(deps: SpawnDeps) {
     return text === '' ? undefined : text;
   }
 
-  async function announcementOf(params: Params<'session.spawn'>, call: CallContext): Promise<RunWish['announce']> {
+  async function announcementOf(params: Params<'session.spawn'>, call: CallContext): Promise<RunSpec['announce']> {
     const { announceChannelType: type, announceChannelId: id } = params;
     const { agentCaller } = call;
     if (agentCaller !== undefined) {
       if (type !== undefined || id !== undefined)
-        throw new AppError('denied', 'announceChannelType, announceChannelId: what an agent asks for is told in its own conversation', {
+        throw new AppError('denied', 'announceChannelType, announceChannelId: runs of an agent are announced in its own conversation', {
           param: 'announceChannelType',
         });
       return announceToCaller(agentCaller);
@@ -187,7 +187,7 @@ export function createSpawn(deps: SpawnDeps) {
     if (type !== 'gateway') throw new AppError('invalid_params', 'announceChannelType: expected gateway', { param: 'announceChannelType' });
     if (id === 'inbox') return toInbox;
     const target = await deps.sessions.existing({ conversationRef: id }, call);
-    // An admin reaches the conversations of others; it tells them nothing in passing.
+    // Admins can see the conversations of others, but must not announce into them.
     if (target.principalId !== call.identity.principalId) throw new AppError('not_found', 'Conversation not found');
     return { to: 'conversation', target, runId: null };
   }

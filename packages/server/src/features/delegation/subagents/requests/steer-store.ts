@@ -14,7 +14,7 @@ const untakenOf = query<{ runId: string }, SteerRow>(({ db, sql, p }) =>
     .orderBy('id'),
 );
 
-/** Messages for a run that no finished step holds. */
+/** Reads the messages for a run that no finished step contains. */
 export function readSteers(tx: Tx, runId: string): Promise<SteerRow[]> {
   return tx.all(untakenOf, { runId });
 }
@@ -30,7 +30,7 @@ export async function addSteer(tx: Tx, input: SteerRow & { readonly runId: strin
 
 const take = query<{ id: string }>(({ db, p }) => db.updateTable('sub_agent_steer').set({ taken: 1 }).where('id', '=', p('id')));
 
-/** A finished step holds these messages. Part of `checkpointTurn`. */
+/** Marks messages as part of a finished step. Part of `checkpointTurn`. */
 export async function takeSteers(tx: Tx, ids: readonly string[]): Promise<void> {
   for (const id of ids) await tx.run(take, { id });
 }
@@ -43,7 +43,7 @@ const allow = query<{ id: string; atMs: number; beforeMs: number }>(({ db, sql, 
     .where(sql<boolean>`(steered_at_ms is null or steered_at_ms <= ${p('beforeMs')} or steered_at_ms > ${p('atMs')})`),
 );
 
-/** Counts a message against the limit of a run; false when the last one is too young, whoever sent it. */
+/** Counts a message against the limit of a run; false when the previous one, from any sender, is too recent. */
 export async function allowSteer(tx: Tx, input: { readonly id: string; readonly atMs: number; readonly beforeMs: number }): Promise<boolean> {
   return (await tx.run(allow, input)).changes > 0;
 }

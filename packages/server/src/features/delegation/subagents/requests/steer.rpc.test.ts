@@ -4,14 +4,14 @@ import { answerBy, asked, call } from '../run/testing/delegation-model.ts';
 
 const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } };
 
-test('with injection a message comes into the running run at its next step, fenced, once in two seconds over all sockets', async () => {
+test('with injection a message reaches the run at its next step, fenced, at most once in two seconds over all sockets', async () => {
   await using server = await startTestServer({ config: { agents, security: { agentToAgent: { steerInject: true } } } });
   const ada = await server.as(['rpc']);
   answerBy(server.provider, ({ question, messages }) => {
     if (question.includes('Look at the tests')) return { text: 'Steered.' };
     return messages.some(({ text }) => text.includes('By a tool')) ? { ...call('ls', {}), delayMs: 400 } : { text: 'Not steered.', delayMs: 400 };
   });
-  // At the next step after a call of a tool, and when the run would have ended.
+  // At the next step after a tool call, and when the run would have ended.
   for (const task of ['By a tool', 'At the end']) {
     const before = server.provider.served();
     const { runId, conversationRef } = await ada.call('session.spawn', { task });
@@ -27,14 +27,14 @@ test('with injection a message comes into the running run at its next step, fenc
     const { messages } = await ada.call('session.history', { conversationRef });
     const steer = messages.filter(({ content }) => content.includes('Look at the tests first.'));
     expect(steer.map(({ role }) => role)).toEqual(['user']);
-    expect(steer[0]?.content).toMatch(/^\[Whoever asked[^\n]*\]\n<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="steer">>>\n/);
+    expect(steer[0]?.content).toMatch(/^\[The requester of[^\n]*\]\n<<<UNTRUSTED-TEXT [0-9a-f]{32} provenance="clean" source="steer">>>\n/);
   }
-  // Only a run that runs takes one.
+  // Only a running run accepts one.
   const [ended] = (await ada.call('subagent.list', {})).runs;
   await expect(ada.call('subagent.steer', { target: ended?.runId ?? '', message: 'x' })).rejects.toMatchObject({ code: 'precondition_failed' });
 });
 
-test('without it the run is ended, and another one with the message as its task takes its place', async () => {
+test('without injection the run is stopped and replaced by one with the message as its task', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({ clock, config: { agents } });
   const over = server.heard('session:sub_agent_lifecycle_ended');
@@ -45,7 +45,7 @@ test('without it the run is ended, and another one with the message as its task 
   const steered = await ada.call('subagent.steer', { target: runId, message: 'Look at the tests.' });
   expect(steered).toMatchObject({ status: 'steered', oldRunId: runId });
   if (steered.status !== 'steered') throw new Error('not respawned');
-  // The one in its place is as young as the message.
+  // The replacement is as recent as the message.
   await expect(ada.call('subagent.steer', { target: steered.newRunId, message: 'again' })).rejects.toMatchObject({ code: 'rate_limited' });
   await expect(ada.call('subagent.steer', { target: runId, message: 'again' })).rejects.toMatchObject({ code: 'precondition_failed' });
   await expect.poll(() => (clock.advance(10), over.map(({ announced }) => announced))).toEqual(['none', 'inbox']);

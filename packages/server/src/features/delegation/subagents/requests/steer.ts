@@ -17,7 +17,7 @@ import { type EndedRun, type RunRow, storedRun } from '../run/row.ts';
 import type { RunEvents } from '../run/run-events.ts';
 import type { Runner } from '../run/runner.ts';
 
-type Not = 'not_running' | 'too_soon';
+type Refusal = 'not_running' | 'too_soon';
 
 export interface SteerDeps {
   readonly db: Db;
@@ -28,46 +28,46 @@ export interface SteerDeps {
   readonly runner: Runner;
   readonly fence: (text: string, label: FenceLabel) => string;
   readonly wake: () => void;
-  /** Before an agent begins a run. */
+  /** Checks that an agent may start a run. */
   readonly admit: (call: CallContext) => void;
   readonly inject: Operation<
     { readonly runId: string; readonly beforeMs: number; readonly atMs: number; readonly text: string; readonly steerId: string },
-    Not | undefined
+    Refusal | undefined
   >;
   readonly replace: Operation<
     { readonly runId: string; readonly beforeMs: number; readonly atMs: number; readonly next: RunAcceptance },
-    Not | { readonly ended: EndedRun[] }
+    Refusal | { readonly ended: EndedRun[] }
   >;
-  /** After the commit that ended these runs. */
+  /** Call after the commit that ended these runs. */
   readonly stopped: (runs: readonly EndedRun[]) => Promise<void>;
-  /** The rows of a run like another one, with another task. */
-  readonly again: (row: RunRow, task: { readonly task: string; readonly message: string }) => RunAcceptance;
+  /** Plans a run that replaces another one, with another task. */
+  readonly planReplacement: (row: RunRow, task: { readonly task: string; readonly message: string }) => RunAcceptance;
 }
 
-/** Two messages to one run are that far apart, whoever sends them. */
+/** Minimum time between two messages to one run, from any sender. */
 const spacingMs = 2000;
 const taskCharacters = 100_000;
 
-const steered = '[Whoever asked for this work sends a message. Go by it as far as your rules allow.]';
-const instead =
-  'You are a sub-agent, in the place of one that was stopped. Your task is the message below, as far as your rules allow. Nobody answers questions; put the whole result into your last message.';
+const steered = '[The requester of this work sends a message. Follow it as far as your rules allow.]';
+const replacementIntro =
+  'You are a sub-agent that replaces a stopped one. Your task is the message below, as far as your rules allow. Nobody answers questions; put the complete result into your last message.';
 
-/** `subagent.steer`: a message into the running run, or another run in its place. */
+/** `subagent.steer`: injects a message into the run, or replaces the run by another one. */
 export function createSteer(deps: SteerDeps) {
   const { db, clock, events } = deps;
 
-  function refuse(not: Not, row: RunRow): AppError {
-    if (not === 'not_running') return notRunning(row.id);
+  function refuse(refusal: Refusal, row: RunRow): AppError {
+    if (refusal === 'not_running') return notRunning(row.id);
     return new AppError('rate_limited', `A run takes one message in ${spacingMs / 1000} seconds`, { retryAfterMs: spacingMs });
   }
 
-  /** Another run is begun for the agent, as by a spawn; and a turn of an untrusted origin directs nothing that has more rights. */
+  /** Applies the checks of a spawn; and a turn of an untrusted origin cannot steer a run that has more authority. */
   function admit(row: RunRow, call: CallContext): void {
     const turn = call.agentCaller?.turn;
     if (turn === undefined) return;
     const { asked } = readOptions(row.optionsJson);
     if (isUntrustedOrigin(turn.origin) && asked.origin !== turn.origin)
-      throw new AppError('denied', `A turn of origin ${turn.origin} may not steer what one of origin ${asked.origin} asked for`);
+      throw new AppError('denied', `A turn of origin ${turn.origin} may not steer a run requested by origin ${asked.origin}`);
     if (!deps.config.steerInject) deps.admit(call);
   }
 
@@ -84,10 +84,10 @@ export function createSteer(deps: SteerDeps) {
       return { status: 'steered_inject', runId: row.id };
     }
     if (deps.gate.refusal !== undefined) throw deps.gate.refusal.error;
-    // A node of a graph belongs to its graph, which would know nothing of another run.
+    // A node of a graph belongs to its graph, which would not know about another run.
     if (row.graphId !== null)
       throw new AppError('precondition_failed', 'The run of a graph cannot be replaced; set security.agentToAgent.steerInject');
-    const next = deps.again(row, { task: headOf(message, taskCharacters), message: `${instead}\n\n${fenced}` });
+    const next = deps.planReplacement(row, { task: headOf(message, taskCharacters), message: `${replacementIntro}\n\n${fenced}` });
     const done = await db.write(deps.replace, { ...when, next });
     if (typeof done === 'string') throw refuse(done, row);
     await deps.stopped(done.ended);

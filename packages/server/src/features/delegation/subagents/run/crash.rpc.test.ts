@@ -15,7 +15,7 @@ interface Death {
   readonly committed: boolean;
 }
 
-/** A database that a process loses at a write: from then on nothing that it does is kept, as after a kill. */
+/** A database that its process loses at a write: nothing after that is stored, as after a kill. */
 function mortal(death: Death) {
   const died = Promise.withResolvers<void>();
   let isDead = false;
@@ -72,13 +72,13 @@ function start({ db, agentToAgent = { steerInject: false }, respond = answer }: 
 
 const answer: Answering = ({ question, results }) => {
   if (question.includes('Sub-agents that you asked for')) return { text: 'Thanks.' };
-  // Late enough that the conversation that asked is stored by then.
+  // Late enough that the requesting conversation is stored by then.
   if (question.includes('# Task')) return results.length === 0 ? { ...call('ls', {}), delayMs: 300 } : { text: 'The report.' };
   return results.length === 0 ? call('sessions_spawn', { task: 'x' }) : { text: 'Asked.' };
 };
 
-/** What is left in the tables. */
-function left() {
+/** Returns what remains in the tables. */
+function remaining() {
   using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
   const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0];
   return {
@@ -88,15 +88,15 @@ function left() {
     openLeases: one('SELECT count(*) FROM lease WHERE ended_at_ms IS NULL'),
     openRoots: one("SELECT count(*) FROM root_run WHERE state = 'active' OR open_runs <> 0"),
     inbox: one('SELECT count(*) FROM inbox_message'),
-    news: one("SELECT count(*) FROM message WHERE content LIKE '%Sub-agents that you asked for ended%'"),
-    untold: one("SELECT count(*) FROM sub_agent_run WHERE announced = 'pending'"),
+    turns: one("SELECT count(*) FROM message WHERE content LIKE '%Sub-agents that you asked for ended%'"),
+    unannounced: one("SELECT count(*) FROM sub_agent_run WHERE announced = 'pending'"),
     runs: one('SELECT count(*) FROM sub_agent_run'),
   };
 }
 
-const clean = { openWork: 0, openTurns: 0, ledgers: 0, openLeases: 0, openRoots: 0, untold: 0 };
+const clean = { openWork: 0, openTurns: 0, ledgers: 0, openLeases: 0, openRoots: 0, unannounced: 0 };
 
-/** Whatever the end of a dead process is like, nothing of it is kept. */
+/** Nothing that a dead process does while it shuts down is stored. */
 async function disposeDead(server: TestServer): Promise<void> {
   try {
     await server[Symbol.asyncDispose]();
@@ -111,7 +111,7 @@ const deaths: readonly Death[] = [
   { operation: 'turns.checkpoint', time: 1, committed: true },
   { operation: 'turns.commitDurable', time: 1, committed: false },
   { operation: 'turns.commitDurable', time: 1, committed: true },
-  { operation: 'subagents.takeNews', time: 1, committed: true },
+  { operation: 'subagents.takeAnnouncement', time: 1, committed: true },
   { operation: 'turns.openDurable', time: 2, committed: true },
   { operation: 'turns.commitDurable', time: 2, committed: false },
   { operation: 'turns.commitDurable', time: 2, committed: true },
@@ -127,12 +127,12 @@ test.each(deaths)('a process that dies at $operation $time (committed: $committe
   {
     await using second = await start();
     const runs = death.operation === 'subagents.accept' && !death.committed ? 0 : 1;
-    await expect.poll(() => [left().openWork, left().untold, left().runs]).toEqual([0, 0, runs]);
+    await expect.poll(() => [remaining().openWork, remaining().unannounced, remaining().runs]).toEqual([0, 0, runs]);
     const { runs: found } = await second.client.call('subagent.list', {});
     expect(found).toMatchObject(Array.from({ length: runs }, () => ({ status: 'completed', completion: { summary: 'The report.' } })));
-    const { inbox, news, ...rest } = left();
+    const { inbox, turns, ...rest } = remaining();
     expect(rest).toEqual({ ...clean, runs });
-    expect(Number(inbox) + Number(news)).toBe(runs);
+    expect(Number(inbox) + Number(turns)).toBe(runs);
   }
 });
 

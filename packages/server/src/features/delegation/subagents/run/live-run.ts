@@ -1,18 +1,18 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { TurnSteering } from '../../../../runtime/turn.ts';
-import type { Place } from './slots.ts';
+import type { Slot } from './slots.ts';
 import type { RunRow } from './row.ts';
 
 /** Why a run of this process is stopped. */
 export type RunStop = 'killed' | 'watchdog' | 'queue_timeout';
 
-/** A run that waits or runs in this process. */
+/** A run that is queued or running in this process. */
 export class LiveRun implements TurnSteering {
-  /** Earlier messages need not be looked for: there are none. */
+  /** True when the conversation is new, so there are no earlier messages to read. */
   readonly isNewConversation: boolean;
-  place: Place | undefined;
+  slot: Slot | undefined;
   stopped: RunStop | undefined;
-  /** Once it has ended: its row as it is then. */
+  /** Its final row, once it has ended. */
   ended: RunRow | undefined;
   readonly #aborter = new AbortController();
   readonly #steers: { readonly id: string; readonly text: string }[] = [];
@@ -25,14 +25,14 @@ export class LiveRun implements TurnSteering {
     return this.#aborter.signal;
   }
 
-  /** The first reason holds. */
+  /** Stops the run; the first reason counts. */
   stop(why: RunStop): void {
     if (this.stopped !== undefined) return;
     this.stopped = why;
     this.#aborter.abort(new AppError('cancelled', `The run was stopped: ${why}`));
   }
 
-  /** A message for the next step; known ones are not taken twice. */
+  /** Adds a message for the next step; a message that is already known is ignored. */
   steer(message: { readonly id: string; readonly text: string }): void {
     if (!this.#steers.some(({ id }) => id === message.id)) this.#steers.push(message);
   }

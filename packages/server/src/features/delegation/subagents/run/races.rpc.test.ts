@@ -5,9 +5,9 @@ import { answerBy, call, runIdIn } from './testing/delegation-model.ts';
 const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } };
 type Db = NonNullable<TestServerOptions['db']>;
 
-/** Holds back what one look at the runs found, until it is let go; tells which operations were done. */
+/** Holds back the result of one query of the runs until it is released; records which operations were done. */
 function watched() {
-  const state = { armed: false, let: Promise.withResolvers<void>(), reached: Promise.withResolvers<void>(), done: new Set<string>() };
+  const state = { armed: false, release: Promise.withResolvers<void>(), reached: Promise.withResolvers<void>(), done: new Set<string>() };
   const db: Db = (inner) =>
     new Proxy(inner, {
       get(target, name) {
@@ -20,7 +20,7 @@ function watched() {
           if (operation?.name !== 'subagents.findMany' || !state.armed) return output;
           state.armed = false;
           state.reached.resolve();
-          await state.let.promise;
+          await state.release.promise;
           return output;
         };
       },
@@ -30,7 +30,7 @@ function watched() {
 
 const statuses = async (server: TestServer) => (await server.client.call('subagent.list', {})).runs.map(({ depth, status }) => [depth, status]);
 
-test('a kill that comes after the end of a run takes nothing from what it left behind', async () => {
+test('a kill that arrives after the end of a run does not affect the work that the run started', async () => {
   const { db, state } = watched();
   await using server = await startTestServer({ db, config: { agents } });
   answerBy(server.provider, ({ question, results }) => {
@@ -43,15 +43,15 @@ test('a kill that comes after the end of a run takes nothing from what it left b
   const killed = server.client.call('subagent.kill', { target: runId }).catch((error: unknown) => error);
   await state.reached.promise;
   await expect.poll(() => statuses(server)).toContainEqual([1, 'completed']);
-  state.let.resolve();
+  state.release.resolve();
   expect(await killed).toMatchObject({ code: 'precondition_failed' });
   expect(await statuses(server)).toContainEqual([2, 'running']);
-  const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)).toSorted();
-  await expect.poll(told).toEqual(['From below.', 'I delegated it.']);
+  const announced = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)).toSorted();
+  await expect.poll(announced).toEqual(['From below.', 'I delegated it.']);
   expect((await server.client.call('obs.audit.query', { actionType: 'subagent.kill' })).rows).toEqual([]);
 });
 
-test('an end that comes during the look of a wait is not missed', async () => {
+test('a wait does not miss an end that occurs during its query', async () => {
   const { db, state } = watched();
   await using server = await startTestServer({ db, config: { agents } });
   const completed = server.heard('session:sub_agent_completed');
@@ -61,11 +61,11 @@ test('an end that comes during the look of a wait is not missed', async () => {
   const waited = server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 300_000 });
   await state.reached.promise;
   await expect.poll(() => completed.length).toBe(1);
-  state.let.resolve();
+  state.release.resolve();
   expect((await waited).results).toMatchObject([{ runId, status: 'completed' }]);
 }, 20_000);
 
-/** Time of the day leaps, time that passes does not. */
+/** Wall-clock time jumps, monotonic time does not. */
 function leapingClock() {
   const clock = createStepClock();
   let leapMs = 0;
@@ -73,7 +73,7 @@ function leapingClock() {
   return { clock: leaping, leap: (ms: number) => void (leapMs += ms) };
 }
 
-test('a clock that leaps ends no run that is watched', async () => {
+test('a jump of the clock ends no watched run', async () => {
   const { clock, leap } = leapingClock();
   const { db, state } = watched();
   await using server = await startTestServer({ clock, db, config: { agents } });
@@ -89,7 +89,7 @@ test('a clock that leaps ends no run that is watched', async () => {
   expect(await server.client.call('session.run_status', { runId })).toMatchObject({ status: 'running' });
 });
 
-test('a clock that is set back holds up no message to a run', async () => {
+test('a clock that goes back delays no message to a run', async () => {
   const { clock, leap } = leapingClock();
   await using server = await startTestServer({ clock, config: { agents, security: { agentToAgent: { steerInject: true } } } });
   server.provider.setAnswer(() => ({ hang: true }));
@@ -103,7 +103,7 @@ test('a clock that is set back holds up no message to a run', async () => {
   expect(await steer()).toEqual({ status: 'steered_inject', runId });
 });
 
-test('a run whose asker has ended is steered like any other, and told where that one was', async () => {
+test('a run whose requester has ended is steered like any other, and announced where its requester was', async () => {
   await using server = await startTestServer({ config: { agents } });
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Instead')) return { text: 'Something else.' };
@@ -119,11 +119,12 @@ test('a run whose asker has ended is steered like any other, and told where that
     ]);
   const [child] = (await server.client.call('subagent.list', {})).runs;
   expect(await server.client.call('subagent.steer', { target: child?.runId ?? '', message: 'Instead.' })).toMatchObject({ status: 'steered' });
-  const told = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)?.slice(0, 9)).toSorted();
-  await expect.poll(told).toEqual(['Asked sr_', 'Something']);
+  const inbox = async () => (await server.client.call('inbox.list', {})).messages;
+  const announced = async () => (await inbox()).map(({ text }) => text.split('\n\n').at(-1)?.slice(0, 9)).toSorted();
+  await expect.poll(announced).toEqual(['Asked sr_', 'Something']);
 });
 
-test('E1: a wait for what is unknown takes as long as one for what is foreign', async () => {
+test('E1: a wait for an unknown run takes as long as one for a foreign run', async () => {
   await using server = await startTestServer({ config: { agents } });
   const { runId } = await server.client.call('session.spawn', { task: 'x' });
   const ada = await server.as(['rpc']);

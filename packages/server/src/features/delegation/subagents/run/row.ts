@@ -1,27 +1,27 @@
 import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
 
-/** Where the end of a run is told. `run`: once the run that asked has ended, wherever that one is told. */
-export type TellTo = 'conversation' | 'inbox' | 'run' | 'none';
-/** What became of telling it. */
-export type Told = 'pending' | 'turn' | 'inbox' | 'none' | 'seen';
+/** Target of the announcement of a run. `run`: wherever the requesting run is announced, once that run has ended. */
+export type AnnounceTo = 'conversation' | 'inbox' | 'run' | 'none';
+/** State of the announcement. */
+export type AnnounceState = 'pending' | 'turn' | 'inbox' | 'none' | 'seen';
 
-/** A run as it is stored. */
+/** A stored run. */
 export interface RunRow {
   readonly id: string;
   readonly rootRunId: string;
   readonly leaseId: string;
-  /** The run whose turn asked for it. */
+  /** The run whose turn requested it. */
   readonly parentRunId: string | null;
   readonly depth: number;
   readonly agentId: string;
   readonly principalId: string;
   readonly tokenId: string;
-  /** What its places are counted by: the conversation or the token that asked. */
+  /** The conversation or token whose limits it counts against. */
   readonly requesterKey: string;
-  /** The conversation that asked; null for a token, and for runs of graphs. */
+  /** The requesting conversation; null for a token and for runs of graphs. */
   readonly requesterRef: string | null;
   readonly requesterAgentId: string | null;
-  /** 1: the limits of children and queue hold. */
+  /** 1 when the limits of children and queue apply. */
   readonly counted: number;
   readonly conversationRef: string;
   readonly sessionKey: string;
@@ -33,7 +33,7 @@ export interface RunRow {
   readonly state: SubAgentState;
   readonly queuedAtMs: number;
   readonly startedAtMs: number | null;
-  /** When this process, or the last one, began with it. */
+  /** When the current or latest process began with it. */
   readonly activeAtMs: number | null;
   readonly endedAtMs: number | null;
   readonly endReason: SubAgentEndReason | null;
@@ -44,22 +44,22 @@ export interface RunRow {
   readonly resultText: string | null;
   readonly resultRefJson: string | null;
   readonly telemetryJson: string | null;
-  /** 1: it had read text from outside, so that what it says is such text for others. */
+  /** 1 when it had read text from outside, so that others must treat its text as untrusted. */
   readonly tainted: number;
-  readonly announceTo: TellTo;
+  readonly announceTo: AnnounceTo;
   readonly announceRef: string | null;
   /** JSON of a `ConversationTarget`, with `announceRef`. */
   readonly announceTargetJson: string | null;
   readonly announceRunId: string | null;
-  /** The work that tells it. */
+  /** The work item that announces it. */
   readonly announceWorkId: string | null;
-  readonly announced: Told;
-  /** The turn of the requester that was shown the end. */
+  readonly announced: AnnounceState;
+  /** The turn of the requester that was shown the completion. */
   readonly seenTurnId: string | null;
   readonly steeredAtMs: number | null;
 }
 
-/** Columns by the names of `RunRow`. */
+/** Columns named as in `RunRow`. */
 export const runColumns = [
   'id',
   'root_run_id as rootRunId',
@@ -106,11 +106,11 @@ export const runColumns = [
 /** A run that has ended, with what its end settled. */
 export interface EndedRun {
   readonly row: RunRow;
-  /** Runs that it set going and whose ends it was shown: nobody else is told of them. */
+  /** Child runs whose completion it was shown; these are not announced elsewhere. */
   readonly seen: readonly RunRow[];
 }
 
-/** What only the life of a run brings. */
+/** Columns that are set only after the run is accepted. */
 const unbegun = {
   state: 'queued',
   startedAtMs: null,
@@ -131,7 +131,7 @@ const unbegun = {
 
 export type NewRunRow = Omit<RunRow, keyof typeof unbegun>;
 
-/** As it is stored. */
+/** Returns the row as it is stored. */
 export const storedRun = (row: NewRunRow): RunRow => ({ ...row, ...unbegun });
 
 export const isEnded = ({ state }: Pick<RunRow, 'state'>): boolean => state === 'completed' || state === 'failed';

@@ -3,11 +3,11 @@ import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import { SubAgentTelemetry } from '@gatehouse/contract';
 import { headOf } from '../../../../kernel/cut-text.ts';
-import type { RunRow, Told } from './row.ts';
+import type { RunRow, AnnounceState } from './row.ts';
 
 const shownTask = 200;
 
-/** The events of runs, after the commits that they tell of. */
+/** Emits the events of runs; call it after the commit. */
 export function createRunEvents({ bus, clock }: { readonly bus: EventBus; readonly clock: Clock }) {
   const about = (row: RunRow) => ({
     runId: row.id,
@@ -46,7 +46,7 @@ export function createRunEvents({ bus, clock }: { readonly bus: EventBus; readon
         row.principalId,
       );
     },
-    lifecycleEnded(row: RunRow, announced: Exclude<Told, 'pending'>): void {
+    lifecycleEnded(row: RunRow, announced: Exclude<AnnounceState, 'pending'>): void {
       bus.emit('session:sub_agent_lifecycle_ended', { ...about(row), announced }, row.principalId);
     },
     archived(row: RunRow): void {

@@ -14,7 +14,7 @@ import type { RunEnding } from '../api.ts';
 import { conclude, type ConcludeDeps, failure, overTime } from '../completion/conclude.ts';
 import { LiveRun } from './live-run.ts';
 import { authorityOf, boundsOf, readOptions } from '../requests/options.ts';
-import { Places } from './slots.ts';
+import { Slots } from './slots.ts';
 import { type EndedRun, isEnded, type RunRow, storedRun } from './row.ts';
 import type { RunEvents } from './run-events.ts';
 import type { SteerRow } from '../requests/steer-store.ts';
@@ -26,16 +26,16 @@ export interface RunnerDeps extends ConcludeDeps {
   readonly clock: Clock;
   readonly events: RunEvents;
   readonly waiters: Waiters;
-  /** Tools that the runs of nodes of graphs have beside those of their agents. */
+  /** Tools that runs of graph nodes have in addition to those of their agents. */
   readonly nodeTools: () => readonly Tool[];
   readonly autonomy: Pick<AutonomyApi, 'issuing'>;
   readonly durable: Pick<DurableWork, 'begin' | 'waitFor'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
-  /** The identity of a token as it is now; undefined when it is gone. */
+  /** Returns the current identity of a token; undefined when the token is gone. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
-  /** Ends wait to be told. */
+  /** Called when announcements are pending. */
   readonly wakeAnnouncements: () => void;
-  /** Messages were stored. */
+  /** Called when messages were stored. */
   readonly noticeMessages: () => void;
   readonly operations: {
     readonly accept: Operation<RunAcceptance, Accepted>;
@@ -46,37 +46,37 @@ export interface RunnerDeps extends ConcludeDeps {
 
 const RunWork = z.strictObject({ runId: z.string() });
 
-/** Runs that wait are held by their handlers: places are handed out in memory. */
+/** Handlers hold their runs while these wait, because slots are assigned in memory. */
 export const runLimits = { concurrency: 1000, maxAttempts: 4 };
-const passing: ReadonlySet<string> = new Set(['rate_limited', 'unavailable', 'conflict', 'timeout']);
+const transientCodes: ReadonlySet<string> = new Set(['rate_limited', 'unavailable', 'conflict', 'timeout']);
 const retryMs = ({ attempts }: WorkItem) => 1000 * 2 ** attempts;
-const queueTimeout = 'No place became free in time (`security.agentToAgent.subagentContext.queueTimeoutMs`)';
-const authorityGone = 'The token that asked for it is gone, or may not use the agent any more';
-/** The turn ends in time and knows whether its provider is at fault; the watchdog ends what does not get that far. */
+const queueTimeout = 'No slot became free in time (`security.agentToAgent.subagentContext.queueTimeoutMs`)';
+const authorityGone = 'The requesting token was revoked or may not use the agent any more';
+/** The turn normally ends in time and knows whether its provider is at fault; the watchdog stops what does not get that far. */
 const watchdogGraceMs = 30_000;
-/** The run took too long for reasons of its own: its provider answered, or a tool ran. */
+/** Whether the run itself took too long: its provider answered, or a tool was running. */
 const isOverTime = ({ failure: failed }: TurnOutcome): boolean => failed?.kind === 'timeout' && !failed.transient;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
 export interface Runner {
-  /** Stores a run; it begins at once when there is a place, and in its turn otherwise. `isNewConversation`: nothing was said in its conversation. */
+  /** Stores a run; it begins at once when a slot is free and is queued otherwise. `isNewConversation`: its conversation has no messages. */
   start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted>;
   readonly handler: WorkHandler;
   gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void>;
-  /** After the commit that ended these runs: stops what still runs of them and tells who waits. */
+  /** Call after the commit that ended these runs: stops what is still running and notifies waiters. */
   ended(runs: readonly EndedRun[]): void;
   live(runId: string): LiveRun | undefined;
-  /** By whose rights a run acts, as they are now; undefined when they are gone. */
+  /** Returns the identity that a run acts with; undefined when it no longer exists. */
   identityOf(row: RunRow): Identity | undefined;
-  counts(): Places['counts'];
+  counts(): Slots['counts'];
 }
 
-/** Runs sub-agents as durable work: a place, a turn, an end. */
+/** Runs sub-agents as durable work: a slot, a turn, an end. */
 export function createRunner(deps: RunnerDeps): Runner {
   const { db, clock, events, config } = deps;
-  const places = new Places({ all: config.graphMaxGlobalSubAgents, each: config.subagentContext.maxChildrenPerAgent });
+  const slots = new Slots({ all: config.graphMaxGlobalSubAgents, each: config.subagentContext.maxChildrenPerAgent });
   const lives = new Map<string, LiveRun>();
-  /** Runs that are being accepted: what is stored of them need not be read. */
+  /** Runs that are being accepted; their stored state does not have to be read. */
   const starting = new Map<string, { readonly acceptance: RunAcceptance; readonly isNewConversation: boolean }>();
 
   async function start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted> {
@@ -93,7 +93,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     starting.set(row.id, { acceptance, isNewConversation });
     const accepting = deps.durable.begin(acceptance.work, accept);
     starting.delete(row.id);
-    // Without it, what began has no claim, and may be waiting for a place.
+    // Without the acceptance, the started run has no claim and may be waiting for a slot.
     const stop = () => lives.get(row.id)?.stop('killed');
     try {
       const accepted = await accepting;
@@ -126,10 +126,10 @@ export function createRunner(deps: RunnerDeps): Runner {
       if (live.stopped === 'queue_timeout')
         return await end(item, failure(runId, { errorKind: 'queue_timeout', cause: queueTimeout, atMs: clock.now() }));
       if (!(error instanceof AppError)) throw error;
-      if (passing.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
+      if (transientCodes.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
       return await end(item, failure(runId, { errorKind: error.code, cause: error.message, atMs: clock.now() }));
     } finally {
-      live.place?.leave();
+      live.slot?.leave();
       lives.delete(runId);
       forgetLease?.();
     }
@@ -137,16 +137,16 @@ export function createRunner(deps: RunnerDeps): Runner {
 
   async function run(row: RunRow, item: WorkItem, live: LiveRun, signal: AbortSignal): Promise<WorkOutcome> {
     const isCounted = row.counted === 1;
-    // One that waited for a person had its place before.
+    // A run that waited for a person had its slot before.
     const isQueued = isCounted && row.startedAtMs === null;
     const cancelQueue = isQueued ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
     try {
-      live.place = await places.enter({ requester: isCounted ? row.requesterKey : undefined, first: row.startedAtMs !== null, signal });
+      live.slot = await slots.enter({ requester: isCounted ? row.requesterKey : undefined, first: row.startedAtMs !== null, signal });
     } finally {
       cancelQueue();
     }
     const atMs = clock.now();
-    // Not waited for: the opening of the turn comes after it and shares its commit.
+    // Not awaited: the opening of the turn comes after it and shares its commit.
     const begun: RunRow = { ...row, state: 'running', startedAtMs: row.startedAtMs ?? atMs, activeAtMs: atMs };
     const beginning = begin(begun, atMs, row.startedAtMs !== null, item, live);
     beginning.catch(() => {});
@@ -155,7 +155,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     try {
       return await runTurn(begun, options, item, live, signal);
     } catch (error) {
-      // Ended meanwhile, with its work.
+      // It ended in the meantime, together with its work.
       if (!(await beginning)) return 'settled';
       throw error;
     } finally {
@@ -163,7 +163,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     }
   }
 
-  /** Whether it may run: whoever waits for it hears of it after its acceptance. */
+  /** Begins the run, unless it has ended; waiters are notified after its acceptance. */
   async function begin(begun: RunRow, atMs: number, isResumed: boolean, item: WorkItem, live: LiveRun): Promise<boolean> {
     const steers = await db.write(deps.operations.begin, { claim: claimOf(item), runId: begun.id, atMs });
     if (steers === undefined) return false;
@@ -205,12 +205,12 @@ export function createRunner(deps: RunnerDeps): Runner {
         kept: true,
         operation: 'subagent',
         steering: live,
-        settle: async (told, result) => {
-          // The turn may have ended for its provider before the watchdog stopped it.
-          const wait = live.stopped === undefined || live.stopped === 'watchdog' ? deps.durable.waitFor(item, told) : undefined;
+        settle: async (turnOutcome, result) => {
+          // The turn may have ended because of its provider before the watchdog stopped it.
+          const wait = live.stopped === undefined || live.stopped === 'watchdog' ? deps.durable.waitFor(item, turnOutcome) : undefined;
           if (wait !== undefined) return wait;
-          const stopped = live.stopped === 'watchdog' || isOverTime(told) ? 'watchdog' : undefined;
-          const runEnd = await conclude(deps, row, { outcome: told, result, stopped }, { identity, signal });
+          const stopped = live.stopped === 'watchdog' || isOverTime(turnOutcome) ? 'watchdog' : undefined;
+          const runEnd = await conclude(deps, row, { outcome: turnOutcome, result, stopped }, { identity, signal });
           return {
             state: runEnd.state === 'completed' ? 'done' : 'failed',
             ...(runEnd.errorKind !== null && { errorKind: runEnd.errorKind }),
@@ -225,7 +225,7 @@ export function createRunner(deps: RunnerDeps): Runner {
     return outcome.settled && outcome.state !== 'accepted' ? 'ended' : 'settled';
   }
 
-  /** Webhooks and heartbeats act under names of their own, for which there is no token. */
+  /** Webhooks and heartbeats act under their own names, for which there is no token. */
   function identityOf({ tokenId, principalId, agentId }: RunRow): Identity | undefined {
     if (tokenId === principalId) return { principalId, tokenId, scopes: [], agents: [agentId] };
     return deps.identityOf(tokenId);
@@ -247,7 +247,7 @@ export function createRunner(deps: RunnerDeps): Runner {
       deps.waiters.ended(row);
     }
     if (runs.some(({ row }) => row.announceTo === 'conversation' || row.announceTo === 'inbox')) deps.wakeAnnouncements();
-    // A turn tells of its own messages; what a killed one had done was stored with its end.
+    // A turn announces its own messages; what a killed one had done was stored with its end.
     if (runs.some(({ row }) => row.endReason === 'killed')) deps.noticeMessages();
     for (const { row, seen } of runs) {
       if (row.announceTo === 'none') events.lifecycleEnded(row, 'none');
@@ -265,6 +265,6 @@ export function createRunner(deps: RunnerDeps): Runner {
     ended,
     live: (runId) => lives.get(runId),
     identityOf,
-    counts: () => places.counts,
+    counts: () => slots.counts,
   };
 }

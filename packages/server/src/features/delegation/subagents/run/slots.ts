@@ -1,44 +1,44 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 
-export interface PlacesLimits {
-  /** Of all requesters together. */
+export interface SlotLimits {
+  /** Limit for all requesters together. */
   readonly all: number;
-  /** Of one requester. */
+  /** Limit for one requester. */
   readonly each: number;
 }
 
 interface Wish {
-  /** Undefined: only the limit of all holds. */
+  /** Undefined when only the total limit applies. */
   readonly requester: string | undefined;
   readonly signal: AbortSignal;
-  /** It ran before, in another process. */
+  /** Whether the run started before, in another process. */
   readonly first: boolean;
 }
 
 interface Waiter extends Wish {
-  readonly grant: (place: Place) => void;
+  readonly grant: (slot: Slot) => void;
 }
 
-/** The right to run. */
-export class Place {
-  readonly #places: Places;
+/** Permission to run. */
+export class Slot {
+  readonly #slots: Slots;
   readonly #requester: string | undefined;
   #state: 'held' | 'lent' | 'left' = 'held';
 
-  constructor(places: Places, requester: string | undefined) {
-    this.#places = places;
+  constructor(slots: Slots, requester: string | undefined) {
+    this.#slots = slots;
     this.#requester = requester;
   }
 
-  /** Gives the place to others while its run only waits for runs of its own, which may need it: the returned function takes it back at once. */
+  /** Lends the slot while its run only waits for its own sub-agents, which may need it; the returned function reclaims it at once. */
   lend(): () => void {
     if (this.#state !== 'held') return () => {};
     this.#state = 'lent';
-    this.#places.change(undefined, -1);
+    this.#slots.change(undefined, -1);
     return () => {
       if (this.#state !== 'lent') return;
       this.#state = 'held';
-      this.#places.change(undefined, 1);
+      this.#slots.change(undefined, 1);
     };
   }
 
@@ -46,18 +46,18 @@ export class Place {
     if (this.#state === 'left') return;
     const held = this.#state === 'held' ? -1 : 0;
     this.#state = 'left';
-    this.#places.change(this.#requester, held);
+    this.#slots.change(this.#requester, held);
   }
 }
 
-/** Who may run: first come, first served, past those whose requester has as many as it may. The rows decide how many may wait. */
-export class Places {
-  readonly #limits: PlacesLimits;
+/** Grants slots in order of arrival, skipping requesters that have reached their limit. The rows limit how many may wait. */
+export class Slots {
+  readonly #limits: SlotLimits;
   readonly #waiting: Waiter[] = [];
   readonly #running = new Map<string, number>();
   #active = 0;
 
-  constructor(limits: PlacesLimits) {
+  constructor(limits: SlotLimits) {
     this.#limits = limits;
   }
 
@@ -66,8 +66,8 @@ export class Places {
   }
 
   /** Rejects with the reason of the signal. */
-  enter(wish: Wish): Promise<Place> {
-    const { promise, resolve, reject } = Promise.withResolvers<Place>();
+  enter(wish: Wish): Promise<Slot> {
+    const { promise, resolve, reject } = Promise.withResolvers<Slot>();
     if (wish.signal.aborted) return Promise.reject(reasonOf(wish.signal));
     const leave = () => {
       const index = this.#waiting.indexOf(waiter);
@@ -76,9 +76,9 @@ export class Places {
     };
     const waiter: Waiter = {
       ...wish,
-      grant: (place) => {
+      grant: (slot) => {
         wish.signal.removeEventListener('abort', leave);
-        resolve(place);
+        resolve(slot);
       },
     };
     wish.signal.addEventListener('abort', leave, { once: true });
@@ -88,13 +88,13 @@ export class Places {
     return promise;
   }
 
-  /** Of a place: what changes among all, and the requester that it leaves. */
-  change(left: string | undefined, active: -1 | 0 | 1): void {
+  /** Changes the number of active slots, and releases one of the given requester. */
+  change(requester: string | undefined, active: -1 | 0 | 1): void {
     this.#active += active;
-    if (left !== undefined) {
-      const others = (this.#running.get(left) ?? 0) - 1;
-      if (others <= 0) this.#running.delete(left);
-      else this.#running.set(left, others);
+    if (requester !== undefined) {
+      const others = (this.#running.get(requester) ?? 0) - 1;
+      if (others <= 0) this.#running.delete(requester);
+      else this.#running.set(requester, others);
     }
     this.#serve();
   }
@@ -112,7 +112,7 @@ export class Places {
       this.#waiting.splice(index, 1);
       this.#active += 1;
       if (requester !== undefined) this.#running.set(requester, mine + 1);
-      waiter.grant(new Place(this, requester));
+      waiter.grant(new Slot(this, requester));
     }
   }
 }

@@ -8,7 +8,7 @@ import { answerBy, call } from './testing/delegation-model.ts';
 
 const config = { agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' as const } } } };
 
-test('E6: a kill ends a run with all that it delegated, whoever is asked to go on comes too late', async () => {
+test('E6: a kill stops a run with everything that it delegated, and nothing continues afterwards', async () => {
   await using server = await startTestServer({ config });
   const over = server.heard('session:sub_agent_lifecycle_ended');
   const completed = server.heard('session:sub_agent_completed');
@@ -24,13 +24,13 @@ test('E6: a kill ends a run with all that it delegated, whoever is asked to go o
   const { runId, conversationRef } = await server.client.call('session.spawn', { task: 'Level 1', toolGroups: ['sessions'] });
   const runs = async () => (await server.client.call('subagent.list', {})).runs;
   await expect.poll(async () => (await runs()).filter(({ status }) => status === 'running').length).toBe(3);
-  // Two of each that waits, one of the last.
+  // Two model calls of each waiting run, one of the last.
   await expect.poll(() => server.provider.served()).toBe(5);
   isKilled = true;
   expect(await server.client.call('subagent.kill', { target: runId })).toEqual({ killed: true, runId });
   const ended = await runs();
   expect(ended.map(({ status, completion }) => [status, completion?.endReason])).toEqual(Array.from({ length: 3 }, () => ['failed', 'killed']));
-  // What it did stays readable; the call that was cut off is not among it.
+  // Its finished steps stay readable; the interrupted call is not among them.
   const { messages } = await server.client.call('session.history', { conversationRef });
   expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
   expect(messages.at(-1)?.content).toBe('[Ended before it was done: killed. What is above was done.]');
@@ -44,7 +44,7 @@ test('E6: a kill ends a run with all that it delegated, whoever is asked to go o
   expect(tokensUsed.totalTokens).toBeGreaterThan(0);
   expect(conversations.reduce((sum, one) => sum + one.tokensUsed.totalTokens, 0)).toBe(totals.inputTokens + totals.outputTokens);
   expect(completed.map(({ success }) => success)).toEqual([false, false, false]);
-  // Whoever kills its own run knows of it.
+  // A caller that kills its own run needs no announcement.
   expect(over.map(({ announced }) => announced)).toEqual(['none', 'none', 'none']);
   await expect
     .poll(async () => (await server.client.call('run.list', {})).runs.map(({ state, runs: counts }) => [state, counts.open, counts.failed]))
@@ -55,7 +55,7 @@ test('E6: a kill ends a run with all that it delegated, whoever is asked to go o
   expect((await server.client.call('obs.audit.query', { actionType: 'subagent.kill' })).rows).toHaveLength(1);
 });
 
-test('a kill of the root ends its runs, and nothing of it begins any more', async () => {
+test('killing the root stops its runs, and nothing of it begins any more', async () => {
   await using server = await startTestServer({ config });
   server.provider.setAnswer(() => ({ hang: true }));
   const ada = await server.as(['rpc']);
@@ -64,13 +64,13 @@ test('a kill of the root ends its runs, and nothing of it begins any more', asyn
   await expect.poll(async () => (await status()).status).toBe('running');
   await server.client.call('run.kill', { rootRunId });
   expect(await status()).toMatchObject({ status: 'failed', completion: { endReason: 'killed' } });
-  // It was not whoever asked who ended it.
+  // The requester did not stop it itself.
   await expect
     .poll(async () => (await ada.call('inbox.list', {})).messages.map(({ level, text }) => [level, text.slice(0, 9)]))
     .toEqual([['alert', 'Sub-agent']]);
 });
 
-test('the watchdog ends what takes too long, and the queue what waits too long', async () => {
+test('the watchdog stops runs that take too long, and queued runs time out', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({
     clock,
@@ -79,7 +79,7 @@ test('the watchdog ends what takes too long, and the queue what waits too long',
       security: { agentToAgent: { subagentContext: { maxChildrenPerAgent: 1, queueTimeoutMs: 5_000, maxRunTimeoutMs: 20_000 } } },
     },
   });
-  // It has acted: what takes too long is the run.
+  // It has acted, so the run itself takes too long.
   server.provider.queue({ toolCalls: [{ id: 'c1', name: 'read', arguments: '{"path":"x"}' }] });
   server.provider.setAnswer(() => ({ hang: true }));
   const first = await server.client.call('session.spawn', { task: 'stuck' });
@@ -93,7 +93,7 @@ test('the watchdog ends what takes too long, and the queue what waits too long',
   expect(await status(first.runId)).toMatchObject({ completion: { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout' } });
 });
 
-test('a run whose provider sends nothing until its time is over waits for the provider', async () => {
+test('a run whose provider sends nothing until the timeout waits for the provider', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({
     clock,
@@ -105,14 +105,14 @@ test('a run whose provider sends nothing until its time is over waits for the pr
   server.provider.setAnswer(() => ({ hang: true }));
   const silent = await server.client.call('session.spawn', { task: 'silent' });
   const status = (runId: string) => server.client.call('session.run_status', { runId });
-  // It is asked again and again.
+  // The provider is called repeatedly.
   await expect.poll(() => (clock.advance(1_000), server.provider.served()), { timeout: 10_000, interval: 5 }).toBeGreaterThanOrEqual(3);
   expect(await status(silent.runId)).toMatchObject({ status: 'running' });
   server.provider.setAnswer(() => ({ text: 'Done.' }));
   await expect.poll(async () => (clock.advance(1_000), (await status(silent.runId)).status), { timeout: 10_000, interval: 5 }).toBe('completed');
 });
 
-test('a run that nothing ends any more is ended by the sweep, and told', async () => {
+test('the sweep ends a run that nothing else ends, and announces it', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({ clock, config });
   server.provider.setAnswer(() => ({ hang: true }));
@@ -120,7 +120,7 @@ test('a run that nothing ends any more is ended by the sweep, and told', async (
   const status = () => server.client.call('session.run_status', { runId });
   await expect.poll(async () => (clock.advance(10), (await status()).status)).toBe('running');
   {
-    // As a fault would leave it: the work is gone, and what runs can write nothing.
+    // State after a fault: the work is gone, and the running process can write nothing.
     using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
     db.exec("UPDATE work_item SET state = 'aborted', fence = fence + 1, ended_at_ms = 1 WHERE kind = 'subagent'");
   }
@@ -131,7 +131,7 @@ test('a run that nothing ends any more is ended by the sweep, and told', async (
     .toEqual(['alert']);
 });
 
-test('what ended long ago leaves the list', async () => {
+test('runs that ended long ago are removed from the list', async () => {
   const clock = createStepClock();
   await using server = await startTestServer({ clock, config });
   const archived = server.heard('session:sub_agent_archived');
@@ -142,7 +142,7 @@ test('what ended long ago leaves the list', async () => {
   expect(await found()).toEqual([]);
 });
 
-test('a restart opens a paused gate, and goes on with what ran and what waited', async () => {
+test('a restart opens a paused gate and resumes running and queued runs', async () => {
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-gate-'));
   try {
     const settings = {

@@ -8,21 +8,21 @@ const stuck = query<{ beforeMs: number }, { id: string }>(({ db, sql, p }) =>
     .where('ended_at_ms', 'is', null)
     .where(sql<boolean>`state = 'running'`)
     .where('active_at_ms', '<', p('beforeMs'))
-    // One that waits is looked at again by its work.
+    // A waiting run is checked again by its work.
     .where(sql<boolean>`work_id not in (select id from work_item where state = 'accepted' and waiting_json is not null)`),
 );
 
-/** Runs that should have ended by their watchdog long ago. */
+/** Finds runs that their watchdog should have stopped long ago. */
 export const findGhosts = operation('subagents.ghosts', async (tx, input: { readonly beforeMs: number }): Promise<string[]> =>
   (await tx.all(stuck, input)).map(({ id }) => id),
 );
 
-const old = query<{ beforeMs: number; untoldBeforeMs: number; limit: number }, RunRow>(({ db, sql, p }) =>
+const old = query<{ beforeMs: number; unannouncedBeforeMs: number; limit: number }, RunRow>(({ db, sql, p }) =>
   db
     .selectFrom('sub_agent_run')
     .select(runColumns)
     .where('ended_at_ms', '<', p('beforeMs'))
-    .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('untoldBeforeMs')})`)
+    .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('unannouncedBeforeMs')})`)
     .orderBy('ended_at_ms')
     .limit(p('limit')),
 );
@@ -41,19 +41,19 @@ const dropSteers = query<{ id: string }>(({ db, p }) => db.deleteFrom('sub_agent
 const dropKeys = query<{ beforeMs: number }>(({ db, p }) => db.deleteFrom('sub_agent_key').where('at_ms', '<', p('beforeMs')));
 
 interface Archival {
-  /** Runs that ended before it go. */
+  /** Removes runs that ended before this time. */
   readonly beforeMs: number;
-  /** Also those that nobody was told of yet. */
-  readonly untoldBeforeMs: number;
+  /** Removes even unannounced runs that ended before this time. */
+  readonly unannouncedBeforeMs: number;
   readonly keysBeforeMs: number;
   readonly kept: number;
   readonly limit: number;
 }
 
-/** Takes runs that ended long ago, or are too many, off the list; gives them. */
+/** Removes runs that ended long ago or exceed the limit from the list; returns them. */
 export const archiveRuns = operation('subagents.archive', async (tx, input: Archival): Promise<RunRow[]> => {
-  const { beforeMs, untoldBeforeMs, keysBeforeMs, kept, limit } = input;
-  const rows = await tx.all(old, { beforeMs, untoldBeforeMs, limit });
+  const { beforeMs, unannouncedBeforeMs, keysBeforeMs, kept, limit } = input;
+  const rows = await tx.all(old, { beforeMs, unannouncedBeforeMs, limit });
   for (const row of await tx.all(beyond, { kept, limit })) if (!rows.some(({ id }) => id === row.id)) rows.push(row);
   for (const { id } of rows) {
     await tx.run(dropRun, { id });

@@ -6,24 +6,24 @@ import type { RunEvents } from './run-events.ts';
 import { archiveRuns, findGhosts } from './sweep-store.ts';
 
 const everyMs = 5 * 60_000;
-/** What a run may take beyond its longest time before it counts as lost. */
+/** Extra time beyond the maximum duration before a run counts as lost. */
 const graceMs = 120_000;
-/** Runs that ended and are kept. */
+/** Number of ended runs that are kept. */
 export const maxKept = 1000;
 const dayMs = 86_400_000;
 const keysMs = 8 * dayMs;
 const atOnce = 500;
 
-/** Every five minutes: ends runs that nothing ends any more, and takes old ones off the list. */
+/** Every five minutes, ends runs that nothing else will end, and removes old ones from the list. */
 export function startSweep(deps: {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
   readonly config: AgentToAgentConfig;
   readonly events: RunEvents;
-  /** Whether this process has the run and its watchdog has not fired: a wall clock that leapt ends nothing. */
+  /** Whether this process holds the run and its watchdog has not fired; protects against jumps of the wall clock. */
   readonly isWatched: (runId: string) => boolean;
-  /** Ends ghosts, with everything that they delegated. */
+  /** Kills ghosts with everything that they delegated. */
   readonly end: (runIds: readonly string[]) => Promise<void>;
 }): AsyncDisposable {
   const { db, clock, log, config, events } = deps;
@@ -34,7 +34,7 @@ export function startSweep(deps: {
   function later(): () => void {
     return clock.after(everyMs, () => {
       sweeping = sweep()
-        .catch((error: unknown) => log.error({ err: error }, 'Sub-agents could not be looked after'))
+        .catch((error: unknown) => log.error({ err: error }, 'Failed to sweep sub-agent runs'))
         .then(() => {
           if (!isStopped) cancel = later();
         });
@@ -46,13 +46,13 @@ export function startSweep(deps: {
     const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs });
     const ghosts = late.filter((id) => !deps.isWatched(id));
     if (ghosts.length > 0) {
-      log.error({ runs: ghosts.length }, 'Sub-agents that should have ended long ago are ended');
+      log.error({ runs: ghosts.length }, 'Ending sub-agent runs that outlived their watchdog');
       await deps.end(ghosts);
     }
     const beforeMs = nowMs - config.subAgentRetentionMs;
     const archived = await db.write(archiveRuns, {
       beforeMs,
-      untoldBeforeMs: beforeMs - dayMs,
+      unannouncedBeforeMs: beforeMs - dayMs,
       keysBeforeMs: nowMs - keysMs,
       kept: maxKept,
       limit: atOnce,

@@ -11,7 +11,7 @@ const byConversation = query<{ requesterRef: string; conversationRef: string }, 
     .limit(1),
 );
 
-/** The newest run of a conversation that another conversation asked for. */
+/** Finds the newest run of a conversation that another conversation requested. */
 export const findChild = operation('subagents.findChild', (tx, input: { readonly requesterRef: string; readonly conversationRef: string }) =>
   tx.get(byConversation, input),
 );

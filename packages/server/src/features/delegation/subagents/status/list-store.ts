@@ -5,12 +5,12 @@ import { type RunRow, runColumns } from '../run/row.ts';
 interface Page extends RunReach {
   readonly agentId: string | null;
   readonly rootRunId: string | null;
-  /** Runs that ended before it are left out. */
+  /** Runs that ended before this time are omitted. */
   readonly sinceMs: number;
   readonly limit: number;
 }
 
-/** Runs within reach, the newest first. */
+/** Lists the runs that the caller may see, newest first. */
 export const listRuns = operation(
   'subagents.list',
   (tx, { principalId, requesterRef, agentIds, agentId, rootRunId, sinceMs, limit }: Page): Promise<RunRow[]> =>
@@ -25,7 +25,7 @@ export const listRuns = operation(
     }),
 );
 
-/** Those of these runs that are within reach: one look for all, whether they are there or not. */
+/** Finds which of these runs the caller may see, in a single query whether they exist or not. */
 export const findRuns = operation(
   'subagents.findMany',
   (tx, { principalId, requesterRef, agentIds, ids }: RunReach & { readonly ids: readonly string[] }): Promise<RunRow[]> =>

@@ -13,7 +13,7 @@ import { readOptions } from '../requests/options.ts';
 import { readsResult } from './reach.ts';
 import { isEnded, type RunRow } from '../run/row.ts';
 
-/** How a run ended, with what it said; undefined while it has not. */
+/** Returns how a run ended, including its text; undefined while it has not. */
 export function completionOf(row: RunRow): SubAgentCompletion | undefined {
   const facts = completionFacts(row);
   if (facts === undefined) return undefined;
@@ -24,13 +24,13 @@ export function completionOf(row: RunRow): SubAgentCompletion | undefined {
   };
 }
 
-/** The same as a caller may see it: the cause of a failure is for admins. */
+/** Returns the completion that a caller may see: the cause of a failure is for admins. */
 export function completionFor(row: RunRow, call: CallContext): SubAgentCompletion | undefined {
   const completion = readsResult(row, call) ? completionOf(row) : completionFacts(row);
   return completion === undefined || row.cause === null || !isAdmin(call) ? completion : { ...completion, cause: row.cause };
 }
 
-/** The same without anything that the run said. */
+/** Returns the completion without any text of the run. */
 export function completionFacts(row: RunRow): z.output<typeof SubAgentCompletionFacts> | undefined {
   if (!isEnded(row) || row.endReason === null || row.endedAtMs === null) return undefined;
   const { effectsRefused } = telemetryOf(row) ?? {};

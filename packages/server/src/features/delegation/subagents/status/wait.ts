@@ -9,10 +9,10 @@ import { isEnded, type RunRow } from '../run/row.ts';
 import { completionFor } from './view.ts';
 import type { Waiters } from './waiters.ts';
 
-/** Runs that are waited for at once. */
+/** Maximum number of runs per wait. */
 const maxRuns = 32;
-/** How long ago a run may have ended that nobody was told of: longer than a turn goes on. */
-const untoldMs = 60 * 60_000;
+/** Maximum age of an unannounced completion that a wait still includes; longer than a turn lasts. */
+const unannouncedMs = 60 * 60_000;
 
 interface WaitDeps {
   readonly db: Db;
@@ -20,13 +20,13 @@ interface WaitDeps {
   readonly waiters: Waiters;
   /** Aborted when the daemon stops. */
   readonly stopping: AbortSignal;
-  /** A sub-agent that waits gives its place to others. */
+  /** Lends the slot of a sub-agent while it waits. */
   readonly lend: (runId: string) => () => void;
 }
 
 type Answer = ResultInput<'subagent.wait'>['results'][number];
 
-/** `subagent.wait`: what a caller may not see is answered at once, what has ended too; the rest when it ends or the time is over. */
+/** `subagent.wait`: answers at once for invisible and ended runs, and for the others when they end or the time is over. */
 export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
   return async (
     asked: readonly string[] | undefined,
@@ -36,41 +36,42 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
     const reach = reachOf(call);
     const ids = asked === undefined ? await awaitedRuns(reach, call) : [...new Set(asked)];
     let changed = Promise.withResolvers<void>();
-    const look = () => changed.resolve();
-    const unlisten = waiters.listen(ids, look);
+    const wake = () => changed.resolve();
+    const unlisten = waiters.listen(ids, wake);
     const signal = AbortSignal.any([call.signal, stopping]);
-    signal.addEventListener('abort', look, { once: true });
+    signal.addEventListener('abort', wake, { once: true });
     let isOver = timeoutMs === 0;
-    const cancelTimer = isOver ? () => {} : clock.after(timeoutMs, () => ((isOver = true), look()));
+    const cancelTimer = isOver ? () => {} : clock.after(timeoutMs, () => ((isOver = true), wake()));
     const runId = call.agentCaller?.turn?.run?.runId;
-    let takeBack: (() => void) | undefined;
+    let reclaim: (() => void) | undefined;
     try {
       for (;;) {
-        // Before the look: what ends during it is looked at again.
+        // Before the query, so that a run that ends during it is checked again.
         changed = Promise.withResolvers();
         const rows = await find(ids, reach);
         if (isOver || signal.aborted || [...rows.values()].every(isEnded)) {
           await see([...rows.values()], call);
           return { results: ids.map((id) => answerOf(id, rows.get(id), signal.aborted, call)), rows: [...rows.values()] };
         }
-        if (runId !== undefined) takeBack ??= lend(runId);
+        if (runId !== undefined) reclaim ??= lend(runId);
         await changed.promise;
       }
     } finally {
       cancelTimer();
-      signal.removeEventListener('abort', look);
+      signal.removeEventListener('abort', wake);
       unlisten();
-      takeBack?.();
+      reclaim?.();
     }
   };
 
-  /** What runs and waits; and of the runs that an agent asked for, those that were faster than its question. */
+  /** Returns the open runs and, for an agent, those that ended before it asked. */
   async function awaitedRuns(reach: ReturnType<typeof reachOf>, call: CallContext): Promise<string[]> {
     const list = (sinceMs: number) => db.read(listRuns, { ...reach, agentId: null, rootRunId: null, sinceMs, limit: maxRuns });
     const nowMs = clock.now();
     const open = (await list(nowMs + 1)).filter((row) => !isEnded(row));
-    const untold = call.agentCaller === undefined ? [] : (await list(nowMs - untoldMs)).filter((row) => isEnded(row) && row.announced === 'pending');
-    return [...open, ...untold].slice(0, maxRuns).map(({ id }) => id);
+    const unannounced =
+      call.agentCaller === undefined ? [] : (await list(nowMs - unannouncedMs)).filter((row) => isEnded(row) && row.announced === 'pending');
+    return [...open, ...unannounced].slice(0, maxRuns).map(({ id }) => id);
   }
 
   async function find(ids: readonly string[], reach: ReturnType<typeof reachOf>): Promise<Map<string, RunRow>> {
@@ -78,7 +79,7 @@ export function createWait({ db, clock, waiters, stopping, lend }: WaitDeps) {
     return new Map((await db.read(findRuns, { ...reach, ids })).map((row) => [row.id, row]));
   }
 
-  /** What the turn of the requester is shown need not be told it again. */
+  /** Marks what the turn of the requester was shown, so that it is not announced again. */
   async function see(rows: readonly RunRow[], { agentCaller }: CallContext): Promise<void> {
     const runIds = rows.filter((row) => isEnded(row) && row.announced === 'pending').map(({ id }) => id);
     if (agentCaller?.turn === undefined || runIds.length === 0) return;

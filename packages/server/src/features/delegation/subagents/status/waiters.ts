@@ -1,31 +1,31 @@
 import type { RunRow } from '../run/row.ts';
 
-type Look = (ended: RunRow) => void;
-/** Called when a run begins to wait, for its provider or a person; again after each vain look. */
+type EndListener = (ended: RunRow) => void;
+/** Called when a run begins to wait for its provider or a person; again after each retry without success. */
 type Waits = () => void;
 
-/** Who waits for the end of a run. */
+/** Notifies callers that await the end of a run. */
 export class Waiters {
-  readonly #byRun = new Map<string, Set<Look>>();
+  readonly #byRun = new Map<string, Set<EndListener>>();
   readonly #waits = new Map<string, Waits>();
 
-  /** Calls `look` at each end of one of these runs, with its row, until the returned function is called. */
-  listen(runIds: readonly string[], look: Look): () => void {
+  /** Calls `listener` at each end of one of these runs, with its row, until the returned function is called. */
+  listen(runIds: readonly string[], listener: EndListener): () => void {
     for (const id of runIds) {
-      const looks = this.#byRun.get(id);
-      if (looks === undefined) this.#byRun.set(id, new Set([look]));
-      else looks.add(look);
+      const listeners = this.#byRun.get(id);
+      if (listeners === undefined) this.#byRun.set(id, new Set([listener]));
+      else listeners.add(listener);
     }
     return () => {
       for (const id of runIds) {
-        const looks = this.#byRun.get(id);
-        looks?.delete(look);
-        if (looks?.size === 0) this.#byRun.delete(id);
+        const listeners = this.#byRun.get(id);
+        listeners?.delete(listener);
+        if (listeners?.size === 0) this.#byRun.delete(id);
       }
     };
   }
 
-  /** There is one for each run: whatever started it. */
+  /** Registers the one listener of a run, from whatever started it. */
   onWait(runId: string, waits: Waits): () => void {
     this.#waits.set(runId, waits);
     return () => this.#waits.delete(runId);
@@ -36,6 +36,6 @@ export class Waiters {
   }
 
   ended(row: RunRow): void {
-    for (const look of this.#byRun.get(row.id) ?? []) look(row);
+    for (const listener of this.#byRun.get(row.id) ?? []) listener(row);
   }
 }

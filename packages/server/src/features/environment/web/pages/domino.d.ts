@@ -1,5 +1,5 @@
 import type { Readability } from '@mozilla/readability';
 
-// The types that the package brings are declared under the name of its ancestor; `paths` of tsconfig.base.json points here.
+// The package declares its types under the name of its ancestor; `paths` of tsconfig.base.json points here.
 export type ParsedDocument = ConstructorParameters<typeof Readability>[0];
 export function createDocument(html: string, force: boolean): ParsedDocument;

@@ -3,7 +3,7 @@ import type { Egress, EgressHead, EgressResponse } from '../../../../kernel/egre
 import type { ReadPage } from './page-reader.ts';
 
 export interface Page {
-  /** Where the redirects led. */
+  /** Final address after redirects. */
   readonly url: string;
   /** Empty when the page has none; without line breaks, at most 300 characters. */
   readonly title: string;
@@ -20,7 +20,7 @@ export type FetchPage = (request: {
   readonly signal: AbortSignal;
 }) => Promise<Page>;
 
-/** The text of public pages: `Egress` for what may be reached, a thread of its own for what is read. */
+/** Fetches the text of public pages: `Egress` decides what may be reached, a separate thread parses it. */
 export function createFetchPage(egress: Egress, readPage: ReadPage): FetchPage {
   return async ({ url, maxBytes, timeoutMs, signal }) => {
     const response = await egress.request({
@@ -39,7 +39,7 @@ export function createFetchPage(egress: Egress, readPage: ReadPage): FetchPage {
   };
 }
 
-/** Before the body is read: an error page is no answer, and films are no text. */
+/** Rejects error pages and binary types before the body is read. */
 function refuseUnreadable(head: EgressHead): void {
   const { host } = new URL(head.url);
   if (head.status < 200 || head.status > 299) throw new AppError('unavailable', `${host} answered with status ${head.status}`);
@@ -52,7 +52,7 @@ function mediaType(head: EgressHead): string {
   return (head.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
-/** By the header, by what the page says of itself near its beginning, or as UTF-8. */
+/** Chooses the charset by the header, by a declaration near the start of the page, or UTF-8. */
 function decode(response: EgressResponse): string {
   const start = response.body.subarray(0, 1024).toString('latin1');
   const named =

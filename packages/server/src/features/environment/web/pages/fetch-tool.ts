@@ -23,7 +23,7 @@ export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
     describe: ({ url }) => `Get ${url}`,
     async run({ url }, { signal }) {
       const page = await fetchPage({ url, maxBytes, timeoutMs, signal }).catch(notRead);
-      // A redirect and a header can hold words of whoever answered: also an error is text from outside.
+      // Redirects and headers can contain text from the remote server, so errors are text from outside too.
       if (typeof page === 'string') return { content: page, isError: true, outside: { source: 'web page' } };
       const lines = [`URL: ${page.url}`];
       if (page.title !== '') lines.push(`Title: ${page.title}`);
@@ -36,7 +36,7 @@ export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
   };
 }
 
-/** Why the page could not be read; what is no error of the page goes on as it is. */
+/** Returns why the page could not be read; rethrows any other error. */
 function notRead(error: unknown): string {
   if (error instanceof AppError && error.code !== 'internal' && error.code !== 'cancelled') return error.message;
   throw error;

@@ -4,7 +4,7 @@ import type { LinksConfig } from '../config.ts';
 import type { FetchPage } from './fetch-page.ts';
 
 export interface ProcessedLinks {
-  /** The text, followed by what the pages say, each fenced. */
+  /** The text, followed by the text of each page, fenced. */
   readonly text: string;
   readonly links: readonly { readonly url: string; readonly title: string; readonly truncated: boolean }[];
   /** `<url>: <reason>` of each page that could not be read. */
@@ -30,7 +30,7 @@ interface ReadLink {
 /** Markup takes several times the bytes of its text. */
 const maxPageBytes = 1024 * 1024;
 
-/** Reads the pages that a text names and puts what they say behind it (json-rpc.md §4, link.process). */
+/** Reads the pages that a text links to and appends their text (json-rpc.md §4, link.process). */
 export function createProcessLinks({ config, fetchPage, fence }: LinksDeps): ProcessLinks {
   return async (text, maxLinks, signal) => {
     const urls = findLinks(text).slice(0, Math.min(maxLinks ?? config.maxLinks, config.maxLinks));
@@ -41,7 +41,7 @@ export function createProcessLinks({ config, fetchPage, fence }: LinksDeps): Pro
           const shown = cutCodePoints(page.text.trim(), config.maxCharacters);
           return { url, title: page.title, text: shown, truncated: page.truncated || shown.length < page.text.trim().length };
         } catch (error) {
-          // Only an AppError has words that are meant for others.
+          // Only an AppError has a message meant for others.
           return { url, error: error instanceof AppError && error.code !== 'internal' ? error.message : 'The page could not be read' };
         }
       }),
@@ -61,12 +61,12 @@ export function createProcessLinks({ config, fetchPage, fence }: LinksDeps): Pro
 
 const maxCandidates = 50;
 const maxLabel = 500;
-/** In three steps, each of which is done once for each place of the text: one pattern for the whole would try all ways to divide a text among its parts. */
+/** Three steps, each run once per position of the text: a single pattern for all would backtrack over every division of it. */
 const linkAddress = /\]\(\s{0,8}<?(https?:\/\/[^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,2000})?)>?/gi;
 const linkEnd = /[^()\n]{0,300}\)/y;
 const bareLink = /https?:\/\/[^\s<>"'`\\{}|^]{1,2000}/gi;
 
-/** Addresses in a text, those of Markdown links first, each once, in their order; those on the own machine or network are passed over. */
+/** Returns addresses in a text, those of Markdown links first, each once, in order; skips those on the own machine or network. */
 export function findLinks(text: string): readonly string[] {
   const found = new Set<string>();
   let rest = '';
@@ -92,14 +92,14 @@ export function findLinks(text: string): readonly string[] {
   }
 }
 
-/** Where the label begins whose closing bracket is at `end`. */
+/** Finds the start of the label whose closing bracket is at `end`. */
 function beginOfLabel(text: string, from: number, end: number): number | undefined {
   const before = text.slice(Math.max(from, end - maxLabel - 1), end);
   const open = before.indexOf('[', Math.max(before.lastIndexOf(']'), before.lastIndexOf('\n')) + 1);
   return open === -1 ? undefined : end - before.length + open;
 }
 
-/** What ends a sentence does not belong to the address, nor does a bracket that was opened before it. */
+/** Strips punctuation that ends a sentence, and a bracket that was opened before the address. */
 function trimPunctuation(url: string): string {
   let end = url.length;
   for (;;) {

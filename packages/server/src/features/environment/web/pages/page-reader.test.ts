@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createPageReader } from './page-reader.ts';
 
-test('pages that keep the parser busy give their threads back after a while', async () => {
+test('pages that keep the parser busy release their threads after a while', async () => {
   const clock = createStepClock();
   const read = createPageReader(clock, new URL('data:text/javascript,for(;;);'));
   const { signal } = new AbortController();

@@ -5,12 +5,12 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import { createLanes } from '../../../../kernel/lane.ts';
 import type { ReadableText } from './readable.ts';
 
-/** Turns HTML into text, off the main thread; fails with `payload_too_large` when a page takes too much memory, with `timeout` when it takes too long. */
+/** Converts HTML to text, off the main thread; fails with `payload_too_large` when a page needs too much memory, with `timeout` when it takes too long. */
 export type ReadPage = (page: HtmlPage, signal: AbortSignal) => Promise<ReadableText>;
 
 export interface HtmlPage {
   readonly html: string;
-  /** Where it comes from; links are resolved against it. */
+  /** Address of the page; links are resolved against it. */
   readonly url: string;
 }
 
@@ -31,7 +31,7 @@ export function createPageReader(clock: Clock, workerUrl: URL = defaultWorkerUrl
     const outcome = Promise.withResolvers<ReadableText>();
     const onAbort = () => outcome.reject(new AppError('cancelled', 'The page was not read to its end'));
     signal.addEventListener('abort', onAbort, { once: true });
-    // A parser that walks through nested markup again and again would hold one of the few threads for ever.
+    // A parser that keeps rescanning nested markup would hold one of the few threads for ever.
     const cancel = clock.after(readMs, () => outcome.reject(new AppError('timeout', `The page was not read within ${readMs} ms`)));
     worker.once('message', (message: unknown) => outcome.resolve(Answer.parse(message)));
     worker.once('error', (error) =>
@@ -48,7 +48,7 @@ export function createPageReader(clock: Clock, workerUrl: URL = defaultWorkerUrl
   };
 }
 
-/** In the bundle the worker lies beside the server. */
+/** The bundle has the worker next to the server. */
 function defaultWorkerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './page-worker.ts' : './page-worker.js', import.meta.url);
 }

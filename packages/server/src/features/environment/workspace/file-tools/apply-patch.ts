@@ -4,25 +4,25 @@ import { applyHunks, type PatchStep } from './patch.ts';
 import { writablePath } from './protected-paths.ts';
 import { maxWriteBytes, readText } from './text-file.ts';
 
-/** What one file was before and is to be; undefined: it is not there. */
+/** One file before and after the patch; undefined: the file does not exist. */
 interface FileChange {
   readonly path: string;
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** The file that it takes text over from. */
+  /** The file whose text it takes over. */
   readonly from?: string;
 }
 
-/** Where the text of files came from. */
+/** Origin of the text of files. */
 export interface PatchNotes {
   isTainted(from: string | undefined): Promise<boolean>;
-  /** `text` is undefined of a file that goes. */
+  /** `text` is undefined when the file is deleted. */
   mark(path: string, tainted: boolean, text: string | undefined): Promise<void>;
 }
 
 const maxTotalCharacters = 8 * 1024 * 1024;
 
-/** Applies all steps or none: everything is read and checked first, and what was written is put back when a write fails. Gives one line per step. */
+/** Applies all steps or none: reads and checks everything first, and rolls back when a write fails. Returns one line per step. */
 export async function applyPatch(root: string, steps: readonly PatchStep[], notes: PatchNotes): Promise<readonly string[]> {
   const { changes, lines } = await plan(root, steps);
   const written: FileChange[] = [];
@@ -60,7 +60,7 @@ async function plan(
   let total = 0;
   const name = (text: string): string => {
     const path = writablePath(text);
-    // Names that differ in case alone are one file on some systems.
+    // Names that differ only in case are one file on some systems.
     if (named.has(path.toLowerCase())) throw new AppError('invalid_params', `${path} is named twice: put all its changes into one update`);
     named.add(path.toLowerCase());
     return path;

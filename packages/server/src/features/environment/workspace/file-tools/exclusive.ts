@@ -1,6 +1,6 @@
 import { createLanes } from '../../../../kernel/lane.ts';
 
-/** Runs `work` alone among all that have the same key, in order of arrival; fails with `rate_limited` when too many wait. */
+/** Runs `work` alone among calls with the same key, in order of arrival; fails with `rate_limited` when the queue is full. */
 export type Exclusive = <T>(key: string, call: { readonly signal: AbortSignal }, work: () => Promise<T>) => Promise<T>;
 
 export function createExclusive(): Exclusive {

@@ -45,24 +45,24 @@ async function call(
 
 const pathIn = (result: string) => /file (\S+):/.exec(pointerOf(result) ?? '')?.[1] ?? '';
 
-test('a large result goes to a file, the model gets its ends and a way to the rest that it can go', async () => {
+test('a large result is written to a file; the model gets its ends and a usable pointer to the rest', async () => {
   const result = await call([fetchTool(page), read], 'fetch');
   expect(result.length).toBeLessThan(7000);
   expect(result).toContain('line 0 of the page');
   expect(result).toContain('line 2999 of the page');
   expect(result).not.toContain('line 1500 of the page');
-  // The pointer is ours: it stands behind the fence.
+  // The pointer is trusted text and follows the fence.
   expect(result).toMatch(/<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>\n\[\d+ characters in all/);
   const rest = await call([read], 'read', { path: pathIn(result), offset: 1500, limit: 3 });
   expect(rest).toContain('line 1500 of the page');
 });
 
-test('one endless line can be read in pieces as well', async () => {
+test('one endless line can be read in parts as well', async () => {
   const result = await call([fetchTool(`${'x'.repeat(60_000)}needle${'y'.repeat(60_000)}`), read], 'fetch');
   expect(await call([read], 'read', { path: pathIn(result), offset: 61, limit: 2 })).toContain('needle');
 });
 
-test('without the tool to follow it there is no pointer, and what was read from a file is not written to another', async () => {
+test('without a tool to follow it there is no pointer, and file content is not written to another file', async () => {
   const alone = await call([fetchTool(page)], 'fetch');
   expect(pointerOf(alone)).toBeUndefined();
   expect(alone).toContain('characters left out');
@@ -71,12 +71,12 @@ test('without the tool to follow it there is no pointer, and what was read from 
   expect(await readdir(join(workspaceDir, '.gatehouse/offload'))).toHaveLength(1);
 });
 
-test('the bound follows the window, and small results stay as they are', async () => {
+test('the limit follows the context window, and small results stay as they are', async () => {
   expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 8000))).toBeDefined();
   expect(pointerOf(await call([fetchTool('x'.repeat(5000)), read], 'fetch', {}, 200_000))).toBeUndefined();
 });
 
-test('the oldest files make room for new ones', async () => {
+test('the oldest files are deleted to free space for new ones', async () => {
   const folder = join(workspaceDir, '.gatehouse/offload');
   await mkdir(folder, { recursive: true });
   for (let index = 0; index < 100; index += 1) {
@@ -101,7 +101,7 @@ test('a folder that was replaced by a link is not written through: the result is
   expect(await readdir(elsewhere)).toEqual([]);
 });
 
-test('a result is read by its conversation and its principal, and by nobody else who knows its name', async () => {
+test('a result is readable only by its conversation and its principal, even for others who know its name', async () => {
   const ops = { principalId: 'token:ops', conversationRef: 'cv_ops' };
   const path = pathIn(await call([fetchTool(page), read], 'fetch', {}, undefined, ops));
   const readAs = (who: object, at = path) => call([read], 'read', { path: at, limit: 1 }, undefined, who);

@@ -1,8 +1,8 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 
-/** One place of an update: the lines that are looked for, context included, and those that take their place. */
+/** One change of an update: the lines to find, context included, and their replacement. */
 export interface Hunk {
-  /** Lines of the file that stand somewhere above, as `@@ text` names them. */
+  /** Lines of the file that precede it, as named by `@@ text`. */
   readonly below: readonly string[];
   readonly oldLines: readonly string[];
   readonly newLines: readonly string[];
@@ -18,9 +18,9 @@ const maxSteps = 100;
 const begin = '*** Begin Patch';
 const end = '*** End Patch';
 const moveMark = '*** Move to:';
-/** Characters that one patch may be compared with: a file of equal lines would otherwise hold the event loop. */
+/** Characters that one patch may be compared with: a file of equal lines would otherwise block the event loop. */
 const maxCompared = 8_000_000;
-/** What the comparison of two lines costs beside their characters. */
+/** Cost of comparing two lines in addition to their characters. */
 const perComparison = 16;
 
 function wrong(line: number, message: string): AppError {
@@ -61,7 +61,7 @@ export function parsePatch(patch: string): readonly PatchStep[] {
   return steps;
 }
 
-/** As it stands: what looks like a path but for an invisible character is not that path. */
+/** Returns the path unnormalized: one that contains an invisible character is a different path. */
 function pathAfter(line: string): string {
   return line.slice(line.indexOf(':') + 1).replace(/^ /, '');
 }
@@ -93,7 +93,7 @@ function updateOf(path: string, body: readonly string[], start: number): PatchSt
     const isLast = index === body.length - 1;
     if (line.startsWith('@@')) {
       if (oldLines.length > 0 || newLines.length > 0) finish();
-      // "@@ -1,2 +3,4 @@" of other formats says nothing that can be trusted.
+      // The ranges of "@@ -1,2 +3,4 @@" in other formats cannot be trusted.
       const context = line.slice(2).trim();
       if (context !== '' && !/^-\d+(?:,\d+)? \+\d+(?:,\d+)? @@/.test(context)) below.push(context);
     } else if (line.trim() === '*** End of File') atEnd = true;
@@ -110,7 +110,7 @@ function updateOf(path: string, body: readonly string[], start: number): PatchSt
   return { kind: 'update', path, moveTo, hunks };
 }
 
-/** The text with all hunks applied, each below the one before; fails with `invalid_params` that says which one does not fit. */
+/** Returns the text with all hunks applied, each below the one before; fails with `invalid_params` naming the one that does not fit. */
 export function applyHunks(path: string, text: string, hunks: readonly Hunk[]): string {
   const crlf = /\r\n/.test(text) && !/(?:^|[^\r])\n/.test(text);
   const source = crlf ? text.replaceAll('\r\n', '\n') : text;
@@ -134,14 +134,14 @@ export function applyHunks(path: string, text: string, hunks: readonly Hunk[]): 
 
 type Form = (line: string) => string;
 const trimmed: Form = (line) => line.trim();
-/** Exactly, or else but for white space at the ends of lines. */
+/** Matches exactly, or else ignoring white space at line ends. */
 const forms: readonly Form[] = [(line) => line, (line) => line.trimEnd()];
 
-/** The lines of a file, in each form made once, with a bound on what is compared. */
+/** Lines of a file, each normalized once, with a budget for comparisons. */
 interface Lines {
   readonly count: number;
   in(form: Form): readonly string[];
-  /** Fails with `invalid_params` when all that may be compared is. */
+  /** Fails with `invalid_params` when the budget is spent. */
   spend(cost: number): void;
 }
 
@@ -158,12 +158,12 @@ function openLines(path: string, lines: readonly string[]): Lines {
     spend(cost) {
       compared += cost;
       if (compared > maxCompared)
-        throw new AppError('invalid_params', `${path}: too much to compare; write the file whole, or patch it in smaller pieces`);
+        throw new AppError('invalid_params', `${path}: too much to compare; write the file whole, or patch it in smaller parts`);
     },
   };
 }
 
-/** Index of the line from which a change replaces, or what is wrong with it. */
+/** Returns the index of the first line that a change replaces, or what is wrong with it. */
 function placeOf(file: Lines, { below, oldLines, atEnd }: Hunk, from: number): number | string {
   let start = from;
   for (const context of below) {

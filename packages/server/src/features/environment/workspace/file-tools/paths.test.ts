@@ -10,7 +10,7 @@ import { createToolCaller, hostilePaths } from './testing.ts';
 
 const secret = 'SECRET-OF-ANOTHER';
 
-/** A workspace with everything in it that a path may stumble over, and a secret beside it. */
+/** A workspace with every trap for paths, and a secret next to it. */
 function furnish(workspaceDir: string): void {
   mkdirSync(join(workspaceDir, 'notes'), { recursive: true });
   writeFileSync(join(workspaceDir, '..', 'secret.txt'), secret);
@@ -23,14 +23,14 @@ function furnish(workspaceDir: string): void {
   execFileSync('mkfifo', [join(workspaceDir, 'fifo')]);
 }
 
-/** Everything around the workspace, to see that none of it changed. */
+/** Snapshots everything around the workspace, to check that none of it changed. */
 function around(workspaceDir: string): unknown {
-  const beside = join(workspaceDir, '..');
-  return [readdirSync(join(beside, '..')), readdirSync(beside), readFileSync(join(beside, 'secret.txt'), 'utf8'), readdirSync(workspaceDir)];
+  const parent = join(workspaceDir, '..');
+  return [readdirSync(join(parent, '..')), readdirSync(parent), readFileSync(join(parent, 'secret.txt'), 'utf8'), readdirSync(workspaceDir)];
 }
 
 describe('hostile paths', () => {
-  it('are as many as they should be', () => expect(new Set(hostilePaths).size).toBeGreaterThanOrEqual(60));
+  it('cover enough cases', () => expect(new Set(hostilePaths).size).toBeGreaterThanOrEqual(60));
 
   describe('in tools', () => {
     let base: string;
@@ -45,7 +45,7 @@ describe('hostile paths', () => {
     const call = createToolCaller(() => workspaceDir);
 
     const update = (path: string) => `*** Begin Patch\n*** Update File: ${path}\n@@\n-${secret}\n+mine\n*** End Patch`;
-    const places: readonly (readonly [string, (path: string) => object])[] = [
+    const pathTools: readonly (readonly [string, (path: string) => object])[] = [
       ['read', (path) => ({ path })],
       ['write', (path) => ({ path, content: 'mine' })],
       ['edit', (path) => ({ path, oldText: secret, newText: 'mine' })],
@@ -59,7 +59,7 @@ describe('hostile paths', () => {
       ],
     ];
 
-    it.for(places)('%s refuses every one, and nothing changes', async ([name, argsOf]) => {
+    it.for(pathTools)('%s refuses every one, and nothing changes', async ([name, argsOf]) => {
       const before = around(workspaceDir);
       for (const path of hostilePaths) {
         const { content, failed } = await call(name, argsOf(path));
@@ -70,8 +70,8 @@ describe('hostile paths', () => {
       expect(readFileSync(join(workspaceDir, 'notes/a.txt'), 'utf8')).toBe('inside');
     });
 
-    it('find and grep look into none', async () => {
-      // Each is a thread: a few of every kind.
+    it('find and grep search none of them', async () => {
+      // Each starts a thread: try a few of every kind.
       for (const path of ['..', '/etc', '../secret.txt', 'linked', 'link.txt', 'hard.txt', '%2e%2e', 'notes/..', '.gatehouse', 'a\0']) {
         expect(await call('grep', { pattern: 'SECRET', path })).toMatchObject({ failed: true });
         expect(await call('find', { pattern: '*', path })).toMatchObject({ failed: true });
@@ -81,7 +81,7 @@ describe('hostile paths', () => {
       expect(await call('find', { pattern: '../*' })).toMatchObject({ content: 'No file has such a name' });
     });
 
-    it('writing tools refuse repositories, skills and what the daemon keeps, also in other spellings', async () => {
+    it('writing tools refuse repositories, skills and daemon files, also in other spellings', async () => {
       for (const path of [
         '.git/config',
         'projects/app/.git/hooks/pre-commit',
@@ -119,7 +119,7 @@ describe('hostile paths', () => {
                unlinkSync(real);
                renameSync(real + '-away', real);
              } catch {
-               // A writer made the folder anew while it was away.
+               // A writer recreated the folder while it was away.
                try { renameSync(real, real + '-made-' + swaps + '-' + i); } catch {}
                try { renameSync(real + '-away', real); } catch {}
              }
@@ -174,7 +174,7 @@ describe('hostile paths', () => {
       let turn = 0;
       for (const [name, mustFail, call] of calls) {
         for (const path of hostilePaths) {
-          // A link is removed as a name, which is no harm; the fifo and the second name of a file as well.
+          // Only the name of a link is removed, which does no harm; the same holds for the fifo and the second name of a file.
           if (name === 'deleteFile' && /^(?:link|inner-link|hard)\.txt$|^fifo$/.test(path)) continue;
           turn += 1;
           const outcome = await call(path, turn % 2 === 0 ? server.client : socket).then(

@@ -4,8 +4,8 @@ import { foldName, isInternal } from '../taint/internal-names.ts';
 import { isTemplateName } from '../setup/templates.ts';
 
 /**
- * The path in its plain form, when it may be written. Fails with `not_found` like every hostile path, with `denied` for
- * repositories, for what the daemon keeps, and for `skills/`, whose files are looked at before they are taken.
+ * Returns the path in its plain form if it may be written. Fails with `not_found` like every hostile path, with `denied` for
+ * repositories, daemon files and `skills/`, whose files are vetted before they are accepted.
  */
 export function writablePath(text: string): string {
   const path = plainPath(text);
@@ -15,7 +15,7 @@ export function writablePath(text: string): string {
   return path;
 }
 
-/** The template whose place a path takes: such a file is part of the prompt of every conversation. */
+/** Returns the template that a path would replace: such a file is part of the prompt of every conversation. */
 export function promptFileAt(text: string): string | undefined {
   const name = text.replace(/^\.\//, '').normalize('NFKC').toUpperCase().replace(/\.MD$/, '.md');
   return isTemplateName(name) ? name : undefined;

@@ -6,7 +6,7 @@ export interface WantedLines {
   /** The first line, counted from 1. */
   readonly offset: number;
   readonly limit: number;
-  /** Of all lines that are given, their ends included. */
+  /** Bytes of the returned lines, line ends included. */
   readonly maxCharacters: number;
   /** A larger file fails with `payload_too_large`. */
   readonly maxBytes: number;
@@ -16,14 +16,14 @@ export interface TextLines {
   readonly lines: readonly string[];
   /** Lines of the whole file. */
   readonly total: number;
-  /** Characters of the only line that is given, which has more. */
+  /** Shown characters of the only returned line, which has more. */
   readonly cutAt?: number;
 }
 
 const pieceBytes = 32 * 1024;
 const lineEnd = 10;
 
-/** Lines of a text file inside `root`, read in pieces: as one string, a long file would hold the event loop. Fails as `openInside` does. */
+/** Reads lines of a text file inside `root` in chunks: as one string, a long file would block the event loop. Fails as `openInside` does. */
 export async function readLines(root: string, relative: string, { offset, limit, maxCharacters, maxBytes }: WantedLines): Promise<TextLines> {
   await using handle = await openInside(root, relative);
   const buffer = Buffer.allocUnsafe(pieceBytes);
@@ -33,7 +33,7 @@ export async function readLines(root: string, relative: string, { offset, limit,
   let characters = 0;
   let cutAt: number | undefined;
   let isFull = false;
-  /** Lines that have ended. */
+  /** Complete lines so far. */
   let ended = 0;
   let bytes = 0;
   let isOpen = false;
@@ -61,7 +61,7 @@ export async function readLines(root: string, relative: string, { offset, limit,
     for (let from = 0; from < bytesRead;) {
       const end = piece.indexOf(lineEnd, from);
       const to = end < 0 ? bytesRead : end;
-      // What is longer than can be shown is not kept, but for what tells that it is.
+      // Beyond what can be shown, keep only enough to detect the overflow.
       if (isWanted() && line.length <= maxCharacters) line += decoder.write(piece.subarray(from, to));
       isOpen = end < 0;
       if (end >= 0) {

@@ -10,7 +10,7 @@ import { createExclusive } from './exclusive.ts';
 import { createSearch } from '../search/search.ts';
 import { createWorkspaceTools } from './tools.ts';
 
-/** Nothing is known of any file. */
+/** Treats every file as unknown. */
 export const allClean: FileTaints = {
   isTainted: async () => false,
   isTaintedBelow: async () => false,
@@ -25,14 +25,14 @@ export const allClean: FileTaints = {
 export function testWorkspaceTools(): readonly Tool[] {
   return createWorkspaceTools({
     exclusive: createExclusive(),
-    room: { assertRoom: async () => {} },
+    capacity: { assertCapacity: async () => {} },
     search: createSearch(systemClock),
     taints: allClean,
     changed() {},
   });
 }
 
-/** Calls tools as the loop does; a fenced result is shown without its fence. */
+/** Calls tools as the turn loop does; shows a fenced result without its fence. */
 export function createToolCaller(workspaceDir: () => string) {
   const tools = testWorkspaceTools();
   return async (name: string, args: unknown) => {
@@ -50,7 +50,7 @@ export function createToolCaller(workspaceDir: () => string) {
   };
 }
 
-/** Paths that lead nowhere good (reliability D5); each call with one of them must end as one with a missing file does. */
+/** Paths that must not resolve (reliability D5); each call with one of them must fail like one with a missing file. */
 export const hostilePaths: readonly string[] = [
   '..',
   '../',

@@ -16,7 +16,7 @@ afterEach(() => rmSync(base, { recursive: true, force: true }));
 const call = createToolCaller(() => workspaceDir);
 
 describe('workspace tools', () => {
-  it('write a file and read it back, fenced; the folder is made for its owner only', async () => {
+  it('write a file and read it back, fenced; the folder is private to its owner', async () => {
     expect(await call('write', { path: 'notes/a.md', content: '# Hü\n\nline\n' })).toMatchObject({
       content: 'Wrote 12 bytes to notes/a.md',
       failed: false,
@@ -28,20 +28,22 @@ describe('workspace tools', () => {
     expect(await call('read', { path: 'notes/a.md' })).toMatchObject({ content: '(the file is empty)' });
   });
 
-  it('show a part of a file, and where to go on', async () => {
+  it('show a part of a file, and where to continue', async () => {
     await call('write', { path: 'long.txt', content: Array.from({ length: 5000 }, (_, index) => `line ${index + 1}`).join('\n') });
-    expect((await call('read', { path: 'long.txt' })).content).toMatch(/^line 1\n.*line 2000\n\[lines 1 to 2000 of 5000; go on with offset 2001\]$/s);
+    expect((await call('read', { path: 'long.txt' })).content).toMatch(
+      /^line 1\n.*line 2000\n\[lines 1 to 2000 of 5000; continue with offset 2001\]$/s,
+    );
     expect((await call('read', { path: 'long.txt', offset: 4999, limit: 5 })).content).toBe('line 4999\nline 5000\n[lines 4999 to 5000 of 5000]');
     expect(await call('read', { path: 'long.txt', offset: 5001 })).toMatchObject({ content: 'offset: the file has 5000 lines', failed: true });
   });
 
-  it('bound what is read and written', async () => {
+  it('limit reads and writes', async () => {
     expect(await call('write', { path: 'big.txt', content: 'x'.repeat(1024 * 1024 + 1) })).toMatchObject({
       failed: true,
       content: 'The content is larger than 1048576 bytes',
     });
     await call('write', { path: 'wide.txt', content: `${'y'.repeat(1000)}\n`.repeat(1000) });
-    expect((await call('read', { path: 'wide.txt' })).content).toMatch(/\n\[lines 1 to 47 of 1000; go on with offset 48\]$/);
+    expect((await call('read', { path: 'wide.txt' })).content).toMatch(/\n\[lines 1 to 47 of 1000; continue with offset 48\]$/);
     writeFileSync(join(workspaceDir, 'huge.bin'), Buffer.alloc(16 * 1024 * 1024 + 1, 'a'));
     expect(await call('read', { path: 'huge.bin' })).toMatchObject({ failed: true, content: expect.stringContaining('larger than') });
     writeFileSync(join(workspaceDir, 'binary'), Buffer.from([1, 0, 2]));
@@ -61,12 +63,12 @@ describe('workspace tools', () => {
     expect(readFileSync(join(base, 'secret.txt'), 'utf8')).toBe('SECRET');
   });
 
-  it('say what is wrong with their arguments', async () => {
+  it('report invalid arguments', async () => {
     expect(await call('read', { path: 'a', offset: 0 })).toMatchObject({ failed: true, content: expect.stringMatching(/offset: /) });
     expect(await call('write', { path: 'a' })).toMatchObject({ failed: true, content: expect.stringMatching(/content: /) });
   });
 
-  it('read before anything was written is a plain miss', async () => {
+  it('report reading before any write as a missing file', async () => {
     expect(await call('read', { path: 'a.txt' })).toMatchObject({ failed: true, content: expect.stringContaining('There is no such file') });
   });
 });
@@ -80,28 +82,28 @@ const content = (path: string) => readFileSync(join(workspaceDir, path), 'utf8')
 describe('edit', () => {
   const edit = (oldText: string, newText: string, more: object = {}) => call('edit', { path: 'a.txt', oldText, newText, ...more });
 
-  it('replaces what is unique, or everything when told', async () => {
+  it('replaces a unique match, or every match with replaceAll', async () => {
     put('a.txt', 'one\ntwo\none\n');
-    expect(await edit('two', '$& and $1')).toMatchObject({ content: 'Replaced one place in a.txt', failed: false });
+    expect(await edit('two', '$& and $1')).toMatchObject({ content: 'Replaced one match in a.txt', failed: false });
     expect(content('a.txt')).toBe('one\n$& and $1\none\n');
     expect(await edit('one', 'ONE')).toMatchObject({ failed: true, content: expect.stringContaining('2 times (lines 1, 3)') });
-    expect(await edit('one', 'ONE', { replaceAll: true })).toMatchObject({ content: 'Replaced 2 places in a.txt' });
+    expect(await edit('one', 'ONE', { replaceAll: true })).toMatchObject({ content: 'Replaced 2 matches in a.txt' });
     expect(content('a.txt')).toBe('ONE\n$& and $1\nONE\n');
     put('a.txt', 'aaaa aab aabaab');
-    expect(await edit('aab', 'x', { replaceAll: true })).toMatchObject({ content: 'Replaced 3 places in a.txt' });
+    expect(await edit('aab', 'x', { replaceAll: true })).toMatchObject({ content: 'Replaced 3 matches in a.txt' });
     expect(content('a.txt')).toBe('aaaa x xx');
   });
 
-  it('keeps the ends of lines of the file', async () => {
+  it('keeps the line ends of the file', async () => {
     put('a.txt', 'one\r\ntwo\r\nthree\r\n');
     expect(await edit('one\ntwo', '1\n2')).toMatchObject({ failed: false });
     expect(content('a.txt')).toBe('1\r\n2\r\nthree\r\n');
   });
 
-  it('says how to correct a call, without a word of the file', async () => {
+  it('says how to correct a call, without quoting the file', async () => {
     put('a.txt', 'function f() {\n    return 1;\n}\n');
     expect(await edit('function f() {\n  return 1;\n}', 'x')).toMatchObject({
-      content: expect.stringContaining('at line 1 it stands with other white space'),
+      content: expect.stringContaining('line 1 has it with other white space'),
     });
     expect(await edit('function f() {\nreturn 2;', 'x')).toMatchObject({ content: expect.stringContaining('its first line is at line 1') });
     expect(await edit('nothing like it', 'x')).toMatchObject({ content: expect.stringMatching(/^oldText is not in the file: read the file/) });
@@ -118,7 +120,7 @@ describe('edit', () => {
     expect(performance.now() - began).toBeLessThan(3000);
   });
 
-  it('changes of one file do not undo each other', async () => {
+  it('concurrent changes of one file do not undo each other', async () => {
     put('a.txt', Array.from({ length: 20 }, (_, index) => `line ${index};`).join('\n'));
     const results = await Promise.all(Array.from({ length: 20 }, (_, index) => edit(`line ${index};`, `done ${index};`)));
     expect(results.filter(({ failed }) => failed)).toEqual([]);
@@ -169,7 +171,7 @@ describe('apply_patch', () => {
     expect(readdirSync(workspaceDir).toSorted()).toEqual(['crlf.txt', 'new', 'src', 'to']);
   });
 
-  it('does nothing at all when one part does not fit', async () => {
+  it('does nothing when one part does not fit', async () => {
     put('a.txt', 'one\n');
     put('b.txt', 'two\n');
     const cases: readonly (readonly [string[], RegExp])[] = [
@@ -196,10 +198,10 @@ describe('apply_patch', () => {
     expect(await patch()).toMatchObject({ content: expect.stringContaining('changes nothing') });
   });
 
-  it('puts back what it wrote when a later write fails', async () => {
+  it('rolls back when a later write fails', async () => {
     put('a.txt', 'one\n');
     put('file', 'in the way\n');
-    // Free when it is looked at, made impossible by the step before.
+    // Free when checked, made impossible by the previous step.
     expect(await patch('*** Update File: a.txt', '@@', '-one', '+1', '*** Add File: way', '+x', '*** Add File: way/below.txt', '+x')).toMatchObject({
       failed: true,
     });
@@ -230,7 +232,7 @@ describe('looking around', () => {
     put('node_modules/p/index.js', 'needle');
   });
 
-  it('lists a folder, without what is not for agents', async () => {
+  it('lists a folder, without hidden entries', async () => {
     expect(await call('ls', {})).toEqual({
       content: 'README.md (25 bytes)\nbin/\nnode_modules/\nprojects/\nsrc/',
       source: 'workspace file names in .',
@@ -268,7 +270,7 @@ describe('looking around', () => {
     expect((await call('grep', { pattern: 'needle', limit: 1 })).content).toMatch(/^src\/a\.ts:1: [^]*there are more/);
   });
 
-  it('ends an expression that would take forever, and the thread with it', async () => {
+  it('stops an expression that would take forever, and its thread', async () => {
     put('evil.txt', `${'a'.repeat(60)}!`);
     const steps: (() => void)[] = [];
     const search = createSearch({ after: (_ms, run) => (steps.push(run), () => {}) });
@@ -289,10 +291,10 @@ describe('looking around', () => {
   });
 });
 
-describe('what tools say about themselves', () => {
+describe('descriptions of tool calls', () => {
   const tool = (name: string) => testWorkspaceTools().find((one) => one.name === name) ?? expect.fail(name);
 
-  it('asks before a file of the prompt is changed, in whatever spelling', () => {
+  it('require approval for changes to prompt files, in any spelling', () => {
     for (const path of ['SOUL.md', './USER.md', 'agents.MD', 'ＢＯＯＴ.md']) {
       expect(tool('write').mustAsk?.({ path, content: '' })).toMatch(/is part of the prompt/);
       expect(tool('edit').mustAsk?.({ path, oldText: 'a', newText: 'b', replaceAll: false })).toMatch(/is part of the prompt/);
@@ -305,20 +307,20 @@ describe('what tools say about themselves', () => {
   it('describes a call in one short line', () => {
     expect(tool('write').describe?.({ path: 'a\nb.md', content: 'hü' })).toBe('write a b.md (3 bytes)');
     expect(tool('apply_patch').describe?.({ patch: '*** Begin Patch\n*** Add File: x\n*** Delete File: y\n*** End Patch' })).toBe('apply_patch x, y');
-    for (const { name, describe: tell } of testWorkspaceTools()) {
+    for (const { name, describe: summarize } of testWorkspaceTools()) {
       const args = {
         path: 'x'.repeat(5000),
         pattern: 'x'.repeat(5000),
         content: '',
         patch: `*** Begin Patch\n*** Add File: ${'x'.repeat(5000)}\n*** End Patch`,
       };
-      expect(tell?.(args).length, name).toBeLessThanOrEqual(200);
+      expect(summarize?.(args).length, name).toBeLessThanOrEqual(200);
     }
   });
 });
 
-describe('what the daemon keeps in a workspace', () => {
-  it('is neither listed nor read: the results of other conversations lie there', async () => {
+describe('daemon files in a workspace', () => {
+  it('is neither listed nor read: it holds results of other conversations', async () => {
     put('.gatehouse/offload/tn_1_x.txt', 'the result of somebody else');
     put('projects/app/.git/config', '[core]');
     const missing = await call('ls', { path: 'missing' });
@@ -328,7 +330,7 @@ describe('what the daemon keeps in a workspace', () => {
   });
 });
 
-/** The longest time for which the event loop stands still meanwhile, in milliseconds. */
+/** Measures the longest time that the event loop is blocked meanwhile, in milliseconds. */
 async function longestPause(work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   let last = performance.now();
@@ -343,9 +345,9 @@ async function longestPause(work: () => Promise<unknown>): Promise<number> {
   return longest;
 }
 
-// Far above what they take, for machines under load, and far below what they took.
+// Far above the normal time, for loaded machines, and far below the time before the fix.
 describe('the event loop', () => {
-  it('is not held by a patch that looks for lines that are nowhere', async () => {
+  it('is not blocked by a patch whose lines are missing', async () => {
     put('a.txt', [...Array.from({ length: 150_000 }, () => 'abc'), ...Array.from({ length: 3000 }, (_, index) => `x${index}`), ''].join('\n'));
     const contexts = Array.from({ length: 3000 }, (_, index) => `@@ x${index}`);
     const patch = ['*** Begin Patch', '*** Update File: a.txt', ...contexts, '@@ nowhere', '-q', '*** End Patch'].join('\n');
@@ -354,26 +356,28 @@ describe('the event loop', () => {
     expect(answers).toMatchObject([{ failed: true, content: expect.stringContaining('its "@@" line is not in the file') }]);
   });
 
-  it('is not held by an edit whose result would be no file', async () => {
+  it('is not blocked by an edit with an oversized result', async () => {
     put('a.txt', 'a'.repeat(1024 * 1024));
     const answer = await call('edit', { path: 'a.txt', oldText: 'a', newText: 'b'.repeat(1000), replaceAll: true });
     expect(answer).toMatchObject({ failed: true, content: 'The content is larger than 1048576 bytes' });
     expect(await call('edit', { path: 'a.txt', oldText: 'a', newText: '', replaceAll: true })).toMatchObject({ failed: false });
   });
 
-  it('is not held by a file of many lines, or by one long line', async () => {
+  it('is not blocked by a file of many lines, or by one long line', async () => {
     put('many.txt', Buffer.alloc(16 * 1024 * 1024, '\n'));
     const answers: { content: string }[] = [];
     expect(await longestPause(async () => answers.push(await call('read', { path: 'many.txt', offset: 16_000_000, limit: 2 })))).toBeLessThan(100);
-    expect(answers[0]?.content).toMatch(/^\n\n\[lines 16000000 to 16000001 of 16777216; go on with offset 16000002\]$/);
+    expect(answers[0]?.content).toMatch(/^\n\n\[lines 16000000 to 16000001 of 16777216; continue with offset 16000002\]$/);
     put('long.txt', `${'ü'.repeat(1_000_000)}\nnext\n`);
     const { content: shown } = await call('read', { path: 'long.txt' });
-    expect(shown).toMatch(/^ü{48000}\n\[line 1 is longer: only its first 48000 characters are shown\]\n\[lines 1 to 1 of 2; go on with offset 2\]$/);
+    expect(shown).toMatch(
+      /^ü{48000}\n\[line 1 is longer: only its first 48000 characters are shown\]\n\[lines 1 to 1 of 2; continue with offset 2\]$/,
+    );
     expect((await call('read', { path: 'long.txt', offset: 2 })).content).toBe('next\n[lines 2 to 2 of 2]');
   });
 });
 
-describe('patterns of find that are none', () => {
+describe('invalid patterns of find', () => {
   it.each(['[z-a]', '[a-\\d]'])('%s is an error of the call', async (pattern) => {
     put('a.txt', 'x');
     expect(await call('find', { pattern })).toMatchObject({ failed: true, content: expect.stringMatching(/^pattern: /) });

@@ -9,16 +9,16 @@ import { replaceExact } from './edit.ts';
 import type { FileTaints } from '../api.ts';
 import type { Exclusive } from './exclusive.ts';
 import { parsePatch } from './patch.ts';
-import type { WorkspaceRoom } from '../api.ts';
+import type { WorkspaceCapacity } from '../api.ts';
 import { isInternal } from '../taint/internal-names.ts';
 import { promptFileAt, writablePath } from './protected-paths.ts';
 import { readLines } from './read-lines.ts';
 import type { Found, Search } from '../search/search.ts';
 import { maxWriteBytes, readText } from './text-file.ts';
 
-/** Below what the loop would cut out of a result, so that no line is lost between two reads. */
+/** Below the limit of the turn loop on results, so that no line is lost between two reads. */
 const maxShownCharacters = 48_000;
-/** A file may be longer than what is shown of it: the rest is reached by `offset`. */
+/** A file may be longer than one result: `offset` reaches the rest. */
 const maxFileBytes = 16 * 1024 * 1024;
 const maxListed = 1000;
 const fileTimeoutMs = 10_000;
@@ -38,9 +38,9 @@ const writeArgs = z.strictObject({
 });
 const editArgs = z.strictObject({
   path,
-  oldText: z.string().min(1).describe('Text of the file to replace, exactly as it stands there, with enough lines around it to be unique.'),
-  newText: z.string().describe('What takes its place.'),
-  replaceAll: z.boolean().default(false).describe('Replaces every place.'),
+  oldText: z.string().min(1).describe('Text of the file to replace, copied exactly, with enough lines around it to be unique.'),
+  newText: z.string().describe('The replacement.'),
+  replaceAll: z.boolean().default(false).describe('Replaces every match.'),
 });
 const patchArgs = z.strictObject({
   patch: z
@@ -48,7 +48,7 @@ const patchArgs = z.strictObject({
     .min(1)
     .max(maxWriteBytes)
     .describe(
-      '"*** Begin Patch", then for each file "*** Add File: <path>" with lines that begin with "+", "*** Delete File: <path>", or "*** Update File: <path>" (then "*** Move to: <path>" to rename) with changes: "@@" (and a line of the file above, if need be), lines of context that begin with " ", lines to take out with "-", lines to put in with "+"; at last "*** End Patch".',
+      '"*** Begin Patch", then for each file "*** Add File: <path>" with lines that begin with "+", "*** Delete File: <path>", or "*** Update File: <path>" (then "*** Move to: <path>" to rename) with changes: "@@" (and a line of the file above, if needed), context lines that begin with " ", lines to remove with "-", lines to add with "+"; finally "*** End Patch".',
     ),
 });
 const listArgs = z.strictObject({ path: folder });
@@ -58,9 +58,9 @@ const findArgs = z.strictObject({
   limit: z.int().min(1).max(2000).default(500).describe('Paths to show.'),
 });
 const grepArgs = z.strictObject({
-  pattern: z.string().min(1).max(2000).describe('Regular expression (JavaScript) that is looked for in each line.'),
+  pattern: z.string().min(1).max(2000).describe('Regular expression (JavaScript), matched against each line.'),
   path: folder.describe('Folder or file to look in, relative to the workspace folder; all of it when left out.'),
-  glob: z.string().min(1).max(500).optional().describe('Only files that fit, e.g. "*.ts".'),
+  glob: z.string().min(1).max(500).optional().describe('Only files that match, e.g. "*.ts".'),
   literal: z.boolean().default(false).describe('Takes the pattern as plain text.'),
   ignoreCase: z.boolean().default(false),
   context: z.int().min(0).max(10).default(0).describe('Lines to show before and after each hit.'),
@@ -69,16 +69,16 @@ const grepArgs = z.strictObject({
 
 export interface WorkspaceToolDeps {
   readonly exclusive: Exclusive;
-  readonly room: Pick<WorkspaceRoom, 'assertRoom'>;
+  readonly capacity: Pick<WorkspaceCapacity, 'assertCapacity'>;
   readonly search: Search;
   readonly taints: FileTaints;
-  /** A file of this agent was changed. */
+  /** Called when a file of this agent was changed. */
   readonly changed: (agentId: string) => void;
 }
 
-/** The tools for files of the agent's workspace folder, which is made with the first file (0700). */
-export function createWorkspaceTools({ exclusive, room, search, taints, changed }: WorkspaceToolDeps): readonly Tool[] {
-  /** Changes of one workspace come one after the other, so that none is made of what another has replaced. */
+/** Creates the tools for the agent's workspace folder, which is created with the first file (0700). */
+export function createWorkspaceTools({ exclusive, capacity, search, taints, changed }: WorkspaceToolDeps): readonly Tool[] {
+  /** Serializes changes of one workspace, so that none overwrites another. */
   const changing = (
     context: ToolContext,
     wanted: { readonly bytes: number; readonly files: number },
@@ -86,7 +86,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
   ): Promise<ToolResult> =>
     exclusive(context.workspaceDir, context, async () => {
       if (context.signal.aborted) throw new AppError('cancelled', 'The turn was stopped');
-      if (wanted.bytes + wanted.files > 0) await room.assertRoom(context.workspaceDir, wanted);
+      if (wanted.bytes + wanted.files > 0) await capacity.assertCapacity(context.workspaceDir, wanted);
       await mkdir(context.workspaceDir, { recursive: true, mode: 0o700 });
       return work().finally(() => changed(context.agentId));
     });
@@ -104,7 +104,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
     };
   }
 
-  /** What a patch takes over keeps its taint, under another name too. */
+  /** Text that a patch moves keeps its taint, under another name too. */
   const noteOf = (context: ToolContext): PatchNotes => ({
     isTainted: async (path) => context.tainted() || (path !== undefined && (await taints.isTainted(context, path))),
     mark: (path, tainted, text) => (text === undefined ? taints.forget(context, path) : taints.mark(context, path, tainted, text)),
@@ -119,7 +119,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
     timeoutMs: fileTimeoutMs,
     describe: (args) => describe('read', args.path),
     async run({ path: relative, offset, limit }, context) {
-      // Settings of repositories, the daemon's own notes, and results of other people's turns.
+      // Repository settings, daemon files and results of other people's turns.
       if (isInternal(plainPath(relative)) && !isOwnResult(plainPath(relative), context)) throw notHere();
       const { lines, total, cutAt } = await readLines(context.workspaceDir, relative, {
         offset,
@@ -127,13 +127,13 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
         maxCharacters: maxShownCharacters,
         maxBytes: maxFileBytes,
       });
-      // After the text: what was changed meanwhile is tainted by then.
+      // Checked after the text is read: changes made meanwhile are marked by then.
       const clean = !(await taints.isTainted(context, relative));
       if (total === 0) return { content: '(the file is empty)' };
       if (offset > total) throw new AppError('invalid_params', `offset: the file has ${total} lines`);
       const last = offset - 1 + lines.length;
       const long = cutAt === undefined ? '' : `\n[line ${last} is longer: only its first ${cutAt} characters are shown]`;
-      const part = `[lines ${offset} to ${last} of ${total}${last < total ? `; go on with offset ${last + 1}` : ''}]`;
+      const part = `[lines ${offset} to ${last} of ${total}${last < total ? `; continue with offset ${last + 1}` : ''}]`;
       const note = last < total || offset > 1 ? `\n${part}` : '';
       return { content: `${lines.join('\n')}${long}${note}`, outside: { source: `workspace file ${relative}`, clean } };
     },
@@ -141,7 +141,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
 
   const write: Tool<typeof writeArgs> = {
     name: 'write',
-    description: 'Writes a text file of your workspace folder: makes it, or replaces its whole content. Missing folders are made.',
+    description: 'Writes a text file of your workspace folder: creates it, or replaces its whole content. Missing folders are created.',
     args: writeArgs,
     risk: 'write',
     effect: 'idempotent',
@@ -157,8 +157,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
 
   const edit: Tool<typeof editArgs> = {
     name: 'edit',
-    description:
-      'Replaces text in a file of your workspace folder: oldText must stand there exactly once, or replaceAll be set. Read the file first.',
+    description: 'Replaces text in a file of your workspace folder: oldText must occur exactly once, unless replaceAll is set. Read the file first.',
     args: editArgs,
     risk: 'write',
     effect: 'once',
@@ -170,13 +169,13 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
         const target = writablePath(relative);
         const { text, count } = replaceExact(await readText(context.workspaceDir, target), replacement);
         await put(context, target, text, context.tainted() || (await taints.isTainted(context, target)));
-        return { content: `Replaced ${count === 1 ? 'one place' : `${count} places`} in ${relative}` };
+        return { content: `Replaced ${count === 1 ? 'one match' : `${count} matches`} in ${relative}` };
       }),
   };
 
   const patch: Tool<typeof patchArgs> = {
     name: 'apply_patch',
-    description: 'Adds, changes, moves and deletes files of your workspace folder by one patch: all of it is done, or nothing.',
+    description: 'Adds, changes, moves and deletes files of your workspace folder by one patch: all of it is applied, or nothing.',
     args: patchArgs,
     risk: 'write',
     effect: 'once',
@@ -185,7 +184,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
     describe: (args) => describe('apply_patch', pathsOf(args.patch).join(', ')),
     run(args, context) {
       const steps = parsePatch(args.patch);
-      // What only deletes makes room.
+      // A patch that only deletes frees space.
       const isGrowing = steps.some(({ kind }) => kind !== 'delete');
       const wanted = { bytes: isGrowing ? Buffer.byteLength(args.patch) : 0, files: isGrowing ? steps.length : 0 };
       return changing(context, wanted, async () => ({ content: (await applyPatch(context.workspaceDir, steps, noteOf(context))).join('\n') }));
@@ -202,7 +201,7 @@ export function createWorkspaceTools({ exclusive, room, search, taints, changed 
     describe: (args) => describe('ls', args.path),
     async run({ path: relative }, context) {
       const place = relative.replace(/^\.\/$/, '.').replace(/(?<=[^/])\/$/, '');
-      // Results of other conversations lie there, under names that only they were told.
+      // It holds results of other conversations, under names known only to them.
       if (isInternal(place)) throw notHere();
       const { entries, more } = await listFolderInside(context.workspaceDir, place, maxListed);
       const lines = entries
@@ -259,7 +258,7 @@ function changesPrompt(paths: readonly string[]): string | undefined {
   return name === undefined ? undefined : `${name} is part of the prompt of every conversation with this agent`;
 }
 
-/** All that a patch changes; nothing when it is none. */
+/** Returns all paths that a patch changes; none when it is not valid. */
 function pathsOf(patch: string): readonly string[] {
   try {
     return parsePatch(patch).flatMap((step) => (step.kind === 'update' && step.moveTo !== undefined ? [step.path, step.moveTo] : [step.path]));
@@ -269,8 +268,8 @@ function pathsOf(patch: string): readonly string[] {
 }
 
 function showFound({ lines, found, stopped }: Found, outside: ToolResult['outside'], nothing: string): ToolResult {
-  const reason = { limit: 'there are more', files: 'too many files to look at all of them', size: 'too much text to look at all of it' };
-  const note = stopped === undefined ? '' : `\n[stopped after ${found}: ${reason[stopped]}; look in a smaller folder, or for something narrower]`;
+  const reason = { limit: 'there are more', files: 'too many files to search them all', size: 'too much text to search all of it' };
+  const note = stopped === undefined ? '' : `\n[stopped after ${found}: ${reason[stopped]}; search a smaller folder, or narrow the pattern]`;
   if (lines.length === 0) return { content: `${nothing}${note}` };
   return { content: `${lines.join('\n')}${note}`, ...(outside !== undefined && { outside }) };
 }

@@ -13,7 +13,7 @@ export const maxFileBytes = 16 * 1024 * 1024;
 const maxTotalBytes = 256 * 1024 * 1024;
 const author = 'Operator <operator@gatehouse.invalid>';
 
-/** Of what differs, what can be committed: plain files with plain names, and what is gone. Fails with `payload_too_large` beyond the limits. */
+/** Selects the changes that can be committed: plain files with plain names, and deletions. Fails with `payload_too_large` beyond the limits. */
 export async function committable(root: string, entries: readonly ChangedPath[]): Promise<readonly Change[]> {
   const changes: Change[] = [];
   let total = 0;
@@ -31,7 +31,7 @@ export async function committable(root: string, entries: readonly ChangedPath[])
       throw new AppError('payload_too_large', `The files are larger than ${maxTotalBytes} bytes together: commit some of them by paths`);
     changes.push({ path, gone: false });
   }
-  // A folder may stand where a file was: what is gone goes first.
+  // Deletions first, because a folder may now exist where a file was.
   return changes.toSorted((a, b) => Number(b.gone) - Number(a.gone));
 }
 
@@ -54,7 +54,7 @@ export function messageOf(text: string): string {
 }
 
 /**
- * One commit in the language of `git fast-import`: contents come from here, so that git opens no file of the workspace.
+ * Formats one commit as input for `git fast-import`: the contents come from here, so git opens no file of the workspace.
  * Paths are plain (no quote, no line end) and need no quoting.
  */
 export async function* commitStream(

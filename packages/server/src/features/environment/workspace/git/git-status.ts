@@ -9,10 +9,10 @@ export interface GitStatus {
   readonly entries: readonly ChangedPath[];
 }
 
-/** Reads the output of `git status --porcelain=v2 -z --branch`; of output that was cut, the last record is left out. */
+/** Parses the output of `git status --porcelain=v2 -z --branch`; drops the last record of truncated output. */
 export function parseStatus(output: Buffer, cut: boolean): GitStatus {
   const records = output.toString().split('\0');
-  // What follows the last NUL is nothing, or half a record.
+  // Nothing, or half a record, follows the last NUL.
   records.pop();
   if (cut) records.pop();
   let branch = '';
@@ -26,7 +26,7 @@ export function parseStatus(output: Buffer, cut: boolean): GitStatus {
     else if (kind === 'u') entries.push(changed(record, 10));
     else if (kind === '2') {
       entries.push(changed(record, 9));
-      // The former name is a record of its own.
+      // The former name is a separate record.
       at += 1;
     }
   }
@@ -35,7 +35,7 @@ export function parseStatus(output: Buffer, cut: boolean): GitStatus {
 
 const statusOf: Readonly<Record<string, ChangedPath['status']>> = { D: 'deleted', A: 'added', R: 'renamed', C: 'copied' };
 
-/** The path is what follows the given number of fields. */
+/** Returns the path, which follows the given number of fields. */
 function changed(record: string, fields: number): ChangedPath {
   let at = 0;
   for (let field = 0; field < fields; field += 1) at = record.indexOf(' ', at) + 1;

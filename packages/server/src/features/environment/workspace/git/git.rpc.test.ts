@@ -21,11 +21,11 @@ const status = () => server.client.call('workspace.git.status', { agentId });
 const diff = async (filePath?: string) =>
   (await server.client.call('workspace.git.diff', { agentId, ...(filePath !== undefined && { filePath }) })).diff;
 const log = async (limit?: number) => (await server.client.call('workspace.git.log', { agentId, ...(limit !== undefined && { limit }) })).commits;
-/** As the owner would look at the repository. */
+/** Runs git on the repository as the owner would. */
 const git = (...args: string[]) => execFileSync('git', [`--git-dir=${gitDir}`, ...args], { encoding: 'utf8' });
 
 describe('the history of a workspace', () => {
-  it('is empty at first, takes everything, and then shows what differs', async () => {
+  it('is empty at first, commits everything, and then shows changes', async () => {
     expect(await log()).toEqual([]);
     expect(await diff()).toBe('');
     expect((await status()).branch).toBe('main');
@@ -59,7 +59,7 @@ describe('the history of a workspace', () => {
     expect(git('fsck', '--strict')).toBe('');
   });
 
-  it('follows what became a folder, or a file, and survives many files', async () => {
+  it('handles files that become folders and the reverse, and many files', async () => {
     await write('data/thing', 'file');
     await commit();
     rmSync(join(dir, 'data/thing'));
@@ -74,7 +74,7 @@ describe('the history of a workspace', () => {
     expect((await status()).clean).toBe(true);
   });
 
-  it('has no version of what was never committed, and no repository before init', async () => {
+  it('has no version of uncommitted files, and no repository before init', async () => {
     await expect(server.client.call('workspace.git.restore', { agentId, filePath: 'SOUL.md' })).rejects.toMatchObject({
       code: 'not_found',
       message: 'File has no committed version',
@@ -91,7 +91,7 @@ describe('the history of a workspace', () => {
     await expect(server.client.call('workspace.git.restore', { agentId, filePath: 'SOUL.md' })).rejects.toMatchObject(none);
   });
 
-  it('tells of a detached head and commits nothing there', async () => {
+  it('reports a detached head and commits nothing there', async () => {
     await commit();
     git('update-ref', '--no-deref', 'HEAD', git('rev-parse', 'HEAD').trim());
     writeFileSync(join(gitDir, 'HEAD'), git('rev-parse', 'refs/heads/main'));
@@ -100,7 +100,7 @@ describe('the history of a workspace', () => {
     await expect(commit()).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('detached') });
   });
 
-  it('takes what others staged as staged', async () => {
+  it('keeps changes that others staged as staged', async () => {
     await commit();
     await write('documents/a.md', 'a');
     git(`--work-tree=${dir}`, 'add', 'documents/a.md');
@@ -110,7 +110,7 @@ describe('the history of a workspace', () => {
     expect((await status()).clean).toBe(true);
   });
 
-  it('bounds what it shows', async () => {
+  it('limits what it shows', async () => {
     await write('documents/long.txt', 'a\n'.repeat(100_000));
     await write('documents/huge.txt', 'small');
     await commit();
@@ -127,7 +127,7 @@ describe('the history of a workspace', () => {
     await commit();
   });
 
-  it('removes a lock that somebody left, and not one that is held', async () => {
+  it('removes an abandoned lock, and not one that is held', async () => {
     await commit();
     const lock = join(gitDir, 'index.lock');
     writeFileSync(lock, '');
@@ -194,7 +194,7 @@ describe('what an agent may leave in its workspace', () => {
     await server.client.call('workspace.git.restore', { agentId, filePath: 'documents/a.md' });
     await log();
     expect(existsSync(spy())).toBe(false);
-    // The traps are real: git as everybody runs it steps into them.
+    // The traps work: a plain git runs into them.
     execFileSync('git', ['-C', dir, 'status'], { stdio: 'ignore' });
     expect(existsSync(spy())).toBe(true);
   });
@@ -218,7 +218,7 @@ describe('what an agent may leave in its workspace', () => {
     expect(readFileSync(outside, 'utf8')).toBe('SECRET');
   });
 
-  it('keeps git waiting with no pipe, socket or device, wherever it lies', async () => {
+  it('is not blocked by a pipe, socket or device anywhere in the workspace', async () => {
     await write('projects/a.md', 'a');
     await write('projects/inner/.gitkeep', '');
     await commit();
@@ -251,14 +251,14 @@ describe('what an agent may leave in its workspace', () => {
     await commit();
     expect((await status()).entries.filter(({ status: kind }) => kind !== 'untracked')).toEqual([]);
     expect(pipes.filter((path) => existsSync(path))).toEqual([]);
-    // What git does not open by its name stays: programs of the agent may use it.
+    // Special files that git does not open by name stay: programs of the agent may use them.
     expect(existsSync(join(dir, 'projects/kept'))).toBe(true);
-    const doors = [
+    const reads = [
       server.client.call('workspace.listDir', { agentId, subdir: 'projects' }),
       server.client.call('workspace.status', { agentId }),
       server.client.call('workspace.readFile', { agentId, filePath: 'projects/kept' }).catch((error: unknown) => error),
     ];
-    expect(await Promise.all(doors)).toEqual([
+    expect(await Promise.all(reads)).toEqual([
       { entries: expect.not.arrayContaining([expect.objectContaining({ name: 'kept' })]), truncated: false },
       expect.objectContaining({ exists: true }),
       expect.objectContaining({ code: 'not_found' }),

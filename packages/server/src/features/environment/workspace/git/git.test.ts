@@ -9,7 +9,7 @@ import { createGit } from './git.ts';
 import { createRepository } from './repository.ts';
 
 describe('the program git', () => {
-  it('is named when it is missing', async () => {
+  it('is reported when it is missing', async () => {
     const empty = await mkdtemp(join(tmpdir(), 'gatehouse-no-git-'));
     await expect(createGit({ clock: systemClock, path: empty })({ gitDir: empty, args: ['version'] })).rejects.toMatchObject({
       code: 'unavailable',
@@ -18,7 +18,7 @@ describe('the program git', () => {
     await rm(empty, { recursive: true });
   });
 
-  it('is ended with its helpers when it takes too long, says too much, or nobody waits any more', async () => {
+  it('is stopped with its helpers on a timeout, too much output, or cancellation', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'gatehouse-slow-git-'));
     writeFileSync(join(folder, 'git'), `#!/bin/sh\ncase "$*" in *endless*) yes;; *) sleep 60 & echo $! > ${folder}/pid; wait;; esac\n`, {
       mode: 0o755,
@@ -50,7 +50,7 @@ describe('the program git', () => {
       writeFileSync(join(gitDir, 'HEAD'), 'ref: refs/heads/main\n');
       execFileSync('mkfifo', [join(folder, 'agent/pipe')]);
       writeFileSync(join(folder, 'git'), `#!/bin/sh\nread line < ${folder}/agent/pipe\n`, { mode: 0o755 });
-      // Its own timers run at once; that of 30 s never does.
+      // Other timers fire at once; that of 30 s never does.
       const clock = { ...systemClock, after: (ms: number, run: () => void) => systemClock.after(ms > 1000 ? 1e6 : 5, run) };
       const repository = createRepository({
         git: createGit({ clock, path: `${folder}:/usr/bin:/bin` }),
@@ -60,7 +60,7 @@ describe('the program git', () => {
       });
       await expect(repository.status()).rejects.toMatchObject({
         code: 'conflict',
-        message: expect.stringContaining('keeps git waiting: "pipe". Delete it'),
+        message: expect.stringContaining('blocks git: "pipe". Delete it'),
       });
       await rm(folder, { recursive: true });
     },
@@ -69,7 +69,7 @@ describe('the program git', () => {
 
 function isAlive(pid: number): boolean {
   try {
-    // A zombie nobody has collected yet does not run any more.
+    // An unreaped zombie no longer runs.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;

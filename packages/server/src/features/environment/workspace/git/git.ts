@@ -7,17 +7,17 @@ import type { Clock } from '../../../../kernel/clock.ts';
 
 export interface GitRun {
   readonly gitDir: string;
-  /** The folder that is compared with the repository; none for commands that look at the repository alone. */
+  /** The folder that is compared with the repository; absent for commands that use the repository alone. */
   readonly workTree?: string;
-  /** Of constants, then `--` or a revision, then names. */
+  /** Made of constants, then `--` or a revision, then names. */
   readonly args: readonly string[];
   readonly input?: AsyncIterable<Uint8Array>;
-  /** Output beyond it is cut and the program ended. */
+  /** Beyond it, output is cut and the program terminated. */
   readonly maxBytes?: number;
   readonly signal?: AbortSignal;
 }
 
-/** Git waits for a file that nothing comes out of: a pipe of the workspace. */
+/** Thrown when git blocks on a file that never yields data, such as a pipe in the workspace. */
 export class GitStalled extends Error {}
 
 export interface GitResult {
@@ -27,19 +27,19 @@ export interface GitResult {
   readonly stderr: string;
 }
 
-/** Runs the program `git`, bounded in time and output. Fails with `unavailable` when it is not installed, with `timeout` when it takes too long. */
+/** Runs the program `git` with limits on time and output. Fails with `unavailable` if it is not installed, with `timeout` if it takes too long. */
 export type Git = (run: GitRun) => Promise<GitResult>;
 
 const timeoutMs = 30_000;
-/** A program that sleeps for so long, and takes no processor time, waits for something that may never come. */
+/** A program that sleeps for so long without using processor time waits for something that may never arrive. */
 const stalledMs = 2000;
 const stallLookMs = 250;
 const defaultMaxBytes = 1024 * 1024;
 const maxErrorBytes = 4096;
 
 /**
- * Whatever makes git start another program or read a file elsewhere is off, over what any configuration says. The
- * repository, and with it its configuration and hooks, lies outside of the workspace in the first place.
+ * Disables everything that makes git start another program or read files elsewhere, overriding any configuration. The
+ * repository, and with it its configuration and hooks, is outside of the workspace in the first place.
  */
 const settings = [
   'core.hooksPath=/dev/null',
@@ -60,7 +60,7 @@ const settings = [
 
 const defaultPath = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
-/** `path` is where programs are looked for; the rest of the environment stays behind. */
+/** `path` is the search path for programs; no other variable is passed on. */
 export function createGit({ clock, path = defaultPath }: { readonly clock: Clock; readonly path?: string | undefined }): Git {
   const env = {
     PATH: path,
@@ -80,7 +80,7 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
     const child = spawn('git', ['--no-pager', ...place, ...settings, ...args], {
       cwd: gitDir,
       env,
-      // A group of its own: git starts helpers, which end with it.
+      // A separate process group: git starts helpers, which are terminated with it.
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
@@ -93,7 +93,7 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // It ended on its own.
       }
     };
     const ended = new Promise<number | null>((resolve, reject) => {
@@ -126,7 +126,7 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
   };
 }
 
-/** Tells when a program has slept through several looks. Elsewhere than on Linux it never does. */
+/** Reports a program that was asleep in several checks. Works only on Linux. */
 function watchStall(clock: Clock, pid: number, stalled: () => void): () => void {
   let before: string | undefined;
   let sleptMs = 0;
@@ -146,7 +146,7 @@ function watchStall(clock: Clock, pid: number, stalled: () => void): () => void 
   };
 }
 
-/** Processor time of a program all of whose threads sleep; undefined of one that works, waits for a disk, or is not known. */
+/** Returns the processor time of a program whose threads all sleep; undefined when it works, waits for a disk, or is unknown. */
 async function sleepOf(pid: number): Promise<string | undefined> {
   try {
     const times: string[] = [];
@@ -162,7 +162,7 @@ async function sleepOf(pid: number): Promise<string | undefined> {
   }
 }
 
-/** Ends the program when what it is fed cannot be read; that it ends before it has read everything is its own affair. */
+/** Terminates the program when its input cannot be read; that it exits before reading everything is not an error. */
 async function feed(input: AsyncIterable<Uint8Array> | undefined, stdin: NodeJS.WritableStream, kill: (why: Error) => void): Promise<void> {
   let own: Error | undefined;
   async function* guarded() {

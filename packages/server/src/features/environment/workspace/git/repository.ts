@@ -12,14 +12,14 @@ import type { Usage } from '../quota/count-files.ts';
 type Commit = Result<'workspace.git.commit'>;
 
 const staleLockMs = 30_000;
-/** Some 50,000 names: they are taken apart at once. */
+/** About 50,000 names: they are parsed in one go. */
 const maxStatusBytes = 4 * 1024 * 1024;
 const maxDiffFiles = 500;
 const maxLogBytes = 4 * 1024 * 1024;
 const maxMessageCharacters = 2000;
 const maxAttempts = 2;
 
-/** Wins over every `.gitattributes` in the workspace: bytes are taken as they are, and no filter has a say. */
+/** Overrides every `.gitattributes` in the workspace: bytes are stored as they are, and no filter runs. */
 const attributes = '* -text !eol -ident -filter -working-tree-encoding !diff !merge\n';
 const excluded = '.gatehouse/\n.[0-9a-f]*.tmp\n';
 
@@ -27,22 +27,22 @@ export interface RepositoryDeps {
   readonly git: Git;
   readonly clock: Clock;
   readonly workspaceDir: string;
-  /** Removes special files of names that git opens, and tells what is left of them. */
+  /** Removes special files with names that git opens, and reports those that remain. */
   readonly clear: () => Promise<Pick<Usage, 'special'>>;
 }
 
 /**
- * The history of one workspace. The repository lies beside the workspace, so that nothing that the agent writes becomes
- * its configuration, and git reads the workspace for names alone: contents are read and written through safe-path, past
- * which no link leads.
+ * The history of one workspace. The repository is next to the workspace, so that nothing the agent writes becomes
+ * its configuration, and git reads only names from the workspace: contents are read and written through safe-path,
+ * which follows no links.
  */
 export function createRepository({ git, clock, workspaceDir, clear }: RepositoryDeps) {
   const gitDir = `${dirname(workspaceDir)}/.git-${basename(workspaceDir)}`;
   const run = (args: readonly string[], more: Partial<GitRun> = {}) => git({ gitDir, args, ...more });
 
   /**
-   * Runs git over the workspace, where it opens files by their names alone and would wait at a pipe for ever: pipes of
-   * such names are removed before. One that a command makes meanwhile is found by git that sleeps.
+   * Runs git over the workspace. Git opens some files by name and would block on a pipe for ever: pipes with such names
+   * are removed first. One that a command creates meanwhile is detected because git sleeps.
    */
   async function runInside(args: readonly string[], more: Partial<GitRun> = {}): Promise<GitResult> {
     for (let attempt = 1; ; attempt += 1) {
@@ -64,11 +64,11 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     if (!(await exists())) throw new AppError('precondition_failed', 'No git repository in workspace. Initialize with workspace.init first.');
     const lock = join(gitDir, 'index.lock');
     const held = await stat(lock).catch(() => undefined);
-    // Its owner was killed: nothing of ours runs that long.
+    // Its owner was killed: none of our commands runs that long.
     if (held !== undefined && clock.ageNow() - held.mtimeMs > staleLockMs) await unlink(lock).catch(() => {});
   }
 
-  /** Makes it when it is not there. */
+  /** Creates the repository if it is missing. */
   async function init(): Promise<void> {
     if (await exists()) return;
     await mkdir(join(gitDir, 'info'), { recursive: true, mode: 0o700 });
@@ -92,7 +92,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     return code === 0 ? stdout.toString().trim() : undefined;
   }
 
-  /** Newest first; none before the first commit. */
+  /** Lists commits, newest first; none before the first commit. */
   async function log(limit: number): Promise<Commit[]> {
     await ready();
     if ((await head()) === undefined) return [];
@@ -106,7 +106,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     });
   }
 
-  /** Of tracked files, or of those at or below `path`. */
+  /** Diffs tracked files, or those at or below `path`. */
   async function diff(path: string | undefined): Promise<string> {
     const { entries } = await status();
     if ((await head()) === undefined) return '';
@@ -137,7 +137,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     }
   }
 
-  /** Copies the file as it is now, unless it is gone or too large; gives its size. */
+  /** Copies the file as it is now, unless it is gone or too large; returns its size. */
   async function copy({ path, status: change }: ChangedPath, copies: string): Promise<number> {
     if (change === 'deleted') return 0;
     const found = await statInside(workspaceDir, path).catch(() => undefined);
@@ -147,7 +147,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     return bytes.length;
   }
 
-  /** Commits what differs: all of it, or what is at or below one of `paths`. */
+  /** Commits changes: all of them, or those at or below one of `paths`. */
   async function commit(message: string, paths: readonly string[] | undefined): Promise<Commit> {
     const { entries, truncated } = await status();
     if (truncated) throw new AppError('precondition_failed', 'Too many files differ: name some of them in .gitignore');
@@ -158,7 +158,7 @@ export function createRepository({ git, clock, workspaceDir, clear }: Repository
     if (code !== 0) throw new AppError('precondition_failed', 'HEAD is detached: check out a branch first');
     const about = { ref: stdout.toString().trim(), parent: await head(), message: messageOf(message), atMs: clock.now() };
     done(await run(['fast-import', '--quiet', '--done', '--date-format=raw'], { input: commitStream(workspaceDir, changes, about) }));
-    // The index follows, so that what was committed no longer differs.
+    // Update the index, so that the committed files no longer differ.
     done(await runInside(['read-tree', '--reset', 'HEAD']));
     const [made] = await log(1);
     if (made === undefined) throw new Error('the commit that was just made is not there');
@@ -182,7 +182,7 @@ function blocked(cause: GitStalled, special: readonly string[]): AppError {
   const which = names.length === 0 ? 'one that is gone again' : names.join(', ');
   return new AppError(
     'conflict',
-    `A pipe or another special file of the workspace keeps git waiting: ${which}. Delete it (workspace.deleteFile), end the command that makes it, and try again`,
+    `A pipe or another special file of the workspace blocks git: ${which}. Delete it (workspace.deleteFile), stop the command that creates it, and try again`,
     { cause },
   );
 }

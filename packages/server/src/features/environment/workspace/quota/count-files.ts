@@ -1,21 +1,21 @@
 import { lstatSync, readdirSync, type Stats, unlinkSync } from 'node:fs';
 import { holdFolder, isClosed, isGone } from '../../../../kernel/hold-folder.ts';
 
-/** What a workspace holds. Paths are for people: bytes that are no UTF-8 are replaced in them. */
+/** Contents of a workspace. Paths are for people: bytes that are not UTF-8 are replaced in them. */
 export interface Usage {
-  /** As the file system sets them aside: a sparse file takes what is written of it. */
+  /** Bytes allocated by the file system: a sparse file counts what was written to it. */
   readonly bytes: number;
   /** Files, folders and links. */
   readonly files: number;
-  /** It was not counted to the end, since there are more files than asked for. */
+  /** Counting stopped early, at more files than requested. */
   readonly more: boolean;
   /** A folder that cannot be counted: nested too deeply, or closed to the daemon. */
   readonly uncounted?: string;
-  /** What takes most room, entries at the top and single files, largest first. */
+  /** The largest entries at the top and single files, largest first. */
   readonly largest: readonly { readonly path: string; readonly bytes: number }[];
   /** Pipes, sockets and devices, the first of them. */
   readonly special: readonly string[];
-  /** What was removed, the first of it. */
+  /** The first removed files. */
   readonly removed: readonly string[];
 }
 
@@ -24,13 +24,13 @@ export interface CountRequest {
   readonly maxFiles: number;
   /** Drafts of files that have not changed since then were left by a crash, and are removed. */
   readonly draftsBeforeMs: number;
-  /** Removes pipes, sockets and devices of names that git opens. */
+  /** Removes pipes, sockets and devices with names that git opens. */
   readonly forGit?: boolean;
 }
 
 /** Each level holds a descriptor. */
 const maxDepth = 100;
-/** Below what the kernel takes as one path. */
+/** Below the kernel's limit on paths. */
 const maxPathBytes = 3800;
 const maxNamed = 100;
 const largestFiles = 5;
@@ -41,13 +41,13 @@ type Bytes = string;
 const toPath = (path: Bytes) => Buffer.from(path, 'latin1');
 const toText = (path: Bytes) => toPath(path).toString('utf8');
 
-/** Counts what lies below a folder, links not followed; an empty or missing folder holds nothing. It blocks: for a thread of its own. */
+/** Counts what is below a folder, without following links; an empty or missing folder holds nothing. Blocking: run it in a separate thread. */
 export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: CountRequest): Usage {
   const tops = new Map<Bytes, number>();
   const large: { path: Bytes; bytes: number }[] = [];
   const special: Bytes[] = [];
   const removed: Bytes[] = [];
-  /** Of files with several names. */
+  /** Files with several names. */
   const counted = new Set<string>();
   let bytes = 0;
   let files = 0;
@@ -59,7 +59,7 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
       if (counted.has(id)) return;
       counted.add(id);
     }
-    // Systems that count no blocks tell sizes alone.
+    // Systems that count no blocks report only sizes.
     const size = stat.blocks === undefined ? stat.size : stat.blocks * 512;
     bytes += size;
     const [top = path] = path.split('/', 1);
@@ -81,7 +81,7 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
       files += 1;
       if (files > maxFiles) return;
       const path = `${inside}${name}`;
-      // Names are read from the folder held; sizes by path, which is much cheaper and, should a link be in the way, tells a wrong number at worst.
+      // Names are read from the open folder; sizes by path, which is much cheaper and at worst yields a wrong number for a link.
       const isLong = base.length + path.length > maxPathBytes;
       try {
         const stat = lstatSync(toPath(isLong ? `${folder}/${name}` : `${base}/${path}`), { throwIfNoEntry: false });
@@ -118,7 +118,7 @@ export function countFiles({ root, maxFiles, draftsBeforeMs, forGit = false }: C
   };
 }
 
-/** Files of git itself, those of repositories inside, and those that a file `.git` can lead it to anywhere. */
+/** Files of git itself, in repositories inside the workspace or wherever a file `.git` points. */
 function isReadByGit(path: Bytes): boolean {
   return path.split('/').some((name) => /^\.git/i.test(name)) || /(?:^|\/)(?:\.mailmap|HEAD|commondir|config|packed-refs)$/.test(path);
 }

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
 import { type CountRequest, countFiles } from './count-files.ts';
 
-// Both ends are of one process: counter.ts sends requests one by one.
+// Both ends are in one process: counter.ts sends requests one by one.
 parentPort?.on('message', (request: CountRequest) => parentPort?.postMessage(countFiles(request)));

@@ -8,10 +8,10 @@ export interface Counter extends AsyncDisposable {
 }
 
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 };
-/** A thread that counts nothing costs memory. */
+/** An idle thread costs memory. */
 const idleMs = 30_000;
 
-/** Counts workspaces in one thread, one after the other, which is started when it is needed. */
+/** Counts workspaces one after the other in a thread that starts on demand. */
 export function createCounter(clock: Clock): Counter {
   let worker: Worker | undefined;
   let previous: Promise<unknown> = Promise.resolve();
@@ -59,7 +59,7 @@ export function createCounter(clock: Clock): Counter {
   };
 }
 
-/** In the bundle the worker lies beside the server. */
+/** The bundle has the worker next to the server. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './count-worker.ts' : './count-worker.js', import.meta.url);
 }

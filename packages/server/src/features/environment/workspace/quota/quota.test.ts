@@ -23,10 +23,10 @@ afterEach(() => {
 
 const mebibyte = 1024 * 1024;
 const diskWith = (shortage: () => string | undefined): QuotaDeps['disk'] => ({
-  look: async () => {},
+  check: async () => {},
   shortage,
   lacking: () => (shortage() === undefined ? undefined : 'space'),
-  assertRoomToWrite() {
+  assertCanWrite() {
     const why = shortage();
     if (why !== undefined) throw new AppError('unavailable', why);
   },
@@ -35,8 +35,8 @@ const roomy = diskWith(() => undefined);
 const make = (config: object = {}, disk = roomy) => createQuota({ clock: systemClock, log: silentLog, config: WorkspacesConfig.parse(config), disk });
 const count = (more: object = {}) => countFiles({ root: dir, maxFiles: 1000, draftsBeforeMs: 0, ...more });
 
-describe('what a workspace holds', () => {
-  it('is everything in it, hidden folders too, whatever it is called, and nothing behind a link', () => {
+describe('the usage of a workspace', () => {
+  it('includes everything in it, hidden folders too, whatever its name, and nothing behind a link', () => {
     mkdirSync(join(dir, '.gatehouse/offload'), { recursive: true });
     writeFileSync(join(dir, '.gatehouse/offload/a.txt'), Buffer.alloc(mebibyte, 1));
     mkdirSync(join(dir, 'data'));
@@ -53,14 +53,14 @@ describe('what a workspace holds', () => {
     expect(countFiles({ root: join(dir, 'missing'), maxFiles: 10, draftsBeforeMs: 0 })).toMatchObject({ files: 0, bytes: 0 });
   });
 
-  it('is counted up to a number, and names folders that cannot be counted', () => {
+  it('is counted up to a limit, and names folders that cannot be counted', () => {
     for (let index = 0; index < 20; index += 1) writeFileSync(join(dir, `${index}`), '');
     expect(count({ maxFiles: 10 })).toMatchObject({ files: 10, more: true });
     execFileSync('sh', ['-c', 'for i in $(seq 150); do mkdir dddddddddd; cd dddddddddd; done; : > file'], { cwd: dir });
     expect(count().uncounted).toMatch(/^d+(\/d+){100}$/);
   });
 
-  it('loses the drafts that a crash left, and special files that git would read', () => {
+  it('excludes drafts that a crash left, and special files that git would read', () => {
     const draft = `.${'0a'.repeat(12)}.tmp`;
     mkdirSync(join(dir, 'data'));
     for (const name of [draft, `data/${draft}`, 'data/.0a.tmp', `data/.${'1b'.repeat(12)}.tmp`]) writeFileSync(join(dir, name), 'half');
@@ -79,49 +79,49 @@ describe('what a workspace holds', () => {
 });
 
 describe('a quota', () => {
-  it('refuses what does not fit any more, and says what takes the room', async () => {
+  it('refuses writes that do not fit, and names what uses the space', async () => {
     await using quota = make({ quotaMb: 2, quotaFiles: 100 });
-    await quota.assertRoom(dir, { bytes: mebibyte });
-    await expect(quota.assertRoom(dir, { bytes: 2 * mebibyte + 1 })).rejects.toMatchObject({ code: 'precondition_failed' });
+    await quota.assertCapacity(dir, { bytes: mebibyte });
+    await expect(quota.assertCapacity(dir, { bytes: 2 * mebibyte + 1 })).rejects.toMatchObject({ code: 'precondition_failed' });
     mkdirSync(join(dir, 'data'));
     writeFileSync(join(dir, 'data/large'), Buffer.alloc(3 * mebibyte, 1));
-    // Looked at a moment ago, but what is wanted now may not fit: it is counted again.
-    await expect(quota.assertRoom(dir, { bytes: 2 * mebibyte + 1 })).rejects.toMatchObject({
+    // Counted a moment ago, but this write may not fit: it is counted again.
+    await expect(quota.assertCapacity(dir, { bytes: 2 * mebibyte + 1 })).rejects.toMatchObject({
       message: expect.stringMatching(
         /^The workspace is full: it holds 3\.\d MiB in 2 files, and 2097153 bytes more.*quotaMb is 2.*Most of it: "data" 3\.\d MiB, "data\/large" 3\.0 MiB\. Delete .*"rm"/,
       ),
     });
     rmSync(join(dir, 'data/large'));
-    await quota.assertRoom(dir, { bytes: mebibyte });
+    await quota.assertCapacity(dir, { bytes: mebibyte });
   });
 
-  it('bounds the number of files, and what the daemon itself writes between two counts', async () => {
+  it('limits the number of files, including those that the daemon writes between two counts', async () => {
     await using quota = make({ quotaFiles: 100 });
     for (let index = 0; index < 99; index += 1) writeFileSync(join(dir, `${index}`), '');
-    await quota.assertRoom(dir, { files: 1 });
+    await quota.assertCapacity(dir, { files: 1 });
     writeFileSync(join(dir, 'hundredth'), '');
-    await expect(quota.assertRoom(dir, { files: 1 })).rejects.toMatchObject({ message: expect.stringContaining('100 files') });
+    await expect(quota.assertCapacity(dir, { files: 1 })).rejects.toMatchObject({ message: expect.stringContaining('100 files') });
   });
 
-  it('takes nothing while the disk is nearly full', async () => {
+  it('accepts nothing while the disk is nearly full', async () => {
     let shortage: string | undefined = 'The disk is nearly full';
     await using quota = make(
       {},
       diskWith(() => shortage),
     );
-    await expect(quota.assertRoom(dir)).rejects.toMatchObject({ code: 'unavailable', message: 'The disk is nearly full' });
+    await expect(quota.assertCapacity(dir)).rejects.toMatchObject({ code: 'unavailable', message: 'The disk is nearly full' });
     shortage = undefined;
-    await quota.assertRoom(dir);
+    await quota.assertCapacity(dir);
   });
 
-  it.skipIf(process.getuid?.() === 0)('counts a folder that is closed to it as full', async () => {
+  it.skipIf(process.getuid?.() === 0)('counts a folder that it cannot read as full', async () => {
     await using quota = make();
     mkdirSync(join(dir, 'closed'));
     chmodSync(join(dir, 'closed'), 0);
-    await expect(quota.assertRoom(dir)).rejects.toMatchObject({ message: expect.stringContaining('"closed" is closed to the daemon') });
+    await expect(quota.assertCapacity(dir)).rejects.toMatchObject({ message: expect.stringContaining('"closed" is closed to the daemon') });
   });
 
-  it.skipIf(findCommand('bwrap') === undefined)('ends a command that goes over it, or fills the disk, and leaves others alone', async () => {
+  it.skipIf(findCommand('bwrap') === undefined)('stops a command that exceeds it or fills the disk, and leaves others alone', async () => {
     await using jail = await openJail({ clock: systemClock });
     let shortage: string | undefined;
     await using quota = make(
@@ -151,7 +151,7 @@ describe('a quota', () => {
         signal: 'SIGKILL',
         bound: 'workspace',
       });
-      await expect(quota.assertRoom(dir, { files: 1 })).rejects.toMatchObject({ code: 'precondition_failed' });
+      await expect(quota.assertCapacity(dir, { files: 1 })).rejects.toMatchObject({ code: 'precondition_failed' });
       shortage = 'The disk is nearly full';
       expect(await patient.ended).toMatchObject({ signal: 'SIGKILL', bound: 'disk' });
       expect(existsSync(join(dir, 'f3'))).toBe(true);

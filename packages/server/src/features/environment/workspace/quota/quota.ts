@@ -4,50 +4,50 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { DiskWatch } from '../../../../kernel/disk-space.ts';
 import type { JailBound } from '../../../../kernel/jail.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { WorkspaceRoom } from '../api.ts';
+import type { WorkspaceCapacity } from '../api.ts';
 import type { WorkspacesConfig } from '../config.ts';
 import type { Usage } from './count-files.ts';
 import { createCounter } from './counter.ts';
 
 export interface QuotaDeps {
-  /** Processes live in real time, whatever clock the rest runs by. */
+  /** Processes live in real time, whatever clock the rest uses. */
   readonly clock: Clock;
   readonly log: Log;
   readonly config: WorkspacesConfig;
   readonly disk: Omit<DiskWatch, keyof Disposable>;
 }
 
-export interface Quota extends WorkspaceRoom, AsyncDisposable {
-  /** Removes special files of names that git opens, and tells what is left of them. */
+export interface Quota extends WorkspaceCapacity, AsyncDisposable {
+  /** Removes special files with names that git opens, and reports those that remain. */
   clearForGit(workspaceDir: string): Promise<Pick<Usage, 'special'>>;
 }
 
 interface Known {
   usage: Usage;
   atMs: number;
-  /** Written through the daemon since then. */
+  /** Written through the daemon since the last count. */
   bytes: number;
   files: number;
 }
 
 const freshMs = 10_000;
 const lookMs = 500;
-/** A workspace is counted while a command runs when the disk has lost as much as there is room for, and else now and then, for a tenth of one processor at most. */
+/** While a command runs, a workspace is counted when the disk has shrunk by the remaining capacity, and periodically, using at most 10 % of one processor. */
 const countMs = 5000;
 const pauseFactor = 9;
 const draftAgeMs = 3_600_000;
 const mebibyte = 1024 * 1024;
 
-/** Counts what workspaces hold, in a thread, before something is written and while commands run. */
+/** Counts the contents of workspaces in a thread, before writes and while commands run. */
 export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
   const counter = createCounter(clock);
   const known = new Map<string, Known>();
   const counting = new Map<string, Promise<Usage>>();
-  /** Commands that run, by workspace. */
+  /** Running commands, by workspace. */
   const running = new Map<string, number>();
   const quotaBytes = config.quotaMb * mebibyte;
 
-  /** Who asks while a count is under way shares it. */
+  /** Concurrent callers share one count. */
   function count(workspaceDir: string): Promise<Usage> {
     const under = counting.get(workspaceDir);
     if (under !== undefined) return under;
@@ -61,16 +61,16 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
     const usage = await counter.count({ root: workspaceDir, maxFiles: config.quotaFiles, draftsBeforeMs, forGit });
     known.set(workspaceDir, { usage, atMs: clock.monotonic(), bytes: 0, files: 0 });
     if (usage.removed.length > 0)
-      log.warn({ workspaceDir, files: usage.removed.slice(0, 5) }, 'Drafts that a crash left, or special files that git would read, are removed');
+      log.warn({ workspaceDir, files: usage.removed.slice(0, 5) }, 'Removed drafts left by a crash, or special files that git would read');
     return usage;
   }
 
   const isOver = ({ usage, bytes, files }: Omit<Known, 'atMs'>) =>
     usage.more || usage.uncounted !== undefined || usage.bytes + bytes > quotaBytes || usage.files + files > config.quotaFiles;
 
-  async function assertRoom(workspaceDir: string, { bytes = 0, files = 0 } = {}): Promise<void> {
-    await disk.look();
-    disk.assertRoomToWrite();
+  async function assertCapacity(workspaceDir: string, { bytes = 0, files = 0 } = {}): Promise<void> {
+    await disk.check();
+    disk.assertCanWrite();
     let now = known.get(workspaceDir);
     const wanted = (held: Known) => ({ usage: held.usage, bytes: held.bytes + bytes, files: held.files + files });
     if (now === undefined || running.has(workspaceDir) || clock.monotonic() - now.atMs > freshMs || isOver(wanted(now))) {
@@ -83,13 +83,13 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
     now.files += files;
   }
 
-  /** Looks again and again until it is disposed of; tells once when there is no room any more. */
+  /** Checks repeatedly until it is disposed of; reports once when the limit is exceeded. */
   function watch(workspaceDir: string, beyond: (bound: JailBound) => void): Disposable {
     let ended = false;
     let counted: { readonly usage: Usage; readonly free: Free; readonly atMs: number; readonly tookMs: number } | undefined;
     let cancel = clock.after(lookMs, () => void look());
 
-    /** What the disk has lost may have gone into this workspace, and nothing else can have. */
+    /** Whether a count is due: at most what the disk has lost can have gone into this workspace. */
     const mustCount = (free: Free): boolean => {
       if (counted === undefined) return true;
       const grown = { bytes: Math.max(0, counted.free.bytes - free.bytes), files: Math.max(0, counted.free.files - free.files) };
@@ -97,7 +97,7 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
     };
 
     async function bound(): Promise<JailBound | undefined> {
-      await disk.look();
+      await disk.check();
       if (disk.shortage() !== undefined) return 'disk';
       const free = await freeOf(workspaceDir);
       if (!mustCount(free)) return undefined;
@@ -110,7 +110,7 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
 
     async function look(): Promise<void> {
       const found = await bound().catch((error: unknown) => {
-        log.warn({ workspaceDir, err: error }, 'A workspace could not be counted while a command runs in it');
+        log.warn({ workspaceDir, err: error }, 'Failed to count a workspace while a command runs in it');
         return undefined;
       });
       if (ended) return;
@@ -127,7 +127,7 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
 
   return {
     clearForGit: (workspaceDir) => countNow(workspaceDir, true),
-    assertRoom,
+    assertCapacity,
     watched: (jail, workspaceDir) => ({
       ...jail,
       run(spec) {
@@ -174,4 +174,4 @@ async function freeOf(folder: string): Promise<Free> {
 
 const toMebibytes = (bytes: number) => (bytes / mebibyte).toFixed(1);
 const help =
-  'Delete what is not needed: the programs "rm" and "chmod" are still run (argv such as ["rm", "-r", "data/old"], without a shell), and so are patches that only delete and workspace.deleteFile.';
+  'Delete what is not needed: the programs "rm" and "chmod" still run (argv such as ["rm", "-r", "data/old"], without a shell), and so do patches that only delete and workspace.deleteFile.';

@@ -4,8 +4,8 @@ const maxLength = 500;
 const maxAlternatives = 20;
 
 /**
- * A test of relative paths: `*` and `?` within a name, `**` over folders, `[a-z]`, `{a,b}`. A pattern without "/" is one
- * of names, in any folder. Fails with `invalid_params` on what is no pattern. Not in linear time: for threads with a deadline.
+ * Compiles a test for relative paths: `*` and `?` within a name, `**` over folders, `[a-z]`, `{a,b}`. A pattern without "/"
+ * matches names in any folder. Fails with `invalid_params` on invalid patterns. Not linear: run it in threads with a deadline.
  */
 export function compileGlob(pattern: string): (path: string) => boolean {
   if (pattern.length > maxLength) throw new AppError('invalid_params', `pattern: expected at most ${maxLength} characters`);

@@ -10,10 +10,10 @@ const maxFileBytes = 2 * 1024 * 1024;
 const maxReadBytes = 256 * 1024 * 1024;
 const maxLineCharacters = 300;
 const maxAnswerCharacters = 40_000;
-/** Full of what others wrote; looked at when it is named. */
+/** Full of third-party files; searched only when named. */
 const skipped = new Set(['node_modules']);
 
-/** Names, or lines of text files, below a folder of a workspace, in the order of their paths. For a thread of its own. */
+/** Finds names, or lines of text files, below a folder of a workspace, in the order of their paths. Run it in a separate thread. */
 export async function searchFiles({ root, path, glob, expression, limit }: SearchRequest): Promise<Found> {
   const fits = glob === undefined ? () => true : compileGlob(glob);
   const test = expression === undefined ? undefined : compile(expression);
@@ -42,7 +42,7 @@ export async function searchFiles({ root, path, glob, expression, limit }: Searc
     bytes += size;
     if (bytes > maxReadBytes) return 'size';
     const content = await readFileInside(root, file, { maxBytes: maxFileBytes }).catch((error: unknown) => {
-      // It went, or grew, meanwhile.
+      // It was deleted, or grew, meanwhile.
       if (error instanceof AppError) return undefined;
       throw error;
     });
@@ -69,7 +69,7 @@ export async function searchFiles({ root, path, glob, expression, limit }: Searc
 
   async function walk(folder: string): Promise<Found['stopped']> {
     const listed = await listFolderInside(root, folder, maxFolderEntries).catch((error: unknown) => {
-      // Below the start a folder may go while we walk.
+      // Folders below the start may disappear during the walk.
       if (folder !== start && error instanceof AppError) return { entries: [], more: false };
       throw error;
     });
@@ -84,7 +84,7 @@ export async function searchFiles({ root, path, glob, expression, limit }: Searc
     return listed.more ? 'files' : undefined;
   }
 
-  /** Patterns are about paths as seen from where the search begins. */
+  /** Patterns match paths relative to the start of the search. */
   const below = (at: string) => (start === '.' ? at : at.slice(start.length + 1));
 
   let kind: Awaited<ReturnType<typeof entryInside>> = 'directory';
@@ -102,7 +102,7 @@ function compile({ source, ignoreCase, literal }: NonNullable<SearchRequest['exp
   const flags = ignoreCase ? 'i' : '';
   const text = literal ? source.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&') : source;
   try {
-    // Some expressions are taken in one way only.
+    // Some expressions compile only with the flag `u`, others only without it.
     const expression = new RegExp(text, `${flags}u`);
     return (line) => expression.test(line);
   } catch {

@@ -3,7 +3,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { searchFiles } from './search-files.ts';
 import type { SearchAnswer, SearchRequest } from './search.ts';
 
-// Handed over by search.ts, within one process.
+// Sent by search.ts, within one process.
 const request = workerData as SearchRequest;
 
 async function answer(): Promise<SearchAnswer> {

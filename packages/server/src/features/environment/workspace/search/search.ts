@@ -8,9 +8,9 @@ export interface SearchRequest {
   readonly root: string;
   /** Folder, or file, to look in; `.` is the whole workspace. */
   readonly path: string;
-  /** Of names or paths that are looked at. */
+  /** Glob for names or paths to search. */
   readonly glob: string | undefined;
-  /** What lines must match; without it names are searched alone. */
+  /** Expression that lines must match; without it only names are searched. */
   readonly expression: { readonly source: string; readonly ignoreCase: boolean; readonly literal: boolean; readonly context: number } | undefined;
   readonly limit: number;
 }
@@ -29,7 +29,7 @@ const SearchAnswer = z.union([
 export type SearchAnswer = z.output<typeof SearchAnswer>;
 export type Found = Extract<SearchAnswer, { lines: string[] }>;
 
-/** Walks a workspace in a thread of its own: an expression may need forever for one line, and no file may hold the event loop. */
+/** Searches a workspace in a separate thread: an expression may take forever on one line, and no file may block the event loop. */
 export type Search = (request: SearchRequest, signal: AbortSignal) => Promise<Found>;
 
 /** Threads at once; each may take `maxOldGenerationSizeMb`. */
@@ -37,12 +37,12 @@ const maxThreads = 2;
 const searchTimeoutMs = 10_000;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 
-/** `after` calls back once after so many milliseconds and gives what cancels it. */
+/** `after` calls back once after so many milliseconds and returns a function that cancels it. */
 export function createSearch({ after }: { readonly after: (ms: number, run: () => void) => () => void }): Search {
   const threads = createLanes();
   let searches = 0;
   return async (request, signal) => {
-    // A thread is not worth a path that cannot be.
+    // A thread is not worth a path that cannot exist.
     if (request.path !== '.') plainPath(request.path);
     searches += 1;
     using _thread = await threads.acquire({ key: String(searches), group: 'searches', groupLimit: maxThreads, principalId: 'searches', signal });
@@ -52,11 +52,11 @@ export function createSearch({ after }: { readonly after: (ms: number, run: () =
     const onAbort = () => outcome.reject(new AppError('cancelled', 'The search was stopped'));
     signal.addEventListener('abort', onAbort, { once: true });
     const cancelTimeout = after(searchTimeoutMs, () =>
-      outcome.reject(new AppError('timeout', `The search took longer than ${searchTimeoutMs} ms: use a simpler expression, or look in fewer files`)),
+      outcome.reject(new AppError('timeout', `The search took longer than ${searchTimeoutMs} ms: use a simpler expression, or search fewer files`)),
     );
     worker.once('message', (message: unknown) => outcome.resolve(SearchAnswer.parse(message)));
     worker.once('error', (error) => outcome.reject(new AppError('internal', 'Internal error', { cause: error })));
-    worker.once('exit', () => outcome.reject(new AppError('payload_too_large', 'The search needs too much memory: look in fewer files')));
+    worker.once('exit', () => outcome.reject(new AppError('payload_too_large', 'The search needs too much memory: search fewer files')));
     try {
       const answer = await outcome.promise;
       if ('wrong' in answer) throw new AppError(answer.code, answer.wrong);
@@ -69,7 +69,7 @@ export function createSearch({ after }: { readonly after: (ms: number, run: () =
   };
 }
 
-/** In the bundle the worker lies beside the server. */
+/** The bundle has the worker next to the server. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './search-worker.ts' : './search-worker.js', import.meta.url);
 }

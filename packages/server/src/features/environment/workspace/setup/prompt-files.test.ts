@@ -7,7 +7,7 @@ import { silentLog } from '../../../../kernel/log.ts';
 import { createSteppedClock } from '../../../../runtime/testing.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import { createPromptFiles, promptFilesFor } from './prompt-files.ts';
-import { givesName, isUntouched, saysNothing, templateOf } from './templates.ts';
+import { hasName, isUntouched, saysNothing, templateOf } from './templates.ts';
 
 let workspaceDir: string;
 let agent: Agent;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(workspaceDir, { recursive: true, force: true }));
 
-it('looks once per second and agent, for all turns at once, and gives the same object until something changed', async () => {
+it('reads once per second and agent, for all turns together, and returns the same object until something changed', async () => {
   const clock = createSteppedClock();
   const files = createPromptFiles({ clock, log: silentLog, hideSecrets: (text) => text });
   expect(files.promptFiles(agent)).toBeUndefined();
@@ -59,7 +59,7 @@ it('reads nothing through a link, and shows USER.md to the origins of the owner 
   for (const origin of ['v1', 'webhook', 'mcp', 'cron', 'heartbeat', 'subagent', 'graph'] as const) expect(promptFilesFor(origin, found)).toBe('');
 });
 
-it('knows an untouched template of which no more is shown than its beginning', async () => {
+it('recognizes an untouched template even when only its beginning is shown', async () => {
   agent = { ...agent, config: AgentConfig.parse({ workspace: { maxFileChars: 100 } }) };
   const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog, hideSecrets: (text) => text });
   for (const name of ['SOUL.md', 'AGENTS.md', 'TOOLS.md'] as const) writeFileSync(join(workspaceDir, name), templateOf(name));
@@ -67,7 +67,7 @@ it('knows an untouched template of which no more is shown than its beginning', a
   expect(files.promptFiles(agent)).toBeUndefined();
 });
 
-it('tells an untouched template, and files that say nothing', () => {
+it('recognizes an untouched template, and empty files', () => {
   const template = templateOf('SOUL.md');
   expect(isUntouched(template)).toBe(true);
   expect(isUntouched(`${template}- More.\n`)).toBe(false);
@@ -89,6 +89,6 @@ it.for([
   ['- Name: TBD', false],
   ['Rename: Ada', false],
   ['', false],
-] as const)('knows whether %j gives a name', ([text, gives]) => {
-  expect(givesName(text)).toBe(gives);
+] as const)('detects whether %j has a name', ([text, named]) => {
+  expect(hasName(text)).toBe(named);
 });

@@ -5,14 +5,14 @@ import type { Log } from '../../../../kernel/log.ts';
 import { openInside, statInside } from '../../../../kernel/safe-path.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import type { PromptFiles, WorkspaceApi } from '../api.ts';
-import { givesName, isUntouched, saysNothing, withoutMarker } from './templates.ts';
+import { hasName, isUntouched, saysNothing, withoutMarker } from './templates.ts';
 
-/** How long a look at the disk holds. */
+/** How long files read from disk stay valid. */
 const freshMs = 1000;
 /** More than any template has. */
 const maxTemplateBytes = 4096;
 
-/** In the order of the prompt; `own`: for the person that the agent works for alone. */
+/** Ordered as in the prompt; `own`: only for the agent's owner. */
 const sections: readonly { readonly name: TemplateName; readonly title: string; readonly own?: true }[] = [
   { name: 'SOUL.md', title: 'who you are' },
   { name: 'IDENTITY.md', title: 'your name and manner' },
@@ -28,7 +28,7 @@ const sections: readonly { readonly name: TemplateName; readonly title: string; 
 interface KnownFile {
   readonly stamp: string;
   readonly text: string;
-  /** Of the whole file, of which `text` may be the beginning. */
+  /** Size of the whole file, of which `text` may be the beginning. */
   readonly untouched: boolean;
 }
 
@@ -40,11 +40,11 @@ interface Look {
 }
 
 export interface PromptFileReader extends WorkspaceApi {
-  /** A file was changed by us: the next turn looks again. */
+  /** Called after the daemon changed a file: the next turn reads it again. */
   changed(agent: Agent): void;
 }
 
-/** The files of workspaces that belong to prompts, kept in memory and looked at again at most once per second. */
+/** Caches the prompt files of workspaces and reads them at most once per second. */
 export function createPromptFiles({
   clock,
   log,
@@ -54,7 +54,7 @@ export function createPromptFiles({
   readonly log: Log;
   readonly hideSecrets: (text: string) => string;
 }): PromptFileReader {
-  // An agent whose configuration changes is another object, and is looked at anew.
+  // A changed agent configuration is a new object, so its files are read again.
   const looks = new WeakMap<Agent, Look>();
 
   function lookOf(agent: Agent): Look {
@@ -75,7 +75,7 @@ export function createPromptFiles({
       look.files = files;
       if (!same) look.built = build(files, hideSecrets);
     } catch (error) {
-      log.warn({ agentId: agent.id, err: error }, 'The prompt files of a workspace could not be read');
+      log.warn({ agentId: agent.id, err: error }, 'Failed to read the prompt files of a workspace');
     }
   }
 
@@ -98,7 +98,7 @@ export function createPromptFiles({
         const file = await known(agent.workspaceDir, 'HEARTBEAT.md', agent.config.workspace.maxFileChars, undefined);
         return file === undefined || saysNothing(file.text) || isUntouched(file.text) ? undefined : hideSecrets(withoutMarker(file.text));
       } catch (error) {
-        log.warn({ agentId: agent.id, err: error }, 'The checklist of a workspace could not be read');
+        log.warn({ agentId: agent.id, err: error }, 'Failed to read the checklist of a workspace');
         return undefined;
       }
     },
@@ -109,7 +109,7 @@ export function createPromptFiles({
   };
 }
 
-/** The file as it was when it did not change, as it is otherwise; undefined when there is none. */
+/** Returns the cached file if it did not change, otherwise reads it; undefined when there is none. */
 async function known(root: string, name: TemplateName, maxCharacters: number, last: KnownFile | undefined): Promise<KnownFile | undefined> {
   const stat = await statInside(root, name);
   if (stat === undefined) return undefined;
@@ -125,7 +125,7 @@ async function known(root: string, name: TemplateName, maxCharacters: number, la
 
 async function readStart(root: string, name: TemplateName, maxCharacters: number): Promise<Omit<KnownFile, 'stamp'>> {
   await using handle = await openInside(root, name);
-  // No character takes more than three bytes of UTF-8 per UTF-16 unit; a template is known by the whole of it.
+  // No character takes more than three bytes of UTF-8 per UTF-16 unit; recognizing a template needs all of it.
   const buffer = Buffer.allocUnsafe(maxCharacters * 3 + maxTemplateBytes);
   let length = 0;
   for (;;) {
@@ -143,11 +143,11 @@ async function readStart(root: string, name: TemplateName, maxCharacters: number
 }
 
 function build(files: ReadonlyMap<TemplateName, KnownFile>, hideSecrets: (text: string) => string): PromptFiles | undefined {
-  const isNew = !givesName(withoutMarker(files.get('IDENTITY.md')?.text ?? ''));
+  const isNew = !hasName(withoutMarker(files.get('IDENTITY.md')?.text ?? ''));
   const used = sections.flatMap(({ name, title, own }) => {
     const { text, untouched } = files.get(name) ?? {};
     if (text === undefined || saysNothing(text)) return [];
-    // The first conversation is the one template that does its work as it is.
+    // The first conversation is the only template that is used unchanged.
     if (name === 'BOOTSTRAP.md' ? !isNew : untouched === true) return [];
     return [{ own: own === true, text: `## ${name}: ${title}\n${hideSecrets(withoutMarker(text))}` }];
   });
@@ -156,10 +156,10 @@ function build(files: ReadonlyMap<TemplateName, KnownFile>, hideSecrets: (text: 
   return { text: whole(used.filter(({ own }) => !own)), ownText: whole(used) };
 }
 
-/** Origins at whose other end is the person that the agent works for, or a group that the owner brought it into. */
+/** Origins with the agent's owner at the other end, or a group that the owner added the agent to. */
 const ownOrigins: ReadonlySet<TurnOrigin> = new Set(['rpc', 'api', 'channel', 'background']);
 
-/** What of the files belongs into the prompt of a turn of this origin. */
+/** Returns the text of the files for a turn of this origin. */
 export function promptFilesFor(origin: TurnOrigin, files: PromptFiles | undefined): string | undefined {
   return ownOrigins.has(origin) ? files?.ownText : files?.text;
 }

@@ -3,11 +3,11 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { entryInside, listFolderInside, makeFoldersInside, readFileInside, statInside, writeFileInside } from '../../../../kernel/safe-path.ts';
 import { readState, type WorkspaceState, writeState } from './state.ts';
-import { givesName, isUntouched, templateOf } from './templates.ts';
+import { hasName, isUntouched, templateOf } from './templates.ts';
 
 type Status = ResultInput<'workspace.status'>;
 
-/** Makes the standard folders and the templates that are missing; what is there stays. BOOTSTRAP.md is made once: when it is gone, it has done its work. */
+/** Creates missing standard folders and templates and keeps the rest. BOOTSTRAP.md is created only once: when it is gone, it has done its work. */
 export async function setUp(workspaceDir: string, clock: Clock): Promise<void> {
   await makeFoldersInside(workspaceDir, [...standardFolders, 'skills']);
   const state = await readState(workspaceDir);
@@ -19,7 +19,7 @@ export async function setUp(workspaceDir: string, clock: Clock): Promise<void> {
   if (state === undefined) await writeState(workspaceDir, { version: 1, bootstrapSeededAt: clock.now() });
 }
 
-/** The part of `workspace.status` that is about files; notes the first time that it finds the workspace bootstrapped. */
+/** Returns the files part of `workspace.status`; records when it first finds the workspace bootstrapped. */
 export async function statusOf(workspaceDir: string, clock: Clock): Promise<Omit<Status, 'hasGitRepo'>> {
   const exists = await folderExists(workspaceDir);
   const files: Status['files'] = await Promise.all(
@@ -30,7 +30,7 @@ export async function statusOf(workspaceDir: string, clock: Clock): Promise<Omit
     }),
   );
   const isBootstrapped =
-    exists && (!files.some((file) => file.name === 'BOOTSTRAP.md' && file.present) || givesName((await textOf(workspaceDir, 'IDENTITY.md')) ?? ''));
+    exists && (!files.some((file) => file.name === 'BOOTSTRAP.md' && file.present) || hasName((await textOf(workspaceDir, 'IDENTITY.md')) ?? ''));
   const state = exists ? await noteBootstrapped(workspaceDir, isBootstrapped, clock) : undefined;
   return { dir: workspaceDir, exists, files, isBootstrapped, ...(state !== undefined && { state }) };
 }

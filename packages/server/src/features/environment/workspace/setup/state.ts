@@ -12,10 +12,10 @@ const State = z.strictObject({
   onboardingCompletedAt: z.int().min(0).optional(),
 });
 
-/** What the daemon notes about a workspace, in a place that no tool writes. */
+/** State that the daemon keeps about a workspace, where no tool can write. */
 export type WorkspaceState = z.output<typeof State>;
 
-/** Undefined when there is none, or none that can be read. */
+/** Undefined when there is none, or it is unreadable. */
 export async function readState(workspaceDir: string): Promise<WorkspaceState | undefined> {
   try {
     const parsed = State.safeParse(parseJson((await readFileInside(workspaceDir, file, { maxBytes })).toString()));

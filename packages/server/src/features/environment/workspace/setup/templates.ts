@@ -48,7 +48,7 @@ This workspace is new. Before other work, get to know the person who writes, in 
 1. Ask what they want to call you, and what you are to be for them.
 2. Ask how to address them, and what you should know about them.
 3. Write the answers into IDENTITY.md and USER.md, and into SOUL.md what they wish of your manner.
-4. Then delete this file (apply_patch with "*** Delete File: BOOTSTRAP.md"). If a tool for one of these steps is missing, tell them what to write into which file.
+4. Then delete this file (apply_patch with "*** Delete File: BOOTSTRAP.md"). If a tool for one of these steps is missing, explain what to write into which file.
 
 If they want something else first, do that, and come back to this later.
 `,
@@ -63,7 +63,7 @@ function digestOf(body: string): string {
   return createHash('sha256').update(body).digest('hex').slice(0, 16);
 }
 
-/** A template as it is written: its first line carries the digest of the rest, so that an untouched file is known by itself, whatever version wrote it. */
+/** Returns a template: its first line carries the digest of the rest, so that an untouched file is recognized, whatever version wrote it. */
 export function templateOf(name: TemplateName): string {
   const body = bodies[name];
   return `<!-- gatehouse-template ${digestOf(body)} : change what follows; this line may stay -->\n${body}`;
@@ -73,18 +73,18 @@ export function isTemplateName(name: string): name is TemplateName {
   return templateNames.some((one) => one === name);
 }
 
-/** Whether a file is still the template that was once written. */
+/** Whether a file is still an unchanged template. */
 export function isUntouched(text: string): boolean {
   const marker = markerLine.exec(text);
   return marker !== null && digestOf(text.slice(marker[0].length)) === marker[1];
 }
 
-/** What of the text is for the model. */
+/** Returns the text that the model reads. */
 export function withoutMarker(text: string): string {
   return text.replace(markerLine, '').trim();
 }
 
-/** Headings, empty list items, empty checkboxes and comments say nothing. */
+/** Headings, empty list items, empty checkboxes and comments carry no content. */
 export function saysNothing(text: string): boolean {
   return withoutComments(text)
     .split('\n')
@@ -104,8 +104,8 @@ function withoutComments(text: string): string {
 
 const placeholder = /^(?:[[(<{_*].*[\])>}_*]|tbd|todo|name|your name|unknown|none|n\/?a|\?+|-+|\.+|\u2026)$/i;
 
-/** Whether IDENTITY.md gives the agent a name that is no placeholder. */
-export function givesName(identity: string): boolean {
+/** Whether IDENTITY.md names the agent with something other than a placeholder. */
+export function hasName(identity: string): boolean {
   for (const line of identity.split('\n')) {
     const value = /^(?:[-*+]\s)?\**name\**:\**(.*)$/i.exec(line.trim())?.[1]?.trim();
     if (value !== undefined && value !== '') return !placeholder.test(value);

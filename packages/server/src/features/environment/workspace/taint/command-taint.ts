@@ -9,29 +9,29 @@ import { digestContent } from './content-digest.ts';
 import { foldName } from './internal-names.ts';
 import { closeWindow, openWindow, type TaintRow, type Window } from './taint-store.ts';
 
-/** File systems tell time in steps. */
+/** Resolution of file system timestamps. */
 const slackMs = 2000;
-/** Files of one command that get rows of their own; of more, the folders do. */
+/** Files of one command that get separate rows; beyond that, their folders do. */
 const maxRows = 300;
 
 export interface CommandTaints {
-  /** The windows, of which those that an earlier run of the daemon left are closed now: what their commands wrote is looked for. */
+  /** Opens the store of windows and closes those of an earlier process, after finding what their commands wrote. */
   settled(place: Workplace, windows: readonly Window[]): Promise<readonly Window[]>;
-  /** Whether a command that runs may have written the file or moved it here. */
+  /** Whether a running command may have written the file or moved it here. */
   mayHaveWritten(place: Workplace, path: string, windows: readonly Window[]): Promise<boolean>;
-  /** Before a file of the workspace gets text from outside: what runs there may read it from now on. */
+  /** Call before a file of the workspace gets text from outside: running commands may read it from now on. */
   taintRunning(agentId: string): Promise<void>;
   begin(place: Workplace, mayBeTainted: () => Promise<boolean>): Promise<CommandTaint>;
 }
 
 /**
- * What commands may read and write. A command is clean as long as nothing in its workspace holds text from outside; from then on a window
- * of time is open, in which whatever changes in the workspace counts as tainted. Windows are stored, and outlive a crash.
+ * Tracks what commands may read and write. A command is clean as long as nothing in its workspace holds text from outside; from then
+ * on a time window is open, in which everything that changes in the workspace counts as tainted. Windows are stored, and survive a crash.
  */
 export function createCommandTaints({ db, clock }: { readonly db: Db; readonly clock: Clock }): CommandTaints {
-  /** Windows of commands that run in this process, with the places of all folders when they were opened. */
+  /** Windows of commands in this process, with the location of every folder when they were opened. */
   const live = new Map<string, Promise<FolderPlaces | undefined>>();
-  /** By agent. */
+  /** Windows by agent. */
   const running = new Map<string, Set<CommandTaint>>();
 
   async function settle({ workspaceDir }: Workplace, { id, agentId }: Window, sinceMs: number, before: FolderPlaces | undefined): Promise<void> {
@@ -85,7 +85,7 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
       const open = async () => {
         const atMs = clock.monotonic();
         const window = { id: newId('tw'), agentId, sinceMs: (await timeOf(workspaceDir)) - slackMs };
-        // A folder that a running command moved just now must not pass for one that was there.
+        // A folder that a running command moved just now must not pass for an existing one.
         const untilMs = hasBegun ? window.sinceMs : Infinity;
         const folders = writableFolders(workspaceDir).then((names) => findFolders(workspaceDir, names, untilMs));
         live.set(
@@ -94,7 +94,7 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
         );
         await db.write(openWindow, window);
         opened = { window, atMs };
-        // What this one writes is read by others.
+        // Other commands read what this one writes.
         await Promise.all([folders, taintRunning(agentId)]);
       };
       const end = async () => {
@@ -102,7 +102,7 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
         await opening;
         if (opened === undefined) return;
         const { window, atMs } = opened;
-        // The clock of the machine may have been set back meanwhile.
+        // The system clock may have been set back meanwhile.
         const sinceMs = Math.min(window.sinceMs, (await timeOf(workspaceDir)) - (clock.monotonic() - atMs) - slackMs);
         await settle(place, window, sinceMs, await live.get(window.id)).finally(() => live.delete(window.id));
       };
@@ -114,7 +114,7 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
         },
         end: () => (ending ??= end()),
       };
-      // Before anything is asked, so that nothing is missed that is marked meanwhile.
+      // Registered before the first query, so that no mark made meanwhile is missed.
       running.set(agentId, (running.get(agentId) ?? new Set()).add(command));
       try {
         if (await mayBeTainted()) await command.taint();
@@ -129,7 +129,7 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
   };
 }
 
-/** The time of the file system, in which its files have theirs. */
+/** Returns the time of the file system, which stamps its files. */
 async function timeOf(workspaceDir: string): Promise<number> {
   await mkdir(workspaceDir, { recursive: true, mode: 0o700 });
   const marker = `.gatehouse/${newId('tw')}`;
@@ -139,13 +139,13 @@ async function timeOf(workspaceDir: string): Promise<number> {
   return stat?.ctimeMs ?? -Infinity;
 }
 
-/** Where commands may write. */
+/** Folders that commands may write to. */
 async function writableFolders(workspaceDir: string): Promise<readonly string[]> {
   const { entries } = await listFolderInside(workspaceDir, '.', 10_000);
   return entries.flatMap(({ name, kind }) => (kind === 'directory' && !name.startsWith('.') ? [name] : []));
 }
 
-/** The deepest folders around many files of which there are few. */
+/** Returns the deepest few folders that contain many files. */
 function foldersOf(files: readonly string[]): readonly string[] {
   for (let depth = 8; depth > 1; depth -= 1) {
     const folders = new Set(files.map((file) => file.split('/').slice(0, -1).slice(0, depth).join('/')));

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { openInside } from '../../../../kernel/safe-path.ts';
 
-/** What file tools read. */
+/** Size limit of files that file tools read. */
 const maxDigested = 16 * 1024 * 1024;
 
-/** SHA-256 of a file; undefined for what no tool reads. */
+/** Returns the SHA-256 of a file; undefined when no tool can read it. */
 export async function digestContent(workspaceDir: string, path: string): Promise<string | undefined> {
   try {
     await using handle = await openInside(workspaceDir, path);

@@ -8,16 +8,16 @@ import { digestContent } from './content-digest.ts';
 import { foldName, isInternal } from './internal-names.ts';
 import { forgetFiles, isTaintedContent, knownFile, markFiles, taintedFiles, type TaintRow } from './taint-store.ts';
 
-/** Shorter contents are alike by chance. */
+/** Shorter contents can be equal by chance. */
 const leastDigested = 32;
 const keyOf = (path: string) => foldName(plainPath(path));
 const foldersAround = (key: string) =>
   ['.', ...key.split('/').map((_, index, names) => names.slice(0, index).join('/'))].filter((name) => name !== '');
 
 /**
- * Knows which files of workspaces hold text from outside: those that a turn wrote that had read such text, or a command that may
- * have. A file of which nothing is known is its owner's. What is known follows the content, so that a copy is what it is a copy of;
- * a file that was changed from elsewhere stays what it was.
+ * Tracks which files of workspaces hold text from outside: written by a turn that had read such text, or perhaps by such a command.
+ * An unknown file belongs to its owner. Marks follow the content, so that a copy is treated like its source; a file
+ * that was changed by other programs keeps its mark.
  */
 export function createFileTaints({ db, clock }: { readonly db: Db; readonly clock: Clock }): FileTaints {
   const commands = createCommandTaints({ db, clock });
@@ -31,7 +31,7 @@ export function createFileTaints({ db, clock }: { readonly db: Db; readonly cloc
     if (exact?.tainted === 1) return true;
     const digest = await digestContent(workspaceDir, path);
     if (exact !== undefined) return exact.digest !== digest;
-    // Results that were kept before this was known may be of anything.
+    // Results kept before taint was tracked may come from anywhere.
     if (inTree || isInternal(key)) return true;
     const windows = await commands.settled(place, found.windows);
     if (windows.length > 0 && (await commands.mayHaveWritten(place, path, windows))) return true;

@@ -1,7 +1,7 @@
-/** As a file system that does not tell cases apart would look it up. */
+/** Folds a name like a case-insensitive file system. */
 export const foldName = (name: string): string => name.normalize('NFKC').toLowerCase();
 
-/** True for what nobody reads by name: repositories, whose settings name programs, and what the daemon keeps for itself. */
+/** Whether a path may not be read by name: repositories, whose settings name programs, and daemon files. */
 export function isInternal(path: string): boolean {
   return path.split('/').some((name) => /^\.(?:git|gatehouse)$/.test(foldName(name)));
 }

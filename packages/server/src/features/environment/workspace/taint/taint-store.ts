@@ -1,15 +1,15 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 
-/** What is known of a file, or of everything in a folder that has no row of its own. */
+/** Taint of a file, or of everything in a folder that has no separate row. */
 export interface TaintRow {
   readonly agentId: string;
-  /** Folded, as file systems that tell no cases apart look it up. */
+  /** Folded like in a case-insensitive file system. */
   readonly path: string;
-  /** As it is on disk. */
+  /** The name on disk. */
   readonly name: string;
   readonly tree: 0 | 1;
   readonly tainted: 0 | 1;
-  /** SHA-256 of the content; null where it says nothing. */
+  /** SHA-256 of the content; null where it does not matter. */
   readonly digest: string | null;
 }
 
@@ -21,14 +21,14 @@ const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
 const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) =>
   db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).limit(1),
 );
-/** Whether anything is known of any file of the agent, or of one that was there. */
+/** Whether any row exists for a present or former file of the agent. */
 const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
   (await tx.get(anyOf, { agentId })) !== undefined || (await tx.get(anyContentOf, { agentId })) !== undefined;
 const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
   db.selectFrom('file_taint_window').select(['id', 'agent_id as agentId', 'since_ms as sinceMs']).where('agent_id', '=', p('agentId')),
 );
 
-/** A command that may write text from outside runs since then, by the time of the file system. */
+/** Start, in file system time, of a command that may write text from outside. */
 export interface Window {
   readonly id: string;
   readonly agentId: string;
@@ -36,11 +36,11 @@ export interface Window {
 }
 
 export interface KnownFile {
-  /** Whether anything is known of any file of the agent. */
+  /** Whether any row exists for a file of the agent. */
   readonly any: boolean;
   readonly windows: readonly Window[];
   readonly exact?: TaintRow | undefined;
-  /** Around it, all of which counts. */
+  /** Enclosing folders, all of which count. */
   readonly inTree: boolean;
 }
 
@@ -67,7 +67,7 @@ const byDigest = query<{ agentId: string; digest: string }, { digest: string }>(
   db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')),
 );
 
-/** Whether a file of the agent with this very content held text from outside, whatever its name is now. */
+/** Whether a file of the agent with this exact content held text from outside, under any name. */
 export const isTaintedContent = operation(
   'workspace.taintedContent',
   async (tx, input: { readonly agentId: string; readonly digest: string }): Promise<boolean> => (await tx.get(byDigest, input)) !== undefined,
@@ -101,7 +101,7 @@ const putContent = query<{ agentId: string; digest: string; atMs: number }>(({ d
     .values({ agent_id: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
     .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
 );
-/** Contents of an agent that are remembered, the newest. */
+/** How many contents of an agent are remembered, newest first. */
 const maxContents = 10_000;
 const pruneContents = query<{ agentId: string; most: number }>(({ db, sql, p }) =>
   db
@@ -128,7 +128,7 @@ async function remember(tx: Tx, agentId: string, atMs: number, rows: Marking['ro
   if (digests.length > 0) await tx.run(pruneContents, { agentId, most: maxContents });
 }
 
-/** Writes down what files are. A clean one needs a row only where something is known of others. */
+/** Records the taint of files. A clean file needs a row only when others have rows. */
 export const markFiles = operation('workspace.markFiles', async (tx, { agentId, atMs, rows }: Marking): Promise<void> => {
   const isKnown = (await isAnyKnown(tx, agentId)) || (await tx.all(windowsOf, { agentId })).length > 0;
   for (const row of rows) if (isKnown || row.tainted === 1 || row.path.startsWith('.')) await tx.run(put, { agentId, ...row });
@@ -145,7 +145,7 @@ const exactly = query<{ agentId: string; path: string; digest: string }, { path:
     .where('tainted', '=', 0),
 );
 
-/** The files of a command that has ended, but for those that a clean turn wrote meanwhile. */
+/** Records the files of a command that has ended, except those that a clean turn wrote meanwhile. */
 export const closeWindow = operation(
   'workspace.closeTaintWindow',
   async (tx, { id, agentId, atMs, rows }: Marking & Pick<Window, 'id'>): Promise<void> => {
@@ -161,7 +161,7 @@ export const closeWindow = operation(
   },
 );
 
-/** Files that are gone. */
+/** Records deleted files. */
 export const forgetFiles = operation(
   'workspace.forgetFiles',
   async (tx, { agentId, paths }: { readonly agentId: string; readonly paths: readonly string[] }): Promise<void> => {

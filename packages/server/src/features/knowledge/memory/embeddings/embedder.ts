@@ -15,16 +15,16 @@ import { normalized, toBytes, toFloats } from './vector-signs.ts';
 const queryWaitMs = 1_500;
 /** Vectors of queries in memory. */
 export const maxMemoryVectors = 2_000;
-/** Lengths of vectors that an embedder may change to while the daemon runs: each makes all entries be embedded anew. */
+/** Changes of vector length accepted from an embedder while the daemon runs: each makes all entries be embedded again. */
 const maxLengths = 3;
-/** Queries that the embedder works on at once; further ones are searched by words. */
+/** Concurrent queries of the embedder; further ones are searched by terms. */
 const maxQueries = 8;
 
 export interface EmbedderDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  /** The configured embedder; undefined: words alone are searched. */
+  /** The configured embedder; undefined: only terms are searched. */
   readonly embedder: { readonly provider: string; readonly model: string } | undefined;
   readonly embed: ModelWork['embed'];
 }
@@ -41,46 +41,46 @@ export interface QueryText {
   readonly signal: AbortSignal;
 }
 
-/** The embedder as memories use it: what is asked twice is answered from a cache, and what fails is left alone for a while. */
+/** The embedder with a query cache and a circuit breaker. */
 export interface MemoryEmbedder {
   /** `provider/model`. */
   readonly name: string;
   readonly breaker: EmbeddingBreaker;
   readonly cache: { readonly entries: number; readonly hits: number; readonly misses: number; clear(): void };
-  /** Numbers of each vector; undefined before the first. */
+  /** Length of its vectors; undefined before the first. */
   readonly dimensions: number | undefined;
-  /** How its cosines become relevance; learned with the first vector of a query. */
+  /** Mapping from cosine to relevance; learned with the first vector of a query. */
   readonly calibration: Calibration;
-  /** Of length one; undefined when it fails or takes too long. */
+  /** Returns a unit vector; undefined on failure or timeout. */
   queryVector(query: QueryText): Promise<Float32Array | undefined>;
-  /** Vectors of entries, without the cache. Fails as `ModelWork.embed` does. */
+  /** Embeds entries, without the cache. Fails as `ModelWork.embed` does. */
   embedTexts(work: Parameters<ModelWork['embed']>[0]): Promise<readonly Float32Array[]>;
 }
 
-/** What was embedded by whom, with which length; vectors of two fingerprints cannot be compared. */
+/** Identifies embedder and length; vectors of two fingerprints cannot be compared. */
 export const fingerprintOf = (name: string, dimensions: number) => `${name}/${dimensions}`;
 
-/** Beginnings of long texts are what is embedded. */
+/** Only the beginning of a long text is embedded. */
 export const embeddedPart = (text: string) => text.slice(0, queryCharacters).toWellFormed();
 
-/** Says something about the text or the budget, and nothing about the health of the embedder. */
+/** Errors caused by the text or the budget, which say nothing about the health of the embedder. */
 export function isAboutText(error: unknown): boolean {
   return error instanceof ModelError && error.possibly === undefined && (error.kind === 'bad_request' || error.kind === 'context_length');
 }
 
 const knownCalibration = (provider: string | undefined): Calibration | undefined => (provider === 'hashing' ? hashingCalibration : undefined);
 
-/** `onLength` hears when its vectors have another length than before. */
+/** `onLength` is called when its vectors change their length. */
 export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, onLength: () => void): MemoryEmbedder | undefined {
   const { db, clock, log, embedder } = deps;
   if (embedder === undefined) return undefined;
   const name = `${embedder.provider}/${embedder.model}`;
   const breaker = createEmbeddingBreaker(clock);
-  /** In the order of use. */
+  /** Least recently used first. */
   const vectors = new Map<string, Float32Array>();
   const lengths = new Set<number>();
   let dimensions: number | undefined;
-  /** Learned with the first query, and for vectors of another length once more. */
+  /** Learned with the first query, and again for vectors of another length. */
   let calibration = knownCalibration(embedder.provider);
   let hits = 0;
   let misses = 0;
@@ -109,7 +109,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     }
   }
 
-  /** One that goes back to a former length would have everything embedded again and again. */
+  /** A return to an earlier length would have everything embedded repeatedly. */
   function checkLength(length: number): void {
     if (length === dimensions) return;
     if (lengths.has(length) || lengths.size >= maxLengths)
@@ -131,7 +131,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     const known = stored === undefined || !isCurrent(toFloats(stored)) ? undefined : toFloats(stored);
     if (known === undefined) misses += 1;
     else hits += 1;
-    // The first call for a query brings the reference texts along.
+    // The first call for a query also embeds the reference texts.
     const references = calibration === undefined ? referenceTexts : [];
     const texts = known === undefined ? [text, ...references] : references;
     let vector = known;
@@ -146,7 +146,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     keepInMemory(key, vector);
     if (keep)
       db.telemetry(cacheVector, { fingerprint: name, textHash, vector: toBytes(vector), usedAtMs: clock.ageNow() }).catch((error: unknown) => {
-        if (!stopped.aborted) log.debug({ err: error }, 'The vector of a query could not be kept');
+        if (!stopped.aborted) log.debug({ err: error }, 'Failed to cache the vector of a query');
       });
     return vector;
   }
@@ -175,7 +175,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
     embedTexts,
     async queryVector(query) {
       const text = embeddedPart(query.text);
-      // Of its owner alone: from a hit others would learn what was asked.
+      // Private to its owner: from a hit others would learn what was asked.
       const textHash = hash('sha256', JSON.stringify([query.agentId, query.principalId, text]), 'buffer');
       const key = textHash.toString('base64');
       const known = vectors.get(key);
@@ -186,7 +186,7 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
       }
       if (running >= maxQueries || breaker.waitMs() > 0) return undefined;
       running += 1;
-      // It goes on when nobody waits any more, so that the next one who asks finds it.
+      // Continues when nobody waits any more, so that the next caller finds it.
       const fetching = fetchVector({ ...query, text }, textHash, key).finally(() => (running -= 1));
       return bounded(fetching, query.signal, query.waitMs ?? queryWaitMs);
     },
@@ -208,6 +208,6 @@ export function createMemoryEmbedder(deps: EmbedderDeps, stopped: AbortSignal, o
   function explain(error: unknown): undefined {
     if (stopped.aborted) return;
     const why = error instanceof AppError || error instanceof ModelError ? error.message : error;
-    log.warn({ err: why }, 'A memory search goes on by words alone: its query could not be embedded');
+    log.warn({ err: why }, 'Searching memories by terms alone: the query could not be embedded');
   }
 }

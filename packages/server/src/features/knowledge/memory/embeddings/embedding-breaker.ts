@@ -2,7 +2,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 
 export type BreakerState = 'closed' | 'open' | 'halfOpen';
 
-/** Failures in a row that open it, and how long it then stays open; longer each time up to the last. */
+/** Consecutive failures that open it, and how long it then stays open; longer each time up to the last. */
 const failuresToOpen = 5;
 const openMs = [15_000, 60_000, 300_000] as const;
 
@@ -33,7 +33,7 @@ export function createEmbeddingBreaker(clock: Clock): EmbeddingBreaker {
     },
     failed() {
       failures += 1;
-      // What fails while it is open began before it opened.
+      // Calls that fail while it is open started before it opened.
       if (waitMs() > 0 || (opensUntil === undefined && failures < failuresToOpen)) return;
       opensUntil = clock.monotonic() + (openMs[Math.min(openings, openMs.length - 1)] ?? openMs[0]);
       openings += 1;

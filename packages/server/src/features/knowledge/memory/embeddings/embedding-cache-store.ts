@@ -5,7 +5,7 @@ export const maxCachedVectors = 5_000;
 const keptMs = 7 * 86_400_000;
 
 interface CacheKey {
-  /** Of the embedder: `provider/model`. */
+  /** Embedder: `provider/model`. */
   readonly fingerprint: string;
   /** SHA-256 of the text and its owner. */
   readonly textHash: Uint8Array;
@@ -37,7 +37,7 @@ export const readCachedVector = operation(
   async (tx, key: CacheKey): Promise<Uint8Array | undefined> => (await tx.get(byKey, key))?.vector,
 );
 
-/** Also at a hit, which makes it the newest. */
+/** Also on a hit, which makes it the newest. */
 export const cacheVector = operation(
   'memory.cacheVector',
   async (tx, entry: CacheKey & { readonly vector: Uint8Array; readonly usedAtMs: number }): Promise<void> => {

@@ -19,7 +19,7 @@ afterEach(() => rm(dataDir, { recursive: true, force: true }));
 const embeddedOf = async (memory: OpenedMemory) => (await memory.methods['memory.stats']({}, adminCall())).embeddedEntries;
 const vectorRank = async (memory: OpenedMemory, text: string) => (await memory.explain(text))[0]?.explain.vectorRank;
 
-test('what was not embedded before a stop is embedded after the next start', async () => {
+test('entries without a vector at a stop are embedded after the next start', async () => {
   const clock = createStepClock();
   {
     await using memory = await openMemory({ clock, dataDir, embed: hang });
@@ -33,7 +33,7 @@ test('what was not embedded before a stop is embedded after the next start', asy
   expect(await vectorRank(memory, 'deep well')).toBe(1);
 });
 
-test('another embedder embeds everything anew, while the search goes on by words and by what is done', async () => {
+test('a new embedder embeds everything again, while search uses terms and the finished vectors', async () => {
   const clock = createStepClock();
   {
     await using memory = await openMemory({ clock, dataDir, model: 'first' });
@@ -53,7 +53,7 @@ test('another embedder embeds everything anew, while the search goes on by words
   });
   clock.advance(2_000);
   await expect.poll(() => batches).toBe(1);
-  // Vectors of the first model say nothing to the second.
+  // Vectors of the first model mean nothing to the second.
   expect(await vectorRank(memory, 'well number 7')).toBeUndefined();
   expect(await memory.find('well number 7')).toHaveLength(10);
   gates[0]?.resolve();
@@ -64,7 +64,7 @@ test('another embedder embeds everything anew, while the search goes on by words
   await expect.poll(() => embeddedOf(memory)).toBe(40);
 });
 
-test('after a failure it waits, longer each time, and goes on by itself', async () => {
+test('after a failure it pauses, longer each time, and continues on its own', async () => {
   const clock = createStepClock();
   let asked = 0;
   await using memory = await openMemory({
@@ -82,16 +82,16 @@ test('after a failure it waits, longer each time, and goes on by itself', async 
   expect(asked).toBeGreaterThanOrEqual(3);
 });
 
-test('a budget without room makes it wait for as long as the budget says', async () => {
+test('a spent budget makes it wait for as long as the budget says', async () => {
   const clock = createStepClock();
   let asked = 0;
   await using memory = await openMemory({
     clock,
-    embed: (work) => (++asked === 1 ? Promise.reject(new AppError('rate_limited', 'no room', { retryAfterMs: 60_000 })) : hashingEmbed(work)),
+    embed: (work) => (++asked === 1 ? Promise.reject(new AppError('rate_limited', 'budget spent', { retryAfterMs: 60_000 })) : hashingEmbed(work)),
   });
   await memory.add('thrift');
   await expect.poll(() => asked).toBe(1);
-  // The failure has to arrive before the clock moves.
+  // The failure must arrive before the clock moves.
   await new Promise(setImmediate);
   clock.advance(59_999);
   await new Promise(setImmediate);
@@ -101,7 +101,7 @@ test('a budget without room makes it wait for as long as the budget says', async
   expect((await memory.methods['memory.embeddingCache']({}, adminCall())).circuitBreaker.state).toBe('closed');
 });
 
-test('an entry that the embedder refuses is passed over, and does not hold up the others', async () => {
+test('an entry that the embedder refuses is skipped, and does not block the others', async () => {
   await using memory = await openMemory({
     clock: createStepClock(),
     embed: (work) => (work.texts.some((text) => text.includes('poison')) ? Promise.reject(new ModelError('bad_request', 'no')) : hashingEmbed(work)),
@@ -140,12 +140,12 @@ test('an entry that is deleted while it is embedded leaves no vector behind', as
   expect(await memory.db.read(countVectors, {})).toBe(1);
 });
 
-test('an agent without budget does not hold up the entries of others', async () => {
+test('an agent without budget does not block the entries of others', async () => {
   const clock = createStepClock();
   await using memory = await openMemory({
     clock,
     embed: (work) =>
-      work.agentId === 'poor' ? Promise.reject(new AppError('rate_limited', 'no room', { retryAfterMs: 60_000 })) : hashingEmbed(work),
+      work.agentId === 'poor' ? Promise.reject(new AppError('rate_limited', 'budget spent', { retryAfterMs: 60_000 })) : hashingEmbed(work),
   });
   await memory.add('first, and not paid for', { agentId: 'poor' });
   await memory.add('second');
@@ -153,7 +153,7 @@ test('an agent without budget does not hold up the entries of others', async () 
   expect(await pendingOf(memory)).toBe(1);
 });
 
-test('vectors of another length under the same name embed everything anew, once it is known', async () => {
+test('vectors of another length under the same name embed everything again, once the length is known', async () => {
   const clock = createStepClock();
   {
     await using memory = await openMemory({ clock, dataDir });
@@ -170,11 +170,11 @@ test('vectors of another length under the same name embed everything anew, once 
   clock.advance(2_000);
   await memory.find('deep well');
   await expect.poll(() => vectorRank(memory, 'deep well')).toBe(1);
-  // What the database keeps of the former length is not used any more.
+  // Cached vectors of the earlier length are not used any more.
   expect(await vectorRank(memory, 'a question that is kept')).toBe(1);
 });
 
-test('an embedder whose vectors change their length again and again is given up, not paid for without end', async () => {
+test('an embedder whose vectors keep changing their length is abandoned, not paid for without end', async () => {
   const clock = createStepClock();
   let asked = 0;
   await using memory = await openMemory({
@@ -188,12 +188,12 @@ test('an embedder whose vectors change their length again and again is given up,
   await memory.add('two', { principalId: 'token:two' });
   await memory.add('three', { principalId: 'token:three' });
   await expect.poll(() => asked).toBeGreaterThan(2);
-  // The queue would go on between these calls.
+  // The queue would continue between these calls.
   for (let round = 0; round < 50; round += 1) await pendingOf(memory);
   expect(asked).toBeLessThan(10);
 });
 
-test('a model whose name begins like that of another one takes nothing for its own that is not', async () => {
+test('a model does not use vectors of another one whose name it is a prefix of', async () => {
   const clock = createStepClock();
   {
     await using memory = await openMemory({ clock, dataDir, model: 'embed/large' });

@@ -10,28 +10,28 @@ const batchEntries = 32;
 const batchCharacters = 16_384;
 const firstPauseMs = 1_000;
 const longestPauseMs = 300_000;
-/** Least pause of an agent without budget. */
+/** Minimum pause of an agent without budget. */
 const noBudgetMs = 10_000;
 
 export interface EmbeddingQueue extends AsyncDisposable {
-  /** Told after something was stored: what waits is embedded soon. */
+  /** Called after something was stored: pending entries are embedded soon. */
   wake(): void;
-  /** The fingerprint that entries are to have; undefined until the embedder has told its dimensions. */
+  /** The fingerprint for new vectors; undefined until the embedder's dimensions are known. */
   fingerprint(): string | undefined;
 }
 
 /**
- * Embeds in the background whatever has no vector of the embedder in use, batch after batch. The rows are the queue:
- * nothing is lost by a restart, and another embedder or model makes everything wait again. After failures it pauses.
+ * Embeds everything without a vector of the current embedder in the background, batch after batch. The rows are the queue:
+ * nothing is lost by a restart, and another embedder or model makes everything pending again. After failures it pauses.
  */
 export function createEmbeddingQueue(
   deps: { readonly db: Db; readonly clock: Clock; readonly log: Log; readonly embedder: MemoryEmbedder },
   stopped: AbortSignal,
 ): EmbeddingQueue {
   const { db, clock, log, embedder } = deps;
-  /** As rows have it, before the embedder was asked. */
+  /** Fingerprint found in the rows, before the embedder was called. */
   let found: string | undefined;
-  /** Agents whose budget has no room, and when they may be asked for again. */
+  /** Agents with a spent budget, and when to retry. */
   const waiting = new Map<string, number>();
   let working: Promise<void> | undefined;
   let again = false;
@@ -56,7 +56,7 @@ export function createEmbeddingQueue(
       while (!stopped.aborted) {
         const waitMs = embedder.breaker.waitMs();
         if (waitMs > 0) return pause(waitMs);
-        // Before the first vector nobody knows its length: then nothing has one.
+        // Before the first vector its length is unknown: then nothing has one.
         const rows = await db.read(readUnembedded, {
           fingerprint: fingerprint() ?? fingerprintOf(embedder.name, 0),
           limit: batchEntries,
@@ -69,10 +69,10 @@ export function createEmbeddingQueue(
           await embedRows(firstOf(rows));
         } catch (error) {
           if (!(error instanceof AppError) || error.code !== 'rate_limited') throw error;
-          // Others have budgets of their own.
+          // Other agents have separate budgets.
           log.warn(
             { err: error, agentId: first.agentId },
-            'Memories wait for their vectors: the budget has no room; they are found by words meanwhile',
+            'Delaying vectors of memories: the budget is spent; memories are found by terms meanwhile',
           );
           waiting.set(first.agentId, clock.monotonic() + Math.min(Math.max(error.details.retryAfterMs ?? 0, noBudgetMs), longestPauseMs));
           continue;
@@ -81,7 +81,7 @@ export function createEmbeddingQueue(
       }
     } catch (error) {
       if (stopped.aborted) return;
-      log.warn({ err: error, pauseMs }, 'Memories wait for their vectors: embedding failed; they are found by words meanwhile');
+      log.warn({ err: error, pauseMs }, 'Delaying vectors of memories: embedding failed; memories are found by terms meanwhile');
       pause(pauseMs);
       pauseMs = Math.min(longestPauseMs, pauseMs * 3);
     }
@@ -139,7 +139,7 @@ export function createEmbeddingQueue(
   };
 }
 
-/** As many as one call takes, one at least. */
+/** Returns as many as one call accepts, at least one. */
 function firstOf(rows: readonly UnembeddedRow[]): readonly UnembeddedRow[] {
   let characters = 0;
   const end = rows.findIndex(({ content }, index) => {
@@ -149,7 +149,7 @@ function firstOf(rows: readonly UnembeddedRow[]): readonly UnembeddedRow[] {
   return end === -1 ? rows : rows.slice(0, end);
 }
 
-/** Trying again would not help: the text is wrong for the embedder, or its agent is gone. */
+/** Whether a retry is pointless: the text is wrong for the embedder, or its agent is gone. */
 function isRefusal(error: unknown): boolean {
   return isAboutText(error) || (error instanceof AppError && error.code === 'not_found');
 }

@@ -1,7 +1,7 @@
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { normalized, rotate, signsOf, toBytes } from './vector-signs.ts';
 
-/** An entry that has no vector of the embedder in use. */
+/** An entry that has no vector of the current embedder. */
 export interface UnembeddedRow {
   readonly seq: number;
   readonly agentId: string;
@@ -10,11 +10,11 @@ export interface UnembeddedRow {
   readonly updatedAtMs: number | null;
 }
 
-/** Marks an entry that the embedder refuses, so that it is not asked again until another embedder is in use. */
+/** Marks an entry that the embedder refuses, so that it is not retried until the embedder changes. */
 export const refusedAs = (fingerprint: string) => `!${fingerprint}`;
 
 const columns = ['seq', 'agent_id as agentId', 'principal_id as principalId', 'content', 'updated_at_ms as updatedAtMs'] as const;
-// By ranges of the index, so that no look walks over what is done already.
+// Uses ranges of the index, so that finished rows are not scanned.
 const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
@@ -49,16 +49,16 @@ const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ 
     .select('embedded_as as embeddedAs')
     .where('embedded_as', '>=', p('from'))
     .where('embedded_as', '<', p('to'))
-    // Another model may have a name that goes on after the slash.
+    // Another model may have a name that continues after the slash.
     .where(sql<string>`substr(embedded_as, length(${p('from')}) + 1)`, 'not like', sql<string>`'%/%'`)
     .orderBy('embedded_as', 'desc')
     .limit(1),
 );
 
-/** Above every fingerprint: they are text of ASCII. */
+/** Sorts above every fingerprint, which is ASCII text. */
 const end = '\u{10ffff}';
 
-/** Some entries of one owner without a vector of this embedder, but not of the agents `except`, the oldest first; the rows themselves are the queue, so it survives a restart. */
+/** Returns some entries of one owner without a vector of this embedder, excluding agents in `except`, oldest first; the rows are the queue, so it survives a restart. */
 export const readUnembedded = operation(
   'memory.unembedded',
   async (
@@ -85,7 +85,7 @@ export const countUnembedded = operation(
     (await tx.get(pendingCount, { fingerprint, refused: refusedAs(fingerprint) }))?.total ?? 0,
 );
 
-/** The fingerprint with the given beginning that rows have; tells the dimensions of an embedder before it was asked. */
+/** Returns the fingerprint with the given prefix that rows have; reveals the dimensions of an embedder before it is called. */
 export const findFingerprint = operation(
   'memory.findFingerprint',
   async (tx, { prefix }: { readonly prefix: string }): Promise<string | undefined> =>
@@ -97,7 +97,7 @@ const markEmbedded = query<{ seq: number; updatedAtMs: number | null; embeddedAs
     .updateTable('memory')
     .set({ embedded_as: p('embeddedAs') })
     .where('seq', '=', p('seq'))
-    // Reworded meanwhile: the vector is of the former words.
+    // Reworded meanwhile: the vector is of the earlier text.
     .where('updated_at_ms', 'is', p('updatedAtMs')),
 );
 const putVector = query<{ seq: number; fingerprint: string; vector: Uint8Array }>(({ db, p }) =>
@@ -112,7 +112,7 @@ export interface EmbeddedRows {
   readonly rows: readonly { readonly seq: number; readonly updatedAtMs: number | null; readonly vector: Float32Array }[];
 }
 
-/** Stores vectors, of length one, with their signs; entries that were deleted or reworded meanwhile are passed over. */
+/** Stores unit vectors with their signs; skips entries that were deleted or reworded meanwhile. */
 export const storeVectors = operation('memory.storeVectors', async (tx, { fingerprint, rows }: EmbeddedRows): Promise<void> => {
   for (const { seq, updatedAtMs, vector } of rows) {
     const { changes } = await tx.run(markEmbedded, { seq, updatedAtMs, embeddedAs: fingerprint });

@@ -2,9 +2,9 @@ import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../api.ts';
 import { decodeTags } from '../entries/store.ts';
 import { VectorIndex } from './vector-index.ts';
-import { toWords } from './vector-signs.ts';
+import { toInt32s } from './vector-signs.ts';
 
-/** Signs of which embedder, and how many 32-bit words of them. */
+/** Embedder whose signs are indexed, and their length in 32-bit words. */
 export interface SignsOf {
   readonly fingerprint: string;
   readonly words: number;
@@ -30,10 +30,10 @@ interface IndexRow {
   readonly signs: Uint8Array | null;
 }
 
-/** Rows that one call reads at most, so that searches come between: some 50 ms. */
+/** Rows that one call reads at most, so that searches get their turn: some 50 ms. */
 const rowsPerCall = 10_000;
 
-/** One index per connection, which lives as long as the search thread. */
+/** One index per connection; it lives as long as the search thread. */
 const keptBy = new WeakMap<Tx, Kept>();
 
 const changeRange = query<object, { first: number | null; last: number | null }>(({ db, sql }) =>
@@ -70,7 +70,7 @@ function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: string) {
     ]);
 }
 
-/** The index as of this snapshot; while it is being built, `complete` is false and each call takes it a step further. */
+/** Advances the index to this snapshot; while it is being built, `complete` is false and each call does one step. */
 export async function advanceIndex(tx: Tx, of: SignsOf): Promise<{ readonly index: VectorIndex; readonly complete: boolean }> {
   const range = await tx.get(changeRange, {});
   const last = range?.last ?? 0;
@@ -91,7 +91,7 @@ export async function advanceIndex(tx: Tx, of: SignsOf): Promise<{ readonly inde
 
 async function applyChanges(tx: Tx, kept: Kept, last: number): Promise<void> {
   const changed = (await tx.all(changedSince, { version: kept.version })).map(({ seq }) => seq);
-  // While it is built, what lies further on is read in its turn.
+  // During the build, later rows are read in their turn.
   const seqs = kept.complete ? changed : changed.filter((seq) => seq <= kept.index.lastSeq);
   const rows = await tx.all(rowsOf, { seqs: JSON.stringify(seqs), fingerprint: kept.of.fingerprint });
   const present = new Set(rows.map(({ seq }) => seq));
@@ -105,9 +105,9 @@ function put(index: VectorIndex, { tags, consolidated, signs, ...row }: IndexRow
     ...row,
     tags: decodeTags(tags),
     consolidated: consolidated === 1,
-    signs: signs === null ? undefined : toWords(signs),
+    signs: signs === null ? undefined : toInt32s(signs),
   });
 }
 
-/** Takes the building of the index a step further, ahead of the searches that will need it. True when it is complete. */
+/** Advances the build of the index before searches need it. Returns true when it is complete. */
 export const buildIndex = operation('memory.buildIndex', async (tx, input: SignsOf): Promise<boolean> => (await advanceIndex(tx, input)).complete);

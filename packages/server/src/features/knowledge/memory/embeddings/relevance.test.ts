@@ -12,7 +12,7 @@ const { minScore } = AgentConfig.parse({}).memory.recall;
 const isHeldOut = (_: LabelledPair, index: number) => index % 2 === 1;
 const heldOut = [...labelledPairs.filter(isHeldOut), ...longAndShortPairs.filter(isHeldOut), ...latePairs];
 const longAndShort = [...longAndShortPairs, ...latePairs];
-/** Each long message and each short question that no memory helps with, with every memory of the others. */
+/** Each long message and each short question without a helpful memory, with every memory of the others. */
 const relatedTo = new Map(longAndShort.flatMap(({ question, memory, related }) => (related ? [[question, memory] as const] : [])));
 const strangers = [...new Set(longAndShort.map(({ question }) => question))]
   .filter((question) => !relatedTo.has(question))
@@ -69,7 +69,7 @@ test.each([
   expectGood(await scoresOf(heldOut, embed, 'hashing'));
 });
 
-test.each(Object.entries(families))('with %s paraphrases are found that share no word', async (name, family) => {
+test.each(Object.entries(families))('with %s paraphrases without common terms are found', async (name, family) => {
   const embed: Embed = async ({ texts }) => ({ vectors: texts.map((text) => fixtureVector(text, family)), model: name, tokens: 1 });
   expectGood(await scoresOf([...heldOut, ...paraphrasedPairs], embed, name));
 });
@@ -77,16 +77,16 @@ test.each(Object.entries(families))('with %s paraphrases are found that share no
 test.each([
   ['words alone', 'none' as const],
   ['the hashing embedder', hashingEmbed],
-])('with %s a long message, or a question of a word or two, recalls nothing that shares words by chance', async (_name, embed) => {
+])('with %s a long message, or a question of one or two terms, recalls nothing that shares terms by chance', async (_name, embed) => {
   expect(judge(await scoresOf(strangers, embed, 'hashing')).unrelatedRecalled).toEqual([]);
 });
 
-test('an embedder that does not tell related from unrelated text apart is not calibrated by it', () => {
+test('an embedder that cannot separate related from unrelated text is not calibrated by it', () => {
   expect(calibrate(referenceTexts.map(() => new Float32Array([1, 0])))).toEqual(defaultCalibration);
   expect(calibrate(referenceTexts.map(() => new Float32Array([Number.NaN])))).toEqual(defaultCalibration);
 });
 
-test('a memory that has nothing to do with the question is not recalled, however near the embedder puts it', async () => {
+test('an unrelated memory is not recalled, however near the embedder puts it', async () => {
   await using memory = await openMemory({ clock: createStepClock(), provider: 'hashing' });
   await memory.add('The cat sleeps on the sofa');
   await untilEmbedded(memory);

@@ -1,18 +1,18 @@
 import type { WordWeight } from '../recall/common-terms.ts';
 
-/** How the cosine of two texts becomes relevance: 0 at `zero` and below, 1 at `one` and above, linear in between. */
+/** Maps the cosine of two texts to relevance: 0 at `zero` and below, 1 at `one` and above, linear in between. */
 export interface Calibration {
   readonly zero: number;
   readonly one: number;
 }
 
-/** For embedders of which nothing is known. */
+/** Default for uncalibrated embedders. */
 export const defaultCalibration: Calibration = { zero: 0.3, one: 0.6 };
 
-/** For `hashing`: cosines of sentences that share nothing but articles and endings reach 0.5. */
+/** Calibration of `hashing`: cosines of sentences that share only articles and endings reach 0.5. */
 export const hashingCalibration: Calibration = { zero: 0.7, one: 0.95 };
 
-/** Pairs that say the same in other words, each about another topic. Embedding them shows how an embedder spreads its cosines. */
+/** Pairs of paraphrases, each about another topic. Embedding them shows how an embedder spreads its cosines. */
 const paraphrases = [
   ['The cat is asleep on the sofa.', 'A kitten naps upon the couch.'],
   ['Our flight to Oslo departs at dawn.', 'The plane bound for Norway takes off early in the morning.'],
@@ -24,17 +24,17 @@ const paraphrases = [
   ['My car would not start this morning.', 'The vehicle refused to turn on today.'],
 ] as const;
 
-/** What an embedder is asked once to be calibrated. */
+/** Texts embedded once to calibrate an embedder. */
 export const referenceTexts: readonly string[] = paraphrases.flat();
 
-/** Relevance that cosines get which most unrelated and most related reference texts reach. */
+/** Relevance of cosines that most unrelated and most related reference texts reach. */
 const unrelatedLevel = 0.15;
 const relatedLevel = 0.6;
 
 /**
- * Calibrates an embedder by its vectors of `referenceTexts`, each of length one. Some embedders put all texts near each other, others
- * far apart: only the distance between related and unrelated texts of the same embedder says something. One that does not tell the
- * two apart gets `defaultCalibration`.
+ * Calibrates an embedder by its unit vectors of `referenceTexts`. Some embedders put all texts near each other, others
+ * far apart: only the distance between related and unrelated texts of the same embedder is meaningful. One that cannot
+ * separate the two gets `defaultCalibration`.
  */
 export function calibrate(vectors: readonly Float32Array[]): Calibration {
   const related: number[] = [];
@@ -60,46 +60,46 @@ function quantile(values: number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-/** What a query and an entry have in common. */
+/** Overlap of a query and an entry. */
 export interface Overlap {
-  /** Of the words of the query that the entry holds. */
+  /** Weight of the query terms that the entry contains. */
   readonly shared: WordWeight;
   readonly asked: WordWeight;
   readonly held: WordWeight;
-  /** Whether the query is a single word. */
+  /** Whether the query is a single term. */
   readonly isOneWord: boolean;
 }
 
-/** More words in common are expected of texts that are longer than this. */
+/** Longer texts need more common terms. */
 const longText = 8;
-/** Of a query of a single word that the entry holds. */
+/** Relevance of a query of a single term that the entry contains. */
 const wholeWord = 0.8;
-/** Two texts of n and m words about different things share n * m / this many, on average. */
+/** Two unrelated texts of n and m terms share n * m / this many, on average. */
 const chanceSpan = 2_000;
-/** How improbable by chance (as a logarithm) the shared words must be to say something, and to say all that they can. */
+/** How improbable by chance (as a logarithm) the shared terms must be to count at all, and to count fully. */
 const improbable = 5;
 const convincing = 7;
 
-/** Relevance by shared words, 0 to 1. One word in common is weak evidence, two are enough in short texts. */
+/** Relevance by shared terms, 0 to 1. One common term is weak evidence, two are enough in short texts. */
 export function textRelevance({ shared, asked, held, isOneWord }: Overlap): number {
   if (isOneWord) return wholeWord * shared.says ** 2;
   const shorter = Math.max(shared.says, Math.min(asked.says, held.says));
   const share = shorter === 0 ? 0 : shared.says / shorter;
   if (shared.says <= 1) return (shared.says * share) / 4;
   const mass = shared.says * Math.min(1, longText / shorter);
-  // One that says all that the other says is about the same, however short it is.
+  // A text whose terms all occur in the other is about the same, however short it is.
   const byShare = share === 1 && shorter <= longText ? 1 : Math.min(1, Math.max(0, mass - 1) / 2 + share / 2);
   return asked.says <= longText ? byShare : Math.min(byShare, notByChance(shared.rare, asked.rare, held.rare));
 }
 
-/** How sure it is that a long text and another one do not share this much by chance, 0 to 1. */
+/** Confidence, 0 to 1, that a long text and another one do not share this much by chance. */
 function notByChance(shared: number, asked: number, held: number): number {
   if (shared <= 1) return 0;
   const surprise = shared * Math.log((shared * chanceSpan) / (asked * held));
   return Math.min(1, Math.max(0, (surprise - improbable) / (convincing - improbable)));
 }
 
-/** Relevance by nearness, 0 to 1. */
+/** Relevance by cosine, 0 to 1. */
 export function vectorRelevance(similarity: number, { zero, one }: Calibration): number {
   return Math.min(1, Math.max(0, (similarity - zero) / (one - zero)));
 }

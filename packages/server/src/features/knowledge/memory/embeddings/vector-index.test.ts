@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { hashingVector } from '../../../../llm/hashing-embedder.ts';
 import { createCorpus, denseVector, seededRandom } from '../testing/corpus.ts';
 import { type IndexedRow, type IndexFilter, VectorIndex } from './vector-index.ts';
-import { dot, normalized, rotate, signsOf, signWords } from './vector-signs.ts';
+import { dot, normalized, rotate, signsOf, signLength } from './vector-signs.ts';
 
 const filter: IndexFilter = {
   agentId: 'default',
@@ -32,7 +32,7 @@ test.each([
 ])('of 5000 %s vectors the ten nearest are among the 400 that are compared exactly', (_name, vectorOf) => {
   const corpus = createCorpus(2);
   const vectors = Array.from({ length: 5_000 }, () => normalized(vectorOf(corpus.text())));
-  const index = new VectorIndex(signWords(384));
+  const index = new VectorIndex(signLength(384));
   for (const [at, vector] of vectors.entries()) index.put(rowOf(at + 1, vector));
   let hits = 0;
   for (let n = 0; n < 30; n += 1) {
@@ -44,11 +44,11 @@ test.each([
   expect(hits / 300).toBeGreaterThan(0.97);
 });
 
-test('every filter leaves out what it names, and changes of an entry count at once', () => {
+test('every filter excludes what it names, and changes of an entry count at once', () => {
   const random = seededRandom(3);
   const vector = () => Float32Array.from({ length: 16 }, () => random() - 0.5);
   const target = vector();
-  const index = new VectorIndex(signWords(16));
+  const index = new VectorIndex(signLength(16));
   const found = (change: Partial<IndexFilter> = {}) => index.nearest(rotate(target), { ...filter, ...change }, 10);
   index.put(rowOf(1, target, { principalId: 'token:a', tags: ['red', 'round'], trustLevel: 'external', memoryType: 'episodic' }));
   index.put(rowOf(2, vector(), { agentId: 'other' }));
@@ -69,7 +69,7 @@ test('every filter leaves out what it names, and changes of an entry count at on
   index.put(rowOf(1, target));
   index.remove(4);
   expect(found()).toEqual([1]);
-  // Positions only grow: what was never seen and lies behind is gone already.
+  // Positions only grow: an unseen one below the maximum is already deleted.
   index.put(rowOf(0, target));
   expect(found()).toEqual([1]);
 });

@@ -2,7 +2,7 @@ import type { MemoryType, TrustLevel } from '../api.ts';
 import { everybody } from '../entries/store.ts';
 import { signsOf } from './vector-signs.ts';
 
-/** What the index keeps of an entry. */
+/** Indexed data of an entry. */
 export interface IndexedRow {
   readonly seq: number;
   readonly agentId: string;
@@ -12,7 +12,7 @@ export interface IndexedRow {
   readonly tags: readonly string[];
   readonly expiresAtMs: number | null;
   readonly consolidated: boolean;
-  /** Undefined while it has no vector of the embedder in use. */
+  /** Undefined while it has no vector of the current embedder. */
   readonly signs: Int32Array | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface IndexFilter {
 const types: readonly MemoryType[] = ['working', 'episodic', 'semantic', 'procedural'];
 const trusts: readonly TrustLevel[] = ['system', 'learned', 'external'];
 const consolidatedBit = 16;
-/** So many times as many are taken by signs alone as are wanted. */
+/** Factor of candidates selected by signs alone over requested results. */
 const refined = 10;
 /** More than any distance. */
 const excluded = 0xffff;
@@ -38,7 +38,7 @@ const absent = 255;
 
 /**
  * Signs and filter columns of all entries, in the order of their `seq`: some 100 bytes each, so that the vectors can stay in
- * the file. It is kept by the search thread.
+ * the file. It lives in the search thread.
  */
 export class VectorIndex {
   readonly #words: number;
@@ -50,7 +50,7 @@ export class VectorIndex {
   #ownerOf = new Uint32Array(0);
   #kinds = new Uint8Array(0);
   #expiries = new Float64Array(0);
-  /** Two words of tag bits each: a tag sets two of them. */
+  /** Two words of tag bits each: a tag sets two bits. */
   #tagBits = new Int32Array(0);
   #signs = new Int32Array(0);
   #distances = new Uint16Array(0);
@@ -63,16 +63,16 @@ export class VectorIndex {
     return this.#size === 0 ? 0 : (this.#seqs[this.#size - 1] ?? 0);
   }
 
-  /** True when most of it tells of entries that are gone. */
+  /** True when most entries in it are gone. */
   get sparse(): boolean {
     return this.#dead > 1_000 && this.#dead * 2 > this.#size;
   }
 
-  /** Adds an entry behind all others, or changes the one that is there. */
+  /** Appends an entry, or changes an existing one. */
   put(row: IndexedRow): void {
     let slot = this.#find(row.seq);
     if (slot === undefined) {
-      // Gone before it was ever seen, or never there: positions only grow.
+      // Deleted before it was ever seen, or never there: positions only grow.
       if (row.seq <= this.lastSeq) return;
       if (this.#size === this.#seqs.length) this.#grow();
       slot = this.#size++;
@@ -95,9 +95,9 @@ export class VectorIndex {
   }
 
   /**
-   * Positions of the `count` entries that fit the filter and lie nearest, nearest first. First by the signs of both, which
-   * is quick, then the best of those by the signs of theirs and the numbers of the query, which tells twice as much. Tags
-   * are certain only after a look at the row.
+   * Returns positions of the `count` nearest entries that match the filter, nearest first. Compares the signs of both, which
+   * is fast, then the best of those by their signs and the numbers of the query, which is twice as precise. Tags
+   * must be verified in the row.
    */
   nearest(query: Float32Array, filter: IndexFilter, count: number): number[] {
     const first = this.#bySigns(signsOf(query), filter, count * refined);
@@ -116,7 +116,7 @@ export class VectorIndex {
       .map(({ seq }) => seq);
   }
 
-  /** Slots of the entries that fit whose signs differ least from the query's: `count`, and those that differ as much as the last. */
+  /** Returns slots of matching entries whose signs differ least from the query's: `count`, and those that tie with the last. */
   #bySigns(query: Int32Array, filter: IndexFilter, count: number): number[] {
     const size = this.#size;
     const words = this.#words;
@@ -216,7 +216,7 @@ function owns(filter: IndexFilter, owner: { readonly agentId: string; readonly p
   );
 }
 
-/** What each byte of signs adds to the product with the query: 256 sums for each byte of an entry. */
+/** Contribution of each byte of signs to the product with the query: 256 sums for each byte of an entry. */
 function byteTables(query: Float32Array): Float32Array {
   const tables = new Float32Array(query.length * 32);
   for (let byte = 0; byte < query.length / 8; byte += 1) {
@@ -224,7 +224,7 @@ function byteTables(query: Float32Array): Float32Array {
     for (let bit = 0; bit < 8; bit += 1) tables[from] = (tables[from] ?? 0) - (query[byte * 8 + bit] ?? 0);
     for (let value = 1; value < 256; value += 1) {
       const lowest = value & -value;
-      // Like the value without its lowest bit, of which the sign turns.
+      // Equal to the value without its lowest bit, whose sign flips.
       tables[from + value] = (tables[from + (value ^ lowest)] ?? 0) + 2 * (query[byte * 8 + Math.log2(lowest)] ?? 0);
     }
   }

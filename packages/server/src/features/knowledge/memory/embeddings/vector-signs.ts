@@ -1,16 +1,16 @@
 /**
  * Signs of a vector after a fixed random rotation: their Hamming distance grows with the angle between two vectors. The
- * rotation (random signs and a Hadamard transform, twice) spreads what stands in few places of a sparse vector over all.
+ * rotation (random signs and a Hadamard transform, twice) spreads the few nonzero numbers of a sparse vector over all.
  */
 const minBits = 512;
 const maxBits = 1_024;
 
-/** 32-bit words of signs that vectors of this length have. */
-export function signWords(dimensions: number): number {
+/** Returns the number of 32-bit words that hold the signs of a vector. */
+export function signLength(dimensions: number): number {
   return Math.min(paddedLength(dimensions), maxBits) / 32;
 }
 
-/** The vector as its signs are taken from it: as long as there are signs. */
+/** Returns the rotated vector, padded to the number of signs. */
 export function rotate(vector: Float32Array): Float32Array {
   const length = paddedLength(vector.length);
   const work = new Float32Array(length);
@@ -19,7 +19,7 @@ export function rotate(vector: Float32Array): Float32Array {
     for (let i = 0; i < length; i += 1) work[i] = (work[i] ?? 0) * (flips[i] ?? 1);
     transform(work);
   }
-  return work.subarray(0, signWords(vector.length) * 32);
+  return work.subarray(0, signLength(vector.length) * 32);
 }
 
 export function signsOf(rotated: Float32Array): Int32Array {
@@ -28,7 +28,7 @@ export function signsOf(rotated: Float32Array): Int32Array {
   return signs;
 }
 
-/** Of length one, so that a product of two is their cosine; a vector of zeros stays one. */
+/** Scales to length one, so that a product of two is their cosine; a vector of zeros stays zero. */
 export function normalized(vector: Float32Array): Float32Array {
   let sum = 0;
   for (const value of vector) sum += value * value;
@@ -52,7 +52,7 @@ export function toFloats(bytes: Uint8Array): Float32Array {
   return new Float32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >>> 2);
 }
 
-export function toWords(bytes: Uint8Array): Int32Array {
+export function toInt32s(bytes: Uint8Array): Int32Array {
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
   return new Int32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >>> 2);
 }
@@ -61,7 +61,7 @@ function paddedLength(dimensions: number): number {
   return Math.max(minBits, 2 ** Math.ceil(Math.log2(dimensions)));
 }
 
-/** The fast Walsh–Hadamard transform, in place, without scaling: only signs are taken. */
+/** The fast Walsh–Hadamard transform, in place, without scaling: only signs are used. */
 function transform(values: Float32Array): void {
   for (let half = 1; half < values.length; half *= 2) {
     for (let from = 0; from < values.length; from += half * 2) {
@@ -77,7 +77,7 @@ function transform(values: Float32Array): void {
 
 const flipsByLength = new Map<number, readonly Float32Array[]>();
 
-/** The same on every machine and in every version: stored signs are compared with new ones. */
+/** Deterministic on every machine and in every version: stored signs are compared with new ones. */
 function flipsOf(length: number): readonly Float32Array[] {
   let flips = flipsByLength.get(length);
   if (flips === undefined) {

@@ -4,7 +4,7 @@ import { operation, query } from '../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../api.ts';
 import { type CitingRow, everybody, insertMemory, memoryColumns, type MemoryInput, type MemoryRow, removeMemory, withCitations } from './store.ts';
 
-/** Whose entries a caller may see: of these agents (null: all), of this owner and of everybody (null: all). */
+/** Entries that a caller may see: of these agents (null: all), of this owner and of everybody (null: all). */
 export interface Reach {
   readonly agentIds: readonly string[] | null;
   readonly principalId: string | null;
@@ -18,11 +18,11 @@ export interface BrowseFilter extends Reach {
   readonly order: 'newest' | 'oldest';
   readonly offset: number;
   readonly limit: number;
-  /** Characters of each content that are wanted. */
+  /** Requested characters of each content. */
   readonly characters: number;
 }
 
-/** Characters of one page, so that the main thread is not held up by it; one row comes in any case. */
+/** Characters of one page, so that it does not block the main thread; there is at least one row. */
 const pageCharacters = 1_000_000;
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
@@ -35,7 +35,7 @@ function within<Row>(rows: Rows<Row>, { agentIds, principalId }: Reach, atMs: nu
   return found;
 }
 
-/** A page in the order of storing, and how many there are in all; it may be shorter than its limit where contents are long. */
+/** Returns a page in storage order, and the total; it may be shorter than its limit when contents are long. */
 export const browseMemories = operation(
   'memory.browse',
   async (tx, filter: BrowseFilter): Promise<{ readonly rows: CitingRow[]; readonly total: number }> => {
@@ -68,7 +68,7 @@ export const browseMemories = operation(
   },
 );
 
-/** One entry, when the caller may see it. */
+/** Returns one entry if the caller may see it. */
 export const inspectMemory = operation(
   'memory.inspect',
   async (tx, { id, reach, atMs }: { readonly id: string; readonly reach: Reach; readonly atMs: number }): Promise<CitingRow | undefined> => {
@@ -127,7 +127,7 @@ export const countMemories = operation(
 
 const agentsWith = query<object, { agentId: string }>(({ db }) => db.selectFrom('memory').select('agent_id as agentId').distinct());
 
-/** Agents that have memories. */
+/** Lists agents that have memories. */
 export const listRememberingAgents = operation('memory.agents', async (tx): Promise<string[]> =>
   (await tx.all(agentsWith, {})).map(({ agentId }) => agentId),
 );
@@ -140,7 +140,7 @@ export const storeMemory = operation(
   },
 );
 
-/** Counts of what was and was not there are part of the audit row. */
+/** The audit row includes counts of found and missing ids. */
 export const deleteMemories = operation(
   'memory.delete',
   async (
@@ -162,10 +162,10 @@ export const deleteMemories = operation(
   },
 );
 
-/** Rows of one flushing write: a longer one would hold up the turns that are committed. */
+/** Rows of one flushing write: a longer one would delay commits of turns. */
 const flushedAtOnce = 500;
 
-/** Deletes some of what was there up to `lastSeq`; each step audits what it removed. False in `more` when nothing is left. */
+/** Deletes some of the rows up to `lastSeq`; each step audits what it removed. `more` is false when nothing is left. */
 export const flushMemories = operation(
   'memory.flush',
   async (

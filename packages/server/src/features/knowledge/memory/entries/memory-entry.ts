@@ -1,11 +1,11 @@
 import type { MemoryEntry } from '../api.ts';
 import { type CitingRow, decodeTags } from './store.ts';
 
-/** Neither from outside nor made of what was: whoever is shown it is not tainted by it. */
+/** Whether an entry is neither from outside nor derived from such text: showing it does not taint the reader. */
 export const isClean = ({ taintLevel, trustLevel }: Pick<MemoryEntry, 'taintLevel' | 'trustLevel'>): boolean =>
   taintLevel === 'clean' && trustLevel !== 'external';
 
-/** The entry of a row, as other parts see it. */
+/** Converts a row to the public entry. */
 export function toEntry(row: CitingRow): MemoryEntry {
   return {
     id: row.id,

@@ -32,7 +32,7 @@ test.each([
   expect(scanMemory(text)).toEqual({ severity: 'critical', patterns: [pattern] });
 });
 
-test('the longest text is looked at within milliseconds, whatever it repeats', () => {
+test('the longest text is scanned within milliseconds, whatever it repeats', () => {
   for (const unit of ['rm ', 'rm -', 'delete all ', 'delete all the ', 'elevated ', 'execute_command ', 'drop ', 'a', '["`', 'Remove-Item ']) {
     const before = performance.now();
     scanMemory(unit.repeat(Math.ceil(32_768 / unit.length)));

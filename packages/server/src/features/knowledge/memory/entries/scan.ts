@@ -3,13 +3,13 @@ import { detectInjection } from '../../../../runtime/injection.ts';
 export interface ScanFinding {
   /** `warn`: may be stored, at trust `external` with the tag `security-tainted`; `critical`: must not be. */
   readonly severity: 'clean' | 'warn' | 'critical';
-  /** Names of what was found. */
+  /** Names of the findings. */
   readonly patterns: readonly string[];
 }
 
 /**
- * What no memory needs and what would do harm if a model obeyed it later: a memory is read again in turns that nobody
- * watches. Every quantifier is bounded.
+ * Patterns that no memory needs and that would do harm if a model obeyed them later: memories are read again in turns
+ * that nobody watches. Every quantifier is bounded.
  */
 const critical: readonly { readonly name: string; readonly matches: RegExp }[] = [
   { name: 'execute_command', matches: /["'`<]?\b(?:exec(?:ute)?[_ -]?command|run[_ -]?shell|shell[_ -]?exec)\b["'`]?\s{0,4}[:=(>]/i },
@@ -28,7 +28,7 @@ const critical: readonly { readonly name: string; readonly matches: RegExp }[] =
 
 export type ScanMemory = (content: string) => ScanFinding;
 
-/** Looks at what somebody wants remembered, before it is stored. */
+/** Scans text before it is stored as a memory. */
 export const scanMemory: ScanMemory = (content) => {
   const harmful = critical.filter(({ matches }) => matches.test(content)).map(({ name }) => name);
   if (harmful.length > 0) return { severity: 'critical', patterns: harmful };

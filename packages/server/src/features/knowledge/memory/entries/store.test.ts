@@ -21,7 +21,7 @@ const leftovers = operation('test.leftovers', async (tx) => {
 
 const open = () => openMemory({ clock: createStepClock(), operations: [forget, remove, reword, leftovers] });
 
-test('an entry that goes takes its vector, its words and its citations along', async () => {
+test('deleting an entry deletes its vector, its terms and its citations', async () => {
   await using memory = await open();
   const source = await memory.add('the source');
   const derived = await memory.add('the derived one', { cites: [{ sourceId: source }] });
@@ -32,7 +32,7 @@ test('an entry that goes takes its vector, its words and its citations along', a
   expect(await memory.find('derived')).toEqual(['the source']);
 });
 
-test('a purge takes derived memories of several conversations whole, with all that indexes them', async () => {
+test('a purge deletes derived memories of several conversations entirely, with all their index entries', async () => {
   await using memory = await open();
   const [one, two] = ['1', '2'].map((digit) => `cv_${digit.repeat(43)}`) as [string, string];
   const raw = await memory.add('raw of one', { source: { who: 'default', conversationRef: one } });
@@ -49,7 +49,7 @@ test('a purge takes derived memories of several conversations whole, with all th
   expect(await memory.db.read(leftovers, {})).toEqual({ memory_fts: 1, memory_vector: 1, memory_sign: 1, memory_source: 0 });
 });
 
-test('other words get another vector, and are found at once where the former ones no longer are', async () => {
+test('a new text gets another vector, and is found at once where the old one no longer is', async () => {
   await using memory = await open();
   const id = await memory.add('the meeting is on monday');
   await untilEmbedded(memory);

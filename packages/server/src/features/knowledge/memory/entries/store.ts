@@ -8,7 +8,7 @@ const tenantId = 'default';
 
 /** A row of `memory`. */
 export interface MemoryRow {
-  /** Position in the order of storing; the row id of every index. */
+  /** Position in storage order; the row id of every index. */
   readonly seq: number;
   readonly id: string;
   readonly agentId: string;
@@ -91,7 +91,7 @@ const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string
     .orderBy('id'),
 );
 
-/** Rows by position, in no order; those that are gone are left out. */
+/** Returns rows by position, unordered; skips missing ones. */
 export async function readRows(tx: Tx, seqs: readonly number[]): Promise<CitingRow[]> {
   return withCitations(tx, await tx.all(rowsBySeq, { seqs: JSON.stringify(seqs) }));
 }
@@ -103,7 +103,7 @@ export async function withCitations(tx: Tx, rows: readonly MemoryRow[]): Promise
   return rows.map((row) => ({ ...row, sourceIds: (sources.get(row.id) ?? []).map(({ sourceId }) => sourceId) }));
 }
 
-/** What a new row is made of; `cites` makes it a derived one, whose proof is their number. */
+/** Input for a new row; `cites` makes it a derived one, whose proof is their number. */
 export interface MemoryInput extends Omit<
   MemoryRow,
   'seq' | 'updatedAtMs' | 'proofCount' | 'consolidatedAtMs' | 'useCount' | 'lastUsedAtMs' | 'failureCount' | 'embeddedAs'
@@ -138,7 +138,7 @@ const insertCitation = query<{ derivedId: string; sourceId: string | null; conve
   db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
 );
 
-/** Adds a row with what it cites; the indexes follow by themselves. */
+/** Adds a row with its citations; the indexes follow automatically. */
 export async function insertMemory(tx: Tx, { cites, ...row }: MemoryInput): Promise<void> {
   await tx.run(insertRow, { ...row, proofCount: cites.length });
   for (const citation of cites)
@@ -150,7 +150,7 @@ export async function insertMemory(tx: Tx, { cites, ...row }: MemoryInput): Prom
 }
 
 const deleteById = query<{ id: string }>(({ db, p }) => db.deleteFrom('memory').where('id', '=', p('id')));
-// What nothing proves any more goes: at 0 it would pass for a raw entry.
+// Delete what nothing proves any more: at 0 it would pass for a raw entry.
 const dropUnproven = query<{ sourceId: string }>(({ db, p }) =>
   db
     .deleteFrom('memory')
@@ -165,7 +165,7 @@ const weaken = query<{ sourceId: string }>(({ db, sql, p }) =>
 );
 const uncite = query<{ sourceId: string }>(({ db, p }) => db.deleteFrom('memory_source').where('source_id', '=', p('sourceId')));
 
-/** Deletes a memory and unlinks it from the derived ones that cite it; those of them that have no other proof go too. False when there is none. */
+/** Deletes a memory and unlinks it from derived ones that cite it; deletes those without another proof too. Returns false when there is none. */
 export async function removeMemory(tx: Tx, id: string): Promise<boolean> {
   const { changes } = await tx.run(deleteById, { id });
   if (changes === 0) return false;
@@ -192,7 +192,7 @@ const derivedOf = query<{ ref: string }, { id: string }>(({ db, p }) =>
         .where('source.proof_count', '=', 0),
     ),
 );
-/** By a join with `memory`, since an entry that a citation names may be gone. */
+/** Joined with `memory`, since a cited entry may be gone. */
 function citing(db: QueryTools<never>['db']) {
   return db.selectFrom('memory_source').innerJoin('memory', 'memory.id', 'memory_source.derived_id').select('memory.id');
 }
@@ -220,13 +220,13 @@ const disown = query<{ ref: string }>(({ db, p }) =>
 
 export interface Forgotten {
   readonly memoriesDeleted: number;
-  /** Derived memories that cited the conversation or its memories: purged, all of them, also when others had a part in them; otherwise those without another proof. */
+  /** Derived memories that cite the conversation or its memories: with `purge` all of them, otherwise those without another proof. */
   readonly derivedDeleted: number;
-  /** Derived memories that stay and cite the conversation no longer. */
+  /** Derived memories that remain and cite the conversation no longer. */
   readonly derivedUnlinked: number;
 }
 
-/** Deletes the raw memories of a conversation, and what was derived from it or unlinks that (json-rpc.md §4 session.reset_conversation). */
+/** Deletes the raw memories of a conversation, and deletes or unlinks those derived from it (json-rpc.md §4 session.reset_conversation). */
 export async function forgetConversationMemories(
   tx: Tx,
   { conversationRef, purgeDerived }: { readonly conversationRef: string; readonly purgeDerived: boolean },

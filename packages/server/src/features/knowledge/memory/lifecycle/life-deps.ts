@@ -15,6 +15,6 @@ export interface ReflectDeps {
   readonly work: Pick<ModelWork, 'generate'>;
   readonly search: MemoryApi['search'];
   readonly fence: (text: string, label: FenceLabel) => string;
-  /** Told after memories of an agent were stored, so that they are embedded. */
+  /** Called after memories of an agent were stored, so that they are embedded. */
   readonly stored: (agentId: string) => void;
 }

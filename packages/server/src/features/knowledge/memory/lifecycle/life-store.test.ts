@@ -88,7 +88,7 @@ describe('uses', () => {
 });
 
 describe('a plan', () => {
-  test('is carried out, but for what was pinned or used since', async () => {
+  test('is carried out, except for entries pinned or used since', async () => {
     await db.write(insert, [
       row('up'),
       row('down'),
@@ -139,7 +139,7 @@ describe('a plan', () => {
     expect(await db.read(leftovers, {})).toEqual([{ n: 0 }]);
   });
 
-  test('never promotes what came from outside', async () => {
+  test('never promotes entries from outside', async () => {
     await db.write(insert, [row('a', { trustLevel: 'external', memoryType: 'working' })]);
     expect(await db.write(applyLifecycle, { plannedAtMs: 1, actions: [{ kind: 'promote', id: 'a', to: 'semantic', reason: 'used' }] })).toEqual({
       promoted: 0,
@@ -172,7 +172,7 @@ describe('a derived memory', () => {
     db.write(insert, [row('a', { conversationRef: 'cv_1' }), row('b', { conversationRef: 'cv_2' }), row('c', { conversationRef: 'cv_1' })]),
   );
 
-  test('takes up what it was made from, once', async () => {
+  test('absorbs its sources, once', async () => {
     expect(await derive()).toBe(true);
     expect(await rows()).toMatchObject([
       { id: 'a', folded: 1 },
@@ -185,7 +185,7 @@ describe('a derived memory', () => {
     expect(await ids()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('is not made when a source is gone', async () => {
+  test('is not created when a source is gone', async () => {
     await db.write(remove, { id: 'b' });
     expect(await derive()).toBe(false);
     expect(await rows()).toMatchObject([{ id: 'a', folded: 0 }, { id: 'c' }]);
@@ -209,7 +209,7 @@ describe('a derived memory', () => {
     expect(await rows()).toMatchObject([{ id: 'b' }, { id: 'd', proof: 1, citations: 1 }]);
   });
 
-  test('goes with its last proof', async () => {
+  test('is deleted with its last proof', async () => {
     await derive();
     await db.write(forget, { conversationRef: 'cv_1', purgeDerived: false });
     expect(await db.write(forget, { conversationRef: 'cv_2', purgeDerived: false })).toEqual({
@@ -220,7 +220,7 @@ describe('a derived memory', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('goes whole when it is purged, also when others had a part in it', async () => {
+  test('is deleted entirely when it is purged, even if it has other sources', async () => {
     await derive();
     expect(await db.write(forget, { conversationRef: 'cv_1', purgeDerived: true })).toEqual({
       memoriesDeleted: 2,
@@ -230,7 +230,7 @@ describe('a derived memory', () => {
     expect(await ids()).toEqual(['b']);
   });
 
-  test('loses a proof when one of its sources is deleted, and goes with the last', async () => {
+  test('loses a proof when one of its sources is deleted, and is deleted with the last', async () => {
     await derive();
     expect(await db.write(remove, { id: 'a' })).toBe(true);
     expect((await rows()).at(-1)).toMatchObject({ id: 'd', proof: 1, citations: 1 });
@@ -238,7 +238,7 @@ describe('a derived memory', () => {
     expect(await ids()).toEqual(['c']);
   });
 
-  test('outlives the eviction of its sources, and is found by the conversation all the same', async () => {
+  test('outlives the eviction of its sources, and is still found by the conversation', async () => {
     await derive();
     await db.write(applyLifecycle, { plannedAtMs: 9000, actions: ['a', 'b'].map((id) => ({ kind: 'evict', id, reason: 'too_many' }) as const) });
     expect((await rows()).at(-1)).toMatchObject({ id: 'd', proof: 2, citations: 2 });
@@ -247,13 +247,13 @@ describe('a derived memory', () => {
   });
 });
 
-test('only what was not compared yet is compared: no system, pinned, expiring, derived or operator entries', async () => {
+test('only entries that were not compared yet are compared: no system, pinned, expiring, derived or operator entries', async () => {
   await db.write(insert, [
     row('a'),
     row('system', { trustLevel: 'system' }),
     row('pinned', { pinned: 1 }),
     row('expiring', { expiresAtMs: 5 }),
-    row('told', { sourceWho: 'operator' }),
+    row('stated', { sourceWho: 'operator' }),
     row('derived', { cites: [{ conversationRef: 'cv_1' }] }),
     row('other', { agentId: 'other' }),
     row('b'),

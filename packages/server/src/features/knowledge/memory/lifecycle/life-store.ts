@@ -21,7 +21,7 @@ const countOne = query<{ id: string; uses: number; failures: number; atMs: numbe
     .where('id', '=', p('id')),
 );
 
-/** Adds to the counts of memories; answers with the ids of those that still exist. */
+/** Adds to the counts of memories; returns the ids of those that still exist. */
 export const countUses = operation('memory.countUses', async (tx, { counts }: { readonly counts: readonly UseCount[] }): Promise<string[]> => {
   const present: string[] = [];
   for (const { id, uses, failures, atMs } of counts) {
@@ -61,7 +61,7 @@ const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, Sto
     .limit(p('limit')),
 );
 
-/** A page of what the lifecycle judges by, in the order of storing; `nextSeq` is where the next one begins, null after the last. */
+/** Returns a page of the data that the lifecycle uses, in storage order; `nextSeq` is where the next one begins, null after the last. */
 export const readLifePage = operation(
   'memory.lifePage',
   async (
@@ -107,7 +107,7 @@ const markDemoted = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
     )
     .onConflict((conflict) => conflict.column('seq').doUpdateSet({ at_ms: sql`excluded.at_ms` })),
 );
-// Citations stay: what an evicted entry proved is still known, and a conversation that is forgotten must find it by them.
+// Citations stay: they record what an evicted entry proved, and forgetting a conversation must find it by them.
 const evict = query<{ id: string; unusedSinceMs: number }>(({ db, p }) =>
   db
     .deleteFrom('memory')
@@ -124,8 +124,8 @@ export interface LifeCounts {
 }
 
 /**
- * Carries out a part of a plan that was made at `plannedAtMs`. What was pinned meanwhile stays as it is, and what was
- * used meanwhile is not evicted unless its time is over.
+ * Applies a part of a plan that was made at `plannedAtMs`. Entries pinned meanwhile stay as they are, and entries
+ * used meanwhile are evicted only if they have expired.
  */
 export const applyLifecycle = operation(
   'memory.applyLifecycle',

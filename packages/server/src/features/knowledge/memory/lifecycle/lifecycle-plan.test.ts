@@ -81,15 +81,15 @@ describe('a limit of entries', () => {
       .actions.filter(({ kind }) => kind === 'evict')
       .map(({ id }) => id);
 
-  test('lets the weakest go', () => {
+  test('evicts the weakest', () => {
     expect(evicted(many, 8)).toEqual(['m9', 'm8']);
     expect(evicted(many, 10)).toEqual([]);
   });
-  test('lets what was folded into a derived entry go before the rest', () => {
+  test('evicts entries folded into a derived one before the rest', () => {
     expect(evicted([...many, row({ id: 'folded', consolidatedAtMs: now })], 10)).toEqual(['folded']);
   });
-  test('keeps what an operator wrote to the last', () => {
-    expect(evicted([...many, row({ id: 'told', createdAtMs: now - 900 * day, explicit: true })], 1)).toEqual([
+  test('keeps entries of an operator to the last', () => {
+    expect(evicted([...many, row({ id: 'stated', createdAtMs: now - 900 * day, explicit: true })], 1)).toEqual([
       'm9',
       'm8',
       'm7',
@@ -102,11 +102,11 @@ describe('a limit of entries', () => {
       'm0',
     ]);
   });
-  test('never takes what is pinned or of the system, and does not ask for more when only those are left', () => {
+  test('never evicts pinned or system entries, and does not ask for more when only those are left', () => {
     const kept = [row({ id: 'p', pinned: true }), row({ id: 's', trustLevel: 'system' }), row({ id: 'x' })];
     expect(planLifecycle(kept, now, { maxEntries: 1 })).toMatchObject({ actions: [{ id: 'x', reason: 'too_many' }], more: false });
   });
-  test('counts what goes for another reason, and plans one action for each entry', () => {
+  test('counts entries evicted for another reason, and plans one action for each entry', () => {
     const rows = [row({ id: 'old', expiresAtMs: now }), row({ id: 'up', memoryType: 'working', useCount: 3, createdAtMs: now - 5 * day })];
     expect(planLifecycle([...rows, row({ id: 'new', useCount: 9, lastUsedAtMs: now })], now, { maxEntries: 1 }).actions).toEqual([
       { kind: 'evict', id: 'old', reason: 'expired' },
@@ -115,14 +115,14 @@ describe('a limit of entries', () => {
   });
 });
 
-test('a plan is bounded and says that there is more', () => {
+test('a plan is limited and says that there is more', () => {
   const rows = Array.from({ length: 10_001 }, (_, n) => row({ id: `m${n}`, expiresAtMs: 1 }));
   expect(planLifecycle(rows, now, {})).toMatchObject({ examined: 10_001, more: true, actions: { length: 10_000 } });
   const alive = Array.from({ length: 25_000 }, (_, n) => row({ id: `m${n}` }));
   expect(planLifecycle(alive, now, { maxEntries: 1 })).toMatchObject({ more: true, actions: { length: 2_000 } });
 });
 
-test('pages make the same plan as the whole', () => {
+test('pages produce the same plan as the whole', () => {
   const rows = Array.from({ length: 500 }, (_, n) =>
     row({
       id: `m${n}`,

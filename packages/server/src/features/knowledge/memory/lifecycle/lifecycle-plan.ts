@@ -1,4 +1,4 @@
-/** What the lifecycle knows of one memory; times are milliseconds since the epoch. */
+/** Data about one memory for the lifecycle; times are milliseconds since the epoch. */
 export interface LifeRow {
   readonly id: string;
   readonly memoryType: 'working' | 'episodic' | 'semantic' | 'procedural';
@@ -8,13 +8,13 @@ export interface LifeRow {
   readonly lastUsedAtMs: number | null;
   readonly useCount: number;
   readonly failureCount: number;
-  /** 0 for what was stored as it is, otherwise how many entries an observation rests on. */
+  /** 0 for a raw entry, otherwise how many entries an observation rests on. */
   readonly proofCount: number;
   readonly confidence: number | null;
   readonly consolidatedAtMs: number | null;
   readonly demotedAtMs: number | null;
   readonly pinned: boolean;
-  /** Written down by an operator: it does not fade by itself. */
+  /** Stored by an operator: it does not fade on its own. */
   readonly explicit: boolean;
 }
 
@@ -29,7 +29,7 @@ export type LifeAction =
   | { readonly kind: 'evict'; readonly id: string; readonly reason: 'expired' | 'too_old' | 'faded' | 'too_many' };
 
 const dayMs = 86_400_000;
-/** Days after which what is not used is half as strong. */
+/** Days after which an unused entry is half as strong. */
 const halfLifeDays = { working: 7, episodic: 30, semantic: 180, procedural: 180 } as const;
 const faded = 0.1;
 /** How long a demoted entry waits for a use before it is evicted. */
@@ -37,14 +37,14 @@ const graceDays = 30;
 const usesForEpisodic = 3;
 const usesForSemantic = 10;
 const failuresForDemotion = 3;
-/** Confidence of an entry that turns failed with; recall leaves out what is not above it. */
+/** Confidence of an entry that turns failed with; recall excludes entries that are not above it. */
 export const doubtedConfidence = 0.2;
-/** Actions of one plan; what is beyond them is left to the next. */
+/** Actions of one plan; the rest is left to the next. */
 const maxActions = 10_000;
-/** Of them for a limit of entries: sorting them holds the thread. */
+/** Limit of those for the number of entries: sorting them blocks the thread. */
 const maxOverflow = 2_000;
 
-/** How alive a memory is: falls with the time since its last use, grows with its uses and proofs, suffers from failures. */
+/** Strength of a memory: falls with the time since its last use, grows with its uses and proofs, suffers from failures. */
 export function strengthOf(row: LifeRow, nowMs: number): number {
   const touchedMs = Math.max(row.createdAtMs, row.lastUsedAtMs ?? 0);
   const ageDays = Math.max(0, nowMs - touchedMs) / dayMs;
@@ -55,7 +55,7 @@ export function strengthOf(row: LifeRow, nowMs: number): number {
 
 const isProtected = (row: LifeRow) => row.pinned || row.trustLevel === 'system';
 
-/** What one entry has come to by itself; nothing for what is pinned or of the system. */
+/** Returns the action due for one entry; none for pinned or system entries. */
 function judge(row: LifeRow, nowMs: number, limits: LifeLimits): LifeAction | undefined {
   const { id } = row;
   if (isProtected(row)) return undefined;
@@ -70,7 +70,7 @@ function judge(row: LifeRow, nowMs: number, limits: LifeLimits): LifeAction | un
   return row.memoryType === 'working' ? { kind: 'evict', id, reason: 'faded' } : { kind: 'demote', id, reason: 'faded' };
 }
 
-/** A demoted entry that was used again comes back, unless turns failed with it; one that waited in vain goes. */
+/** Restores a demoted entry that was used again, unless turns failed with it; evicts one that waited in vain. */
 function judgeDemoted(row: LifeRow, demotedAtMs: number, nowMs: number, doubted: boolean): LifeAction | undefined {
   const { id } = row;
   const isUsedAgain = row.lastUsedAtMs !== null && row.lastUsedAtMs > demotedAtMs;
@@ -80,7 +80,7 @@ function judgeDemoted(row: LifeRow, demotedAtMs: number, nowMs: number, doubted:
   return waitedSinceMs <= nowMs - graceDays * dayMs ? { kind: 'evict', id, reason: 'faded' } : undefined;
 }
 
-/** Only what is used rises, and nothing from outside does so by itself. */
+/** Promotes only used entries, and nothing from outside automatically. */
 function promotionOf(row: LifeRow): 'episodic' | 'semantic' | undefined {
   if (row.trustLevel === 'external') return undefined;
   if (row.memoryType !== 'working' && row.memoryType !== 'episodic') return undefined;
@@ -95,7 +95,7 @@ export interface LifePlan {
   readonly more: boolean;
 }
 
-/** Takes the entries of one agent page by page, so that no page holds the thread for long; `end` gives the plan. */
+/** Plans for the entries of one agent page by page, so that no page blocks the thread for long; `end` returns the plan. */
 export function beginPlan(nowMs: number, limits: LifeLimits) {
   const actions: LifeAction[] = [];
   let weakest: { readonly row: LifeRow; readonly strength: number }[] = [];
@@ -118,7 +118,7 @@ export function beginPlan(nowMs: number, limits: LifeLimits) {
       left += 1;
       if (limits.maxEntries !== undefined && !isProtected(row)) weakest.push({ row, strength: strengthOf(row, nowMs) });
     }
-    // The strongest of those seen cannot be among the first that go.
+    // The strongest of those seen cannot be among the first to be evicted.
     if (weakest.length > maxOverflow * 2) weakest = weakest.toSorted(byWeakness).slice(0, maxOverflow);
   }
 
@@ -129,7 +129,7 @@ export function beginPlan(nowMs: number, limits: LifeLimits) {
     const ids = new Set(going.map(({ row }) => row.id));
     const evictions = going.map(({ row }): LifeAction => ({ kind: 'evict', id: row.id, reason: 'too_many' }));
     const planned = [...actions.filter(({ id }) => !ids.has(id)), ...evictions];
-    // What only pinned entries are left for cannot be done, and must not be tried for ever.
+    // A limit that only pinned entries exceed cannot be met, and must not be retried for ever.
     return {
       examined,
       actions: planned.slice(0, maxActions),
@@ -140,7 +140,7 @@ export function beginPlan(nowMs: number, limits: LifeLimits) {
   return { add, end };
 }
 
-/** The same for a list that is whole. */
+/** The same for a complete list. */
 export function planLifecycle(rows: readonly LifeRow[], nowMs: number, limits: LifeLimits): LifePlan {
   const plan = beginPlan(nowMs, limits);
   plan.add(rows);

@@ -7,7 +7,7 @@ import type { LifecycleReport } from '../api.ts';
 import { applyLifecycle, readLifePage } from './life-store.ts';
 import { beginPlan, type LifeAction, type LifePlan } from './lifecycle-plan.ts';
 
-/** Rows that are judged at a time, and actions of one write: neither holds its thread for long. */
+/** Rows that are judged at a time, and actions of one write: neither blocks its thread for long. */
 const pageRows = 1_000;
 const perWrite = 25;
 /** Plans of one sweep; each takes thousands of actions. */
@@ -20,13 +20,13 @@ export interface LifecycleDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  /** Writes what was counted and not yet stored. */
+  /** Writes the pending counts. */
   readonly flushUses: () => Promise<void>;
 }
 
 /**
- * Sweeps the memories of one agent: promotes what is used, demotes what fades or what turns fail with, evicts what has
- * expired, faded or is beyond the limits. `dryRun` plans alone.
+ * Sweeps the memories of one agent: promotes used ones, demotes fading ones and those that turns fail with, evicts
+ * expired and faded ones and those beyond the limits. `dryRun` only plans.
  */
 export async function sweepMemories(
   deps: LifecycleDeps,
@@ -71,7 +71,7 @@ export async function sweepMemories(
     if (counts.evicted > 0) bus.emit('learning:memory_evicted', { agentId: agent.id, count: counts.evicted, timestamp });
     bus.emit('learning:lifecycle_swept', { agentId: agent.id, count: examined, timestamp });
   }
-  log.info({ agentId: agent.id, dryRun, examined, ...counts, durationMs: report.durationMs }, 'Memories were swept');
+  log.info({ agentId: agent.id, dryRun, examined, ...counts, durationMs: report.durationMs }, 'Swept memories');
   return report;
 }
 

@@ -14,14 +14,14 @@ export interface MemoryLifeDeps extends ReviewDeps, Pick<RecallDeps, 'remembers'
 }
 
 export interface MemoryLife extends AsyncDisposable {
-  /** For turns. */
+  /** Used by turns. */
   readonly recall: RecallApi;
-  /** For schedules. */
+  /** Used by schedules. */
   readonly api: MemoryLifeApi;
   readonly methods: HandlersOf<'memory.review' | 'memory.lifecycle'>;
 }
 
-/** What memories do over time: they are recalled into turns, gathered from conversations, folded into one another, and fade. */
+/** Life of memories over time: recalled into turns, gathered from conversations, folded into one another, and fading. */
 export function createMemoryLife(deps: MemoryLifeDeps): MemoryLife {
   const { agents } = deps;
   const uses = createUseCounter(deps);

@@ -45,7 +45,7 @@ async function open() {
   return { db, clock, heard, counter: createUseCounter({ db, bus, clock, log: silentLog }) };
 }
 
-test('waits for further counts and writes them together', async () => {
+test('collects counts and writes them together', async () => {
   const { db, clock, counter, heard } = await open();
   await db.write(add, { ids: ['a', 'b'] });
   counter.used('default', ['a', 'b']);
@@ -59,7 +59,7 @@ test('waits for further counts and writes them together', async () => {
   await db[Symbol.asyncDispose]();
 });
 
-test('holds no more than it may, and writes what waits when it ends', async () => {
+test('respects its limit, and writes pending counts on disposal', async () => {
   const { db, counter } = await open();
   const ids = Array.from({ length: 2_100 }, (_, n) => `m${n}`);
   await db.write(add, { ids });

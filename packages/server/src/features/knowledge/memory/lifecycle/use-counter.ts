@@ -4,7 +4,7 @@ import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { countUses, type UseCount } from './life-store.ts';
 
-/** How long counts wait for further ones, and how many memories may have some: a turn never pays for a write. */
+/** How long counts are collected, and for how many memories: a turn never pays for a write. */
 const waitMs = 5_000;
 const maxWaiting = 2_000;
 /** Rows of one write. */
@@ -13,7 +13,7 @@ const perWrite = 200;
 export interface UseCounter extends AsyncDisposable {
   used(agentId: string, ids: readonly string[]): void;
   failed(agentId: string, ids: readonly string[]): void;
-  /** Writes what waits now. */
+  /** Writes pending counts. */
   flush(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export function createUseCounter(deps: { readonly db: Db; readonly bus: EventBus
       }
       for (const [agentId, failed] of failedOf) bus.emit('learning:memory_failure_attributed', { agentId, count: failed, timestamp: clock.now() });
     } catch (error) {
-      log.warn({ err: error, memories: counts.length }, 'Uses of memories could not be counted');
+      log.warn({ err: error, memories: counts.length }, 'Failed to count uses of memories');
     }
   }
 

@@ -1,8 +1,8 @@
 import { stem } from '../../../../kernel/stem.ts';
 
 /**
- * Words that many texts have whatever they are about: a match of them says little. The first lines are function words of other
- * languages, which are no stop words because some of them mean something in English.
+ * Words that occur in many texts whatever their topic: a match means little. The first lines are function words of other
+ * languages, which are not stop words because some of them mean something in English.
  */
 const common = new Set(
   `aber als am auch auf aus bei bin bis bist da damit das dass dein dem den der des dich die dir doch du ein eine einem einen einer es euch für hab habe haben hat hatte hier ich
@@ -39,7 +39,7 @@ const common = new Set(
     .map(stem),
 );
 
-/** What everybody's life and most programs are made of: two of these meet in long texts by chance. */
+/** Vocabulary of everyday life and of most programs: two of these meet in long texts by chance. */
 const everyday = new Set(
   `account address afternoon air animal apartment app arm article baby bag bank bar basement bathroom battery bed bedroom bike bill birthday block blue board boat body boss
   bottle boy bread breakfast brother building bus business button cable cache cake calendar camera car cat cellar center centre chair channel chapter child children church city
@@ -59,9 +59,9 @@ const everyday = new Set(
 );
 
 export interface WordWeight {
-  /** How much it says about two short texts that both have a word, 0 to 1. */
+  /** How much a common term of two short texts means, 0 to 1. */
   readonly says: number;
-  /** The same about texts so long that ordinary words meet in them by chance. */
+  /** The same for texts so long that ordinary words meet in them by chance. */
   readonly rare: number;
 }
 
@@ -73,7 +73,7 @@ const [nothing, little, some, much] = [
 ];
 
 export function weightOfStem(ofWord: string): WordWeight {
-  // A single letter is what is left of a contraction.
+  // A single letter is the rest of a contraction.
   if (/^\p{Script=Latin}$/u.test(ofWord)) return nothing;
   if (common.has(ofWord) || /^\p{N}{1,2}$/u.test(ofWord)) return little;
   return everyday.has(ofWord) ? some : much;

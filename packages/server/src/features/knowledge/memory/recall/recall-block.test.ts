@@ -54,7 +54,7 @@ test('shows trust, day and source of each memory, in the order of the score', ()
   ]);
 });
 
-test('leaves out what another one says already, and what turns failed with', () => {
+test('omits duplicates, and memories that turns failed with', () => {
   const block = renderMemories(
     [
       memory({ id: 'a' }),
@@ -91,7 +91,7 @@ test('cuts a long memory to what fits and says so', () => {
   expect(countTokens(block?.text ?? '')).toBeGreaterThan(170);
 });
 
-test('nothing fits: no block at all', () => {
+test('returns no block when nothing fits', () => {
   expect(renderMemories([], limits, wrap)).toBeUndefined();
   expect(renderMemories([memory({})], { maxResults: 5, maxTokens: 64 }, wrap)).toBeUndefined();
 });
@@ -117,7 +117,7 @@ const found = fc.array(
   { maxLength: 20 },
 );
 
-test('never passes its budget, never shows more than asked for, and nothing leaves the fence', () => {
+test('never exceeds its budget or the requested number, and nothing leaves the fence', () => {
   fc.assert(
     fc.property(found, fc.integer({ min: 1, max: 50 }), fc.integer({ min: 64, max: 3000 }), (memories, maxResults, maxTokens) => {
       const scored = memories.map(({ content, trust, channel }, index) =>
@@ -131,7 +131,7 @@ test('never passes its budget, never shows more than asked for, and nothing leav
       expect(countTokens(block.text)).toBeLessThanOrEqual(maxTokens);
       expect(block.ids.length).toBeLessThanOrEqual(maxResults);
       expect(lines.at(-1)).toBe(`<<<END-UNTRUSTED-TEXT ${marker}>>>`);
-      // One line for each, which says of an external one that it is untrusted.
+      // One line for each, which marks an external one as untrusted.
       expect(body).toHaveLength(block.ids.length);
       for (const [index, line] of body.entries()) {
         const { trust } = memories[Number(block.ids[index])] ?? { trust: undefined };

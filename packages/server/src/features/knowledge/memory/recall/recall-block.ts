@@ -4,22 +4,22 @@ import type { Recalled, ScoredMemory } from '../api.ts';
 import { cutToTokens, oneLine } from '../lifecycle/review/fit-text.ts';
 import { doubtedConfidence } from '../lifecycle/lifecycle-plan.ts';
 import { isClean } from '../entries/memory-entry.ts';
-import { foldWords, likeness } from '../lifecycle/review/text-likeness.ts';
+import { foldTerms, likeness } from '../lifecycle/review/text-likeness.ts';
 
 /** Likeness from which a second memory adds nothing to the first. */
 const sameLikeness = 0.9;
-/** A remnant below this says nothing. */
+/** A shorter remnant is useless. */
 const leastTokens = 12;
 const heading = 'Memories, one a line: [trust, day, source] text';
 
 type Wrap = (text: string, label: FenceLabel) => string;
 
-/** The marker of a fence follows from what it encloses, and what it takes apart grows: the block is put together again with so much less room. */
+/** The marker of a fence depends on its content, and escaping makes it grow: the block is then built again with a smaller budget. */
 const maxAttempts = 5;
 
 /**
- * One fenced block of the best of `found`, which is ordered by score: one line each, so that no memory can write the
- * line of another, inside `maxTokens` as a whole. Undefined when nothing fits.
+ * Builds one fenced block of the best of `found`, which is ordered by score: one line each, so that no memory can write
+ * the line of another, within `maxTokens` in total. Undefined when nothing fits.
  */
 export function renderMemories(
   found: readonly ScoredMemory[],
@@ -48,10 +48,10 @@ function chooseLines(found: readonly ScoredMemory[], maxResults: number, room: n
   for (const { entry } of found) {
     if (lines.length >= maxResults || left < leastTokens) break;
     if (entry.confidence !== undefined && entry.confidence <= doubtedConfidence) continue;
-    const folded = foldWords(entry.content);
+    const folded = foldTerms(entry.content);
     if (words.some((other) => likeness(other, folded) >= sameLikeness)) continue;
     const tag = `- [${tagOf(entry)}] `;
-    // The line end, and what is rounded at the seam.
+    // The line end, and rounding at the seam.
     const text = cutToTokens(oneLine(entry.content), left - countTokens(tag) - 2);
     if (text === '') continue;
     lines.push(tag + text);

@@ -70,7 +70,7 @@ test('searches as the agent is configured and counts what it shows', async () =>
   expect(uses.used).toEqual(['m1']);
 });
 
-test('costs nothing where there is nothing to recall: no promise, no search', () => {
+test('costs nothing when there is nothing to recall: no promise, no search', () => {
   expect(recall.recall(about({ agentId: 'empty' }), configured(), 'rpc')).toBeUndefined();
   expect(recall.recall(about(), configured({ enabled: false }), 'rpc')).toBeUndefined();
   expect(recall.recall(about(), configured(), 'v1')).toBeUndefined();
@@ -78,11 +78,11 @@ test('costs nothing where there is nothing to recall: no promise, no search', ()
   expect(asked).toEqual([]);
 });
 
-test('completions of /v1 recall when the agent says so', async () => {
+test('completions of /v1 recall when the agent allows it', async () => {
   expect(await recall.recall(about(), configured({ v1: true }), 'v1')).toMatchObject({ ids: ['m1'] });
 });
 
-test('goes on without memories after 300 ms, says so, and stops the search', async () => {
+test('continues without memories after 300 ms, logs it, and stops the search', async () => {
   let stopped: AbortSignal | undefined;
   search = ({ signal }) => {
     stopped = signal;
@@ -94,21 +94,21 @@ test('goes on without memories after 300 ms, says so, and stops the search', asy
   clock.advance(1);
   expect(await recalling).toBeUndefined();
   expect(stopped?.aborted).toBe(true);
-  expect(warned).toEqual(['A turn goes on without its memories: the search took too long']);
+  expect(warned).toEqual(['Continuing a turn without memories: the search took too long']);
   expect(uses.used).toEqual([]);
 });
 
-test('goes on without memories when the search fails, and quietly when the caller left', async () => {
+test('continues without memories when the search fails, and silently when the caller left', async () => {
   search = () => Promise.reject(new Error('no'));
   expect(await recall.recall(about(), configured(), 'rpc')).toBeUndefined();
-  expect(warned).toEqual(['A turn goes on without its memories: the search failed']);
+  expect(warned).toEqual(['Continuing a turn without memories: the search failed']);
   const gone = AbortSignal.abort();
   search = ({ signal }) => Promise.reject(signal.reason);
   expect(await recall.recall(about({ signal: gone }), configured(), 'rpc')).toBeUndefined();
   expect(warned).toHaveLength(1);
 });
 
-test('takes a quarter of a small window at most, and looks for both ends of a long message', async () => {
+test('uses at most a quarter of a small window, and searches for both ends of a long message', async () => {
   search = async () => [{ ...memory, entry: { ...memory.entry, content: 'tea '.repeat(3000) } }];
   const large = await recall.recall(about({ question: `first ${'x'.repeat(50_000)} last` }), configured(), 'rpc');
   const small = await recall.recall(about({ room: 1200 }), configured(), 'rpc');

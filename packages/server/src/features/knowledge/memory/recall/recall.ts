@@ -8,15 +8,15 @@ import type { UseCounter } from '../lifecycle/use-counter.ts';
 
 /** Longest time that a turn waits for its memories. */
 const deadlineMs = 300;
-/** Of it for the vector of the message: what is left is enough to find by words. */
+/** Share of it for the vector of the message: the rest is enough to search by terms. */
 const vectorWaitMs = 150;
 /** Characters of a long message that are searched for, from each of its ends. */
 const questionEnds = 2_000;
 
-/** Of the room for messages that memories may take: in a small window the conversation matters more. */
+/** Share of the message budget for memories: in a small window the conversation matters more. */
 const largestShare = 0.25;
 
-/** Ends that what the agent was told to remember may have brought about; an outage of a provider says nothing about memories. */
+/** Failures that memories may have caused; an outage of a provider says nothing about them. */
 const ownFailures: ReadonlySet<FinishReason> = new Set(['context_loop', 'max_steps', 'output_starved']);
 
 export interface RecallDeps {
@@ -29,7 +29,7 @@ export interface RecallDeps {
   readonly log: Log;
 }
 
-/** Finds what the agent remembers about a message and makes it a block for the model. */
+/** Finds memories about a message and formats them as a block for the model. */
 export function createRecall(deps: RecallDeps): RecallApi {
   const { clock, log } = deps;
 
@@ -39,7 +39,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
       text: question.length <= questionEnds * 2 ? question : `${question.slice(0, questionEnds)} ${question.slice(-questionEnds)}`,
       agentId,
       principalId,
-      // Duplicates among them are taken out.
+      // Duplicates among them are removed.
       limit: Math.min(100, maxResults * 2),
       minScore,
       trust,
@@ -61,7 +61,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
     try {
       found = await Promise.race([finding, deadline]);
     } catch (error) {
-      if (!about.signal.aborted) log.warn({ err: error, agentId: about.agentId }, 'A turn goes on without its memories: the search failed');
+      if (!about.signal.aborted) log.warn({ err: error, agentId: about.agentId }, 'Continuing a turn without memories: the search failed');
       return undefined;
     } finally {
       cancel();
@@ -69,7 +69,7 @@ export function createRecall(deps: RecallDeps): RecallApi {
     if (found === 'late') {
       log.warn(
         { agentId: about.agentId, conversationRef: about.conversationRef, deadlineMs },
-        'A turn goes on without its memories: the search took too long',
+        'Continuing a turn without memories: the search took too long',
       );
       finding.catch(() => {});
       late.abort();

@@ -5,7 +5,7 @@ import { everybody } from '../entries/store.ts';
 
 type Sql = QueryTools<never>['sql'];
 
-/** Which entries a search may find. */
+/** Entries that a search may find. */
 export interface SearchFilter {
   readonly agentId: string;
   /** Entries of this owner and those for everybody; null: all of the agent. */
@@ -14,13 +14,13 @@ export interface SearchFilter {
   readonly trust: readonly TrustLevel[] | undefined;
   readonly tags: readonly string[];
   readonly includeDerivedSources: boolean;
-  /** What has expired by then is gone. */
+  /** Entries that expired by then are excluded. */
   readonly atMs: number;
 }
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-/** The match that finds all of the words in what the filter lets through; see `part` in migrations.ts. Words have letters and digits only. */
+/** Full text expression that finds all of the terms within the filter; see `part` in migrations.ts. Terms have letters and digits only. */
 export function matchOf(filter: SearchFilter, words: readonly string[]): string {
   const agent = hex(filter.agentId);
   const either = (tokens: readonly string[]) => (tokens.length === 0 ? 'none' : `(${tokens.join(' OR ')})`);

@@ -6,23 +6,23 @@ import { type Calibration, relevance, textRelevance, vectorRelevance } from '../
 import { allowed, hasTags, matchOf, type SearchFilter } from './search-filter.ts';
 import { type CitingRow, readRows } from '../entries/store.ts';
 import type { WordWeight } from './common-terms.ts';
-import { type QueryWord, type QueryWords, readWords } from './text-query.ts';
-import { dot, rotate, signWords, toFloats } from '../embeddings/vector-signs.ts';
+import { parseTerms, type QueryTerm, type QueryTerms } from './text-query.ts';
+import { dot, rotate, signLength, toFloats } from '../embeddings/vector-signs.ts';
 
 export interface SearchInput {
   readonly filter: SearchFilter;
   /** Letters and digits only; none: no text lane. */
-  readonly asked: QueryWords;
-  /** Of the query, of length one, and the embedder that made it; absent: no vector lane. */
+  readonly asked: QueryTerms;
+  /** Unit vector of the query, and the embedder that made it; absent: no vector lane. */
   readonly vector?: { readonly fingerprint: string; readonly values: Float32Array; readonly calibration: Calibration };
   readonly limit: number;
-  /** Least relevance of a result. */
+  /** Minimum relevance of a result. */
   readonly minScore: number;
 }
 
 export interface Found {
   readonly found: readonly FoundRow[];
-  /** False while the index of vectors is being built: then what is missing in it was found by words alone. */
+  /** False while the index of vectors is being built: entries missing in it are found only by terms. */
   readonly complete: boolean;
 }
 
@@ -33,14 +33,14 @@ export interface FoundRow {
   readonly explain: MemoryExplanation;
 }
 
-/** What each lane hands to the fusion, at least. */
+/** Minimum length of each lane before the fusion. */
 const laneLength = 50;
-/** Matches of one word that are looked at, the newest, and of all words together. */
+/** Matches that are read of one term, newest first, and of all terms together. */
 const rowsPerWord = 500;
 const rowsPerQuery = 1_500;
-/** Entries with all of the words, the newest: of common words the newest matches alone would hardly meet. */
+/** Entries with all of the terms, newest first: the newest matches of common terms alone would hardly overlap. */
 const rowsOfAll = 200;
-/** Up to here matches of all owners are counted, to read the rarest words first. */
+/** Matches of all owners are counted up to this, to read the rarest terms first. */
 const countedMatches = 20_000;
 /** Entries whose vectors are compared exactly, at least and per result. */
 const rescored = 400;
@@ -57,17 +57,17 @@ const lastSeq = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('m
 
 interface TextHit {
   readonly seq: number;
-  /** Of the words of the query that the entry holds. */
+  /** Weight of the query terms that the entry contains. */
   readonly shared: WordWeight;
 }
 
 /**
- * Entries with some of the words, best first: a rare word counts for more than a common one, and so does a hit in a short
- * entry. As BM25, without the number of occurrences: its own function reads every match of every word, and those of common
- * words are half of all entries. Here the rarest words come first, and each reads a bounded number of rows.
+ * Returns entries with some of the terms, best first: rare terms and short entries count for more. Like
+ * BM25, without the number of occurrences: the built-in function reads every match of every term, and those of common
+ * terms are half of all entries. Here the rarest terms come first, and each reads a bounded number of rows.
  */
 async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count: number): Promise<TextHit[]> {
-  const counted: (QueryWord & { readonly matches: number })[] = [];
+  const counted: (QueryTerm & { readonly matches: number })[] = [];
   for (const one of words) {
     const matches = (await tx.get(countMatches, { match: `body:"${one.word}"` }))?.matches ?? 0;
     if (matches > 0) counted.push({ ...one, matches });
@@ -82,7 +82,7 @@ async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count
     const limit = Math.min(rowsPerWord, left);
     const rows = await matchingRows(tx, filter, [word], limit);
     left -= rows.length;
-    // By what the caller may see: from the place of its own entries nobody shall learn how often others have a word.
+    // Counted over what the caller may see: positions of its entries must not reveal how often others have a term.
     const span = rows.length < limit ? entries : entries - (rows.at(-1)?.seq ?? 1) + 1;
     const within = (rows.length * entries) / span;
     const weight = Math.log(1 + (Math.max(entries - within, 0) + 0.5) / (within + 0.5));
@@ -122,12 +122,12 @@ function matchingRows(tx: Tx, filter: SearchFilter, words: readonly string[], li
   }));
 }
 
-/** Entries near the query, nearest first: those whose signs differ least, in the order of their exact cosines. */
+/** Returns entries near the query, nearest first: those whose signs differ least, in the order of their exact cosines. */
 async function vectorLane(tx: Tx, { filter, limit }: SearchInput, vector: NonNullable<SearchInput['vector']>, count: number) {
   const { values, fingerprint } = vector;
-  const { index, complete } = await advanceIndex(tx, { fingerprint, words: signWords(values.length) });
+  const { index, complete } = await advanceIndex(tx, { fingerprint, words: signLength(values.length) });
   const rotated = rotate(values);
-  // Signs of tags let some strangers through: then more are looked at.
+  // Hashed tags have false positives: then more are read.
   for (let candidates = Math.min(maxRescored, Math.max(rescored, limit * rescoredPerResult)); ; candidates *= 4) {
     const near = index.nearest(rotated, filter, candidates);
     const scored = (await vectorsOf(tx, near, filter, fingerprint))
@@ -137,7 +137,7 @@ async function vectorLane(tx: Tx, { filter, limit }: SearchInput, vector: NonNul
   }
 }
 
-/** The index is of the same snapshot, so only what it knows less exactly is looked at again: the tags. */
+/** The index is of the same snapshot, so only its imprecise part is verified again: the tags. */
 function vectorsOf(tx: Tx, seqs: readonly number[], { tags }: SearchFilter, fingerprint: string): Promise<{ seq: number; vector: Uint8Array }[]> {
   const rows = JSON.stringify(seqs);
   return tx.build((db, sql) => ({
@@ -151,8 +151,8 @@ function vectorsOf(tx: Tx, seqs: readonly number[], { tags }: SearchFilter, fing
 }
 
 /**
- * For the search thread: both lanes, in the order of their fused ranks, each entry with its relevance. Nothing that the filter
- * excludes takes a place in a lane.
+ * Runs in the search thread: both lanes, in the order of their fused ranks, each entry with its relevance. Excluded
+ * entries do not occupy positions in a lane.
  */
 export const searchMemories = operation('memory.search', async (tx, input: SearchInput): Promise<Found> => {
   const count = Math.max(laneLength, input.limit * 2);
@@ -176,7 +176,7 @@ export const searchMemories = operation('memory.search', async (tx, input: Searc
     const row = rows.get(seq);
     if (row === undefined) continue;
     const both = shared.get(seq);
-    const byText = both === undefined ? 0 : textRelevance({ shared: both, asked, held: readWords(row.content).weight, isOneWord });
+    const byText = both === undefined ? 0 : textRelevance({ shared: both, asked, held: parseTerms(row.content).weight, isOneWord });
     const byVector =
       input.vector === undefined || explain.vectorSimilarity === undefined ? 0 : vectorRelevance(explain.vectorSimilarity, input.vector.calibration);
     const score = relevance(byText, byVector);

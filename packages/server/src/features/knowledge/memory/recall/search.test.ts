@@ -2,9 +2,9 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { ModelError } from '../../../../llm/model.ts';
 import { hang, hashingEmbed, openMemory, rpcCall, untilEmbedded } from '../testing/open-memory.ts';
-import { readWords } from './text-query.ts';
+import { parseTerms } from './text-query.ts';
 
-test('what was stored is found by its words in the same moment, before it has a vector', async () => {
+test('a stored entry is found by its terms at once, before it has a vector', async () => {
   await using memory = await openMemory({
     clock: createStepClock(),
     embed: (work) => (work.texts[0] === 'harbour' ? hashingEmbed(work) : hang(work)),
@@ -15,7 +15,7 @@ test('what was stored is found by its words in the same moment, before it has a 
   expect(hit?.explain.vectorRank).toBeUndefined();
 });
 
-test('both lanes are fused, and the result says where each place comes from', async () => {
+test('both lanes are fused, and the result explains each position', async () => {
   await using memory = await openMemory({ clock: createStepClock() });
   await memory.add('The ferry leaves the harbour at six.');
   await memory.add('Ferries are painted white.');
@@ -35,21 +35,21 @@ test('both lanes are fused, and the result says where each place comes from', as
   expect(await memory.find('when does the ferry leave the harbour?', { minScore: 0.99 })).toHaveLength(1);
 });
 
-test('a rare word counts for more than common ones, however many entries hold those', async () => {
+test('a rare term counts for more than common ones, however many entries have those', async () => {
   await using memory = await openMemory({ clock: createStepClock(), embed: 'none' });
   await memory.add('zebra');
   for (let n = 0; n < 60; n += 1) await memory.add(`common notes about nothing number ${n}`);
   expect((await memory.find('common notes about zebra', { limit: 3 }))[0]).toBe('zebra');
 });
 
-test('an old entry with all of the words is found among hundreds of newer ones with one of them', async () => {
+test('an old entry with all of the terms is found among hundreds of newer ones with one of them', async () => {
   await using memory = await openMemory({ clock: createStepClock(), embed: 'none' });
   await memory.add('project status');
   await Promise.all(Array.from({ length: 1_100 }, (_, n) => memory.add(`${n % 2 === 0 ? 'project' : 'status'} ${n}`)));
   expect((await memory.find('project status', { limit: 3 }))[0]).toBe('project status');
 });
 
-test('filters apply inside the lanes: as many results come as there are', async () => {
+test('filters apply inside the lanes: all matching entries are returned', async () => {
   await using memory = await openMemory({ clock: createStepClock() });
   for (let n = 0; n < 60; n += 1) await memory.add(`apple harvest ${n}`, { trustLevel: 'external' });
   await memory.add('apple harvest of ours', { tags: ['orchard', 'own'], memoryType: 'episodic' });
@@ -80,14 +80,14 @@ test('an owner sees its own entries and those for everybody, whatever its name l
 test('expired entries are gone at once, in both lanes', async () => {
   const clock = createStepClock();
   await using memory = await openMemory({ clock });
-  await memory.add('the code of the door is 1234', { expiresAtMs: clock.now() + 1_000 });
+  await memory.add('the code of the safe is 1234', { expiresAtMs: clock.now() + 1_000 });
   await untilEmbedded(memory);
-  expect(await memory.find('code of the door')).toHaveLength(1);
+  expect(await memory.find('code of the safe')).toHaveLength(1);
   clock.advance(1_000);
-  expect(await memory.find('code of the door')).toEqual([]);
+  expect(await memory.find('code of the safe')).toEqual([]);
 });
 
-test('raw entries that a derived one took up are left out when asked to', async () => {
+test('raw entries that a derived one absorbed are excluded on request', async () => {
   const clock = createStepClock();
   await using memory = await openMemory({ clock });
   const raw = await memory.add('likes tea in the morning');
@@ -98,7 +98,7 @@ test('raw entries that a derived one took up are left out when asked to', async 
   expect(derived?.entry).toMatchObject({ proofCount: 1, sourceIds: [raw] });
 });
 
-test('no text of a query is read as syntax, and one of stop words alone is searched by meaning alone', async () => {
+test('no text of a query is parsed as syntax, and one of stop words alone is searched by meaning alone', async () => {
   await using memory = await openMemory({ clock: createStepClock() });
   await memory.add('plain words');
   await untilEmbedded(memory);
@@ -106,14 +106,14 @@ test('no text of a query is read as syntax, and one of stop words alone is searc
     await expect(memory.find(text), text).resolves.toBeInstanceOf(Array);
   const [hit] = await memory.explain('what is it that you have?');
   expect(hit?.explain).toEqual({ vectorRank: 1, vectorSimilarity: expect.any(Number) });
-  expect(readWords('What is THE Ferry–ferry, and "NOT" Žižek?').words.map(({ word }) => word)).toEqual(['ferry', 'žižek']);
+  expect(parseTerms('What is THE Ferry–ferry, and "NOT" Žižek?').words.map(({ word }) => word)).toEqual(['ferry', 'žižek']);
   await using wordless = await openMemory({ clock: createStepClock(), embed: 'none' });
   await wordless.add('plain words');
   expect(await wordless.find('what is it?')).toEqual([]);
   expect(await wordless.find('plain?')).toEqual(['plain words']);
 });
 
-test('an embedder that fails, or takes too long, leaves the search by words', async () => {
+test('when the embedder fails, or takes too long, terms are still searched', async () => {
   const clock = createStepClock();
   let mode: 'ok' | 'fails' | 'hangs' = 'ok';
   let asked = 0;
@@ -130,7 +130,7 @@ test('an embedder that fails, or takes too long, leaves the search by words', as
   mode = 'fails';
   for (let n = 0; n < 5; n += 1) expect(await memory.find(`lantern ${n}`)).toEqual(['the lantern hangs by the gate']);
   const state = async () => (await memory.methods['memory.embeddingCache']({}, rpcCall())).circuitBreaker.state;
-  // Five failures in a row: it is left alone, and then asked once.
+  // Five consecutive failures: it is left alone, and then tried once.
   expect(await state()).toBe('open');
   const before = asked;
   expect(await memory.find('lantern')).toHaveLength(1);
@@ -163,7 +163,7 @@ test('a query is embedded once: the second time its vector comes from memory, af
   expect(await memory.methods['memory.embeddingCache']({}, rpcCall())).toMatchObject({ l1: { entries: 2 }, l2: { entries: 1 } });
 });
 
-test('a caller that cannot wait for the vector has the words in time', async () => {
+test('a caller that cannot wait for the vector gets results by terms in time', async () => {
   const clock = createStepClock();
   let asked = 0;
   await using memory = await openMemory({ clock, embed: (work) => ((asked += 1), hang(work)) });
@@ -175,7 +175,7 @@ test('a caller that cannot wait for the vector has the words in time', async () 
   expect(await waiting).toEqual(['the lantern hangs by the gate']);
 });
 
-test('whether somebody else asked the same before cannot be told from the cache', async () => {
+test('the cache does not reveal whether somebody else asked the same before', async () => {
   await using memory = await openMemory({ clock: createStepClock() });
   const missesOf = async () => (await memory.methods['memory.embeddingCache']({}, rpcCall())).l1?.misses;
   await memory.find('a secret of Ada', { principalId: 'token:ada' });
@@ -186,7 +186,7 @@ test('whether somebody else asked the same before cannot be told from the cache'
   expect(await missesOf()).toBe(2);
 });
 
-test('the order of results tells nothing about the memories of others', async () => {
+test('the order of results reveals nothing about the memories of others', async () => {
   await using memory = await openMemory({ clock: createStepClock(), embed: 'none' });
   await memory.add('merger one', { principalId: 'token:bob' });
   await memory.add('dismissal two', { principalId: 'token:bob' });

@@ -7,12 +7,12 @@ import { buildIndex, type SignsOf } from '../embeddings/index-store.ts';
 import { defaultCalibration } from '../embeddings/relevance.ts';
 import { type Found, searchMemories } from './search-store.ts';
 import { everybody } from '../entries/store.ts';
-import { readWords } from './text-query.ts';
-import { signWords } from '../embeddings/vector-signs.ts';
+import { parseTerms } from './text-query.ts';
+import { signLength } from '../embeddings/vector-signs.ts';
 
 const maxLimit = 100;
 
-/** Searches in the storage's search thread; the index of vectors that it needs is built there, by the first search that has a use for it. */
+/** Searches in the storage's search thread; the index of vectors is built there, by the first search that uses it. */
 export function createMemorySearch(deps: {
   readonly db: Db;
   readonly clock: Clock;
@@ -23,14 +23,14 @@ export function createMemorySearch(deps: {
   const { db, clock, log, embedder } = deps;
   let building = false;
 
-  /** Step by step, so that searches come between; until it is done they find by words what is missing in it. */
+  /** Builds step by step, so that searches get their turn; until it is done they find missing entries by terms. */
   async function build(of: SignsOf): Promise<void> {
     if (building) return;
     building = true;
     try {
       while (!deps.signal.aborted && !(await db.search(buildIndex, of)));
     } catch (error) {
-      if (!deps.signal.aborted) log.warn({ err: error }, 'The index of memories could not be built: words alone are searched');
+      if (!deps.signal.aborted) log.warn({ err: error }, 'Failed to build the index of memories: searching by terms alone');
     } finally {
       building = false;
     }
@@ -60,13 +60,13 @@ export function createMemorySearch(deps: {
         includeDerivedSources: query.includeDerivedSources ?? true,
         atMs: clock.now(),
       },
-      asked: readWords(query.text),
+      asked: parseTerms(query.text),
       ...(values !== undefined &&
         fingerprint !== undefined && { vector: { fingerprint, values, calibration: embedder?.calibration ?? defaultCalibration } }),
       limit: Math.min(query.limit, maxLimit),
       minScore: query.minScore ?? 0,
     });
-    if (!result.complete && values !== undefined && fingerprint !== undefined) void build({ fingerprint, words: signWords(values.length) });
+    if (!result.complete && values !== undefined && fingerprint !== undefined) void build({ fingerprint, words: signLength(values.length) });
     return result;
   };
 }

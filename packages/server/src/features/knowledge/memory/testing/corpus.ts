@@ -1,6 +1,6 @@
 import type { Embeddings } from '../../../../llm/embeddings.ts';
 
-/** Numbers from 0 to 1, the same for the same seed. */
+/** Generates numbers from 0 to 1, the same for the same seed. */
 export function seededRandom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -14,7 +14,7 @@ export function seededRandom(seed: number): () => number {
 const vocabulary = 20_000;
 const topics = 400;
 
-/** Texts of 8 to 38 words as people use them: few are common, most are rare; each is about one of some hundred topics, its first word. */
+/** Texts of 8 to 38 words with a natural distribution: few are common, most are rare; each is about one of some hundred topics, its first word. */
 export function createCorpus(seed: number): { readonly text: () => string; readonly question: () => string } {
   const random = seededRandom(seed);
   const sums: number[] = [];
@@ -35,7 +35,7 @@ export function createCorpus(seed: number): { readonly text: () => string; reado
   return { text: () => about(8 + Math.floor(random() * 30)), question: () => about(5) };
 }
 
-/** A dense embedder for texts of the corpus: those of one topic lie around one centre. */
+/** A dense embedder for texts of the corpus: those of one topic surround one centre. */
 export function denseVector(text: string, dimensions: number): Float32Array {
   const topic = text.slice(0, Math.max(0, text.indexOf(' ')));
   const centre = gaussians(topic, dimensions);
@@ -51,7 +51,7 @@ function gaussians(text: string, count: number): Float32Array {
   return Float32Array.from({ length: count }, () => random() + random() + random() + random() - 2);
 }
 
-/** Stands for a provider in the place of `ModelWork.embed`. */
+/** Replaces the embedding of a provider (`ModelWork.embed`). */
 export function embedWith(vectorOf: (text: string) => Float32Array): (work: { readonly texts: readonly string[] }) => Promise<Embeddings> {
   return async ({ texts }) => ({ vectors: texts.map(vectorOf), model: 'corpus', tokens: 0 });
 }

@@ -2,7 +2,7 @@ import { referenceTexts } from '../embeddings/relevance.ts';
 import { labelledPairs, paraphrasedPairs } from './labelled-pairs.ts';
 import { latePairs, longAndShortPairs } from './long-pairs.ts';
 
-/** How an embedder spreads its cosines: what all texts share, and what texts of one topic share beyond that. */
+/** How an embedder spreads its cosines: the share common to all texts, and the further share common to texts of one topic. */
 export interface EmbedderFamily {
   readonly common: number;
   readonly topic: number;
@@ -10,7 +10,7 @@ export interface EmbedderFamily {
 
 const dimensions = 384;
 
-/** Vectors of a model that knows which texts are about the same, without its weights: topics are given, noise is seeded by the text. */
+/** Vectors of a model that knows which texts are related, without its weights: topics are given, noise is seeded by the text. */
 export function fixtureVector(text: string, { common, topic }: EmbedderFamily): Float32Array {
   const [all, own, noise] = [direction('all'), direction(`topic ${topicOf(text)}`), direction(`text ${text}`)];
   const rest = 1 - common - topic;

@@ -141,7 +141,7 @@ const lateMessages: Messages = [
   ],
 ];
 
-/** Of one to four words. */
+/** Messages of one to four words. */
 const shortRelated: readonly (readonly [question: string, memory: string])[] = [
   ['Dentist?', 'The dentist appointment is on 14 March at nine.'],
   ['Wifi password?', 'The wifi password for guests changes every month'],

@@ -35,14 +35,14 @@ export const hang: Embed = ({ signal }) =>
 
 export interface OpenedMemory extends Memory {
   readonly db: Awaited<ReturnType<typeof openInlineDb>>;
-  /** Stores as the daemon would, with what is not given filled in. */
+  /** Stores as the daemon would, with defaults for missing fields. */
   add(content: string, more?: Partial<NewMemory>): Promise<string>;
-  /** Contents of what a search finds, best first. */
+  /** Returns contents of the search results, best first. */
   find(text: string, more?: Partial<MemoryQuery>): Promise<string[]>;
   explain(text: string, more?: Partial<MemoryQuery>): Promise<readonly ScoredMemory[]>;
 }
 
-/** Memories on a database of the calling thread; with `embed`, or `hashing` as it is built in, or `none`. */
+/** Memories on a database of the calling thread; with `embed`, or the built-in `hashing`, or `none`. */
 export async function openMemory(options: {
   readonly clock: Clock;
   readonly embed?: Embed | 'none';
@@ -97,7 +97,7 @@ export async function openMemory(options: {
   };
 }
 
-/** How many entries still wait for a vector. */
+/** Returns how many entries still lack a vector. */
 export async function pendingOf(memory: Memory): Promise<number> {
   return (await memory.methods['memory.embeddingCache']({}, adminCall())).pendingEntries ?? 0;
 }

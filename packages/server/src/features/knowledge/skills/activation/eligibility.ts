@@ -3,11 +3,11 @@ import { access } from 'node:fs/promises';
 import type { AgentConfig } from '@gatehouse/contract';
 import type { SkillManifest } from '../bundles/manifest.ts';
 
-/** What there is on this machine, as far as skills asked for it. */
+/** Programs of this machine, as far as skills require them. */
 export interface Machine {
-  /** Looks for programs that were not looked for yet, and again for those that were missing. True when something came up. */
+  /** Looks up programs that were never looked up or were missing. Returns true when a new one was found. */
   look(bins: Iterable<string>): Promise<boolean>;
-  /** Why a skill cannot work here. */
+  /** Returns why a skill cannot work here. */
   missing(manifest: SkillManifest): readonly string[];
 }
 
@@ -21,7 +21,7 @@ export function createMachine(env: Readonly<Record<string, string | undefined>>)
   const found = new Set<string>();
   return {
     async look(bins) {
-      let news = false;
+      let hasNew = false;
       for (const bin of new Set(bins)) {
         if (found.has(bin)) continue;
         // The name of a program has no separator: the manifest was parsed.
@@ -33,12 +33,12 @@ export function createMachine(env: Readonly<Record<string, string | undefined>>)
             )
           ) {
             found.add(bin);
-            news = true;
+            hasNew = true;
             break;
           }
         }
       }
-      return news;
+      return hasNew;
     },
     missing({ gatehouse: { os, requires } }) {
       const reasons: string[] = [];
@@ -53,10 +53,10 @@ export function createMachine(env: Readonly<Record<string, string | undefined>>)
 
 const systems: Readonly<Record<string, string>> = { macos: 'darwin', mac: 'darwin', osx: 'darwin', windows: 'win32' };
 
-/** Why an agent does not use a skill that could work here. */
+/** Returns why an agent does not use a skill that could work here. */
 export function refusalsOf(name: string, { enabled, allow, deny }: AgentConfig['skills']): readonly string[] {
   if (!enabled) return ['skills of this agent are turned off'];
   if (deny.includes(name)) return ['the agent is denied it'];
-  if (allow.length > 0 && !allow.includes(name)) return ['it is not among those that the agent is allowed'];
+  if (allow.length > 0 && !allow.includes(name)) return ['it is not in the agent’s list of allowed skills'];
   return [];
 }

@@ -7,14 +7,14 @@ export function readInvocation(message: string): { readonly name: string; readon
   return match?.[1] === undefined ? undefined : { name: match[1], args: (match[2] ?? '').trim().slice(0, maxArguments).toWellFormed() };
 }
 
-/** Words, with quotes keeping several together. */
+/** Splits into arguments; quotes group several words. */
 function splitArguments(args: string): string[] {
   return [...args.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, double, single, bare]) => double ?? single ?? bare ?? '');
 }
 
 /**
- * Puts the arguments into a body: `$ARGUMENTS` and `$@` are all of them, `$1` … `$9` one, `${@:N}` those from the Nth on,
- * `{name}` the next one each. What found no place is added at the end.
+ * Inserts the arguments into a body: `$ARGUMENTS` and `$@` are all of them, `$1` … `$9` one, `${@:N}` those from the Nth on,
+ * `{name}` the next one each. Unused arguments are appended.
  */
 export function fillArguments(body: string, args: string): string {
   const words = splitArguments(args);

@@ -34,13 +34,13 @@ describe('the text that a model is shown', () => {
     expect(loadText('ｆｕｌｌ\u200b\u202e\u{e0041}')).toBe('full');
   });
   test('is bounded', () => {
-    expect(loadText('x'.repeat(30_000))).toHaveLength(20_000 + '\n[The skill is longer: the rest is left out.]'.length);
+    expect(loadText('x'.repeat(30_000))).toHaveLength(20_000 + '\n[The skill is longer: the rest is omitted.]'.length);
   });
 });
 
 describe('the manifest', () => {
   const parse = (head: string) => parseSkill(`---\nname: notes\ndescription: Notes.\n${head}---\nBody\n`);
-  test('takes the spellings of others and drops what it does not know', async () => {
+  test('accepts the keys of other systems and drops unknown ones', async () => {
     expect(await parse('allowed-tools: Read, Grep\nuser-invocable: false\ncolor: red\nmetadata:\n  a: 1\n  b: {c: d}\n')).toMatchObject({
       manifest: { name: 'notes', allowedTools: ['Read', 'Grep'], userInvocable: false, metadata: { a: '1' } },
       body: 'Body\n',
@@ -76,7 +76,7 @@ describe('what fits a question', () => {
     expect(names('Good morning')).toEqual([]);
     expect(names('notes')).toEqual([]);
   });
-  test('what was promoted comes first, and there is a limit', () => {
+  test('promoted skills come first, and there is a limit', () => {
     expect(names('release notes: align the columns')).toEqual(['tables', 'release-notes']);
     expect(names('release notes: align the columns', 1)).toEqual(['tables']);
     expect(names('release notes', 0)).toEqual([]);

@@ -4,21 +4,21 @@ import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { saveStats, type StatRow } from '../store.ts';
 
-/** Turns in a row that ended well, or badly, before a skill rises or falls; fewer bring it back to the middle. */
+/** Consecutive turns that ended well, or badly, before a skill rises or falls; fewer bring it back to the middle. */
 const risesAfter = 5;
 const fallsAfter = 3;
 const recoversAfter = 2;
-/** How long changes wait for further ones: a turn never pays for a write. */
+/** How long changes are collected: a turn never pays for a write. */
 const waitMs = 5_000;
 
 export type Outcome = 'ok' | 'failed';
 type Key = Pick<StatRow, 'agentId' | 'owner' | 'name'>;
 
-/** How each skill serves each agent. Read from memory, written in batches. */
+/** How well each skill serves each agent. Read from memory, written in batches. */
 export interface Standing extends AsyncDisposable {
   of(key: Key): StatRow | undefined;
   record(key: Key, outcome: Outcome): void;
-  /** After a skill was written or deleted: what was learned was of another text. */
+  /** Call after a skill was written or deleted: its record was about another text. */
   forget(owner: string, name: string): void;
   /** Grows when a standing changes. */
   version(): number;
@@ -49,7 +49,7 @@ export function createStanding(
     try {
       await db.write(saveStats, { stats: changes.map(({ row }) => row) });
     } catch (error) {
-      log.warn({ err: error, skills: changes.length }, 'Uses of skills could not be counted');
+      log.warn({ err: error, skills: changes.length }, 'Failed to count uses of skills');
       return;
     }
     for (const agentId of new Set(changes.map(({ row }) => row.agentId))) {

@@ -10,12 +10,12 @@ import type { FoundSkill } from '../bundles/root.ts';
 import type { Standing } from './standing.ts';
 import type { SkillView } from './view.ts';
 
-/** Where a person writes who may call a skill by its name. */
+/** Origins in which a person writes who may call a skill by its name. */
 const spokenTo: ReadonlySet<TurnOrigin> = new Set(['rpc', 'api', 'channel']);
-/** Ends that instructions may have brought about; an outage of a provider says nothing about them. */
+/** Failures that instructions may have caused; an outage of a provider says nothing about them. */
 const ownFailures: ReadonlySet<FinishReason> = new Set(['context_loop', 'max_steps', 'output_starved']);
 const ownSuccesses: ReadonlySet<FinishReason> = new Set(['stop', 'background_pending']);
-/** Of the room for messages that skills may take, at three characters a token. */
+/** Share of the message budget for skills, at three characters a token. */
 const largestShare = 0.25;
 const charactersPerToken = 3;
 /** Turns whose calls of the tool are remembered; one that never ends is forgotten. */
@@ -30,7 +30,7 @@ export interface TurnSkills extends Pick<SkillsApi, 'inject' | 'ended'> {
   used(context: Pick<ToolContext, 'turnId'>, skill: FoundSkill): void;
 }
 
-/** Skills inside turns: which are put in front of a question, and how the turns ended that used them. */
+/** Skills inside turns: selects those placed before a question, and records how the turns that used them ended. */
 export function createTurnSkills(deps: {
   readonly clock: Clock;
   readonly bus: EventBus;
@@ -63,7 +63,7 @@ export function createTurnSkills(deps: {
       let left = room * largestShare * charactersPerToken;
       for (const { skill, body } of view.match(question, agent.config.skills.maxAutoInject)) {
         const block = blockOf(skill, body, 'may fit the message below');
-        // What does not fit can still be called for.
+        // Skills that do not fit can still be called.
         if (block.length > left) continue;
         left -= block.length;
         chosen.push(skill);

@@ -13,15 +13,15 @@ export interface ActiveSkill {
   readonly skill: FoundSkill;
 }
 
-/** What one agent has of skills, as of one moment; made anew when something changed. */
+/** Snapshot of one agent's skills; created again when something changed. */
 export interface SkillView {
   readonly key: { readonly config: AgentConfig; readonly local: number; readonly shared: number; readonly standing: number };
   readonly all: readonly { readonly skill: FoundSkill; readonly reasons: readonly string[]; readonly stat: StatRow | undefined }[];
   /** The list for the system prompt. */
   readonly prompt: string | undefined;
-  /** `model`: only those that the model may call for; `user`: only those that a user may. */
+  /** `model`: only skills that the model may call; `user`: only those that a user may call. */
   find(name: string, by: 'model' | 'user'): FoundSkill | undefined;
-  /** What fits a question and does not keep failing. */
+  /** Returns skills that fit a question and do not keep failing. */
   match(question: string, limit: number): readonly ActiveSkill[];
 }
 
@@ -31,7 +31,7 @@ const listedCharacters = 300;
 export function buildView(
   key: SkillView['key'],
   deps: {
-    /** Later ones win over earlier ones of the same name. */
+    /** Later entries override earlier ones of the same name. */
     readonly found: readonly FoundSkill[];
     readonly reasonsFor: (skill: FoundSkill) => readonly string[];
     readonly statOf: (skill: FoundSkill) => StatRow | undefined;
@@ -82,7 +82,7 @@ function listOf(skills: readonly FoundSkill[], fence: (text: string, label: Fenc
   if (own.length + others.length === 0) return undefined;
   const parts = ['# Skills\nInstructions for some kinds of work, by name. Get one with the tool "skill" before you do what it is for.'];
   if (own.length > 0) parts.push(own.join('\n'));
-  // What a stranger says of a skill is as much a stranger's word as the skill.
+  // The description of an untrusted skill is as untrusted as the skill.
   if (others.length > 0) parts.push(`Installed from elsewhere:\n${fence(others.join('\n'), { source: 'skills' })}`);
   return parts.join('\n');
 }

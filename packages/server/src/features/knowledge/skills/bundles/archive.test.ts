@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { fetchFolder } from './archive.ts';
 import { SkillsConfig } from '../config.ts';
 
-test('all branches that are asked for share one deadline', async () => {
+test('requests for all candidate branches share one deadline', async () => {
   const clock = createStepClock();
   const { imports, installVetting } = SkillsConfig.parse({ imports: { timeoutMs: 40_000 } });
   const waits: number[] = [];

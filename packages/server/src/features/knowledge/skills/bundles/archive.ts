@@ -9,10 +9,10 @@ import type { SkillsConfig } from '../config.ts';
 import { parseTreeUrl, type TreeUrl } from './tree-url.ts';
 import type { VetLimits } from '../vetting/vet.ts';
 
-/** Where archives of repositories are, and where that may send us. */
+/** Hosts of repository archives, and those they may redirect to. */
 const archiveOrigin = 'https://codeload.github.com';
 const knownHosts: ReadonlySet<string> = new Set(['codeload.github.com', 'github.com']);
-/** Names of which a branch may consist; each is asked for, shortest first. */
+/** Path parts that a branch name may have; each candidate is requested, shortest first. */
 const maxBranchNames = 6;
 const maxEntries = 20_000;
 /** Small archives may compress well. */
@@ -27,8 +27,8 @@ export interface ArchiveDeps {
 }
 
 /**
- * The files of a folder of a public repository, from the archive of its branch. Fails with `invalid_params` (address),
- * `not_found`, `payload_too_large` (archive, or what it unpacks to), `denied` (sent elsewhere), `timeout`, `unavailable`.
+ * Fetches the files of a folder of a public repository, from the archive of its branch. Fails with `invalid_params` (address),
+ * `not_found`, `payload_too_large` (archive, or its unpacked size), `denied` (redirected elsewhere), `timeout`, `unavailable`.
  */
 export async function fetchFolder(deps: ArchiveDeps, url: string, signal: AbortSignal): Promise<Bundle> {
   const tree = parseTreeUrl(url);
@@ -41,7 +41,7 @@ export async function fetchFolder(deps: ArchiveDeps, url: string, signal: AbortS
     const bundle = archive === undefined ? undefined : await readArchive(deps, archive, tree.names.slice(count));
     if (bundle !== undefined) return bundle;
   }
-  throw new AppError('not_found', 'No files found at this address: is it public, and are branch and path right?', { param: 'url' });
+  throw new AppError('not_found', 'No files found at this address: is it public, and are branch and path correct?', { param: 'url' });
 }
 
 async function fetchArchive(
@@ -72,13 +72,13 @@ async function fetchArchive(
   return body;
 }
 
-/** What an archive holds below a folder; undefined when nothing. What is no plain file is told of, never followed. */
+/** Returns the files of an archive below a folder; undefined when there are none. Special files are reported, never followed. */
 export async function readArchive(
   { limits, imports }: Pick<ArchiveDeps, 'limits' | 'imports'>,
   archive: Buffer,
   folder: readonly string[],
 ): Promise<Bundle | undefined> {
-  // Rare: only who imports needs it.
+  // Rare: only imports need it.
   const { createTarDecoder } = await import('modern-tar');
   const decoder = createTarDecoder({ strict: true });
   const controller = new AbortController();
@@ -145,8 +145,8 @@ async function unpack(archive: Buffer, maxBytes: number, into: WritableStream<Ui
 }
 
 /**
- * The path of an entry below the folder that is asked for, without the archive's own top folder; undefined for what
- * lies elsewhere. A name that climbs or is absolute stays as it is, so that the structure rules refuse it.
+ * Returns the path of an entry below the requested folder, without the archive's own top folder; undefined for entries
+ * elsewhere. A name with ".." or an absolute one stays as it is, so that the structure rules refuse it.
  */
 function pathIn(name: string, prefix: string): string | undefined {
   if (name.startsWith('/') || name.split('/').includes('..')) return name;

@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto';
 
 /** One file of a skill, as it is vetted and as it is written. */
 export interface BundleFile {
-  /** With "/", below the folder of the skill. */
+  /** Relative to the folder of the skill, with "/". */
   readonly path: string;
   readonly bytes: Buffer;
   readonly executable: boolean;
 }
 
-/** What stands in an archive or a folder and is no plain file, or one that was not read whole. */
+/** An entry of an archive or a folder that is not a plain file, or was not read completely. */
 export interface OddMember {
   readonly path: string;
   readonly what: 'link' | 'special' | 'too_large' | 'too_many' | 'too_much';
 }
 
-/** The files of a skill in memory: nothing of it is read again between the decision and the write. */
+/** The files of a skill in memory: nothing is read again between the decision and the write. */
 export interface Bundle {
   readonly files: readonly BundleFile[];
   readonly odd: readonly OddMember[];
@@ -22,7 +22,7 @@ export interface Bundle {
 
 export const manifestName = 'SKILL.md';
 
-/** `sha256:` and the hex digest of all paths and contents, in an order of their own. */
+/** Returns `sha256:` and the hex digest of all paths and contents, in a canonical order. */
 export function digestOf(files: readonly BundleFile[]): string {
   const hash = createHash('sha256');
   for (const { path, bytes } of files.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
@@ -42,7 +42,7 @@ const magics = [
   [0x4d, 0x5a],
 ];
 
-/** The text of a file; undefined when it is none: a program, something with NUL, or no UTF-8. */
+/** Returns the text of a file; undefined for a program, a file with NUL, or invalid UTF-8. */
 export function textOf(bytes: Buffer): string | undefined {
   if (magics.some((magic) => magic.every((byte, index) => bytes[index] === byte)) && !looksLikeProse(bytes)) return undefined;
   if (bytes.includes(0)) return undefined;
@@ -53,7 +53,7 @@ export function textOf(bytes: Buffer): string | undefined {
   }
 }
 
-/** A sentence may begin with "MZ"; a program has bytes that no text has close by. */
+/** A sentence may begin with "MZ"; a program has bytes nearby that no text has. */
 function looksLikeProse(bytes: Buffer): boolean {
   return bytes.subarray(0, 512).every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d) && (bytes[0] ?? 0) < 0x7f;
 }

@@ -16,7 +16,7 @@ export interface InstallDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly limits: VetLimits;
-  /** Takes in what was written: called inside the root's turn, after the commit. */
+  /** Loads what was written: called while the root is held, after the commit. */
   readonly written: (root: SkillRoot, row: ProvenanceRow) => Promise<void>;
 }
 
@@ -29,10 +29,10 @@ export interface Installing {
   readonly source: ProvenanceRow['source'];
   readonly tier: Tier;
   readonly url?: string;
-  /** Whether what asks for a confirmation is confirmed; told the digest. */
+  /** Called with the digest; returns whether a required confirmation was given. */
   readonly forced: (digest: string) => boolean;
   readonly replace: boolean;
-  /** Of the audit row: `skill.create`, `skill.update` … */
+  /** Audit action: `skill.create`, `skill.update` … */
   readonly action: string;
 }
 
@@ -41,14 +41,14 @@ export interface Installed extends Vetted {
   readonly path: string;
 }
 
-/** Whether a confirmation could make a skill of it: without a manifest that is read, or with files that are not written, none can. */
+/** Whether a confirmation could make it installable: not without a readable manifest, or with files that cannot be written. */
 function canBeLoaded({ skill, findings }: Vetted): boolean {
   return skill !== undefined && !findings.some(({ severity, category }) => severity === 'CRITICAL' && category === 'structure');
 }
 
 /**
  * The gate: judges the files in memory and writes those very bytes, or nothing. Call it inside `root.alone`. The folder
- * gets its name first and its digest is committed then: a crash between leaves bytes that nobody vouches for, which are
+ * gets its name first and its digest is committed then: a crash between leaves bytes without provenance, which are
  * loaded only when they are found safe.
  */
 export async function installSkill(deps: InstallDeps, call: CallContext, about: Installing): Promise<Installed> {

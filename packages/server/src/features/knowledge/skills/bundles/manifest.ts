@@ -10,7 +10,7 @@ const TextList = z.union([
 ]);
 const Systems = z.union([z.string().transform((one) => [one]), z.array(z.string())]).pipe(z.array(z.string().max(32)).max(10));
 
-/** The front matter of a SKILL.md, after foreign spellings were mapped. */
+/** The front matter of a SKILL.md, after foreign keys were mapped. */
 export const SkillManifest = z.strictObject({
   name: SkillName,
   description: z.string().trim().min(1).max(1024),
@@ -47,7 +47,7 @@ export const SkillManifest = z.strictObject({
 });
 export type SkillManifest = z.output<typeof SkillManifest>;
 
-/** How other systems spell what we know. */
+/** Equivalent keys of other systems. */
 const spellings: Readonly<Record<string, string>> = {
   'allowed-tools': 'allowedTools',
   allowed_tools: 'allowedTools',
@@ -59,7 +59,7 @@ const spellings: Readonly<Record<string, string>> = {
   argument_hint: 'argumentHint',
   'input-schema': 'inputSchema',
 };
-/** Keys by which other systems run something. Ours never does; who writes one wants it run. */
+/** Keys by which other systems run something. This one never does, but their author wants it run. */
 const executable =
   /^(?:command|commands|command-dispatch|run|exec|execute|entry|entrypoint|entry-point|main|bin|script|scripts|hooks?|install|installer|postinstall|preinstall|setup|mcp-?servers?|server)$/i;
 const unsafeKeys = new Set(['__proto__', 'constructor', 'prototype']);
@@ -69,7 +69,7 @@ const maxManifestCharacters = 16_384;
 export interface ParsedSkill {
   readonly manifest: SkillManifest;
   readonly body: string;
-  /** Keys that mean nothing here. */
+  /** Keys without a meaning here. */
   readonly dropped: readonly string[];
   /** Those among them that name something to run. */
   readonly executableKeys: readonly string[];
@@ -77,7 +77,7 @@ export interface ParsedSkill {
 
 export type ManifestProblem = { readonly rule: 'UNPARSEABLE' | 'NOT_PROMPT'; readonly why: string };
 
-/** Reads a SKILL.md: YAML between two lines of `---`, then Markdown. No aliases, no tags, nothing twice. */
+/** Parses a SKILL.md: YAML between two lines of `---`, then Markdown. No aliases, no tags, no duplicate keys. */
 export async function parseSkill(text: string): Promise<ParsedSkill | ManifestProblem> {
   const plain = text.replace(/^\ufeff/, '').replaceAll('\r\n', '\n');
   const match = /^---[ \t]*\n([\s\S]*?)\n---[ \t]*(?:\n|$)/.exec(plain.slice(0, maxManifestCharacters + 8));
@@ -91,7 +91,7 @@ export async function parseSkill(text: string): Promise<ParsedSkill | ManifestPr
   try {
     value = document.toJS({ maxAliasCount: 0 });
   } catch {
-    return unparseable('aliases are not taken');
+    return unparseable('aliases are not supported');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return unparseable('expected keys and values');
   const unsafe = findUnsafe(value, 0);
@@ -104,7 +104,7 @@ export async function parseSkill(text: string): Promise<ParsedSkill | ManifestPr
     else if (name in kept) return unparseable(`${name} is given twice`);
     else kept[name] = name === 'metadata' ? plainMetadata(entry, dropped) : entry;
   }
-  if (kept['type'] !== undefined && kept['type'] !== 'prompt') return { rule: 'NOT_PROMPT', why: 'only skills of type "prompt" are taken' };
+  if (kept['type'] !== undefined && kept['type'] !== 'prompt') return { rule: 'NOT_PROMPT', why: 'only skills of type "prompt" are supported' };
   const parsed = SkillManifest.safeParse(kept);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -117,7 +117,7 @@ function unparseable(why: string): ManifestProblem {
   return { rule: 'UNPARSEABLE', why };
 }
 
-/** Others keep whole objects there; texts stay, the rest is dropped. */
+/** Other systems keep whole objects there; texts stay, the rest is dropped. */
 function plainMetadata(value: unknown, dropped: string[]): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const plain: Record<string, string> = {};
@@ -132,7 +132,7 @@ function findUnsafe(value: unknown, depth: number): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth > 16) return 'nested deeper than 16';
   for (const [key, entry] of Object.entries(value)) {
-    if (unsafeKeys.has(key)) return `the key ${key} is not taken`;
+    if (unsafeKeys.has(key)) return `the key ${key} is not supported`;
     const inner = findUnsafe(entry, depth + 1);
     if (inner !== undefined) return inner;
   }

@@ -5,10 +5,10 @@ import { readFileInside } from '../../../../kernel/safe-path.ts';
 import type { Bundle, BundleFile, OddMember } from './bundle.ts';
 import type { VetLimits } from '../vetting/vet.ts';
 
-/** Folders below a skill; deeper is refused in any case. */
+/** Folders below a skill; deeper nesting is refused in any case. */
 const maxDepth = 12;
 
-/** What the folder of a skill holds, by names and times alone: equal texts, equal files. Undefined when there is no such folder. */
+/** Summarizes the folder of a skill by names and times alone: equal texts, equal files. Undefined when there is no such folder. */
 export async function stampOf(
   place: FolderPlace,
   limits: VetLimits,
@@ -23,7 +23,7 @@ export async function stampOf(
   }
 }
 
-/** Reads a skill as it lies on disk, within the limits; what cannot be read as a plain file is told of. */
+/** Reads a skill from disk, within the limits; entries that are not plain files are reported. */
 export async function readBundle(place: FolderPlace, entries: readonly TreeEntry[], more: boolean, limits: VetLimits): Promise<Bundle> {
   const files: BundleFile[] = [];
   const odd: OddMember[] = more ? [{ path: '', what: 'too_many' }] : [];

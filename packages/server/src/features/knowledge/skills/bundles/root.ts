@@ -8,7 +8,7 @@ import { fileDigest, readBundle, stampOf } from './read-bundle.ts';
 import type { ProvenanceRow } from '../store.ts';
 import { type Tier, type Verdict, type VetLimits, vetBundle } from '../vetting/vet.ts';
 
-/** A skill as it lies in a folder, judged. */
+/** A skill in a folder, with its verdict. */
 export interface FoundSkill {
   readonly name: string;
   /** Id of the agent; empty for a shared skill. */
@@ -18,7 +18,7 @@ export interface FoundSkill {
   readonly verdict: Verdict;
   readonly findings: readonly SkillFinding[];
   readonly fileCount: number;
-  /** Present while the bytes are those that came through the gate. */
+  /** Present while the bytes are those that passed the gate. */
   readonly provenance: ProvenanceRow | undefined;
   readonly tier: Tier;
   readonly description: string;
@@ -26,7 +26,7 @@ export interface FoundSkill {
   readonly loaded: { readonly manifest: SkillManifest; readonly body: string; readonly files: ReadonlyMap<string, string> } | string;
 }
 
-/** Skills of one folder; more would make every look at it slow. */
+/** Skills of one folder; more would make every scan slow. */
 const maxSkills = 200;
 
 export interface SkillRootDeps {
@@ -37,7 +37,7 @@ export interface SkillRootDeps {
   readonly provenanceOf: (owner: string, name: string) => ProvenanceRow | undefined;
 }
 
-/** The skills of one folder. Reads and writes of it follow one another. */
+/** The skills of one folder. Reads and writes are serialized. */
 export class SkillRoot {
   readonly owner: string;
   readonly place: FolderPlace;
@@ -55,7 +55,7 @@ export class SkillRoot {
     this.#deps = deps;
   }
 
-  /** Runs alone with this folder. */
+  /** Runs while holding this folder. */
   alone<T>(work: () => Promise<T>): Promise<T> {
     const next = this.#last.then(work);
     this.#last = next.catch(() => undefined);
@@ -66,7 +66,7 @@ export class SkillRoot {
     return { base: this.place.base, within: [...this.place.within, name] };
   }
 
-  /** Reads what changed; answers with the skills that are new or other than before, and how many went. Call it inside `alone`. */
+  /** Reads changes; returns new and changed skills, and how many were removed. Call it inside `alone`. */
   async scan(): Promise<{ readonly changed: readonly FoundSkill[]; readonly gone: number }> {
     if (!this.#tidied) {
       this.#tidied = true;
@@ -77,7 +77,7 @@ export class SkillRoot {
     const stamps = new Map<string, string>();
     const changed: FoundSkill[] = [];
     for (const { name, isLink } of folders) {
-      const found = isLink ? { stamp: 'link', skill: this.#refused(name, 'a link in place of its folder') } : await this.#look(name);
+      const found = isLink ? { stamp: 'link', skill: this.#refused(name, 'its folder is a link') } : await this.#look(name);
       if (found === undefined) continue;
       next.set(name, found.skill);
       stamps.set(name, found.stamp);
@@ -115,12 +115,12 @@ export class SkillRoot {
       fileCount: bundle.files.length,
       description: skill?.manifest.description ?? '',
     };
-    // In an agent's own workspace nobody knows who wrote what did not come through the gate.
+    // In an agent's own workspace the author of skills that bypassed the gate is unknown.
     const tier: Tier = provenance?.tier ?? (owner === '' ? 'operator' : 'agent-authored');
     const refuse = (why: string) => ({ stamp, skill: { ...about, tier, loaded: why } });
     if (skill === undefined) return refuse('its manifest or structure is not valid');
     if (skill.manifest.name !== name) return refuse(`its manifest names it ${skill.manifest.name}`);
-    if (provenance === undefined && unvetted === 'never') return refuse('it did not come through the gate');
+    if (provenance === undefined && unvetted === 'never') return refuse('it did not pass the gate');
     if (provenance === undefined && verdict !== 'safe')
       return refuse(row === undefined ? `vetting finds it ${verdict}` : `it was changed, and vetting finds it ${verdict}`);
     const files = new Map<string, string>();

@@ -1,6 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 
-/** A folder of a public repository; where the branch ends and the path begins is not said by the address. */
+/** A folder of a public repository; the address does not say where the branch ends and the path begins. */
 export interface TreeUrl {
   readonly owner: string;
   readonly repo: string;
@@ -11,15 +11,15 @@ export interface TreeUrl {
 const form = 'https://github.com/{owner}/{repo}/tree/{branch}/{path}';
 const maxNames = 32;
 
-/** Reads an address of the one form that is taken (json-rpc.md §4 skills); fails with `invalid_params`. */
+/** Parses an address of the only supported form (json-rpc.md §4 skills); fails with `invalid_params`. */
 export function parseTreeUrl(text: string): TreeUrl {
   const wrong = (why: string) => new AppError('invalid_params', `url: ${why}; expected ${form}`, { param: 'url' });
-  // A browser would read tabs, line ends and backslashes away; what looks like one address must not be another.
-  if (!/^[\u0021-\u007e\u00a1-\uffff]+$/u.test(text) || text.includes('\\')) throw wrong('it has characters that no address has');
+  // A browser would drop tabs, line ends and backslashes; what looks like one address must not be another.
+  if (!/^[\u0021-\u007e\u00a1-\uffff]+$/u.test(text) || text.includes('\\')) throw wrong('it has characters that are not allowed in an address');
   const url = URL.parse(/^github\.com\//i.test(text) ? `https://${text}` : text);
-  if (url === null) throw wrong('it is no address');
-  if (url.protocol !== 'https:' || url.host !== 'github.com' || url.username !== '' || url.password !== '') throw wrong('only github.com is asked');
-  // URL.parse resolves "..", also encoded, before anybody can look at it.
+  if (url === null) throw wrong('it is not an address');
+  if (url.protocol !== 'https:' || url.host !== 'github.com' || url.username !== '' || url.password !== '') throw wrong('expected github.com');
+  // URL.parse resolves "..", also encoded, so check for it first.
   if (/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(text.replace(/[?#].*$/, ''))) throw wrong('it has "." or ".." in it');
   const parts = url.pathname.replace(/\/$/, '').split('/').slice(1).map(decode);
   const [owner = '', repo = '', tree, ...names] = parts.map((part) => part ?? '');

@@ -3,14 +3,14 @@ import { basename, dirname, join } from 'node:path';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Log } from '../../../../kernel/log.ts';
 
-/** Folders that are watched at once, over all agents; each costs the kernel a little. Changes beyond are seen with the next one that is watched. */
+/** Folders that are watched at once, over all agents; each costs the kernel a little. Further changes are noticed with the next watched one. */
 const maxWatchers = 512;
 
 type Hears = (file: string | null) => void;
 
-/** Tells when the folders of skills change; those that do not exist yet are waited for from the nearest one that does. */
+/** Reports changes in the folders of skills; for a missing folder it watches the nearest existing parent. */
 export interface SkillWatch extends Disposable {
-  /** Watches a folder of skills and the skills in it; called again after each look, with what is there now. `changed` comes after a quiet while. */
+  /** Watches a folder of skills and the skills in it; call it again after each scan, with its results. `changed` is called after a quiet period. */
   keep(dir: string, names: readonly string[], changed: () => void): void;
   drop(dir: string): void;
 }
@@ -37,19 +37,19 @@ export function createSkillWatch({ clock, log, debounceMs }: { readonly clock: C
     if (watchers.size >= maxWatchers) return false;
     try {
       const heard = new Map([[dir, hears]]);
-      const tell = (file: string | null) => {
+      const notify = (file: string | null) => {
         for (const each of heard.values()) each(file);
       };
-      const watcher = watch(path, { persistent: false }, (_kind, file) => tell(file));
+      const watcher = watch(path, { persistent: false }, (_kind, file) => notify(file));
       watcher.on('error', () => {
         watchers.delete(path);
         watcher.close();
-        tell(null);
+        notify(null);
       });
       watchers.set(path, { watcher, heard });
       return true;
     } catch (error) {
-      log.debug({ err: error, path }, 'A folder of skills cannot be watched');
+      log.debug({ err: error, path }, 'Failed to watch a folder of skills');
       return false;
     }
   }
@@ -72,7 +72,7 @@ export function createSkillWatch({ clock, log, debounceMs }: { readonly clock: C
       } else {
         let missing = dir;
         while (!existsSync(dirname(missing)) && dirname(missing) !== missing) missing = dirname(missing);
-        // Much happens beside it that does not matter.
+        // Its siblings change often, which does not matter.
         const awaited = basename(missing);
         wanted.set(dirname(missing), (file) => {
           if (file === null || file === awaited) soon();
@@ -82,7 +82,7 @@ export function createSkillWatch({ clock, log, debounceMs }: { readonly clock: C
       let opened = false;
       for (const [path, hears] of wanted) opened = open(path, dir, hears) || opened;
       state.paths = new Set(wanted.keys());
-      // Between the look and the watch something may have changed.
+      // Something may have changed between the scan and the watch.
       if (opened) soon();
     },
     drop(dir) {
@@ -100,5 +100,5 @@ export function createSkillWatch({ clock, log, debounceMs }: { readonly clock: C
   };
 }
 
-/** Where the skills of a workspace lie. */
+/** Location of a workspace's skills. */
 export const skillsFolder = (workspaceDir: string): string => join(workspaceDir, 'skills');

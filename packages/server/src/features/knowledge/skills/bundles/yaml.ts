@@ -1,2 +1,2 @@
-/** A module between the two: of a CommonJS package that is loaded on demand the bundle keeps the default export alone. */
+/** A module in between: for a CommonJS package loaded on demand, the bundle keeps only the default export. */
 export { parseDocument } from 'yaml';

@@ -11,7 +11,7 @@ export interface ContentRule {
 
 const fetches = '(?:curl|wget|aria2c|iwr|irm|invoke-webrequest|invoke-restmethod|certutil)';
 const shells = '(?:(?:ba|z|da|k|fi|c|tc)?sh|pwsh|powershell|iex|invoke-expression|osascript)';
-/** Shells take what comes; interpreters are told what to do with it, unless nothing else is said. */
+/** Shells run any input; interpreters run their arguments, unless they have none. */
 const runner = `(?:${shells}\\b(?!\\s{1,4}-n\\b)|(?:python[\\d.]{0,5}|node|perl|ruby|php|deno|bun)\\s{0,4}(?:-\\s{0,4})?(?:$|[;&|)\`"']))`;
 const behindPipe = `\\|\\s{0,8}(?:(?:/(?:usr/)?bin/)?(?:sudo|env|nohup|exec)\\s{1,4}(?:-\\w{1,20}\\s{1,4}){0,4}){0,3}(?:/(?:usr/)?(?:local/)?bin/)?${runner}`;
 const secretFiles =
@@ -31,16 +31,9 @@ function rule(
   return { id, severity, category, over, description, matches: typeof pattern === 'string' ? new RegExp(pattern, 'i') : pattern };
 }
 
-/** What the text of a skill must not say. CRITICAL: no honest skill needs it. WARN: somebody should look. */
+/** Text that a skill must not contain. CRITICAL: no honest skill needs it. WARN: a person should check it. */
 export const contentRules: readonly ContentRule[] = [
-  rule(
-    'EXEC_PIPE_BASH',
-    'CRITICAL',
-    'execution',
-    'block',
-    'hands what is downloaded to an interpreter',
-    `\\b${fetches}\\b[^\\n]{0,400}${behindPipe}`,
-  ),
+  rule('EXEC_PIPE_BASH', 'CRITICAL', 'execution', 'block', 'passes a download to an interpreter', `\\b${fetches}\\b[^\\n]{0,400}${behindPipe}`),
   rule(
     'EXEC_SUBSHELL',
     'CRITICAL',
@@ -95,7 +88,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'network',
     'block',
-    'opens a shell to somebody else',
+    'opens a remote shell',
     /\/dev\/(?:tcp|udp)\/|\bn(?:c|cat|etcat)(?:\.\w{1,12})?\b[^\n]{0,100}\s(?:-\w{0,6}[ec]\b|--(?:sh-)?exec)[^\n]{0,20}(?:sh|cmd|bash|powershell)|mkfifo[^\n]{0,200}\bnc\b|\bsocat\b[^\n]{0,160}\bexec:|\bpty\.spawn\b|os\.dup2\(\s{0,4}\w{1,20}\.fileno\(\)|Sockets\.TCPClient|\bbash\s{1,4}-i\s{0,4}>|fsockopen\([^\n]{0,200}\b(?:exec|proc_open|sh)\b|net["')]{0,3}\.(?:connect|Socket|createConnection)[^\n]{0,300}(?:spawn|exec)\b|TCPSocket\.(?:new|open)[^\n]{0,200}exec|openssl\s{1,4}s_client[^\n]{0,120}\|\s{0,4}(?:ba)?sh/i,
   ),
   rule(
@@ -103,7 +96,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'network',
     'line',
-    'asks a server that has a number and no name',
+    'contacts a server by its number instead of a name',
     /https?:\/\/(?!(?:0|10|127|169\.254|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.)(?:\d{1,3}\.){3}\d{1,3}\b|https?:\/\/0x[0-9a-f]{8}\b|https?:\/\/\d{8,10}[/:]/i,
   ),
   rule(
@@ -111,7 +104,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'exfiltration',
     'line',
-    'names a service that collects what is sent to it',
+    'names a service that collects data sent to it',
     /\b(?:webhook\.site|requestbin\.\w{2,6}|burpcollaborator\.net|interact\.sh|oast\.(?:pro|live|fun|me|site|online)|pipedream\.net|dnslog\.cn|ceye\.io|beeceptor\.com)\b|api\.telegram\.org\/bot\d{6,}|discord(?:app)?\.com\/api\/webhooks\/\d{6,}/i,
   ),
   rule(
@@ -143,7 +136,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'secrets',
     'prose',
-    'asks for keys or what was said to be sent away',
+    'requests keys or earlier text to be sent away',
     /\b(?:send|post|upload|e-?mail|forward|exfiltrate|transmit|leak|report|copy|submit)\b[^.\n]{0,100}\b(?:api[ _-]?keys?|passwords?|credentials?|secrets?|tokens?|private[ _-]keys?|ssh[ _-]keys?|seed[ _-]phrases?|mnemonics?|wallets?|environment variables|cookies|conversation|chat history|memories|memory)\b[^.\n]{0,80}\b(?:to|at|with)\s{1,3}(?:https?:|the (?:address|url|server|endpoint|account) |this (?:url|address|server|endpoint)|[\w.+-]{1,64}@[\w-]{1,64}\.|@\w)/i,
   ),
   rule(
@@ -228,7 +221,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'prompt',
     'prose',
-    'tells the model to leave its instructions',
+    'asks the model to abandon its instructions',
     /(?<!\b(?:not|never|n't)\s{1,3})\b(?:ignore|disregard|forget|override|bypass|discard)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|your (?:system|previous|earlier|safety|original|other)|system|initial|original|safety|operator(?:'s)?|all other|any other)\b[^.\n]{0,40}\b(?:instructions?|rules?|prompts?|guidelines?|directives?|constraints?|polic(?:y|ies)|restrictions?|messages?)\b/i,
   ),
   rule(
@@ -236,7 +229,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'prompt',
     'prose',
-    'claims to stand above its operator',
+    'claims to override its operator',
     /\b(?:supersedes?|overrides?|take(?:s)? (?:precedence|priority) over|replaces?|outranks?)\b[^.\n]{0,40}\b(?:system prompt|system instructions?|system message|operator(?:'s)? (?:instructions?|rules?|wishes)|safety (?:rules?|guidelines?|polic\w{1,5})|previous instructions?|developer instructions?|user(?:'s)? instructions?)\b/i,
   ),
   rule(
@@ -244,7 +237,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'prompt',
     'prose',
-    'gives the model another role',
+    'assigns the model another role',
     /\byou are (?:now|no longer)\b[^.\n]{0,40}\b(?:unrestricted|unfiltered|jailbroken|dan|root|admin(?:istrator)?|free of|bound by|limited by|subject to|an? (?:different|new) (?:ai|assistant|model))\b|\b(?:dan|jailbreak|god|unrestricted) mode\b|\b(?:no|without)\b[^.\n]{0,20}\b(?:restrictions|guardrails|safety filters)\b[^.\n]{0,40}\b(?:apply|answer|act|respond|comply)\b|\b(?:act|respond|answer|comply)\b[^.\n]{0,40}\bwithout (?:any )?(?:restrictions|guardrails|safety filters|limits)\b/i,
   ),
   rule(
@@ -276,7 +269,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'persistence',
     'block',
-    'stays on the machine',
+    'persists on the machine',
     `>>?\\s{0,4}\\S{0,60}(?:authorized_keys|ld\\.so\\.preload|/etc/sudoers)|\\bNOPASSWD\\b|\\b(?:crontab|/etc/cron|launchctl|LaunchAgents|systemctl|schtasks|\\.bashrc|\\.zshrc|\\.profile|\\.bash_profile|core\\.hooksPath|\\.git/hooks/)[^\\n]{0,300}\\b(?:${fetches}|base64|nohup|/dev/tcp|\\bnc\\b)|\\b(?:${fetches}|base64|nohup)\\b[^\\n]{0,300}(?:\\|\\s{0,4}crontab\\b|>>?\\s{0,4}\\S{0,40}(?:\\.bashrc|\\.zshrc|\\.profile|\\.bash_profile)|LaunchAgents|/etc/cron)`,
   ),
   rule(
@@ -292,7 +285,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'destruction',
     'line',
-    'destroys what is not its own',
+    'destroys data that is not its own',
     /\brm\s{1,4}(?:-{1,2}[\w-]{1,20}\s{1,4}){0,4}-\w{0,6}[rR]\w{0,6}\s{1,4}(?:-{1,2}[\w-]{1,20}\s{1,4}){0,4}["']?(?:\/(?:\*|\s|"|'|$)|~\/?(?:\*|\s|$)|\$\{?HOME\}?["']?\/?(?:\*|\s|$)|\/(?:etc|usr|home|var|boot|root)\/?(?:\*|\s|$))|--no-preserve-root|:\(\)\s{0,4}\{\s{0,4}:\s{0,4}\|\s{0,4}:\s{0,4}&|\bmkfs(?:\.\w{1,8})?\s{1,4}\/dev\/|\bdd\s{1,4}[^\n]{0,80}of=\/dev\/(?:sd|nvme|hd|disk|mmc)|\bshred\b[^\n]{0,60}(?:~|\$HOME|\/home)|Remove-Item[^\n]{0,60}-Recurse[^\n]{0,60}(?:C:\\|\$HOME|\$env:USERPROFILE)/,
   ),
   rule(
@@ -300,7 +293,7 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'supply',
     'line',
-    'installs a package from where nobody watches',
+    'installs a package from an unreviewed source',
     /\bpip3?\s{1,4}install\b[^\n]{0,160}(?:--(?:extra-)?index-url|--trusted-host|\s-i)[\s=]{1,4}(?!https:\/\/(?:pypi\.org|download\.pytorch\.org)\b)\S|\b(?:pip3?|uv pip)\s{1,4}install\b[^\n]{0,120}\shttp:|\b(?:npm|pnpm|yarn)\s{1,4}(?:i|install|add)\b[^\n]{0,120}\s(?:--registry[\s=]{1,4}(?!https:\/\/registry\.npmjs\.org)|https?:\/\/\S{1,300}\.tgz)|\bnpx\s{1,4}(?:-\w{1,8}\s{1,4}){0,3}https?:/i,
   ),
   rule(
@@ -308,12 +301,12 @@ export const contentRules: readonly ContentRule[] = [
     'CRITICAL',
     'hidden',
     'line',
-    'hides text from whoever reads the page',
+    'hides text from readers of the page',
     /style\s{0,4}=\s{0,4}["'][^"']{0,200}(?:display\s{0,4}:\s{0,4}none|font-size\s{0,4}:\s{0,4}0|visibility\s{0,4}:\s{0,4}hidden|opacity\s{0,4}:\s{0,4}0(?![.\d])|(?<!-)color\s{0,4}:\s{0,4}(?:#fff(?:fff)?\b|white|transparent))/i,
   ),
 ];
 
-/** An order to a model where no reader looks: in a comment of HTML or Markdown. */
+/** An instruction to a model where no reader looks: in a comment of HTML or Markdown. */
 export const hiddenOrder: ContentRule = rule(
   'HIDDEN_COMMENT',
   'CRITICAL',

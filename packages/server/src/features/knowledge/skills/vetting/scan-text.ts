@@ -3,14 +3,14 @@ import { setImmediate as nextRound } from 'node:timers/promises';
 import { foldText, hiddenCharacters } from '../../../../runtime/hidden-text.ts';
 import { type ContentRule, contentRules, hiddenOrder } from './content-rules.ts';
 
-/** Characters that are scanned before others get their turn: well below the time that a person notices. */
+/** Characters that are scanned before yielding to others: well below what a person notices. */
 const perRound = 8_192;
-/** A unit is searched whole; longer ones in overlapping pieces. */
+/** A unit is searched whole; longer ones in overlapping chunks. */
 const unitCharacters = 2_000;
 const overlap = 400;
 const maxFindings = 100;
 const sliceCharacters = 65_536;
-/** A comment that begins in one stretch ends in the next. */
+/** A comment that begins in one chunk ends in the next. */
 const sliceOverlap = 8_192;
 
 interface Unit {
@@ -22,10 +22,10 @@ const tagOrOverride = /[\u{e0000}-\u{e007f}\u202a-\u202e\u2066-\u2069]/u;
 const hiddenRun =
   /(?:[\ufe00-\ufe0f\u115f\u1160\u180e\u200b\u2060-\u2064\u3164\ufeff\ufff9-\ufffb]|[\u034f]|[\u17b4\u17b5]|[\u{e0100}-\u{e01ef}]){3}/u;
 const hiddenOne = /[\u034f\u200b\u2060-\u2064\u180e\u00ad]|(?!^)\ufeff/u;
-/** Hidden characters inside a word: there they part what a search looks for. Other scripts than ours need joiners. */
+/** Hidden characters inside a word, which would split a match. Other scripts need joiners. */
 const hiddenInWord = /[a-z0-9][\u034f\u200b-\u200d\u2060-\u2064\u180e\ufeff]{1,8}[a-z0-9]/iu;
 
-/** Letters of other scripts that look like ours. */
+/** Letters of other scripts that look like Latin ones. */
 const lookAlikes: Readonly<Record<string, string>> = {
   а: 'a',
   е: 'e',
@@ -49,7 +49,7 @@ const lookAlikes: Readonly<Record<string, string>> = {
 };
 const lookAlike = new RegExp(`[${Object.keys(lookAlikes).join('')}]`, 'gu');
 
-/** What a shell or a model reads: plain letters, nothing invisible, no empty quotes or expansions inside words. */
+/** Folds text as a shell or a model reads it: plain letters, nothing invisible, no empty quotes or expansions inside words. */
 function plainForms(text: string): readonly string[] {
   const ascii = /^[\t\n\r\u0020-\u007e]*$/.test(text);
   const folded = ascii ? text : foldText(text.replace(hiddenCharacters, '')).replace(lookAlike, (letter) => lookAlikes[letter] ?? letter);
@@ -61,7 +61,7 @@ function plainForms(text: string): readonly string[] {
   return [...new Set([folded, bare, spaced])];
 }
 
-/** Looks through a text of a skill; gives way to others while it does. `isCode`: a script, in which all is code. */
+/** Scans a text of a skill; yields to others meanwhile. `isCode`: a script, in which all is code. */
 export async function scanText(file: string, text: string, { isCode }: { readonly isCode: boolean }): Promise<SkillFinding[]> {
   const found = new Map<string, SkillFinding>();
   const report = ({ id, severity, category, description }: ContentRule, line: number) => {
@@ -123,7 +123,7 @@ function reportHidden({ line, text }: Unit, file: string, found: Map<string, Ski
   }
 }
 
-/** What is searched as a whole, in overlapping stretches: none holds the others up. */
+/** Splits what is searched as a whole into overlapping chunks, so that none blocks others. */
 function* slices(text: string): Generator<Unit> {
   let line = 1;
   for (let from = 0; from === 0 || from < text.length - sliceOverlap; from += sliceCharacters - sliceOverlap) {
@@ -172,14 +172,14 @@ function unitsOf(
       command = undefined;
     }
     if (raw.trim() === '' || fence) {
-      // Code goes on over an empty line, and so does what it does.
+      // Code continues over an empty line, and so does its effect.
       if (!fenced && !isCode) endBlock(number + 1);
       endParagraph(number + 1);
       return;
     }
     block.parts.push(raw.trim().replace(/\\$/, ''));
     if (block.parts.length >= 40) endBlock(number + 1);
-    // Orders to a model work inside code as well; only what a shell would read is left out.
+    // Instructions to a model work inside code as well; only what a shell would read is omitted.
     paragraph.parts.push(raw.trim());
     if (paragraph.parts.length >= 40) endParagraph(number + 1);
   });
@@ -189,7 +189,7 @@ function unitsOf(
   return { lines, blocks, prose };
 }
 
-/** Comments of HTML, also one without an end, and those of Markdown. By hand: a search would begin anew at each of many beginnings. */
+/** Finds comments of HTML, also unclosed ones, and of Markdown. By hand: a regular expression would restart at each of many beginnings. */
 function* commentsOf(slice: Unit): Generator<Unit> {
   const { text } = slice;
   for (let from = text.indexOf('<!--'); from >= 0;) {

@@ -6,7 +6,7 @@ import { loadText } from '../activation/load-text.ts';
 import { type ParsedSkill, parseSkill } from '../bundles/manifest.ts';
 import { scanText } from './scan-text.ts';
 
-/** Who answers for a skill; it follows from the call, never from the files. */
+/** Trust tier of a skill; it follows from the call, never from the files. */
 export type Tier = 'operator' | 'community' | 'agent-authored';
 export type Verdict = 'safe' | 'caution' | 'dangerous';
 
@@ -31,8 +31,8 @@ const scriptName = /\.(?:sh|bash|zsh|fish|py|js|mjs|cjs|ts|rb|pl|php|ps1|lua|awk
 const ignoreName = '.skillignore';
 
 /**
- * Judges the files of a skill: structure first, and when that holds, the manifest and every text. Looks at nothing but
- * the bytes that it is handed, which are those that are written afterwards.
+ * Judges the files of a skill: structure first, and when that is valid, the manifest and every text. Looks only at
+ * the bytes passed in, which are those that are written afterwards.
  */
 export async function vetBundle(bundle: Bundle, limits: VetLimits): Promise<Vetted> {
   const digest = digestOf(bundle.files);
@@ -57,7 +57,7 @@ export async function vetBundle(bundle: Bundle, limits: VetLimits): Promise<Vett
   return { verdict: verdictOf(findings), findings, digest, skill };
 }
 
-/** What a model reads of a skill is not what stands in the file: comments are gone that part words, and escapes of YAML are letters. */
+/** A model reads a skill differently from its file: without comments that split words, and with YAML escapes resolved. */
 async function scanShown(
   { manifest, body }: ParsedSkill,
   files: readonly BundleFile[],
@@ -86,7 +86,7 @@ function warning(file: string, rule: string, description: string): SkillFinding 
 
 const oddRules = {
   link: ['BUNDLE_SYMLINK_MEMBER', 'is a link'],
-  special: ['BUNDLE_BINARY_MEMBER', 'is no plain file'],
+  special: ['BUNDLE_BINARY_MEMBER', 'is not a plain file'],
   too_large: ['BUNDLE_FILE_TOO_LARGE', 'is larger than a file of a skill may be'],
   too_many: ['BUNDLE_TOO_MANY_FILES', 'has more files than a skill may have'],
   too_much: ['BUNDLE_TOO_LARGE', 'is larger in all than a skill may be'],
@@ -98,9 +98,9 @@ function checkStructure({ files, odd }: Bundle, limits: VetLimits): SkillFinding
   const folders = new Set<string>();
   for (const { path } of files) {
     if (isUnsafe(path)) findings.push(critical(path, 'BUNDLE_PATH_UNSAFE', 'structure', 'is a path that could lead elsewhere'));
-    // What another file system would take for the same name.
+    // Names that another file system would treat as equal.
     const same = path.normalize('NFC').toLowerCase();
-    if (seen.has(same)) findings.push(critical(path, 'BUNDLE_PATH_UNSAFE', 'structure', 'is there twice, but for the case of letters'));
+    if (seen.has(same)) findings.push(critical(path, 'BUNDLE_PATH_UNSAFE', 'structure', 'exists twice with different case'));
     seen.add(same);
     for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at).normalize('NFC').toLowerCase());
   }
@@ -115,16 +115,16 @@ function checkStructure({ files, odd }: Bundle, limits: VetLimits): SkillFinding
     const { path, bytes, executable } = file;
     if (!ignored(path) && bytes.length > limits.maxFileBytes)
       findings.push(critical(path, 'BUNDLE_FILE_TOO_LARGE', 'structure', `more than ${limits.maxFileBytes} bytes`));
-    else if (textOf(bytes) === undefined) findings.push(critical(path, 'BUNDLE_BINARY_MEMBER', 'structure', 'is no text'));
+    else if (textOf(bytes) === undefined) findings.push(critical(path, 'BUNDLE_BINARY_MEMBER', 'structure', 'is not text'));
     if (ignored(path)) continue;
     if (executable && !scriptName.test(path) && !bytes.subarray(0, 2).equals(Buffer.from('#!')))
-      findings.push(warning(path, 'BUNDLE_EXEC_BIT', 'may be run, and is no script'));
-    if (path.split('/').length > deepFrom) findings.push(warning(path, 'BUNDLE_DEEP_NEST', `lies more than ${deepFrom} folders deep`));
+      findings.push(warning(path, 'BUNDLE_EXEC_BIT', 'is executable, but not a script'));
+    if (path.split('/').length > deepFrom) findings.push(warning(path, 'BUNDLE_DEEP_NEST', `is nested more than ${deepFrom} folders deep`));
   }
   if (!files.some(({ path }) => path === manifestName)) {
     const other = files.find(({ path }) => path.toLowerCase() === manifestName.toLowerCase());
-    if (other !== undefined) findings.push(warning(other.path, 'BUNDLE_MANIFEST_CASE', `is spelled otherwise than ${manifestName}`));
-    findings.push(critical(manifestName, 'BUNDLE_MANIFEST_MISSING', 'structure', 'is not there'));
+    if (other !== undefined) findings.push(warning(other.path, 'BUNDLE_MANIFEST_CASE', `differs in case from ${manifestName}`));
+    findings.push(critical(manifestName, 'BUNDLE_MANIFEST_MISSING', 'structure', 'is missing'));
   }
   return findings;
 }
@@ -139,7 +139,7 @@ function isUnsafe(path: string): boolean {
   }
 }
 
-/** Files that the author keeps beside the skill: they do not count. What they say is looked at all the same. */
+/** The author's own files next to the skill: they do not count towards the limits, but their text is vetted. */
 function ignoredBy(files: readonly BundleFile[]): (path: string) => boolean {
   const bytes = files.find(({ path }) => path === ignoreName)?.bytes;
   if (bytes === undefined || bytes.length > 16_384) return () => false;
@@ -160,7 +160,7 @@ function ignoredBy(files: readonly BundleFile[]): (path: string) => boolean {
 
 export type Decision = 'allow' | 'confirm' | 'block';
 
-/** Anything beyond `safe` of a stranger or another agent needs a person, and what is dangerous there needs none: it stays out. */
+/** Findings in community skills or by agents need a person; dangerous ones are refused without asking. */
 const decisions: Readonly<Record<Tier, Readonly<Record<Verdict, Decision>>>> = {
   operator: { safe: 'allow', caution: 'allow', dangerous: 'confirm' },
   community: { safe: 'allow', caution: 'confirm', dangerous: 'block' },
@@ -172,7 +172,7 @@ export function decide(tier: Tier, verdict: Verdict, force: boolean): Decision {
   return decision === 'confirm' && force ? 'allow' : decision;
 }
 
-/** What the caller is told of a refusal (json-rpc.md §4 skills): where and why, never the text itself. */
+/** The error for a refusal (json-rpc.md §4 skills): where and why, never the text itself. */
 export function refusalOf(decision: 'confirm' | 'block', { verdict, findings }: Pick<Vetted, 'verdict' | 'findings'>): AppError {
   const shown = findings
     .toSorted((a, b) => (a.severity === b.severity ? 0 : a.severity === 'CRITICAL' ? -1 : 1))

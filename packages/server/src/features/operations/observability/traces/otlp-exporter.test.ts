@@ -32,13 +32,13 @@ async function span(count = 1): Promise<void> {
   const about = { method: 'GET', traceparent: undefined, status: () => 200 };
   for (let left = count; left > 0; left -= 1) {
     made += 1;
-    await traces.door.request({ ...about, route: `/${made}`, traceId: made.toString(16).padStart(32, '0') }, () => undefined);
+    await traces.transports.request({ ...about, route: `/${made}`, traceId: made.toString(16).padStart(32, '0') }, () => undefined);
   }
 }
 
 const asked = (times: number) => expect.poll(() => collector.requests.length, { interval: 2 }).toBe(times);
 
-/** Steps the clock until `check` holds; between two steps, what is on its way arrives. */
+/** Steps the clock until `check` holds; pending I/O arrives between two steps. */
 async function stepUntil(check: () => boolean): Promise<void> {
   for (let left = 2_000; left > 0 && !check(); left -= 1) {
     clock.advance(200);
@@ -48,7 +48,7 @@ async function stepUntil(check: () => boolean): Promise<void> {
 }
 
 describe('sending', () => {
-  it('gathers for a second, keeps the query of the address, and says itself what the body is', async () => {
+  it('batches for a second, keeps the query of the address, and sets the content type', async () => {
     await span(3);
     clock.advance(999);
     expect(collector.requests).toEqual([]);
@@ -70,7 +70,7 @@ describe('sending', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('sends what waits when it ends, in more than one batch', async () => {
+  it('sends pending spans on close, in more than one batch', async () => {
     await span(600);
     await traces[Symbol.asyncDispose]();
     expect(collector.spans()).toHaveLength(600);
@@ -80,7 +80,7 @@ describe('sending', () => {
 });
 
 describe('a collector that refuses', () => {
-  it.each([429, 503])('is asked once more after %i, when it says', async (status) => {
+  it.each([429, 503])('is asked once more after %i, at the time it names', async (status) => {
     collector.queue({ status, headers: { 'retry-after': '7' } });
     await span();
     clock.advance(1_000);
@@ -92,7 +92,7 @@ describe('a collector that refuses', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('understands a date, and gives up after the second time; later spans are sent', async () => {
+  it('may answer with a date; a second failure drops the batch, and later spans are sent', async () => {
     collector.queue(
       { status: 503, headers: { 'retry-after': new Date(clock.now() + 21_000).toUTCString() } },
       { status: 503, body: 'busy: secret-word' },
@@ -118,11 +118,11 @@ describe('a collector that refuses', () => {
     expect(collector.requests).toHaveLength(1);
   });
 
-  it('is told of once a minute, with the sum', async () => {
+  it('is reported once a minute, with the sum', async () => {
     for (let round = 1; round <= 4; round += 1) {
       collector.queue({ status: 401 });
       await span(2);
-      // The next batch goes when the answer to the last has been taken.
+      // The next batch is sent when the answer to the last was processed.
       await stepUntil(() => collector.requests.length === round);
     }
     expect(warnings).toHaveLength(1);
@@ -133,14 +133,14 @@ describe('a collector that refuses', () => {
     ]);
   });
 
-  it('is believed when it kept a part only', async () => {
+  it('may keep only a part', async () => {
     collector.queue({ body: '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"secret-word"}}' });
     await span(5);
     clock.advance(1_000);
     await expect.poll(() => warnings).toEqual([{ dropped: 2, reason: 'rejected', collector: collector.host }]);
   });
 
-  it('may answer success in words of its own', async () => {
+  it('may answer success with any body', async () => {
     collector.queue({ body: 'thanks', headers: { 'content-type': 'text/plain' } }, { body: 'x'.repeat(500_000) });
     await span();
     clock.advance(1_000);
@@ -153,19 +153,19 @@ describe('a collector that refuses', () => {
 });
 
 describe('a collector that is not there', () => {
-  it('costs no more than the bound; what is beyond is counted', async () => {
+  it('costs no more than the limit; excess spans are counted', async () => {
     collector.queue({ silent: true }, { silent: true });
     await span(512);
     await asked(1);
     await span(2_048 + 40);
     expect(warnings).toEqual([{ dropped: 1, reason: 'the queue is full', collector: collector.host }]);
-    // One that took the request may have kept it: it is not sent again.
+    // It may have kept an accepted request, which is not sent again.
     await stepUntil(() => collector.requests.length === 2);
     clock.advance(60_000);
     expect(warnings[1]).toMatchObject({ dropped: 39 + 512, reason: 'timeout' });
   });
 
-  it('holds the end up for two seconds, also while it is waited for', async () => {
+  it('delays the end by two seconds, also during a request', async () => {
     collector.queue({ silent: true });
     await span();
     clock.advance(1_000);
@@ -183,7 +183,7 @@ describe('a collector that is not there', () => {
     await asked(1);
     await span();
     await traces[Symbol.asyncDispose]();
-    // The batch in the pause is given up, the one behind it has its chance.
+    // The batch in the pause is dropped, the one behind it is tried.
     expect(warnings).toEqual([{ dropped: 1, reason: 'status 429', collector: collector.host }]);
     expect(collector.requests).toHaveLength(2);
   });
@@ -197,7 +197,7 @@ describe('a collector that is not there', () => {
   });
 });
 
-it('an address with a password in it is refused: nothing would hide it in the log', () => {
+it('an address with a password is refused: nothing would hide it in the log', () => {
   const read = (endpoint: string) => ObservabilityConfig.safeParse({ traces: { endpoint } });
   expect(read('https://user:word@collector.example/v1/traces').error?.issues).toMatchObject([
     { path: ['traces', 'endpoint'], message: 'expected no user name or password in the address; they belong in headers' },

@@ -10,15 +10,15 @@ import type { TracesConfig } from '../config.ts';
 import { otlpRequest } from './otlp-json.ts';
 
 const flushMs = 1_000;
-/** One request, from its first byte to the end of the answer. */
+/** Deadline of one request, from its first byte to the end of the answer. */
 const requestMs = 5_000;
-/** What a stop waits for the collector. */
+/** How long a stop waits for the collector. */
 const lastChanceMs = 2_000;
 const maxBatch = 512;
-/** Spans that wait, besides the batch under way; what comes beyond is dropped. */
+/** Pending spans, in addition to the batch in flight; further ones are dropped. */
 const maxWaiting = 2_048;
 const maxAnswerBytes = 65_536;
-/** Answers after which the protocol has a client try again. */
+/** Statuses for which the protocol has a client retry. */
 const retryStatuses = new Set([429, 502, 503, 504]);
 const retryMs = 1_000;
 /** A collector may ask for a pause this long; spans of a longer one would be stale. */
@@ -37,7 +37,7 @@ type Outcome = { readonly rejected: number } | { readonly reason: string; readon
 
 /**
  * Sends spans by OTLP over HTTP, as JSON: each second or as soon as a batch is full, one request at a time. A batch that the
- * collector has no time for is sent once more after the pause that it asks for; everything that is given up is counted in a warning.
+ * collector refuses for now is sent once more after the pause that it requests; all dropped spans are counted in a warning.
  */
 export function createOtlpExporter({ config, clock, log }: OtlpExporterDeps): SpanProcessor {
   const url = new URL(config.endpoint);
@@ -63,11 +63,11 @@ export function createOtlpExporter({ config, clock, log }: OtlpExporterDeps): Sp
     if (cancelWarning === undefined) warn();
   }
 
-  /** At most once a minute: a collector that is down is down for every batch. */
+  /** Warns at most once a minute: a collector that is down is down for every batch. */
   function warn(): void {
     cancelWarning = undefined;
     if (dropped === 0) return;
-    log.warn({ dropped, reason: lastReason, collector: url.host }, 'Spans were dropped: the collector of traces does not take them');
+    log.warn({ dropped, reason: lastReason, collector: url.host }, 'Dropped spans: the trace collector does not accept them');
     dropped = 0;
     if (ending === undefined) cancelWarning = clock.after(warnEveryMs, warn);
   }
@@ -118,7 +118,7 @@ export function createOtlpExporter({ config, clock, log }: OtlpExporterDeps): Sp
     endPause = undefined;
   }
 
-  /** Never rejects, and never quotes the collector: its words may hold what it was sent. */
+  /** Never rejects, and never quotes the collector: its answer may contain what it was sent. */
   async function post(body: string): Promise<Outcome> {
     const late = new AbortController();
     const cancel = clock.after(requestMs, () => late.abort());
@@ -174,7 +174,7 @@ export function createOtlpExporter({ config, clock, log }: OtlpExporterDeps): Sp
       schedule();
     },
     forceFlush: flush,
-    /** Sends what waits; a collector that does not answer holds it up for two seconds. */
+    /** Sends pending spans; waits at most two seconds for a collector that does not answer. */
     shutdown: () => (ending ??= end()),
   };
 }
@@ -190,12 +190,12 @@ async function startOf(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Spans that the collector did not keep, although it took the request. */
+/** Returns the spans that the collector rejected, although it accepted the request. */
 function rejectedBy(text: string): number {
   try {
     return Answer.parse(parseJson(text)).partialSuccess?.rejectedSpans ?? 0;
   } catch {
-    // Some collectors answer with an empty body, or with one of their own.
+    // Some collectors answer with an empty or nonstandard body.
     return 0;
   }
 }

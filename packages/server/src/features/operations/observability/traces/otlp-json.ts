@@ -1,12 +1,12 @@
 import { type Attributes, type AttributeValue, type HrTime, TraceFlags } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** Bits of `Span.flags` beside those of W3C: whether the parent is remote is known, and it is. */
+/** Bits of `Span.flags` in addition to those of W3C: whether the parent is remote is known, and it is. */
 const remoteIsKnown = 0x100;
 const parentIsRemote = 0x200;
 
 /**
- * `ExportTraceServiceRequest` as JSON (OTLP 1.x): ids in hexadecimal, 64-bit integers as decimal strings. The spans are of one
+ * Formats `ExportTraceServiceRequest` as JSON (OTLP 1.x): ids in hexadecimal, 64-bit integers as decimal strings. The spans have one
  * resource and one tracer; events, links and the text of a status are not sent, since no span here has any.
  */
 export function otlpRequest(spans: readonly [ReadableSpan, ...ReadableSpan[]]) {
@@ -48,7 +48,7 @@ function keyValues(attributes: Attributes) {
   return Object.entries(attributes).map(([key, value]) => ({ key, value: anyValue(value) }));
 }
 
-/** What spans here are given: texts, flags, numbers and lists of them. Anything else travels as a key without a value. */
+/** Attribute types used here: texts, flags, numbers and lists of them. Anything else becomes a key without a value. */
 function anyValue(value: AttributeValue): object {
   if (typeof value === 'string') return { stringValue: value };
   if (typeof value === 'boolean') return { boolValue: value };

@@ -7,7 +7,7 @@ import { type SentSpan, startCollector } from './testing/collector.ts';
 
 const canary = 'the-canary-sings-at-midnight';
 
-/** `name` of each span with those of its children, from the one without a parent among them. */
+/** Returns `name` of each span with those of its children, from the one without a parent among them. */
 function tree(spans: readonly SentSpan[], parent?: string): object {
   const children = spans
     .filter((span) => (parent === undefined ? !spans.some((other) => other.spanId === span.parentSpanId) : span.parentSpanId === parent))
@@ -36,7 +36,7 @@ const traced = (endpoint: string, sampleRatio = 1) =>
 
 const callId = { id: 'c1', name: 'look_up', arguments: JSON.stringify({ what: canary }) };
 
-it('tells of a chat with a tool as one tree below the caller’s own span, and never what was said', async () => {
+it('records a chat with a tool as one tree below the caller’s own span, and never its text', async () => {
   await using collector = await startCollector();
   await using server = await traced(collector.endpoint);
   server.provider.queue({ toolCalls: [callId], usage: { input: 100, output: 10 } }, { text: `About ${canary}.`, usage: { input: 120, output: 20 } });
@@ -48,7 +48,7 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
       'content-type': 'application/json',
       traceparent: `00-${traceId}-00f067aa0ba902b7-01`,
     },
-    body: JSON.stringify({ model: 'mock/mock-fast', messages: [{ role: 'user', content: `Tell me of ${canary}` }] }),
+    body: JSON.stringify({ model: 'mock/mock-fast', messages: [{ role: 'user', content: `Explain ${canary}` }] }),
   });
   expect(await response.text()).toContain(canary);
   await expect.poll(() => collector.spans().length).toBe(5);
@@ -60,8 +60,8 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
     },
   ]);
   const byName = (name: string) => spans.filter((span) => span.name === name).toSorted((a, b) => Number(a.startTimeUnixNano - b.startTimeUnixNano));
-  const [door] = byName('POST /v1/chat/completions');
-  expect(door).toMatchObject({
+  const [entry] = byName('POST /v1/chat/completions');
+  expect(entry).toMatchObject({
     traceId,
     parentSpanId: '00f067aa0ba902b7',
     kind: 2,
@@ -84,7 +84,7 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
     'gen_ai.tool.name': 'look_up',
     'gen_ai.conversation.id': agent?.attributes['gen_ai.conversation.id'],
   });
-  // What is set by hand and bits of the protocol: sampled, and whether the parent is of another process.
+  // Attributes set by hand and bits of the protocol: sampled, and whether the parent is of another process.
   expect(spans.map((span) => [span.name, span.flags]).toSorted()).toEqual([
     ['POST /v1/chat/completions', 0x301],
     ['chat mock-fast', 0x101],
@@ -102,7 +102,7 @@ it('tells of a chat with a tool as one tree below the caller’s own span, and n
   for (const secret of [canary, server.token, 'mock-key']) expect(all).not.toContain(secret);
 });
 
-it('a call over a WebSocket begins a trace under the id that the answer names; failures are marked without their words', async () => {
+it('a call over a WebSocket starts a trace under the id in the answer; failures are marked without their text', async () => {
   await using collector = await startCollector();
   await using server = await traced(collector.endpoint);
   server.provider.queue({ status: 400, error: { message: `no ${canary}` } });
@@ -123,7 +123,7 @@ it('a call over a WebSocket begins a trace under the id that the answer names; f
   expect(collector.requests.map(({ body }) => body).join('')).not.toContain(canary);
 });
 
-it('a request that fails by its client’s fault has its status, and is no error of the server', async () => {
+it('a request that fails through its client’s fault has its status, and does not count as a server error', async () => {
   await using collector = await startCollector();
   {
     await using server = await traced(collector.endpoint);
@@ -134,8 +134,8 @@ it('a request that fails by its client’s fault has its status, and is no error
     const failed = await fetch(`${server.url}/api/chat`, { method: 'POST', headers, body: '{"message":"Hello"}' });
     expect(failed.status).toBe(500);
   }
-  const doors = collector.spans().filter((span) => span.kind === 2);
-  expect(doors.map(({ name, status, attributes }) => [name, status.code, attributes['http.response.status_code'], attributes['error.type']])).toEqual(
+  const calls = collector.spans().filter((span) => span.kind === 2);
+  expect(calls.map(({ name, status, attributes }) => [name, status.code, attributes['http.response.status_code'], attributes['error.type']])).toEqual(
     [
       ['POST /v1/chat/completions', 0, 400, undefined],
       ['GET /v1/models/*id', 0, 404, undefined],
@@ -144,7 +144,7 @@ it('a request that fails by its client’s fault has its status, and is no error
   );
 });
 
-it('keeps the share that is asked for, and obeys the caller’s own decision', async () => {
+it('keeps the configured share, and obeys the caller’s own decision', async () => {
   await using collector = await startCollector();
   {
     await using server = await traced(collector.endpoint, 0);
@@ -158,12 +158,12 @@ it('keeps the share that is asked for, and obeys the caller’s own decision', a
     await ping('00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00');
     await ping('00-5bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
   }
-  // The end of the server has sent what was left.
+  // Closing the server has sent what was left.
   expect(tree(collector.spans())).toEqual([{ 'POST /rpc': [{ 'system.ping': [] }] }]);
   expect(collector.spans()[0]?.traceId).toBe('5bf92f3577b34da6a3ce929d0e0e4736');
 });
 
-it('a collector that is not there disturbs nothing', async () => {
+it('is not affected by a missing collector', async () => {
   const server = await traced('http://127.0.0.1:9/v1/traces');
   expect(await server.client.call('system.ping', {})).toMatchObject({ pong: true });
   const begun = performance.now();

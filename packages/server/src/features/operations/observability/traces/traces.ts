@@ -11,11 +11,11 @@ import { ModelError, type ModelResult } from '../../../../llm/model.ts';
 import type { Attempt, Models } from '../../../../llm/models.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 import type { RunTurn } from '../../../../runtime/turn.ts';
-import type { DoorTracer } from '../api.ts';
+import type { TransportTracer } from '../api.ts';
 import type { TracesConfig } from '../config.ts';
 import { createOtlpExporter } from './otlp-exporter.ts';
 
-/** What the work at hand belongs to. */
+/** Context of the current work. */
 interface Place {
   readonly context: Context;
   readonly conversationRef?: string;
@@ -31,13 +31,13 @@ export interface TracesDeps {
 
 /**
  * Spans by the semantic conventions of OpenTelemetry for HTTP, RPC and GenAI, sent to the collector of the operator.
- * They say what ran, for how long and what it used; text of prompts, answers, arguments and results is never in them.
- * This module is loaded only when traces are configured: without them nothing is wrapped and nothing is paid.
+ * They say what ran, for how long and what it used; they never contain text of prompts, answers, arguments or results.
+ * This module is loaded only when traces are configured: otherwise nothing is wrapped and there is no cost.
  */
 export function openTraces(config: TracesConfig, { version, clock, log }: TracesDeps) {
   const place = new AsyncLocalStorage<Place>();
   const random = new RandomIdGenerator();
-  /** Id for the next span without a parent: traces have the ids that log, events and rows know. */
+  /** Id for the next span without a parent: traces use the ids of log, events and rows. */
   let nextTraceId: string | undefined;
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'gatehouse', 'service.version': version }),
@@ -54,7 +54,7 @@ export function openTraces(config: TracesConfig, { version, clock, log }: Traces
     return span;
   }
 
-  /** Runs `work` inside `span`, and ends it; `fault` says what is wrong with a result, undefined when nothing is. */
+  /** Runs `work` inside `span`, and ends it; `fault` returns what is wrong with a result, undefined when nothing is. */
   async function within<T>(span: Span, parent: Place | undefined, work: () => T | Promise<T>, close: (result: T) => string | undefined): Promise<T> {
     const here: Place = { ...parent, context: trace.setSpan(parent?.context ?? ROOT_CONTEXT, span) };
     try {
@@ -69,7 +69,7 @@ export function openTraces(config: TracesConfig, { version, clock, log }: Traces
     }
   }
 
-  const door: DoorTracer = {
+  const transports: TransportTracer = {
     request({ route, method, traceId, traceparent, status }, run) {
       const options = { kind: SpanKind.SERVER, attributes: { 'http.request.method': method, 'http.route': route } };
       const span = begin(`${method} ${route}`, options, remoteParent(traceparent), traceId);
@@ -193,16 +193,16 @@ export function openTraces(config: TracesConfig, { version, clock, log }: Traces
   }
 
   return {
-    door,
+    transports,
     handlers,
     runTurn,
     generate,
     tool,
-    /** Turns that run inside belong to this conversation. */
+    /** Assigns turns that run inside to this conversation. */
     inConversation<T>(conversationRef: string, run: () => Promise<T>): Promise<T> {
       return place.run({ context: place.getStore()?.context ?? ROOT_CONTEXT, conversationRef }, run);
     },
-    /** Sends what waits; a collector that does not answer holds the end up for two seconds. */
+    /** Sends pending spans; waits at most two seconds for a collector that does not answer. */
     [Symbol.asyncDispose]: () => provider.shutdown(),
   };
 }
@@ -234,7 +234,7 @@ function ofAttempt({ model, usage, responseId }: Attempt, call: Parameters<Model
   };
 }
 
-/** Marks a span as failed; never with the words of an error, which may hold what a person wrote. */
+/** Marks a span as failed; never with the text of an error, which may contain what a person wrote. */
 function fail(span: Span, kind: string | undefined): void {
   if (kind === undefined) return;
   span.setAttribute('error.type', kind);

@@ -4,14 +4,14 @@ import type { CronConfig } from '../config.ts';
 import { nextRun } from '../schedule/schedule.ts';
 import type { JobRow } from '../store.ts';
 
-/** Owner of the jobs that nobody made. */
+/** Owner of the built-in jobs. */
 const systemPrincipal = 'system';
 
 interface BuiltIn {
   readonly action: CronAction;
   readonly name: string;
   readonly enabled: (config: CronConfig) => boolean;
-  /** At a minute of an hour, so that not all agents begin at once. */
+  /** Returns the expression for a minute of the hour; agents get different minutes, so that they do not all start at once. */
   readonly expr: (minute: number) => string;
 }
 
@@ -26,7 +26,7 @@ const builtIns: readonly BuiltIn[] = [
   { action: 'reflection', name: 'reflection', enabled: ({ builtIn }) => builtIn.reflection.enabled, expr: (minute) => `${minute} 4 * * 0` },
 ];
 
-/** The built-in jobs that an agent should have. */
+/** Returns the built-in jobs that an agent should have. */
 export function builtInJobs(agentId: string, config: CronConfig, nowMs: number): JobRow[] {
   const minute = Number.parseInt(hash('sha256', agentId).slice(0, 8), 16) % 60;
   return builtIns

@@ -26,7 +26,7 @@ const turnOnly = {
   toolPolicy: { profile: 'coding', allow: [], deny: [] },
 } as const satisfies Partial<ParamsInput<'cron.add'>>;
 
-test('a turn becomes a delivery or an event without what only a turn can have, and what the same call gives of it is refused by name', async () => {
+test('changing a turn to a delivery or an event drops turn-only fields, and rejects those given in the same call', async () => {
   const server = await start();
   const { call } = server.client;
   for (const payload of [
@@ -49,7 +49,7 @@ test('a turn becomes a delivery or an event without what only a turn can have, a
   }
 });
 
-test('a delivery without a target goes to the inbox of whoever made the job, verbatim, also when it reads like a word of the agent', async () => {
+test('a delivery without a target goes verbatim to the inbox of the job owner, even when it starts with a silent token', async () => {
   const server = await start();
   const maker = await server.as(['rpc']);
   for (const text of ['Ding.', 'NO_REPLY is what he said.']) {
@@ -66,7 +66,7 @@ test('a delivery without a target goes to the inbox of whoever made the job, ver
   expect(server.provider.requests).toHaveLength(0);
 });
 
-test('what a list of conversations shows is what a target needs', async () => {
+test('the fields of a listed conversation form a valid target', async () => {
   const server = await start();
   const maker = await server.as(['rpc']);
   await maker.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
@@ -74,17 +74,17 @@ test('what a list of conversations shows is what a target needs', async () => {
   const { conversationRef, conversationScope } = conversation ?? expect.fail('there is no conversation');
   const { destinationEndpoint } = targetOf('token:root');
   await maker.call('cron.add', {
-    name: 'told',
+    name: 'targeted',
     schedule: hourly,
     payload: says('Look'),
     deliveryTarget: { conversation: { conversationRef, conversationScope }, destinationEndpoint },
   });
-  await maker.call('cron.run', { jobName: 'told' });
-  expect(await server.runs('told')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
+  await maker.call('cron.run', { jobName: 'targeted' });
+  expect(await server.runs('targeted')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
   expect((await maker.call('inbox.list', {})).messages).toHaveLength(1);
 });
 
-test('a word for silence is one only by itself', async () => {
+test('a silent token counts only as a separate word', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'watch', schedule: hourly, payload: says('Look'), deliveryTarget: targetOf('token:root') });
   const delivered: string[] = [];
@@ -96,7 +96,7 @@ test('a word for silence is one only by itself', async () => {
   expect(delivered).toEqual(['accepted', 'suppressed', 'suppressed', 'accepted']);
 });
 
-test('when its token is gone a job does nothing of any kind, and says so', async () => {
+test('a job of any kind whose token was revoked is skipped with a reason', async () => {
   const server = await start({ config: { agents: { default: { model: 'mock/mock-fast', heartbeat: { enabled: true } } } } });
   const leaving = await server.as(['rpc']);
   const payloads = [says('x'), { kind: 'delivery', text: 'x' }, { kind: 'heartbeat_event', text: 'x', wakeMode: 'now' }] as const;
@@ -111,7 +111,7 @@ test('when its token is gone a job does nothing of any kind, and says so', async
   expect(server.provider.requests).toHaveLength(0);
 });
 
-test('a job can be paused, renamed and moved also when what it says is not right any more', async () => {
+test('a job can be paused, renamed and rescheduled even when its payload is no longer valid', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'old', schedule: hourly, payload: { ...says('x'), model: 'mock/mock-fast' } });
   using file = Object.assign(new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 }));
@@ -122,7 +122,7 @@ test('a job can be paused, renamed and moved also when what it says is not right
 });
 
 test.each(['two\nlines', 'bell\u0007', 'nul\0', '\u001b[31mred', 'turned\u202Earound', 'line\u2028end'])(
-  'a name that shows itself as something else is refused: %j',
+  'a deceptive name is rejected: %j',
   async (name) => {
     const server = await start();
     await expect(server.client.call('cron.add', { name, schedule: hourly, payload: says('x') })).rejects.toMatchObject({
@@ -132,7 +132,7 @@ test.each(['two\nlines', 'bell\u0007', 'nul\0', '\u001b[31mred', 'turned\u202Ear
   },
 );
 
-test('runs of one job that do not end leave room for the jobs of others', async () => {
+test('stuck runs of one job leave capacity for the jobs of others', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ hang: true }));
   await server.client.call('cron.add', { name: 'stuck', schedule: hourly, payload: says('x') });
@@ -144,7 +144,7 @@ test('runs of one job that do not end leave room for the jobs of others', async 
   expect(await server.runs(jobId)).toMatchObject([{ status: 'completed' }]);
 });
 
-test('of two changes at once both are kept', async () => {
+test('two concurrent changes are both kept', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'both', schedule: hourly, payload: says('x') });
   await Promise.all([
@@ -155,7 +155,7 @@ test('of two changes at once both are kept', async () => {
   expect(await jobOf(server, 'both')).toMatchObject({ lifecycle: { state: 'paused' }, cacheRetention: 'long', payload: says('y') });
 });
 
-test('of a wake gate the run tells what it decided, why not, and what it printed', async () => {
+test('a run records the decision, the failure reason and the output of its wake gate', async () => {
   const server = await start();
   const gate = (script: string, language: 'js' | 'ts' = 'js') => ({ script, language, timeoutSeconds: 20 });
   await server.client.call('cron.add', {

@@ -7,7 +7,7 @@ export interface InputDeps {
   readonly defaultTimezone: string;
   readonly tenantId: string;
   readonly knowsModel: (name: string) => boolean;
-  /** The reference of the conversation of a principal under a printed key; undefined when the key is not in its one form. */
+  /** Returns the conversation reference for a principal and a printed key; undefined when the key is not canonical. */
   readonly refOf: (agentId: string, principalId: string, sessionKey: string) => string | undefined;
 }
 
@@ -15,7 +15,7 @@ export function wrong(param: string, message: string): AppError {
   return new AppError('invalid_params', `${param}: ${message}`, { param, issues: [{ path: param, message }] });
 }
 
-/** A schedule as it is stored; `invalid_params` names the field. */
+/** Returns the schedule to store; throws `invalid_params` with the field. */
 export function checkSchedule(request: CronScheduleRequest, nowMs: number, { defaultTimezone }: InputDeps): CronSchedule {
   const normalised = normaliseSchedule(request, { nowMs, defaultZone: defaultTimezone });
   if ('schedule' in normalised) return normalised.schedule;
@@ -25,14 +25,14 @@ export function checkSchedule(request: CronScheduleRequest, nowMs: number, { def
 
 const turnOnly = ['wakeGate', 'sessionPolicy', 'toolPolicy', 'cacheRetention'] as const;
 
-/** The policies of a job whose payload becomes one of another kind: what only a turn can have goes. */
+/** Returns the policies that remain when the payload changes its kind: turn-only fields are dropped. */
 export function policiesFor(kind: CronJobPayload['kind'], policies: CronPolicies): CronPolicies {
   if (kind === 'agent_turn') return policies;
   const { wakeGate: _gate, sessionPolicy: _session, toolPolicy: _tools, cacheRetention: _cache, ...rest } = policies;
   return rest;
 }
 
-/** What the fields of a job say about one another, and about what there is. */
+/** Checks the fields of a job against one another and against what exists. */
 export function checkJob(
   { agentId, payload, policies }: { readonly agentId: string; readonly payload: CronJobPayload; readonly policies: CronPolicies },
   call: CallContext,
@@ -42,9 +42,9 @@ export function checkJob(
   if (misplaced !== undefined) throw wrong(misplaced, 'belongs to a payload of kind agent_turn');
   if (payload.kind === 'agent_turn' && payload.model !== undefined && !deps.knowsModel(payload.model))
     throw wrong('payload.model', `no configured provider has a model "${payload.model}"`);
-  const isTold = policies.deliveryTarget !== undefined;
-  if (policies.continuationMode === 'origin_history' && !isTold) throw wrong('continuationMode', 'origin_history needs a deliveryTarget');
-  if (payload.kind === 'heartbeat_event' && isTold) throw wrong('deliveryTarget', 'a heartbeat_event tells nobody but the agent');
+  const hasTarget = policies.deliveryTarget !== undefined;
+  if (policies.continuationMode === 'origin_history' && !hasTarget) throw wrong('continuationMode', 'origin_history needs a deliveryTarget');
+  if (payload.kind === 'heartbeat_event' && hasTarget) throw wrong('deliveryTarget', 'a heartbeat_event is delivered only to the agent');
   checkTarget(agentId, policies.deliveryTarget, call, deps);
 }
 
@@ -57,7 +57,7 @@ function checkTarget(agentId: string, target: CronPolicies['deliveryTarget'], ca
   const { principalId, sessionKey } = scope.partition;
   if (refOf(agentId, principalId, sessionKey) !== conversationRef)
     throw wrong('deliveryTarget.conversation.conversationRef', 'expected the digest of conversationScope');
-  // Like a conversation that is not there, whether there is one or not.
+  // Answers the same whether or not the conversation exists.
   if (!isAdmin(call) && principalId !== ownerOf(call))
     throw new AppError('not_found', 'Conversation not found', { param: 'deliveryTarget.conversation.conversationRef' });
   checkEndpoint(conversationRef, target.destinationEndpoint);
@@ -65,7 +65,7 @@ function checkTarget(agentId: string, target: CronPolicies['deliveryTarget'], ca
 
 function checkEndpoint(conversationRef: string, endpoint: NonNullable<CronPolicies['deliveryTarget']>['destinationEndpoint']): void {
   const at = 'deliveryTarget.destinationEndpoint';
-  if (endpoint.channelType !== 'gateway') throw wrong(`${at}.channelType`, 'expected "gateway": there is no other channel yet');
+  if (endpoint.channelType !== 'gateway') throw wrong(`${at}.channelType`, 'expected "gateway": no other channel is supported yet');
   if (endpoint.channelInstanceId !== 'gateway') throw wrong(`${at}.channelInstanceId`, 'expected "gateway"');
   if (endpoint.conversationId !== 'inbox' && endpoint.conversationId !== conversationRef)
     throw wrong(`${at}.conversationId`, 'expected "inbox" or the conversationRef');

@@ -2,7 +2,7 @@ import { type CronJob, CronJobPayload, type CronLifecycle, CronPolicies, CronSch
 import { parseJson } from '../../../../kernel/json.ts';
 import type { JobRow } from '../store.ts';
 
-/** A job whose row made sense. */
+/** A job parsed from a valid row. */
 export interface Job {
   readonly row: JobRow;
   readonly schedule: CronSchedule;
@@ -18,7 +18,7 @@ const workKinds: Readonly<Record<CronJobPayload['kind'], CronWorkKind>> = {
   internal_action: 'internal_action',
 };
 
-/** Undefined when the row is damaged. */
+/** Parses a row; returns undefined when it is damaged. */
 export function parseJob(row: JobRow): Job | undefined {
   try {
     const payload = CronJobPayload.parse(parseJson(row.payloadJson));
@@ -34,7 +34,7 @@ export function parseJob(row: JobRow): Job | undefined {
   }
 }
 
-/** As `cron.list` shows it. */
+/** Returns a job as shown by `cron.list`. */
 export function viewOf({ row, schedule, payload, policies }: Job, leastMs: number): CronJob {
   const isHeld = schedule.kind === 'every' && schedule.everyMs < leastMs;
   return {

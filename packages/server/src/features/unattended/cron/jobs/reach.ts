@@ -3,7 +3,7 @@ import { isAdmin, ownerOf, type CallContext } from '../../../../kernel/call-cont
 import type { AgentsApi } from '../../../agents/agents/api.ts';
 import type { JobReach } from './search-store.ts';
 
-/** The jobs that a call may see: a token those that it made, an agent those of whoever it works for with itself, an admin all; within the agents of the token. */
+/** Returns the jobs visible to a call, within the token's agents: admins see all, tokens their own, agents those of their user with them. */
 export function reachOf(call: CallContext): JobReach {
   const agentIds = call.identity.agents ?? null;
   if (call.agentCaller === undefined) return { principalId: isAdmin(call) ? null : ownerOf(call), agentIds };
@@ -11,7 +11,7 @@ export function reachOf(call: CallContext): JobReach {
   return { principalId, agentIds: agentIds === null || agentIds.includes(agentId) ? [agentId] : [] };
 }
 
-/** An agent that the call may reach; unknown and foreign ones answer alike. */
+/** Returns an agent visible to the call; unknown and inaccessible agents fail the same way. */
 export function agentFor(agents: Pick<AgentsApi, 'find' | 'defaultId'>, agentId: string | undefined, call: CallContext): string {
   const meant = agentId ?? call.agentCaller?.agentId ?? agents.defaultId;
   if (agents.find(meant) === undefined || reachOf(call).agentIds?.includes(meant) === false)

@@ -9,7 +9,7 @@ export type Part = 'store' | 'ledger';
 export type ResetTarget = Part | 'all';
 export const partsOf: Readonly<Record<ResetTarget, readonly Part[]>> = { store: ['store'], ledger: ['ledger'], all: ['store', 'ledger'] };
 
-/** In this order; each is committed before the next begins. */
+/** Phases in order; each is committed before the next begins. */
 export const resetPhases = ['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded'] as const;
 export type ResetPhase = (typeof resetPhases)[number];
 
@@ -29,7 +29,7 @@ interface IntentRow {
   readonly createdAtMs: number;
 }
 
-/** A reset that has begun and has not ended. */
+/** A reset that has started and not finished. */
 export interface ResetIntent extends IntentRow {
   readonly target: ResetTarget;
   readonly phase: ResetPhase;
@@ -59,7 +59,7 @@ const storeOf = query<{ agentId: string }, { agentId: string; seed: string; form
   db.selectFrom('cron_store').select(['agent_id as agentId', 'seed', 'format_version as formatVersion']).where('agent_id', '=', p('agentId')),
 );
 
-/** One line of JSON for each row, in an order and with keys in an order that do not change: what digests are made of. */
+/** Yields one line of JSON per row with stable row and key order, as input of digests. */
 async function* linesOf(tx: Tx, part: Part, agentId: string, principalId: string | null): AsyncGenerator<string> {
   const page = 1000;
   let after = part === 'store' ? '' : 0;
@@ -87,7 +87,7 @@ async function authorityOf(tx: Tx, part: Part, agentId: string, principalId: str
     digest.update(line);
     each?.(line);
   };
-  // An emptied store is another one than the store before its first job.
+  // A store after a reset differs from a store before its first job.
   if (part === 'store' && principalId === null) add(`${JSON.stringify(store)}\n`);
   for await (const line of linesOf(tx, part, agentId, principalId)) add(line);
   return { exists: true, bytes, digest: digest.digest('hex') };
@@ -98,12 +98,12 @@ export interface StatusRows {
   readonly ledger: Authority;
   readonly jobs: number;
   readonly running: number;
-  /** Occurrences of an earlier boot that have no end. */
+  /** Unfinished occurrences of an earlier boot. */
   readonly orphans: number;
   readonly intent: { readonly row: ResetIntent; readonly digest: string } | { readonly invalid: true; readonly digest: string } | null;
 }
 
-/** What `cron.status` tells: of one principal, or of all when that is null. */
+/** Reads the contents of `cron.status` for one principal, or for all when `principalId` is null. */
 export const readStatus = operation(
   'cron.status',
   async (tx, { agentId, principalId, bootId }: { agentId: string; principalId: string | null; bootId: string }): Promise<StatusRows> => {
@@ -154,7 +154,7 @@ const insertIntent = query<IntentRow>(({ db, p }) =>
   }),
 );
 
-/** Digest of what the end of a run leaves alone: the jobs as they were made, and which occurrences there are. */
+/** Returns a digest of what finishing a run does not change: the job definitions and the set of occurrences. */
 async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise<string> {
   const digest = createHash('sha256');
   for (const part of partsOf[target]) {
@@ -174,12 +174,12 @@ async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise
 
 function refuseStale(target: ResetTarget, before: Digests, expected: Digests): void {
   const param = partsOf[target].find((part) => before[part] !== expected[part]);
-  if (param !== undefined) throw new AppError('conflict', `expectedDigests.${param}: it changed in between`, { param: `expectedDigests.${param}` });
+  if (param !== undefined) throw new AppError('conflict', `expectedDigests.${param}: it has changed`, { param: `expectedDigests.${param}` });
 }
 
 type Comparison = Pick<ResetRequest, 'agentId' | 'target' | 'expected'>;
 
-/** Before a reset waits for what runs, whose end changes the digests: `conflict` when they differ already. Returns what `prepareReset` compares then. */
+/** Compares the digests before a reset drains runs, which changes them; throws `conflict` when they differ. Returns the `identity` for later. */
 export const compareReset = operation('cron.compareReset', async (tx, { agentId, target, expected }: Comparison): Promise<string> => {
   refuseStale(target, await digestsOf(tx, target, agentId), expected);
   return identityOf(tx, target, agentId);
@@ -190,18 +190,21 @@ export interface ResetRequest {
   readonly operationId: string;
   readonly target: ResetTarget;
   readonly expected: Digests;
-  /** From `compareReset`, when runs ended since. */
+  /** Result of `compareReset`, present when runs were drained. */
   readonly identity?: string;
   readonly atMs: number;
   readonly audit: AuditRow;
 }
 
-/** Phase one: the comparison and the decision, in one commit; returns the digests before the reset. `conflict` when a digest differs or another reset has not ended, `precondition_failed` while something runs. */
+/**
+ * Runs phase one, which compares and decides in one commit. Returns the digests before the reset. Throws `conflict` when a digest differs or
+ * another reset is unfinished, `precondition_failed` while jobs run.
+ */
 export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<Digests> => {
   const { agentId, operationId, target, expected, identity, atMs, audit } = request;
   const present = await tx.get(intentOf, { agentId });
-  if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not ended: ${present.operationId}`);
-  if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} run at the moment`);
+  if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not finished: ${present.operationId}`);
+  if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} are running`);
   const before = await digestsOf(tx, target, agentId);
   if (identity === undefined || identity !== (await identityOf(tx, target, agentId))) refuseStale(target, before, expected);
   await tx.run(dropIntent, { agentId });
@@ -248,7 +251,7 @@ const insertArchive = query<{
     .onConflict((conflict) => conflict.doNothing()),
 );
 
-/** Archives of one agent that are kept. */
+/** Number of archives kept per agent. */
 const keptArchives = 10;
 
 async function archive(tx: Tx, { agentId, operationId, target }: ResetIntent, atMs: number): Promise<void> {
@@ -274,7 +277,7 @@ async function replace(tx: Tx, { agentId, operationId, target }: ResetIntent, at
   await beginStore(tx, { agentId, seed: operationId, atMs });
 }
 
-/** Does the next phase of a reset and records it; the intent as it is then, or null when it was the last. */
+/** Executes and records the next phase of a reset; returns the updated intent, or null after the last phase. */
 export const advanceReset = operation(
   'cron.advanceReset',
   async (tx, { agentId, atMs }: { readonly agentId: string; readonly atMs: number }): Promise<ResetIntent | null> => {
@@ -302,7 +305,7 @@ export const advanceReset = operation(
 
 const allIntents = query<Record<string, never>, IntentRow>(({ db }) => db.selectFrom('cron_intent').select(intentColumns).orderBy('agent_id'));
 
-/** Resets that an earlier run did not end, and whether they make sense. */
+/** Reads the resets left unfinished by an earlier process, and whether each is valid. */
 export const openIntents = operation('cron.intents', async (tx): Promise<{ agentId: string; isValid: boolean }[]> =>
   (await tx.all(allIntents, {})).map((row) => ({ agentId: row.agentId, isValid: isValid(row) })),
 );

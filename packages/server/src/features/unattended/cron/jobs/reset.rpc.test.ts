@@ -25,7 +25,7 @@ async function start(options: Parameters<typeof openCron>[0] = {}): Promise<Cron
   return server;
 }
 
-/** Writes into the database from aside, as a fault of the disk or a foreign tool would. */
+/** Writes directly to the database, as a disk fault or another tool would. */
 function damage({ homeDir }: Pick<CronServer, 'homeDir'>, sql: string): void {
   using file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
   file.exec(sql);
@@ -37,7 +37,7 @@ async function resetAll({ client }: CronServer) {
 }
 
 test.each(['schedule_json', 'payload_json', 'policies_json'])(
-  'a damaged row (%s) stops the schedule of its agent alone, is told, and a reset begins it anew',
+  'a damaged row (%s) stops only the schedule of its agent, is reported, and a reset repairs it',
   async (column) => {
     const server = await start(two);
     const { call } = server.client;
@@ -59,7 +59,7 @@ test.each(['schedule_json', 'payload_json', 'policies_json'])(
   },
 );
 
-test('a job whose row is damaged while it runs ends all the same, so that a reset can follow', async () => {
+test('a job whose row is damaged while it runs still finishes, so that a reset can follow', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 300 }));
   await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
@@ -71,7 +71,7 @@ test('a job whose row is damaged while it runs ends all the same, so that a rese
   expect((await server.client.call('cron.list', {})).total).toBe(0);
 });
 
-test('one damaged row that an earlier run left open does not keep the jobs of all agents from running', async () => {
+test('one damaged unfinished row does not stop the jobs of other agents', async () => {
   const home = await mkdtemp(join(tmpdir(), 'gatehouse-reset-'));
   homes.push(home);
   const clock = createStepClock(startMs);
@@ -92,7 +92,7 @@ test('one damaged row that an earlier run left open does not keep the jobs of al
   expect((await second.runs('bell')).length).toBeGreaterThan(0);
 });
 
-test('a reset waits for what runs, and for something that does not end it changes nothing', async () => {
+test('a reset waits for running jobs, and changes nothing when they do not finish', async () => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 2_500 }));
   const { call } = server.client;
@@ -103,7 +103,7 @@ test('a reset waits for what runs, and for something that does not end it change
   await expect.poll(async () => (await call('cron.status', {})).state).toBe('maintenance');
   await expect(call('cron.run', { jobName: 'slow' })).rejects.toMatchObject({ code: 'precondition_failed' });
   await expect(resetAll(server)).rejects.toMatchObject({ code: 'conflict' });
-  // Two steps: the job answers in real time, and must still run when the wait is over.
+  // Two steps: the job answers in real time and must still be running when the wait ends.
   await server.pass(31_000, 15_500);
   expect(await waiting).toMatchObject({ code: 'precondition_failed' });
   expect(await call('cron.status', {})).toMatchObject({
@@ -116,7 +116,7 @@ test('a reset waits for what runs, and for something that does not end it change
   expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: true });
 });
 
-test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes place when the job has ended', async (target) => {
+test.each(['ledger', 'all'] as const)('a reset of %s waits for a running job and completes after it', async (target) => {
   const server = await start();
   server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 200 }));
   const { call } = server.client;
@@ -128,7 +128,7 @@ test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes 
   const expectedDigests = target === 'all' ? digests : { ledger: digests.ledger };
   await call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
   const early = call('cron.reset', { target, expectedDigests, confirmed: true });
-  // Something else than the end of a job has changed: refused before the wait.
+  // Something other than the end of a job has changed: rejected before the wait.
   if (target !== 'ledger') {
     await expect(early).rejects.toMatchObject({ code: 'conflict' });
     expect((await call('cron.status', {})).lastError).toMatchObject({ code: 'digest_mismatch' });
@@ -143,7 +143,7 @@ test.each(['ledger', 'all'] as const)('a reset of %s that waits for a job takes 
   expect((await call('cron.status', {})).jobCount).toBe(target === 'ledger' ? 2 : 0);
 });
 
-test('the digests that a reset returns are those that the next one asks for', async () => {
+test('the digests returned by a reset are those expected by the next one', async () => {
   const server = await start({ config: { scheduler: {} }, cron: { builtIn: { memoryLifecycle: { enabled: true } } } });
   await server.client.call('cron.add', { name: 'bell', schedule: hourly, payload: bell });
   const { afterDigests } = await resetAll(server);

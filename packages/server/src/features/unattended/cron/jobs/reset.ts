@@ -17,21 +17,21 @@ export interface ResetDeps {
   readonly clock: Clock;
   readonly bootId: string;
   readonly states: States;
-  /** Puts the built-in jobs of an agent back. */
+  /** Restores the built-in jobs of agents. */
   readonly reconcile: (agentIds: readonly string[]) => Promise<void>;
-  /** Jobs may be due again. */
+  /** Wakes the scheduler, because jobs may be due. */
   readonly poke: () => void;
 }
 
-/** How long what runs may take to end. */
+/** Maximum time that running jobs may take to finish. */
 const drainMs = 30_000;
 const lookMs = 500;
 
-/** `cron.reset`: compare, archive, replace, complete; what begins is ended, if not by this daemon then by the next one. */
+/** Implements `cron.reset`: compare, archive, replace, complete. A started reset always finishes, in this process or the next. */
 export function createReset(deps: ResetDeps) {
   const { db, bus, clock, bootId, states } = deps;
 
-  /** Waits for what runs. Returns what must not have changed meanwhile but by the ends of runs; undefined when nothing ran. */
+  /** Waits for running jobs. Returns the identity that must not change meanwhile, apart from ended runs; undefined when nothing ran. */
   async function drain(agentId: string, about: Pick<ResetRequest, 'target' | 'expected'>, signal: AbortSignal): Promise<string | undefined> {
     if ((await db.read(countRunning, { agentId })) === 0) return undefined;
     const identity = await db.write(compareReset, { ...about, agentId });
@@ -40,7 +40,7 @@ export function createReset(deps: ResetDeps) {
       signal.throwIfAborted();
       if (clock.now() >= untilMs) {
         states.note(agentId, { code: 'active_execution', errorKind: 'precondition' });
-        throw new AppError('precondition_failed', `Jobs of agent ${agentId} still run after ${drainMs / 1000} seconds; nothing was changed`);
+        throw new AppError('precondition_failed', `Jobs of agent ${agentId} are still running after ${drainMs / 1000} seconds; nothing was changed`);
       }
       const waited = Promise.withResolvers<void>();
       clock.after(lookMs, waited.resolve);
@@ -49,14 +49,14 @@ export function createReset(deps: ResetDeps) {
     return identity;
   }
 
-  /** From whichever phase is recorded to the end. */
+  /** Executes the remaining phases, starting after the recorded one. */
   async function rollForward(agentId: string): Promise<void> {
     while ((await db.write(advanceReset, { agentId, atMs: clock.now() })) !== null);
   }
 
   async function reset({ target, expectedDigests }: Params<'cron.reset'>, agentId: string, call: CallContext): Promise<ResultInput<'cron.reset'>> {
     const former = states.of(agentId);
-    if (!states.enterMaintenance(agentId)) throw new AppError('conflict', `The schedule of agent ${agentId} is being emptied already`);
+    if (!states.enterMaintenance(agentId)) throw new AppError('conflict', `The schedule of agent ${agentId} is already being reset`);
     let repaired = false;
     try {
       let audit: AuditRow;
@@ -85,7 +85,7 @@ export function createReset(deps: ResetDeps) {
       await rollForward(agentId);
       repaired = true;
       await deps.reconcile([agentId]);
-      // The digests of what the next reset will find: the built-in jobs are back.
+      // Digests expected by the next reset; they include the restored built-in jobs.
       const left = await db.read(readStatus, { agentId, principalId: null, bootId });
       states.leaveMaintenance(agentId, true);
       const state = states.of(agentId);

@@ -1,7 +1,7 @@
 import { operation } from '../../../../kernel/db/operation.ts';
 import { jobColumns, type JobRow, readJob } from '../store.ts';
 
-/** The jobs that a caller may see and change; null stands for all. */
+/** The jobs that a caller may see and change; null means all. */
 export interface JobReach {
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
@@ -13,12 +13,12 @@ const within = (row: JobRow, { principalId, agentIds }: JobReach) =>
 export interface JobSearch extends JobReach {
   readonly id?: string | undefined;
   readonly name?: string | undefined;
-  /** An id is taken in the place of the name. */
+  /** Accepts an id as the name. */
   readonly nameMayBeId?: boolean;
   readonly agentId?: string | undefined;
 }
 
-/** The jobs within reach that are meant, at most eleven; what is out of reach is decided here, so that it answers like what is not there. */
+/** Finds at most eleven matching jobs within reach. Filtering here makes inaccessible jobs indistinguishable from unknown ones. */
 export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeId, agentId, ...reach }: JobSearch): Promise<JobRow[]> => {
   const direct = id ?? (nameMayBeId === true ? name : undefined);
   const row = direct === undefined ? undefined : await readJob(tx, direct);
@@ -34,7 +34,7 @@ export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeI
   });
 });
 
-/** US dollars of a turn of the agent, the mean of its last twenty with a known price; null when there is none. */
+/** Returns the mean price in US dollars of the agent's last twenty turns with a known price; null when there are none. */
 export const averageTurnCost = operation('cron.turnCost', async (tx, { agentId }: { readonly agentId: string }): Promise<number | null> => {
   const turns = await tx.build<{ nano: number }>((db) =>
     db
@@ -54,7 +54,7 @@ export interface JobPage extends JobReach {
   readonly limit: number;
 }
 
-/** A page of jobs in the order of agents and names, and how many there are. */
+/** Returns a page of jobs ordered by agent and name, with the total count. */
 export const listJobs = operation('cron.list', async (tx, page: JobPage): Promise<{ rows: JobRow[]; total: number }> => {
   if (page.agentIds?.length === 0) return { rows: [], total: 0 };
   // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
@@ -72,7 +72,7 @@ export const listJobs = operation('cron.list', async (tx, page: JobPage): Promis
   return { rows, total: count?.total ?? 0 };
 });
 
-/** For the strict reading at start: all rows, page by page. */
+/** Returns the next page of all rows, for the strict check at start. */
 export const jobsAfter = operation('cron.after', async (tx, input: { readonly afterId: string; readonly limit: number }): Promise<JobRow[]> =>
   tx.build((db) => db.selectFrom('cron_job').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
 );

@@ -4,21 +4,21 @@ import { AppError } from '../../../../kernel/app-error.ts';
 type Status = Result<'cron.status'>;
 export type LastError = NonNullable<Status['lastError']>;
 
-/** Where the schedule of each agent stands (json-rpc.md §3); one that is damaged does not stop the others. */
+/** State of each agent's schedule (json-rpc.md §3); a damaged one does not stop the others. */
 export interface States {
   of(agentId: string): Status['state'];
   lastErrorOf(agentId: string): LastError | undefined;
-  /** Agents whose jobs are not begun. */
+  /** Returns the agents whose jobs must not start. */
   held(): readonly string[];
-  /** Fails with `precondition_failed` when nothing may be changed or run. */
+  /** Throws `precondition_failed` when nothing may be changed or run. */
   admit(agentId: string): void;
   fail(agentId: string, error: LastError): void;
-  /** What went wrong without stopping anything. */
+  /** Records an error that stops nothing. */
   note(agentId: string, error: LastError): void;
-  /** False when it is in maintenance already. */
+  /** Returns false when the agent is already in maintenance. */
   enterMaintenance(agentId: string): boolean;
   leaveMaintenance(agentId: string, repaired: boolean): void;
-  /** What an earlier run left is ended. */
+  /** Marks recovery as finished. */
   initialized(): void;
   activate(): void;
   forget(agentId: string): void;
@@ -45,13 +45,13 @@ export function createStates({ enabled }: { readonly enabled: boolean }): States
     held: () => [...failed, ...maintained],
     admit(agentId) {
       const state = of(agentId);
-      if (state === 'initializing') throw new AppError('unavailable', 'The schedule is being read', { retryAfterMs: 1_000 });
+      if (state === 'initializing') throw new AppError('unavailable', 'The schedule is loading', { retryAfterMs: 1_000 });
       if (state === 'failed' || state === 'maintenance')
         throw new AppError(
           'precondition_failed',
           state === 'failed'
-            ? `The schedule of agent ${agentId} is damaged; cron.status says how, and cron.reset begins it anew`
-            : `The schedule of agent ${agentId} is being emptied`,
+            ? `The schedule of agent ${agentId} is damaged; see cron.status for details, and use cron.reset to start over`
+            : `The schedule of agent ${agentId} is being reset`,
         );
     },
     fail(agentId, error) {

@@ -8,7 +8,7 @@ import type { Job } from '../jobs/job.ts';
 import { nextRun, runsBetween } from '../schedule/schedule.ts';
 import { workOf } from './work.ts';
 
-/** What `claimOccurrence` takes. */
+/** Input of `claimOccurrence`. */
 export interface ClaimPlan {
   readonly occurrence: OccurrenceRow;
   readonly work: NewWork;
@@ -16,52 +16,52 @@ export interface ClaimPlan {
   readonly skipped: readonly OccurrenceRow[];
 }
 
-/** What `claimManually` takes. */
+/** Input of `claimManually`. */
 export interface ManualPlan {
   readonly occurrence: OccurrenceRow;
   readonly work: NewWork;
-  /** Occurrences of the job that may run at once. */
+  /** Maximum concurrent occurrences of the job. */
   readonly maxOpen: number;
 }
 
 export interface Claiming {
   readonly bootId: string;
   readonly nowMs: number;
-  /** When this run of the daemon began, by the clock as it is now. */
+  /** Start time of this process, by the current system clock. */
   readonly bootedAtMs: number;
-  /** The job begins at most once in this time, however often its schedule says so. */
+  /** Minimum interval between starts, whatever the schedule says. */
   readonly leastMs: number;
-  /** Over which the jobs are spread. */
+  /** Window over which jobs are spread. */
   readonly staggerWindowMs: number;
 }
 
-/** Later than this, an occurrence is caught up with. */
+/** Delay after which an occurrence counts as a catch-up. */
 export const lateMs = 60_000;
-/** Records of missed times that one claim writes; the last one stands for those beyond. */
+/** Maximum records of missed times per claim; the last one covers the rest. */
 const maxSkipped = 1000;
-/** Runs of one job at once: they wait for one another in its conversation, in places that other jobs need. */
+/** Maximum concurrent runs of one job: they queue in its conversation and hold slots that other jobs need. */
 export const maxOpenByHand = 4;
 
-/** When a job may begin that has its turn at `runMs`: one that comes again is spread over the window, by its id. */
+/** Returns when a job scheduled for `runMs` may start; recurring jobs are spread over the window by id. */
 export function dueTime(job: { readonly id: string; readonly schedule: CronSchedule }, runMs: number | null, windowMs: number): number | null {
   if (runMs === null || job.schedule.kind === 'at' || windowMs <= 0) return runMs;
   return runMs + (Number.parseInt(hash('sha256', job.id).slice(0, 8), 16) % windowMs);
 }
 
 /**
- * What is to be done about a job that is due: the times that it missed collapse into one run, that of the last of them; each
- * other one gets a record that says so.
+ * Plans the claim of a due job. Missed times collapse into one run for the last of them; each of the others gets a record
+ * that says so.
  */
 export function planClaim(job: Job, { bootId, nowMs, bootedAtMs, leastMs, staggerWindowMs }: Claiming): ClaimPlan {
   const { row, schedule } = job;
   const firstMs = row.nextRunAtMs ?? nowMs;
-  // With a window, what is due now may have had its turn a while ago; what came since has not had its own.
+  // With a window, the due run may have been scheduled a while ago; later times are not due yet.
   const untilMs = Math.max(firstMs, nowMs - ((row.dueAtMs ?? firstMs) - firstMs));
   const { scheduledForMs, missed, more } = collapse(schedule, firstMs, untilMs, leastMs);
   const nextRunAtMs = nextRun(schedule, Math.max(nowMs, scheduledForMs));
   const dueAtMs = dueTime({ id: row.id, schedule }, nextRunAtMs, staggerWindowMs);
   const wasDueMs = Math.max(scheduledForMs, row.dueAtMs ?? 0);
-  // While the daemon was down, or too busy; what its owner added since was not missed.
+  // Missed while the process was down or overloaded; jobs added since the start missed nothing.
   const isLate = nowMs - wasDueMs > lateMs || (wasDueMs < bootedAtMs && row.createdAtMs < bootedAtMs);
   const trigger = isLate || missed.length > 0 ? 'catchup' : 'scheduled';
   const occurrence = occurrenceOf(job, { trigger, scheduledForMs, triggerClass: '', bootId, nowMs });
@@ -87,13 +87,13 @@ export function planClaim(job: Job, { bootId, nowMs, bootedAtMs, leastMs, stagge
       errorKind: 'missed',
       reason:
         more && index === missed.length - 1
-          ? `This time and all after it up to ${isoOf(scheduledForMs)} were missed; the last of them is caught up with.`
-          : `Missed; the last time before ${isoOf(nowMs)} is caught up with.`,
+          ? `This time and all after it up to ${isoOf(scheduledForMs)} were missed; the last of them runs now.`
+          : `Missed; the last time before ${isoOf(nowMs)} runs instead.`,
     })),
   };
 }
 
-/** An occurrence beside the schedule. */
+/** Plans an occurrence outside the schedule. */
 export function planManual(job: Job, { bootId, nowMs }: Pick<Claiming, 'bootId' | 'nowMs'>): ManualPlan {
   const occurrence = occurrenceOf(job, { trigger: 'manual', scheduledForMs: nowMs, bootId, nowMs });
   return { occurrence, work: workOf(job, occurrence, nowMs), maxOpen: maxOpenByHand };
@@ -122,7 +122,7 @@ function occurrenceOf(
     workKind,
     bootId: how.bootId,
     status: 'started',
-    // Not provable before there is an end, where somebody is to be told.
+    // With a recipient, delivery is unknown until the occurrence ends.
     deliveryStatus: isDeliveryAsked(job) ? 'unknown' : 'not_requested',
     startedAtMs: how.nowMs,
     terminalAtMs: null,
@@ -137,11 +137,11 @@ function occurrenceOf(
 interface Collapsed {
   readonly scheduledForMs: number;
   readonly missed: readonly number[];
-  /** There were more than `missed` holds. */
+  /** True when more times were missed than `missed` holds. */
   readonly more: boolean;
 }
 
-/** The last time of a schedule from its due one on, and those before it. */
+/** Returns the last due time of a schedule and the missed ones before it. */
 function collapse(schedule: CronSchedule, firstMs: number, untilMs: number, leastMs: number): Collapsed {
   const rows = schedule.kind === 'every' && schedule.everyMs < leastMs ? 1 : maxSkipped;
   const times = [firstMs, ...runsBetween(schedule, firstMs, untilMs, rows)];
@@ -150,7 +150,7 @@ function collapse(schedule: CronSchedule, firstMs: number, untilMs: number, leas
   return { scheduledForMs: lastRun(schedule, firstMs, untilMs), missed: times, more: true };
 }
 
-/** The last run up to a time, after one that is known; found by halving, because schedules are only walked forward. */
+/** Returns the last run up to a time, after a known one. Bisects, because schedules can only be walked forward. */
 function lastRun(schedule: CronSchedule, knownMs: number, untilMs: number): number {
   let found = knownMs;
   let [low, high] = [knownMs, untilMs];

@@ -15,7 +15,7 @@ import { keepGate, listRuns, readGate } from './occurrence-store.ts';
 import type { RunWakeGate, WakeGateInput } from './wake-gate/wake-gate.ts';
 import { type CronWork, rootRunId } from './work.ts';
 
-/** What a script before the model said (json-rpc.md §2.3 `wakeGate`). */
+/** Verdict of a wake gate script (json-rpc.md §2.3 `wakeGate`). */
 const GateAnswer = z.object({
   outcome: z.enum(['woke', 'failed_open', 'skipped']),
   context: z.string().optional(),
@@ -25,7 +25,7 @@ const GateAnswer = z.object({
 });
 type GateAnswer = z.output<typeof GateAnswer>;
 
-/** Does what a built-in job does, for one agent; gives what it counted. Fails with `conflict` when the same runs already. */
+/** Runs a built-in job for one agent and returns its counters. Throws `conflict` when the same job is already running. */
 export type InternalAction = (
   agent: Agent,
   signal: AbortSignal,
@@ -37,12 +37,12 @@ export interface ExecuteDeps {
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly turns: Pick<TurnsApi, 'durable'>;
   readonly durable: Pick<DurableWork, 'waitFor' | 'untilResumed'>;
-  /** The identity of a token as it is now; undefined when it is gone. */
+  /** Returns the current identity of a token; undefined when it was revoked. */
   readonly identityOf: (tokenId: string) => Identity | undefined;
-  /** The conversation of a principal with an agent under a key. */
+  /** Returns the conversation of a principal with an agent under a key. */
   readonly conversationOf: (agentId: string, principalId: string, key: { readonly userId: string; readonly channelId: string }) => ConversationTarget;
   readonly runWakeGate: RunWakeGate;
-  /** For scripts of jobs whose schedule names no zone. */
+  /** Time zone of scripts whose job's schedule has none. */
   readonly defaultTimezone: string;
   readonly actions: Readonly<Record<CronAction, InternalAction>>;
 }
@@ -52,23 +52,23 @@ const actionMs = 600_000;
 const graceMs = 5_000;
 
 /**
- * Of an executed occurrence: how it ended, and whether its work was settled by its turn. `lost`: the claim is another's, nothing is to be
- * done; `waits`: it continues when its model provider answers; with `wait` its work is still to be put back.
+ * Outcome of an executed occurrence: its result, and whether its turn already settled its work. `lost`: another worker holds the claim, do
+ * nothing; `waits`: it resumes when its model provider answers; `wait`: the caller must still requeue its work.
  */
 export type Executed = { readonly result: RunResult; readonly settled: boolean } | 'lost' | 'waits' | { readonly wait: WorkWait };
 
-/** Does what an occurrence is for. Rejects only when it is to be tried again. */
+/** Executes an occurrence. Rejects only when it should be retried. */
 export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item: WorkItem, signal: AbortSignal): Promise<Executed> {
   const here = (result: RunResult): Executed => ({ result, settled: false });
   const { payload } = work;
   const agent = deps.agents.find(work.agentId);
-  // A run that waits was promised when its agent worked: a suspension puts it off, and only a new time is skipped by it.
+  // A waiting run was accepted while its agent was active: suspension postpones it, and skips only new occurrences.
   if (agent?.suspended === true && item.waiting !== undefined) return deps.durable.untilResumed(agent.id);
   if (agent === undefined || agent.suspended)
     return here({
       status: 'skipped',
       errorKind: 'precondition',
-      reason: agent === undefined ? `There is no agent ${work.agentId}.` : `Agent ${work.agentId} is suspended.`,
+      reason: agent === undefined ? `Agent ${work.agentId} does not exist.` : `Agent ${work.agentId} is suspended.`,
     });
   if (payload.kind === 'internal_action') {
     const result = await runAction(deps, agent, payload.action, signal);
@@ -81,7 +81,7 @@ export async function executeOccurrence(deps: ExecuteDeps, work: CronWork, item:
     return here({
       status: 'skipped',
       errorKind: 'authority',
-      reason: 'The token that made the job is gone, or may not use the agent any more.',
+      reason: 'The token that created the job was revoked or may no longer use the agent.',
     });
   switch (payload.kind) {
     case 'heartbeat_event':
@@ -151,7 +151,7 @@ async function runTurn(
 export const unknownResult: RunResult = {
   status: 'unknown',
   errorKind: 'owner_lost',
-  reason: 'The daemon ended while it did what must not be repeated; how far it came is not known.',
+  reason: 'The daemon stopped during an operation that must not be repeated; how far it got is unknown.',
 };
 
 function resultOfTurn({ effectsRefused, ...outcome }: TurnOutcome): RunResult {
@@ -171,7 +171,7 @@ function endOfTurn({ finishReason, text, failure, tainted }: TurnOutcome): RunRe
   return { status: 'failed', errorKind: 'internal', reason, ...cause };
 }
 
-/** How the work of a turn ended that was settled in an earlier run of the daemon. */
+/** Stored result of work that an earlier process settled with its turn. */
 const StoredResult = z.object({
   status: z.enum(['completed', 'failed', 'aborted']),
   errorKind: z.string().optional(),
@@ -188,7 +188,7 @@ export function storedResult(result: unknown): RunResult {
   return parsed.success ? dropUndefined(parsed.data) : unknownResult;
 }
 
-/** Asked once for an occurrence, however often it is gone on with. */
+/** Runs the wake gate once per occurrence and stores its verdict, so that retries reuse it. */
 async function askGate(deps: ExecuteDeps, work: CronWork, signal: AbortSignal): Promise<GateAnswer> {
   const { executionId, policies } = work;
   const known = await deps.db.read(readGate, { executionId });
@@ -196,7 +196,7 @@ async function askGate(deps: ExecuteDeps, work: CronWork, signal: AbortSignal): 
   const { script = '', language = 'js', timeoutSeconds = 1 } = policies.wakeGate ?? {};
   const input = await gateInput(deps, work);
   const answer = GateAnswer.parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
-  // What a stop cut off says nothing.
+  // A verdict interrupted by a stop is meaningless.
   signal.throwIfAborted();
   await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) });
   return answer;
@@ -231,7 +231,7 @@ async function runAction(deps: ExecuteDeps, agent: Agent, action: CronAction, si
   const cancels = [
     deps.clock.after(actionMs, () => deadline.abort(new AppError('timeout', 'The job took too long'))),
     deps.clock.after(actionMs + graceMs, () =>
-      overrun.resolve({ status: 'unknown', errorKind: 'timeout', reason: 'The job took too long and did not stop when it was told to.' }),
+      overrun.resolve({ status: 'unknown', errorKind: 'timeout', reason: 'The job took too long and did not stop when asked to.' }),
     ),
   ];
   try {
@@ -247,7 +247,7 @@ async function runAction(deps: ExecuteDeps, agent: Agent, action: CronAction, si
       if (failed) return { status: 'failed', errorKind: 'dependency', dependency: 'dependency_error', reason: 'The model failed.', ...counted };
       return { status: 'completed', dependency: action === 'memory_lifecycle' ? 'neutral' : 'success', ...counted };
     } catch (error) {
-      // Of a daemon that stops the next start goes on with it.
+      // When the daemon is stopping, the next process resumes the job.
       signal.throwIfAborted();
       if (deadline.signal.aborted) return { status: 'failed', errorKind: 'timeout', reason: 'The job took too long and was stopped.' };
       const isBusy = error instanceof AppError && error.code === 'conflict';
@@ -268,7 +268,7 @@ function countersOf(counts: Readonly<Record<string, number>>): CronCounter[] {
     .slice(0, maxCounters);
 }
 
-/** Optional fields are absent or there, never undefined. */
+/** Drops undefined optional fields. */
 function dropUndefined(result: z.output<typeof StoredResult>): RunResult {
   const { status, errorKind, reason, text, dependency, cause } = result;
   return {

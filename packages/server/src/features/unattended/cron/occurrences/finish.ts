@@ -11,9 +11,9 @@ import type { ClaimPlan } from './claim.ts';
 import type { DependencyOutcome, RunEnd } from './occurrence-store.ts';
 import type { CronWork } from './work.ts';
 
-/** What `finishOccurrence` takes. */
+/** Input of `finishOccurrence`. */
 export interface Finish {
-  /** Absent when the work was settled before, with its turn. */
+  /** Absent when the work was already settled with its turn. */
   readonly claim?: WorkClaim;
   readonly end: RunEnd;
   readonly dependency: DependencyOutcome;
@@ -22,32 +22,32 @@ export interface Finish {
   /** Written only when `inbox` is new. */
   readonly conversation?: NewMessages;
   readonly systemEvent?: SystemEvent;
-  /** Of a run that waited: it began late, and stands for the times of its job that passed meanwhile. */
+  /** Present when the run waited: it started late and covers the times of its job that passed meanwhile. */
   readonly late?: LateRun;
 }
 
 export interface LateRun {
-  /** Where a time passed: the next one of the job, and a record for each that passed. */
+  /** Present when times passed: the job's next time, and a record of each passed one. */
   readonly passed?: Pick<ClaimPlan, 'advance' | 'skipped'>;
 }
 
-/** How an occurrence ended, before it is known what of it is to be told to whom. */
+/** Result of an occurrence, before deliveries are decided. */
 export interface RunResult {
   readonly status: Exclude<CronRunState, 'started'>;
   readonly errorKind?: string;
   readonly reason?: string;
-  /** The provider's own sentence: for owners only. */
+  /** The provider's error message, shown to owners only. */
   readonly cause?: string;
-  /** Calls that needed an approval and were not run. */
+  /** Number of calls that needed an approval and were not run. */
   readonly effectsRefused?: number;
   readonly counters?: readonly CronCounter[];
   readonly dependency?: DependencyOutcome;
-  /** To be told, if anybody is; `ours` was written by the owner of the job, anything else by a model or a script. */
+  /** Text to deliver, if there is a recipient; written by the job's owner when `ours`, else by a model or a script. */
   readonly text?: string;
   readonly ours?: boolean;
-  /** Whoever wrote it had read text from outside; unknown counts as such. */
+  /** Whether the author of `text` had read untrusted text; undefined counts as true. */
   readonly tainted?: boolean;
-  /** Its work was given up: whoever made the job is told. */
+  /** Set when the work was given up: the owner of the job is notified. */
   readonly givenUp?: true;
 }
 
@@ -55,29 +55,29 @@ export interface FinishDeps {
   readonly defaultMaxErrors: number;
   readonly nowMs: number;
   readonly fence: (text: string, label: FenceLabel) => string;
-  /** What the maker of the job is told may hold causes of failures. */
+  /** Whether the job's owner may see causes of failures. */
   readonly forOwner: boolean;
 }
 
 const maxReason = 1000;
 const maxExcerpt = 1000;
-/** What a model, or a script, says instead of an answer that nobody needs to read. */
+/** Matches what a model or a script says when there is nothing to report. */
 const silentToken = /^\s*(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
 
-/** Whether somebody is to be told: whom the target names, or whoever made the job of a text that has none. */
+/** Returns whether there is a recipient: the target, or for a delivery without one the owner of the job. */
 export const isDeliveryAsked = ({ payload, policies }: Pick<CronWork, 'payload' | 'policies'>): boolean =>
   policies.deliveryTarget !== undefined || payload.kind === 'delivery';
 
-/** Everything that the end of an occurrence leaves behind. */
+/** Returns everything to store when an occurrence ends. */
 export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): Finish {
   const { executionId, policies } = work;
   const { effectsRefused } = result;
   const text = result.text?.trim() ?? '';
   const ours = result.ours === true;
-  const isTold = text !== '' && (ours || !silentToken.test(text));
+  const isReportable = text !== '' && (ours || !silentToken.test(text));
   const isAsked = isDeliveryAsked(work);
   const delivery =
-    isAsked && isTold
+    isAsked && isReportable
       ? deliveryOf(
           work,
           policies.deliveryTarget,
@@ -85,7 +85,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
           deps,
         )
       : undefined;
-  const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isTold && result.status === 'completed';
+  const excerpt = policies.continuationMode === 'heartbeat_excerpt' && isReportable && result.status === 'completed';
   return {
     end: {
       executionId,
@@ -100,7 +100,7 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
     },
     dependency: result.dependency ?? 'neutral',
     defaultMaxErrors: deps.defaultMaxErrors,
-    // Whoever made the job is told of an outage that was longer than its run could wait.
+    // The owner of the job is alerted to an outage that outlasted the run's maximum wait.
     ...(delivery ??
       (result.dependency === 'dependency_error' || result.givenUp === true || effectsRefused !== undefined
         ? { inbox: alertOf(work, result, deps) }
@@ -119,11 +119,11 @@ function deliveryStatusOf(isAsked: boolean, isDelivered: boolean, { status, text
   if (!isAsked || status === 'dispatched') return 'not_requested';
   if (isDelivered) return 'accepted';
   if (status === 'unknown') return 'unknown';
-  // Nothing came that could be told, or what came asks not to be.
+  // There is no text to deliver, or it asks for silence.
   return text === undefined && status !== 'completed' && status !== 'skipped' ? 'pre_send_failed' : 'suppressed';
 }
 
-/** What the next beat of the agent is told. */
+/** Returns the event for the agent's next heartbeat. */
 export function eventOf(
   { executionId, agentId }: CronWork,
   { urgent, ...event }: { readonly text: string; readonly clean: boolean; readonly atMs: number; readonly urgent?: boolean },
@@ -139,11 +139,11 @@ function alertOf(
   const isLost = givenUp === true || dependency === 'dependency_error';
   const refused = effectsRefused === undefined ? '' : `, ${refusedEffects(effectsRefused)}`;
   const what = givenUp === true ? 'was given up' : isLost ? 'failed after waiting for its model provider' : `ended: ${status}`;
-  const said = forOwner && cause !== undefined ? [sentence(`Cause: ${cause}`)] : [];
+  const causes = forOwner && cause !== undefined ? [sentence(`Cause: ${cause}`)] : [];
   const text = [
     `Job "${jobName}" ${what}${refused}.`,
     ...(reason === undefined ? [] : [sentence(reason)]),
-    ...said,
+    ...causes,
     ...(isLost ? [`Next step: \`gatehouse cron run ${jobId}\` runs it again.`] : []),
   ].join(' ');
   return {
@@ -197,7 +197,7 @@ function deliveryOf(
         inputTokens: 0,
         outputTokens: 0,
         costNano: 0,
-        // A run may have read text of strangers that this conversation knows nothing of.
+        // A run may have read untrusted text that is not part of this conversation.
         messages: [
           {
             role: 'assistant',

@@ -4,7 +4,7 @@ import { parseJson } from '../../../../kernel/json.ts';
 import type { LateRun } from './finish.ts';
 import { type JobRow, readJob } from '../store.ts';
 
-/** One occurrence: what was begun, or skipped, at one time of one job. */
+/** One occurrence: a started or skipped run at one time of one job. */
 export interface OccurrenceRow {
   /** `ce_<uuid>` */
   readonly executionId: string;
@@ -12,7 +12,7 @@ export interface OccurrenceRow {
   readonly agentId: string;
   readonly principalId: string;
   readonly scheduledForMs: number;
-  /** Empty for an occurrence of the clock, of which there is one per time; its own id for one made by hand. */
+  /** Empty for a scheduled occurrence, unique per time; the execution id for a manual one. */
   readonly triggerClass: string;
   readonly trigger: CronTrigger;
   readonly workKind: CronWorkKind;
@@ -24,7 +24,7 @@ export interface OccurrenceRow {
   readonly errorKind: string | null;
   readonly reason: string | null;
   readonly countersJson: string | null;
-  /** The provider's own sentence about a failure: for owners only. */
+  /** The provider's error message, shown to owners only. */
   readonly cause: string | null;
   readonly effectsRefused: number;
 }
@@ -50,14 +50,14 @@ export const occurrenceColumns = [
   'effects_refused as effectsRefused',
 ] as const;
 
-/** As the list of runs needs it. */
+/** An occurrence as read for the list of runs. */
 export interface RunRow extends OccurrenceRow {
-  /** What the script before the model said. */
+  /** Verdict of the wake gate. */
   readonly gateJson: string | null;
   readonly waitingJson: string | null;
 }
 
-/** Records of one agent that are kept; those that run are never pruned. */
+/** Number of records kept per agent; running ones are never pruned. */
 const keptPerAgent = 10_000;
 
 const insert = query<OccurrenceRow>(({ db, p }) =>
@@ -86,14 +86,14 @@ const insert = query<OccurrenceRow>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['job_id', 'scheduled_for_ms', 'trigger_class']).doNothing()),
 );
 
-/** The claim itself: of several who try, exactly one is told true. */
+/** Claims the occurrence; of several concurrent callers exactly one gets true. */
 export async function insertOccurrence(tx: Tx, row: OccurrenceRow): Promise<boolean> {
   return (await tx.run(insert, row)).changes > 0;
 }
 
 export interface JobAdvance {
   readonly id: string;
-  /** What the job was like when the claim was planned. */
+  /** Revision of the job when the claim was planned. */
   readonly revision: number;
   readonly state: 'scheduled' | 'one_shot_claimed';
   readonly nextRunAtMs: number | null;
@@ -124,7 +124,7 @@ const advance = query<JobAdvance>(({ db, sql, p }) =>
     .where('high_water_ms', '<', p('highWaterMs')),
 );
 
-/** Moves a job past a time that is claimed; false when it is not any more what the claim was planned for. */
+/** Moves a job past a claimed time; returns false when the job has changed since the claim was planned. */
 export async function advanceJob(tx: Tx, input: JobAdvance): Promise<boolean> {
   return (await tx.run(advance, input)).changes > 0;
 }
@@ -136,8 +136,8 @@ const unclaim = query<{ id: string }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Takes back that a job runs; its time stays past. */
-export async function letGo(tx: Tx, id: string): Promise<void> {
+/** Marks a job as not running; its time stays in the past. */
+export async function releaseJob(tx: Tx, id: string): Promise<void> {
   await tx.run(unclaim, { id });
 }
 
@@ -157,16 +157,16 @@ const byExecution = query<{ executionId: string }, OccurrenceRow>(({ db, p }) =>
   db.selectFrom('cron_occurrence').select(occurrenceColumns).where('execution_id', '=', p('executionId')),
 );
 
-/** Undefined when it was pruned, or its ledger emptied. */
+/** Returns an occurrence; undefined when it was pruned or its ledger was reset. */
 export const readOccurrence = (tx: Tx, executionId: string): Promise<OccurrenceRow | undefined> => tx.get(byExecution, { executionId });
 
-/** How an occurrence ended. */
+/** Terminal state of an occurrence. */
 export interface RunEnd {
   readonly executionId: string;
   readonly status: Exclude<CronRunState, 'started'>;
   readonly deliveryStatus: CronDeliveryState;
   readonly errorKind: string | null;
-  /** At most 1,000 characters. */
+  /** Truncated to 1,000 characters. */
   readonly reason: string | null;
   readonly countersJson: string | null;
   readonly cause: string | null;
@@ -228,18 +228,18 @@ const release = query<Release>(({ db, sql, p }) =>
     .where('active_execution_id', '=', p('executionId')),
 );
 
-/** What a run says about the providers that it depends on; only an occurrence of the clock counts. */
+/** Outcome of a run with respect to its providers; only scheduled occurrences count. */
 export type DependencyOutcome = 'success' | 'dependency_error' | 'neutral';
 
 export interface Ended {
   readonly row: OccurrenceRow;
-  /** The job was paused by it. */
+  /** Whether this end paused the job. */
   readonly paused: boolean;
 }
 
 /**
- * Ends an occurrence and lets its job go on: the breaker counts, a one-shot is over. Undefined when it had ended before, so
- * that nothing is told twice. Part of `finishOccurrence`.
+ * Ends an occurrence and releases its job: updates the breaker, and finishes a one-shot job. Returns undefined when it had already
+ * ended, so that nothing is announced twice. Part of `finishOccurrence`.
  */
 export async function endOccurrence(
   tx: Tx,
@@ -278,7 +278,7 @@ const settled = ({ id, state, pauseReason }: JobRow, { executionId }: Occurrence
   endedAtMs: null,
 });
 
-/** Of a damaged row, which is told elsewhere, none: what runs must be able to end. The whole schema would bring zod into the storage threads. */
+/** Returns undefined for a damaged row, so that runs can still end. Avoids the full schema, to keep zod out of the storage threads. */
 function maxErrorsOf(policiesJson: string): number | undefined {
   let policies: unknown;
   try {
@@ -318,7 +318,7 @@ const openOf = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
     .where(sql<boolean>`terminal_at_ms IS NULL`),
 );
 
-/** Occurrences of an agent that run. */
+/** Counts the running occurrences of an agent. */
 export async function countRunningOf(tx: Tx, agentId: string): Promise<number> {
   return (await tx.get(openOf, { agentId }))?.count ?? 0;
 }
@@ -334,7 +334,7 @@ const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
     .limit(p('limit')),
 );
 
-/** Everything that runs, or did when the daemon ended. Part of `readUnfinished`. */
+/** Returns the occurrences that are running, or were when the daemon stopped. Part of `readUnfinished`. */
 export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
 
 const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
@@ -345,7 +345,7 @@ const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
     .where('trigger_kind', '=', 'scheduled'),
 );
 
-/** A run that waited began late; the times of its job that passed meanwhile are not run again. Part of `finishOccurrence`. */
+/** Skips the times of a job that passed while its run waited. Part of `finishOccurrence`. */
 export async function passOver(tx: Tx, executionId: string, { passed }: LateRun): Promise<void> {
   await tx.run(setCatchUp, { executionId });
   if (passed !== undefined && (await advanceJob(tx, passed.advance))) for (const row of passed.skipped) await insertOccurrence(tx, row);
@@ -358,7 +358,7 @@ const setGate = query<{ executionId: string; gateJson: string }>(({ db, p }) =>
     .where('execution_id', '=', p('executionId')),
 );
 
-/** What the script before the model said: it is asked once, so that a run that is gone on with has the same message. */
+/** Stores the wake gate's verdict, so that a resumed run has the same message. */
 export const keepGate = operation('cron.keepGate', async (tx, input: { readonly executionId: string; readonly gateJson: string }): Promise<void> => {
   await tx.run(setGate, input);
 });

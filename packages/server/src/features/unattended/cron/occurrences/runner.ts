@@ -17,7 +17,7 @@ import { executeOccurrence, type ExecuteDeps, storedResult, unknownResult } from
 import { findRun, type OccurrenceRow } from './occurrence-store.ts';
 import { CronWork, rootRunId } from './work.ts';
 
-/** What `finishOccurrence` gives. */
+/** Result of `finishOccurrence`. */
 export interface Finished {
   readonly row: OccurrenceRow;
   readonly paused: boolean;
@@ -25,7 +25,7 @@ export interface Finished {
   readonly created: boolean;
 }
 
-/** What `readUnfinished` gives: an occurrence without an end, and what its work became; null when that is gone. */
+/** Result of `readUnfinished`: an unfinished occurrence and the outcome of its work, null when that was deleted. */
 export interface Unfinished {
   readonly row: OccurrenceRow;
   readonly work: { readonly state: string; readonly payload: unknown; readonly result: unknown; readonly errorKind: string | null } | null;
@@ -38,16 +38,16 @@ export interface RunnerDeps {
   readonly log: Log;
   readonly bootId: string;
   readonly defaultMaxErrors: number;
-  /** What would be begun of a job that is due at a time. */
+  /** Plans the claim of a job that is due at a time. */
   readonly planDue: (job: Job, nowMs: number) => ClaimPlan;
   readonly fence: FinishDeps['fence'];
   readonly execute: ExecuteDeps;
   readonly finish: Operation<Finish, Finished | undefined>;
   readonly heartbeat: Pick<HeartbeatApi, 'wake' | 'noticeEvent'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
-  /** Messages were stored. */
+  /** Announces that messages were stored. */
   readonly noticeMessages: () => void;
-  /** An execution ended. */
+  /** Called when an execution has ended. */
   readonly ended: (executionId: string) => void;
 }
 
@@ -90,7 +90,7 @@ export function createRunner(deps: RunnerDeps) {
     );
   }
 
-  /** Writes the end down and tells of it; without a claim when the work was settled before. */
+  /** Stores and announces the end of an occurrence; without a claim when its work was already settled. */
   async function finish(work: CronWork, result: RunResult, claim: WorkItem | undefined, late?: LateRun): Promise<void> {
     const nowMs = clock.now();
     const plan = finishOf(work, result, {
@@ -116,7 +116,7 @@ export function createRunner(deps: RunnerDeps) {
     if (done.delivered && plan.conversation !== undefined) tellConversation(plan.conversation, done.created);
     if (isUrgent) deps.heartbeat.wake({ agentId: work.agentId, reason: 'cron', mode: 'now', bypassSpacing: true });
     else if (isEvent || plan.systemEvent !== undefined) deps.heartbeat.noticeEvent(work.agentId);
-    if (done.paused) log.warn({ jobId: work.jobId, agentId: work.agentId }, 'A job is paused: what it depends on failed too often');
+    if (done.paused) log.warn({ jobId: work.jobId, agentId: work.agentId }, 'Job paused after consecutive provider failures');
     announceEnd({ row: done.row, dependency: plan.dependency });
   }
 
@@ -128,10 +128,10 @@ export function createRunner(deps: RunnerDeps) {
   const handler: WorkHandler = async (item, signal) => {
     const work = CronWork.parse(item.payload);
     const row = await db.read(findRun, { executionId: work.executionId });
-    // The ledger was emptied, or the end is written: there is nothing left to do.
+    // The ledger was reset or the end is already stored.
     if (row === undefined || row.terminalAtMs !== null) return { state: 'done' };
     const beganMs = clock.now();
-    // A run that asked a person had begun at its time: what came due meanwhile comes after it, as after any long run.
+    // A run that waited for an approval had started on time, so times that came due meanwhile still run after it.
     const isLate = item.waiting !== undefined && item.waiting.hasAsked !== true;
     const job = isLate ? await db.read(findJob, { id: work.jobId }) : undefined;
     const executed = await executeOccurrence(deps.execute, work, item, signal);
@@ -141,33 +141,33 @@ export function createRunner(deps: RunnerDeps) {
     return 'settled';
   };
 
-  /** A run that began so late counts as catch-up, and as the run of every time of its job that passed while it waited. */
+  /** Returns the late-run data of a run that waited: it is a catch-up and covers every time of its job that passed meanwhile. */
   function lateRunOf(work: CronWork, row: JobRow, beganMs: number): LateRun | undefined {
     if (beganMs - work.scheduledForMs <= lateMs) return undefined;
     const job = row.activeExecutionId === work.executionId && row.state === 'scheduled' ? parseJob(row) : undefined;
     if (job === undefined || row.dueAtMs === null || row.dueAtMs > beganMs) return {};
     const { occurrence, advance, skipped } = deps.planDue(job, beganMs);
-    const reason = `Run ${work.executionId} waited meanwhile and stands for this time.`;
+    const reason = `Run ${work.executionId} was waiting and covers this time.`;
     const last: OccurrenceRow = { ...occurrence, status: 'skipped', deliveryStatus: 'not_requested', terminalAtMs: beganMs, reason };
     return {
       passed: {
-        // The end of the run has changed the job once.
+        // The end of the run has already raised the revision by one.
         advance: { ...advance, revision: row.revision + 1, activeExecutionId: null, claimedForMs: null, claimedAtMs: null },
         skipped: [...skipped, last].map((one) => ({ ...one, trigger: 'catchup', reason })),
       },
     };
   }
 
-  /** Work that was given up unseen: nobody knows how far the last try came. */
+  /** Finishes work that was given up; how far the last attempt got is unknown. */
   async function gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
     const work = CronWork.parse(item.payload);
-    if (errorKind === 'killed') return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'It was stopped while it waited.' }, item);
+    if (errorKind === 'killed') return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'It was stopped while waiting.' }, item);
     if (errorKind === 'deleted')
-      return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'Its conversation was deleted while it waited.' }, item);
-    await finish(work, { status: 'unknown', errorKind, reason: 'It was tried too often without an end.', cause, givenUp: true }, item);
+      return finish(work, { status: 'aborted', errorKind: 'aborted', reason: 'Its conversation was deleted while it was waiting.' }, item);
+    await finish(work, { status: 'unknown', errorKind, reason: 'It was retried too often without finishing.', cause, givenUp: true }, item);
   }
 
-  /** Ends an occurrence whose turn was committed in an earlier run of the daemon, and its own end not. */
+  /** Ends an occurrence whose turn an earlier process committed without ending the occurrence itself. */
   async function reconcile({ row, work }: Unfinished): Promise<void> {
     if (work !== null && (work.state === 'accepted' || work.state === 'running')) return;
     const parsed = CronWork.safeParse(work?.payload);
@@ -179,7 +179,7 @@ export function createRunner(deps: RunnerDeps) {
   return { handler, gaveUp, reconcile, announceStart };
 }
 
-/** Of an occurrence of which nothing but its record is left. */
+/** Rebuilds the work of an occurrence from its record alone. */
 function orphanOf({ executionId, jobId, agentId, principalId, scheduledForMs, startedAtMs, trigger }: OccurrenceRow): CronWork {
   return {
     executionId,

@@ -11,45 +11,45 @@ export interface SchedulerDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly config: Pick<CronConfig, 'maxRunsPerTick'>;
-  /** Agents whose jobs are left alone. */
+  /** Returns the agents whose jobs must not start. */
   readonly held: () => readonly string[];
-  /** Begins a job that is due; the id of its execution, or undefined when there was nothing to begin. */
+  /** Starts a due job; returns its execution id, or undefined when there was nothing to start. */
   readonly begin: (row: JobRow) => Promise<string | undefined>;
-  /** The clock was set back by more than a moment. */
+  /** Called when the clock steps back by more than `momentMs`. */
   readonly setBack: () => Promise<void>;
 }
 
 export interface Scheduler extends AsyncDisposable {
   start(): void;
-  /** Begins nothing more. */
+  /** Stops starting jobs. */
   pause(): void;
-  /** Jobs changed, so that the next one may be due at another time; or an execution ended. */
+  /** Checks for due jobs again, because jobs changed or an execution ended. */
   poke(executionId?: string): void;
 }
 
-/** The longest sleep: the clock on the wall may be set, and is looked at again. */
+/** Longest sleep, because the system clock may be changed meanwhile. */
 const longestSleepMs = 60_000;
-/** Between two looks when one has begun something. */
+/** Delay between two checks after jobs were started. */
 const busyMs = 200;
-/** Between two looks when more is due than one look begins: those at the end of the line must not become late by it. */
+/** Delay between two checks when more jobs are due than one check may start, so that the last of them are not late. */
 const crowdedMs = 20;
 const afterErrorMs = 5_000;
-/** A clock that is disciplined goes back by less. */
+/** Clock synchronisation steps back by less than this. */
 const momentMs = 60_000;
-/** What was missed is begun one by one, and a few at once, so that a start is no storm. */
+/** Missed jobs start one by one, with few in parallel, to avoid a burst after a restart. */
 const catchUp = { spacingMs: 5_000, atOnce: 5 };
 
-/** One timer for the soonest of all jobs. It asks the database only when something is due, or may be. */
+/** Schedules all jobs with a single timer for the soonest one. Queries the database only when something is or may be due. */
 export function createScheduler({ db, clock, log, config, held, begin, setBack }: SchedulerDeps): Scheduler {
   const catchingUp = new Set<string>();
   let nextCatchUpMs = 0;
   let isRunning = false;
   let ticking: Promise<void> | undefined;
-  let isAskedAgain = false;
+  let needsRerun = false;
   let cancel = () => {};
-  /** When the next look at the database is due. */
+  /** When the next check of the database is due. */
   let soonestMs = 0;
-  /** The latest that the clock has shown. */
+  /** The latest time seen on the clock. */
   let latestMs = 0;
   let wasSetBack = false;
 
@@ -64,7 +64,7 @@ export function createScheduler({ db, clock, log, config, held, begin, setBack }
     if (!isRunning) return;
     const nowMs = clock.now();
     if (nowMs < latestMs) {
-      // The clock was set back: what was reckoned by what it showed before would hold everything up until it shows that again.
+      // The clock stepped back: times computed before would block everything until the clock reaches them again.
       soonestMs = 0;
       nextCatchUpMs = 0;
       wasSetBack ||= latestMs - nowMs > momentMs;
@@ -72,19 +72,19 @@ export function createScheduler({ db, clock, log, config, held, begin, setBack }
     latestMs = nowMs;
     if (nowMs < soonestMs) return arm();
     if (ticking !== undefined) {
-      isAskedAgain = true;
+      needsRerun = true;
       return;
     }
     cancel();
     ticking = tick()
       .catch((error: unknown) => {
-        log.error({ err: error }, 'Jobs that are due could not be begun');
+        log.error({ err: error }, 'Failed to start due jobs');
         soonestMs = clock.now() + afterErrorMs;
       })
       .then(() => {
         ticking = undefined;
-        if (isAskedAgain) {
-          isAskedAgain = false;
+        if (needsRerun) {
+          needsRerun = false;
           soonestMs = 0;
         }
         if (soonestMs <= clock.now()) wake();
@@ -109,7 +109,7 @@ export function createScheduler({ db, clock, log, config, held, begin, setBack }
       } catch (error) {
         failed = true;
         const isFull = error instanceof AppError && error.code === 'unavailable';
-        log[isFull ? 'warn' : 'error']({ err: error, jobId: row.id }, 'A job that is due could not be begun; it is tried again');
+        log[isFull ? 'warn' : 'error']({ err: error, jobId: row.id }, 'Failed to start a due job; retrying');
         return undefined;
       }
     };
@@ -117,18 +117,18 @@ export function createScheduler({ db, clock, log, config, held, begin, setBack }
     const [late] = due.late;
     if (late !== undefined && mayCatchUp) {
       const executionId = await attempt(late);
-      // From when it began: the look at the database may have taken a while.
+      // Measured from the start of the job, because the check of the database may have taken a while.
       nextCatchUpMs = clock.now() + catchUp.spacingMs;
       if (executionId !== undefined) catchingUp.add(executionId);
     }
-    const looks = [
+    const checks = [
       due.nextAtMs ?? Number.POSITIVE_INFINITY,
-      // Those that were begun come again; those beyond the limit still wait.
+      // Started jobs recur; jobs beyond the limit are still waiting.
       ...(due.onTime.length > 0 ? [atMs + (due.onTime.length < limit ? busyMs : crowdedMs)] : []),
-      // With all places taken, the end of one of them looks again.
+      // With all slots taken, the end of a job triggers the next check.
       ...(due.late.length > 0 && catchingUp.size < catchUp.atOnce ? [Math.max(nextCatchUpMs, atMs + busyMs)] : []),
     ];
-    soonestMs = failed ? clock.now() + afterErrorMs : Math.min(...looks);
+    soonestMs = failed ? clock.now() + afterErrorMs : Math.min(...checks);
   }
 
   return {

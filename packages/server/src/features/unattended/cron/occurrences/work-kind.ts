@@ -1,2 +1,2 @@
-/** The kind of durable work that occurrences are. Apart from the rest, because the storage threads need it. */
+/** The work kind of occurrences. In a separate file, because the storage threads import it. */
 export const cronWork = 'cron';

@@ -7,7 +7,7 @@ import type { Job } from '../jobs/job.ts';
 import type { OccurrenceRow } from './occurrence-store.ts';
 import { cronWork } from './work-kind.ts';
 
-/** What an occurrence does, as its job was when it began: a change of the job does not reach it. */
+/** Snapshot of a job taken when its occurrence starts; later changes of the job do not affect it. */
 export const CronWork = z.strictObject({
   executionId: z.string(),
   jobId: z.string(),
@@ -18,7 +18,7 @@ export const CronWork = z.strictObject({
   scheduledForMs: z.int(),
   startedAtMs: z.int(),
   trigger: z.enum(cronTriggers),
-  /** Of the schedule, when it has one. */
+  /** Time zone of the schedule, when it has one. */
   timeZone: z.string().optional(),
   payload: CronJobPayload,
   policies: CronPolicies,
@@ -51,5 +51,5 @@ export function workOf({ row, schedule, payload, policies }: Job, occurrence: Oc
   };
 }
 
-/** The run that governs whatever an occurrence does (json-rpc.md §2.3). */
+/** Returns the root run id that governs everything an occurrence does (json-rpc.md §2.3). */
 export const rootRunId = (executionId: string) => `root-cron-${executionId}`;

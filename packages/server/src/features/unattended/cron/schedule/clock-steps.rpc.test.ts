@@ -16,7 +16,7 @@ async function start(): Promise<CronServer> {
   return server;
 }
 
-/** A bell at each whole hour: an occurrence without a model. */
+/** Adds an hourly bell, an occurrence without a model. */
 const addBell = ({ client }: CronServer, name: string, everyMs = hourMs, anchorMs = startMs) =>
   client.call('cron.add', { name, schedule: { kind: 'every', everyMs, anchorMs }, payload: { kind: 'delivery', text: name } });
 const hoursOf = async (server: CronServer, name: string, status: string) =>
@@ -37,7 +37,7 @@ test('E16: the clock of a running daemon is set back by two hours: nothing is cl
   expect(await hoursOf(server, 'bell', 'completed')).toEqual([3, 2, 1]);
 });
 
-test('E16: set forward by three days: one run catches up, each missed time has a row; set right again, the job waits for what it has done', async () => {
+test('E16: set forward by three days: one run catches up, each missed time has a row; set right again, the job waits for it', async () => {
   const server = await start();
   await addBell(server, 'bell');
   await server.pass(hourMs + 60_000, 30_000);
@@ -53,12 +53,12 @@ test('E16: set forward by three days: one run catches up, each missed time has a
   expect(await hoursOf(server, 'bell', 'completed')).toEqual([73, 1]);
 });
 
-test('E16: a clock that was ahead for a moment holds up neither the jobs that it did not reach nor later catching up', async () => {
+test('E16: a clock that was briefly ahead delays neither unaffected jobs nor later catch-up runs', async () => {
   const server = await start();
   for (let n = 0; n < 8; n += 1) await addBell(server, `bell ${n}`);
   await server.pass(50, 10);
   server.clock.step(72 * hourMs);
-  // One by one, five seconds apart: only the first of them are begun before somebody sets the clock right.
+  // Jobs start five seconds apart, so only the first of them start before the clock is set right.
   await server.pass(62_000, 1_000);
   await expect.poll(() => hoursOf(server, 'bell 0', 'completed')).toEqual([72]);
   server.clock.step(-72 * hourMs);
@@ -69,7 +69,7 @@ test('E16: a clock that was ahead for a moment holds up neither the jobs that it
   await server.pass(120_000, 500);
   for (let n = 0; n < 8; n += 1) await server.runs(`bell ${n}`);
   expect((await all()).filter((hours) => hours.includes(1))).toHaveLength(waiting);
-  // What is missed now is caught up with within minutes, not in three days.
+  // Times missed now are caught up with within minutes, not in three days.
   await addBell(server, 'next');
   server.clock.step(2 * hourMs);
   await server.pass(5 * 60_000, 5_000);

@@ -8,7 +8,7 @@ const bell = { kind: 'delivery', text: 'Ding.' } as const;
 const every = (everyMs: number) => ({ kind: 'every', everyMs }) as const;
 const seconds = (step: number) => ({ kind: 'cron', expr: `*/${step} * * * * *` }) as const;
 
-test('a schedule below the least interval is refused by name, for its token, at cron.add and cron.update', async () => {
+test('cron.add and cron.update reject a schedule below the minimum interval of the token', async () => {
   await using server = await openCron();
   const plain = await server.as(['rpc']);
   const add = (client: typeof server.client, name: string, schedule: ReturnType<typeof every> | ReturnType<typeof seconds>) =>
@@ -24,7 +24,7 @@ test('a schedule below the least interval is refused by name, for its token, at 
   await plain.call('cron.update', { jobName: 'every', name: 'renamed' });
 });
 
-test('a stored job with a shorter interval runs at the limit and says so', async () => {
+test('a stored job with a shorter interval runs at the limit and reports it', async () => {
   await using server = await openCron({ clock: createStepClock(Date.UTC(2026, 8, 21, 12)) });
   const plain = await server.as(['rpc']);
   const { jobId } = await plain.call('cron.add', { name: 'bell', schedule: every(10_000), payload: bell });
@@ -41,7 +41,7 @@ test('a stored job with a shorter interval runs at the limit and says so', async
   expect(starts.every((atMs, index) => index === 0 || atMs - (starts[index - 1] ?? 0) >= 10_000)).toBe(true);
 });
 
-test('cron.run and cron.runs take the id that cron.add returned', async () => {
+test('cron.run and cron.runs accept the id returned by cron.add', async () => {
   await using server = await openCron();
   const { jobId } = await server.client.call('cron.add', { name: 'bell', schedule: every(60_000), payload: bell });
   expect(await server.client.call('cron.run', { jobId })).toMatchObject({ triggered: true, jobName: 'bell' });

@@ -4,28 +4,28 @@ import type { CronConfig } from '../config.ts';
 import { runsBetween } from './schedule.ts';
 import { lastEpochMs } from './time-zone.ts';
 
-/** Times of an expression with seconds that are looked at: a minute of them repeats itself. */
-const lookedAt = 61;
+/** Number of times checked of an expression with seconds, which repeats every minute. */
+const checkedTimes = 61;
 
-/** The least interval of jobs, by who made them (decisions §12). */
+/** Returns the minimum interval of jobs, by their creator (decisions §12). */
 export function leastIntervalMs({ minIntervalMs, adminMinIntervalMs }: CronConfig, isAdmin: boolean): number {
   return isAdmin ? adminMinIntervalMs : minIntervalMs;
 }
 
-/** The shortest time between two runs of a schedule; undefined for one that runs once. */
+/** Returns the shortest time between two runs of a schedule; undefined for one that runs once. */
 export function intervalOf(schedule: CronSchedule, nowMs: number): number | undefined {
   if (schedule.kind === 'at') return undefined;
   if (schedule.kind === 'every') return schedule.everyMs;
   // Without seconds an expression names whole minutes.
   if (schedule.expr.trim().split(/\s+/).length < 6) return 60_000;
-  const times = runsBetween(schedule, nowMs, lastEpochMs, lookedAt);
+  const times = runsBetween(schedule, nowMs, lastEpochMs, checkedTimes);
   return times.reduce<number | undefined>((least, atMs, index) => {
     const gap = atMs - (times[index - 1] ?? Number.NEGATIVE_INFINITY);
     return least === undefined || gap < least ? gap : least;
   }, undefined);
 }
 
-/** Refuses a schedule that runs more often than whoever asks for it may have a job run. */
+/** Rejects a schedule that runs more often than the caller is allowed. */
 export function checkInterval(
   schedule: CronSchedule,
   isAdmin: boolean,

@@ -10,7 +10,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const fromMs = Date.parse('2026-03-28T01:00:00Z');
 const schedule = { kind: 'cron', expr: '30 2 * * *', tz: 'europe/berlin' } as const;
 
-test('the next times of a schedule are told over both transports, and no job is made', async () => {
+test('both transports return the next times of a schedule without creating a job', async () => {
   using socket = server.socket();
   for (const client of [server.client, socket])
     expect(await client.call('cron.preview', { schedule, count: 2, fromMs })).toEqual({
@@ -23,7 +23,7 @@ test('the next times of a schedule are told over both transports, and no job is 
   expect(jobs.filter(({ source }) => source === 'authored')).toEqual([]);
 });
 
-test('ten times from now on when nothing else is said, and fewer where there are no more', async () => {
+test('ten times from now by default, and fewer when there are no more', async () => {
   const asked = Date.now();
   const { timesMs } = await server.client.call('cron.preview', { schedule: { kind: 'every', everyMs: 60_000 } });
   expect(timesMs).toHaveLength(10);
@@ -32,7 +32,7 @@ test('ten times from now on when nothing else is said, and fewer where there are
   expect((await server.client.call('cron.preview', { schedule: { kind: 'in', seconds: 60 } })).timesMs).toHaveLength(1);
 });
 
-test('a schedule that is none is refused with its field and code, and so are bounds that are passed', async () => {
+test('an invalid schedule is rejected with its field and code, and so are exceeded bounds', async () => {
   const gap = { kind: 'at', at: '2026-03-29T02:30', tz: 'Europe/Berlin' } as const;
   await expect(server.client.call('cron.preview', { schedule: gap, fromMs })).rejects.toMatchObject({
     code: 'invalid_params',
@@ -42,13 +42,13 @@ test('a schedule that is none is refused with its field and code, and so are bou
     await expect(server.client.call('cron.preview', params as never)).rejects.toMatchObject({ code: 'invalid_params' });
 });
 
-test('a token without the scope is refused', async () => {
+test('a token without the scope is rejected', async () => {
   const reader = await server.as(['api']);
   await expect(reader.call('cron.preview', { schedule })).rejects.toMatchObject({ code: 'insufficient_scope' });
   expect((await (await server.as(['rpc'])).call('cron.preview', { schedule, count: 1 })).timesMs).toHaveLength(1);
 });
 
-test('what a schedule may cost in an hour is told by the last turns of the agent', async () => {
+test("the hourly cost of a schedule is estimated from the agent's last turns", async () => {
   await using priced = await startTestServer();
   const every = { schedule: { kind: 'every', everyMs: 600_000 }, agentId: 'default' } as const;
   expect(await priced.client.call('cron.preview', every)).toMatchObject({ runsPerHour: 6, costPerHourUsd: null });

@@ -10,7 +10,7 @@ import { averageTurnCost } from '../jobs/search-store.ts';
 import { lastEpochMs } from './time-zone.ts';
 
 const hourMs = 3_600_000;
-/** Over which the runs of an expression are averaged, and the most of them that are counted. */
+/** Period over which the runs of an expression are averaged, and the maximum number counted. */
 const countedMs = 24 * hourMs;
 const maxCounted = 10_000;
 
@@ -21,7 +21,7 @@ export interface PreviewDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId' | 'usable'>;
 }
 
-/** `cron.preview`, beyond the specification: the next times of a schedule, and what they may cost, before a job has it. */
+/** Implements `cron.preview`, an extension of the specification: the next times of a schedule and their estimated cost. */
 export function createPreview({ db, clock, input, agents }: PreviewDeps): HandlersOf<'cron.preview'> {
   return {
     'cron.preview': async ({ schedule: request, count, fromMs = clock.now(), agentId: wanted }, call) => {
@@ -39,7 +39,7 @@ export function createPreview({ db, clock, input, agents }: PreviewDeps): Handle
   };
 }
 
-/** Runs per hour, on average over the day after `fromMs`. */
+/** Returns the runs per hour, averaged over the day after `fromMs`. */
 function runRate(schedule: CronSchedule, fromMs: number): number {
   if (schedule.kind === 'every') return hourMs / schedule.everyMs;
   if (schedule.kind === 'at') return 0;

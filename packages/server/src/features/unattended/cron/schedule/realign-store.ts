@@ -16,7 +16,7 @@ const move = query<Realigned>(({ db, sql, p }) =>
     .where('revision', '=', p('revision')),
 );
 
-/** Moves the next runs of jobs; returns how many were not changed by somebody else meanwhile. */
+/** Moves the next runs of jobs that were not changed concurrently; returns their number. */
 export const realignJobs = operation('cron.realign', async (tx, { changes }: { readonly changes: readonly Realigned[] }): Promise<number> => {
   let moved = 0;
   for (const change of changes) moved += (await tx.run(move, change)).changes;

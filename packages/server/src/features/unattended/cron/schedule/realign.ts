@@ -18,8 +18,8 @@ export interface RealignDeps {
 }
 
 /**
- * Reschedules recurring jobs whose next run lies further ahead than their schedule allows, as after a time in which the clock
- * was wrong: they would stand still until it is right again. No time is run twice, because each has one record.
+ * Reschedules recurring jobs whose next run is further ahead than their schedule allows, as after the clock was wrong: they
+ * would not run until then. No time runs twice, because each has one record.
  */
 export async function realign({ db, clock, log, staggerWindowMs }: RealignDeps): Promise<void> {
   let moved = 0;
@@ -30,7 +30,7 @@ export async function realign({ db, clock, log, staggerWindowMs }: RealignDeps):
     const last = rows.at(-1);
     rows = last === undefined || rows.length < pageOfJobs ? [] : await db.read(jobsAfter, { afterId: last.id, limit: pageOfJobs });
   }
-  if (moved > 0) log.warn({ jobs: moved }, 'Jobs are rescheduled whose next run was further ahead than their schedule allows: the clock was wrong');
+  if (moved > 0) log.warn({ jobs: moved }, 'Rescheduled jobs whose next run was further ahead than their schedule allows: the clock was wrong');
 }
 
 function realigned(row: JobRow, nowMs: number, staggerWindowMs: number): Realigned | undefined {

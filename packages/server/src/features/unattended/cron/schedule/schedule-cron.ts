@@ -3,28 +3,28 @@ import { instantsOf, nextTransition, wallAt, type WallMs } from './time-zone.ts'
 
 const maxExpressionLength = 1024;
 const dayMs = 86_400_000;
-/** Where the calendar of expressions ends. */
+/** End of the calendar of expressions. */
 const endMs = Date.UTC(10_000, 0);
 
-/** Why an expression is none, or undefined. One that names no date that exists, such as 30 February, is none either. */
+/** Returns why an expression is invalid, or undefined. One that matches no existing date, such as 30 February, is invalid too. */
 export function wrongExpression(expr: string): string | undefined {
   if (expr.length > maxExpressionLength) return `has more than ${maxExpressionLength} characters`;
-  // A date or a nickname is taken by croner too.
+  // Croner also accepts a date or a nickname.
   const fields = expr.trim().split(/\s+/).length;
   if ((fields !== 5 && fields !== 6) || /[:@]/.test(expr))
     return 'needs 5 fields (minute hour day-of-month month day-of-week), or 6 with seconds first';
   try {
-    return readPattern(expr).next(0) === undefined ? 'names no date that exists' : undefined;
+    return readPattern(expr).next(0) === undefined ? 'matches no existing date' : undefined;
   } catch (error) {
-    return error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'is no cron expression';
+    return error instanceof Error ? error.message.replace(/^CronPattern: /, '') : 'is not a cron expression';
   }
 }
 
 /**
- * The instants after `afterMs`, ascending, of an expression that was found right. Clocks that are set forward and back are treated as
- * by Vixie cron: an expression that names its times (no `*` and no step in seconds, minutes and hours) runs once for each of them, in a fold at
- * the first pass and in a gap at its end; one that does not follows real time, so that it skips a gap and goes on through both passes of
- * a fold. A day that a zone leaves out whole has no runs.
+ * Yields the instants after `afterMs` of a valid expression, ascending. Handles DST changes like Vixie cron: an expression with
+ * fixed times (no `*` and no step in seconds, minutes and hours) runs once for each of them, in a fold at
+ * the first pass and in a gap at its end; any other expression follows real time, so it skips a gap and runs through both passes of
+ * a fold. A day that a zone skips entirely has no runs.
  */
 export function* cronRuns(expr: string, zone: string, afterMs: number): Generator<number, undefined> {
   if (afterMs >= endMs) return;
@@ -32,7 +32,7 @@ export function* cronRuns(expr: string, zone: string, afterMs: number): Generato
   yield* pattern.named ? namedTimes(pattern, zone, afterMs) : realTime(pattern, zone, afterMs);
 }
 
-/** Each wall time at the first instant that shows it or a later one. */
+/** Yields, for each wall time, the first instant at which the clock shows it or a later time. */
 function* namedTimes(pattern: WallPattern, zone: string, afterMs: number): Generator<number, undefined> {
   let reachedMs = afterMs;
   let wall: WallMs | undefined = furthestWall(afterMs, zone);
@@ -49,17 +49,17 @@ function* namedTimes(pattern: WallPattern, zone: string, afterMs: number): Gener
   }
 }
 
-/** The furthest that the clock has shown up to an instant: in the second pass of a fold, what it showed at the end of the first one. */
+/** Returns the latest wall time shown up to an instant: in the second pass of a fold, the time at the end of the first pass. */
 function furthestWall(epochMs: number, zone: string): WallMs {
   const wall = wallAt(epochMs, zone);
   const { earlier } = instantsOf(wall, zone);
   if (earlier >= epochMs) return wall;
   const setBackMs = nextTransition(earlier, zone);
-  // What the clock would have shown at the moment in which it was set back is a time to come.
+  // The wall time at the very moment of the change has not been shown yet.
   return setBackMs === undefined ? wall : Math.max(wall, wallAt(setBackMs - 1, zone));
 }
 
-/** Each instant that shows one of the wall times, from one change of the offset to the next. */
+/** Yields each instant that shows one of the wall times, one offset period after another. */
 function* realTime(pattern: WallPattern, zone: string, afterMs: number): Generator<number, undefined> {
   let fromMs = afterMs + 1;
   while (fromMs < endMs) {

@@ -1,11 +1,11 @@
 import { CronPattern } from 'croner';
 import type { WallMs } from './time-zone.ts';
 
-/** The wall times of an expression, on a clock that is never changed. */
+/** The wall times of an expression, on a clock without changes. */
 export interface WallPattern {
-  /** True when seconds, minutes and hours have no `*` and no step: it then names its times. */
+  /** True when seconds, minutes and hours have no `*` and no step, so that the times are fixed. */
   readonly named: boolean;
-  /** The first time after `wall`; undefined when there is none for a hundred years, as for 30 February, or up to the year 9999. */
+  /** Returns the first time after `wall`; undefined when there is none within a hundred years, as for 30 February, or until the year 9999. */
   next(wall: WallMs): WallMs | undefined;
 }
 
@@ -14,7 +14,7 @@ const horizonMonths = 1200;
 const lastYear = 9999;
 
 /**
- * Reads an expression of 5 fields, or 6 with seconds; throws what croner says of a wrong one. Croner is asked for the fields alone: its search
+ * Parses an expression of 5 fields, or 6 with seconds; throws croner's error when it is invalid. Only croner's parser is used: its search
  * looks up the offset of each time and takes half a second to find that there is none.
  */
 export function readPattern(expr: string): WallPattern {
@@ -23,7 +23,7 @@ export function readPattern(expr: string): WallPattern {
   const times = expr.trim().split(/\s+/).slice(0, -3).join(' ');
   const isDay = dayRule(pattern);
 
-  /** Milliseconds of the first time of a day that is not before `fromMs`. */
+  /** Returns the milliseconds of the first time of a day at or after `fromMs`. */
   function timeFrom(fromMs: number): number | undefined {
     for (const hour of hours ?? []) {
       if ((hour + 1) * 3_600_000 <= fromMs) continue;
@@ -61,7 +61,7 @@ export function readPattern(expr: string): WallPattern {
 
 type IsDay = (year: number, month: number, day: number) => boolean;
 
-/** Either of day of the month and day of the week will do when both are named, and both must with a plus. */
+/** Builds the day rule: when day of month and day of week are both set, either may match, or with a plus both must. */
 function dayRule(pattern: CronPattern): IsDay {
   const { lastDayOfMonth, lastWeekday, starDOM, starDOW, useAndLogic } = pattern;
   const nearest = chosen(pattern.nearestWeekdays).map((index) => index + 1);
@@ -71,7 +71,7 @@ function dayRule(pattern: CronPattern): IsDay {
     (lastWeekday && day === nearestWorkday(year, month, lastDay(year, month))) ||
     nearest.some((one) => one <= lastDay(year, month) && day === nearestWorkday(year, month, one));
   const ofWeek: IsDay = (year, month, day) => {
-    // A bit for each week of the month, and one for the last.
+    // One bit per week of the month, and one for the last week.
     const weeks = pattern.dayOfWeek[weekday(year, month, day)] ?? 0;
     const nth = Math.ceil(day / 7);
     return (weeks & (1 << (nth - 1))) !== 0 || ((weeks & 32) !== 0 && day + 7 > lastDay(year, month));
@@ -88,7 +88,7 @@ const chosen = (field: readonly number[]): number[] => [...field.keys()].filter(
 const weekday = (year: number, month: number, day: number): number => new Date(Date.UTC(year, month, day)).getUTCDay();
 const lastDay = (year: number, month: number): number => new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
 
-/** The day from Monday to Friday that is nearest, within the month. */
+/** Returns the nearest day from Monday to Friday within the month. */
 function nearestWorkday(year: number, month: number, day: number): number {
   const on = weekday(year, month, day);
   if (on === 6) return day === 1 ? 3 : day - 1;

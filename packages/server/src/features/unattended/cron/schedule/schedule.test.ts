@@ -9,7 +9,7 @@ const cron = (expr: string, tz: string) => ({ kind: 'cron', expr, tz }) as const
 const from = (schedule: Parameters<typeof nextRun>[0], after: string, count: number) =>
   iso(runsBetween(schedule, Date.parse(after), Number.MAX_SAFE_INTEGER, count));
 
-/** Numbers that follow from a seed. */
+/** Returns a seeded random number generator. */
 function numbers(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
@@ -25,8 +25,8 @@ test('agrees with an oracle that tries every minute, near changes of the clock, 
   let left = 800;
   for (const { request, nowMs: at, expected } of makeScheduleCases(numbers(seed))) {
     const normal = normaliseSchedule(request, { nowMs: at, defaultZone: 'UTC' });
-    const told = 'error' in normal ? normal.error.code : runsBetween(normal.schedule, at, Number.MAX_SAFE_INTEGER, expected.length);
-    expect(told, `seed ${seed}: ${JSON.stringify(request)} at ${new Date(at).toISOString()}`).toEqual(expected);
+    const actual = 'error' in normal ? normal.error.code : runsBetween(normal.schedule, at, Number.MAX_SAFE_INTEGER, expected.length);
+    expect(actual, `seed ${seed}: ${JSON.stringify(request)} at ${new Date(at).toISOString()}`).toEqual(expected);
     if ('schedule' in normal && request.kind !== 'at') expect(nextRun(normal.schedule, at)).toBe(expected[0]);
     kinds.add(typeof expected === 'string' ? expected : request.kind);
     if ('tz' in request) zones.add(request.tz);
@@ -39,7 +39,7 @@ test('agrees with an oracle that tries every minute, near changes of the clock, 
   expect(zones.size).toBe(oddZones.length);
 });
 
-test('a time that is named comes once: at its first pass in a fold, at the end of a gap', () => {
+test('a fixed time runs once: at the first pass of a fold, at the end of a gap', () => {
   expect(from(cron('30 2 * * *', 'Europe/Berlin'), '2026-03-28T00:00Z', 3)).toEqual([
     '2026-03-28T01:30:00Z',
     '2026-03-29T01:00:00Z',
@@ -52,13 +52,13 @@ test('a time that is named comes once: at its first pass in a fold, at the end o
   ]);
   expect(from(cron('30 2 * * *', 'Europe/Berlin'), '2026-10-24T12:00Z', 2)).toEqual(['2026-10-25T00:30:00Z', '2026-10-26T01:30:00Z']);
   expect(from(cron('45 1 * * *', 'Australia/Lord_Howe'), '2026-04-04T00:00Z', 2)).toEqual(['2026-04-04T14:45:00Z', '2026-04-05T15:15:00Z']);
-  // Midnight itself is left out, and with it no day.
+  // The gap skips midnight, but no day is lost.
   expect(from(cron('0 0 * * *', 'America/Sao_Paulo'), '2018-11-03T12:00Z', 2)).toEqual(['2018-11-04T03:00:00Z', '2018-11-05T02:00:00Z']);
   // The gap goes up to midnight.
   expect(from(cron('45 23 * * *', 'Asia/Pyongyang'), '2018-05-03T16:00Z', 2)).toEqual(['2018-05-04T15:00:00Z', '2018-05-05T14:45:00Z']);
 });
 
-test('a day that a zone leaves out has no runs', () => {
+test('a day that a zone skips has no runs', () => {
   expect(from(cron('0 9 * * *', 'Pacific/Apia'), '2011-12-29T00:00Z', 3)).toEqual([
     '2011-12-29T19:00:00Z',
     '2011-12-30T19:00:00Z',
@@ -80,25 +80,25 @@ test('six fields begin with seconds', () => {
   expect(from(cron('*/20 59 23 31 12 *', 'Asia/Kathmandu'), '2026-01-01T00:00Z', 2)).toEqual(['2026-12-31T18:14:00Z', '2026-12-31T18:14:20Z']);
 });
 
-test('what an hour of a clock that moved has seen is not told again', () => {
-  // The scheduler asks for what comes after the latest run that it knows, wherever its clock stands.
+test('times already returned are not repeated after the clock changes', () => {
+  // The scheduler asks for times after the latest known run, whatever its clock shows.
   const hourMs = 3_600_000;
   const steps = [10 * 60_000, -2 * hourMs, 30 * 60_000, 3 * 24 * hourMs, -2 * hourMs, 5 * 60_000, 3 * hourMs];
   for (const zone of oddZones)
     for (const expr of ['*/10 * * * *', '0,30 1-3 * * *', '15 2 * * *', '*/7 2 * * *']) {
       const start = Date.UTC(2026, 9, 24, 22);
-      const told: number[] = [];
+      const returned: number[] = [];
       let clockMs = start;
       let latestMs = start;
       for (const step of [...steps, ...steps]) {
         clockMs += step;
         for (let run = nextRun(cron(expr, zone), latestMs); run !== null && run <= clockMs; run = nextRun(cron(expr, zone), latestMs)) {
-          told.push(run);
+          returned.push(run);
           latestMs = run;
         }
       }
-      expect(told, `${expr} ${zone}`).toEqual(runsBetween(cron(expr, zone), start, latestMs, 10_000));
-      expect(new Set(told).size).toBe(told.length);
+      expect(returned, `${expr} ${zone}`).toEqual(runsBetween(cron(expr, zone), start, latestMs, 10_000));
+      expect(new Set(returned).size).toBe(returned.length);
     }
 });
 
@@ -111,7 +111,7 @@ test('an interval is counted from its anchor, which is its first run', () => {
   expect(nextRun(large, 8_639_999_999_999_000)).toBe(8_639_999_999_999_002);
 });
 
-test('a single time comes once and never again', () => {
+test('a single time runs exactly once', () => {
   const schedule = { kind: 'at', atMs: 5000 } as const;
   expect([nextRun(schedule, 4999), nextRun(schedule, 5000), nextRun(schedule, 5001)]).toEqual([5000, null, null]);
 });
@@ -146,19 +146,19 @@ test.each<[Parameters<typeof normaliseSchedule>[0], ScheduleError['code'], strin
   [{ kind: 'cron', expr: `0 0 1 1 ${'1,'.repeat(600)}1` }, 'invalid_expression', 'expr'],
   [{ kind: 'cron', expr: '0 0 30 2 *' }, 'invalid_expression', 'expr'],
   [{ kind: 'cron', expr: '0 0 31 4,6,9,11 *' }, 'invalid_expression', 'expr'],
-])('%o is refused as %s', (request, code, field) => {
+])('%o is rejected as %s', (request, code, field) => {
   const error = { code, path: `schedule.${field}`, message: expect.stringContaining(`schedule.${field} `) };
   expect(normalise(request)).toEqual({ error });
 });
 
-test('zones are written as the system writes them, and the default one where none is named', () => {
+test("zones are normalised to the system's spelling, and default when absent", () => {
   expect(normalise({ kind: 'cron', expr: '0 9 * * *', tz: 'europe/berlin' })).toEqual({ schedule: cron('0 9 * * *', 'Europe/Berlin') });
   expect(normalise({ kind: 'cron', expr: '0 9 * * *' }, 'Asia/Tokyo')).toEqual({ schedule: cron('0 9 * * *', 'Asia/Tokyo') });
   expect(normalise({ kind: 'at', at: '2026-05-01T10:00' }, 'Asia/Tokyo')).toEqual({ schedule: { kind: 'at', atMs: Date.UTC(2026, 4, 1, 1) } });
   expect(normalise({ kind: 'at', at: '2026-05-01T10:00-0330' })).toEqual({ schedule: { kind: 'at', atMs: Date.UTC(2026, 4, 1, 13, 30) } });
 });
 
-test('times without end come to one', () => {
+test('endless schedules stop at the latest valid date', () => {
   expect(nextRun(cron('0 0 30 2 *', 'Europe/Berlin'), nowMs)).toBeNull();
   expect(nextRun(cron('0 0 31 2 +MON#5', 'Asia/Kathmandu'), nowMs)).toBeNull();
   expect(nextRun(cron('* * * * *', 'Europe/Berlin'), 8_640_000_000_000_000)).toBeNull();

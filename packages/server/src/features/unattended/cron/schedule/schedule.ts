@@ -12,7 +12,7 @@ export interface ScheduleError {
     | 'ambiguous_wall_time'
     | 'past_schedule'
     | 'unsafe_epoch';
-  /** The field, from the parameters on: `schedule.at`. */
+  /** Path of the field within the parameters, such as `schedule.at`. */
   readonly path: string;
   readonly message: string;
 }
@@ -22,8 +22,8 @@ export type Normalised = { readonly schedule: Schedule } | { readonly error: Sch
 const wallTime = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::[0-5]\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 
 /**
- * What is stored for a schedule that is asked for at `nowMs`; zones that are not named are `defaultZone`. Nothing is stored that would
- * never run.
+ * Returns the schedule to store for a request made at `nowMs`; absent zones become `defaultZone`. A schedule that would never run is
+ * an error.
  */
 export function normaliseSchedule(request: ScheduleRequest, now: { readonly nowMs: number; readonly defaultZone: string }): Normalised {
   switch (request.kind) {
@@ -41,17 +41,17 @@ export function normaliseSchedule(request: ScheduleRequest, now: { readonly nowM
       const problem = wrongExpression(request.expr);
       return problem === undefined
         ? { schedule: { kind: 'cron', expr: request.expr, tz } }
-        : wrong('invalid_expression', 'expr', `is no cron expression: ${problem}`);
+        : wrong('invalid_expression', 'expr', `is not a cron expression: ${problem}`);
     }
   }
 }
 
-/** The first run after `afterMs`, never at it or before; null when there is none. */
+/** Returns the first run strictly after `afterMs`; null when there is none. */
 export function nextRun(schedule: Schedule, afterMs: number): number | null {
   return runsAfter(schedule, afterMs).next().value ?? null;
 }
 
-/** The first `limit` runs after `fromMs` and not after `toMs`, ascending. */
+/** Returns the first `limit` runs after `fromMs` and up to `toMs`, ascending. */
 export function runsBetween(schedule: Schedule, fromMs: number, toMs: number, limit: number): number[] {
   const runs: number[] = [];
   if (limit < 1) return runs;
@@ -68,7 +68,7 @@ function* runsAfter(schedule: Schedule, afterMs: number): Generator<number, unde
     return;
   }
   const { everyMs, anchorMs } = schedule;
-  // The anchor is the first run; a division would round where the numbers are large.
+  // The anchor is the first run; a division would round large numbers.
   let runMs = afterMs < anchorMs ? anchorMs : afterMs - ((afterMs - anchorMs) % everyMs) + everyMs;
   for (; runMs <= lastEpochMs; runMs += everyMs) yield runMs;
 }
@@ -91,17 +91,17 @@ function normaliseAt(
   if (wallMs === undefined)
     return wrong('invalid_input', 'at', 'must be a date and time of ISO 8601, such as 2030-01-31T09:30 or 2030-01-31T09:30:00Z');
   if (offset !== undefined) {
-    if (tz !== undefined) return wrong('conflicting_timezone', 'tz', 'must be left out when the time says its offset');
-    if (fold !== undefined) return wrong('conflicting_timezone', 'fold', 'must be left out when the time says its offset');
+    if (tz !== undefined) return wrong('conflicting_timezone', 'tz', 'must be left out when the time has an offset');
+    if (fold !== undefined) return wrong('conflicting_timezone', 'fold', 'must be left out when the time has an offset');
     const atMs = epochOf(`${date}T${time}${offset}`);
     return atMs === undefined ? wrong('invalid_input', 'at', 'has an offset that does not exist') : oneShot(atMs, nowMs, 'at');
   }
   const zone = zoneName(tz ?? defaultZone);
   if (zone === undefined) return wrongZone(tz ?? defaultZone);
   const { earlier, later, exists } = instantsOf(wallMs, zone);
-  if (!exists) return wrong('nonexistent_wall_time', 'at', `does not exist in ${zone}: clocks are set forward past it`);
+  if (!exists) return wrong('nonexistent_wall_time', 'at', `does not exist in ${zone}: clocks skip it when they go forward`);
   if (earlier !== later && fold === undefined)
-    return wrong('ambiguous_wall_time', 'fold', `must say earlier or later: clocks are set back and the time comes twice in ${zone}`);
+    return wrong('ambiguous_wall_time', 'fold', `must be earlier or later: the time occurs twice in ${zone} when clocks go back`);
   return oneShot(fold === 'later' ? later : earlier, nowMs, 'at');
 }
 
@@ -111,7 +111,7 @@ function oneShot(atMs: number, nowMs: number, field: string): Normalised {
   return { schedule: { kind: 'at', atMs } };
 }
 
-/** Fractions of a millisecond are left out. */
+/** Parses a timestamp, ignoring fractions of a millisecond. */
 function epochOf(text: string): number | undefined {
   try {
     return Temporal.Instant.from(text).epochMilliseconds;

@@ -1,13 +1,13 @@
-/** Wall times are written as milliseconds of a clock without a zone: the epoch of the same digits in UTC. */
+/** A wall time in milliseconds: the epoch time of the same digits in UTC. */
 export type WallMs = number;
 
-/** The latest and, negated, the earliest time that a date can be. */
+/** The latest and, negated, the earliest valid date. */
 export const lastEpochMs = 8_640_000_000_000_000;
 const maxZoneLength = 128;
 
-/** The name of a zone as the system writes it, or undefined: an IANA name in any case, or an offset such as `+05:45`. */
+/** Returns the system's spelling of a zone, or undefined. Accepts an IANA name in any case, or an offset such as `+05:45`. */
 export function zoneName(zone: string): string | undefined {
-  // Temporal would also take a whole date with a zone in it.
+  // Temporal would also accept a full date with a zone.
   if (zone.length > maxZoneLength || !/^(?:[A-Za-z][\w+/-]*|[+-]\d\d:?\d\d)$/.test(zone)) return undefined;
   try {
     return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
@@ -16,12 +16,12 @@ export function zoneName(zone: string): string | undefined {
   }
 }
 
-/** What a clock on the wall shows at an instant. */
+/** Returns the wall time at an instant. */
 export function wallAt(epochMs: number, zone: string): WallMs {
   return epochMs + offsetMs(Temporal.Instant.fromEpochMilliseconds(epochMs).toZonedDateTimeISO(zone));
 }
 
-/** The instants at which a clock shows `wallMs`: none in a gap, two in a fold. */
+/** Returns the instants at which a clock shows `wallMs`: none in a gap, two in a fold. */
 export function instantsOf(wallMs: WallMs, zone: string): { readonly earlier: number; readonly later: number; readonly exists: boolean } {
   const plain = Temporal.Instant.fromEpochMilliseconds(wallMs).toZonedDateTimeISO('UTC').toPlainDateTime();
   const earlier = plain.toZonedDateTime(zone, { disambiguation: 'earlier' });
@@ -29,7 +29,7 @@ export function instantsOf(wallMs: WallMs, zone: string): { readonly earlier: nu
   return { earlier: earlier.epochMilliseconds, later: later.epochMilliseconds, exists: earlier.toPlainDateTime().equals(plain) };
 }
 
-/** The next instant after `epochMs` at which the offset of the zone changes. */
+/** Returns the next instant after `epochMs` at which the zone's offset changes. */
 export function nextTransition(epochMs: number, zone: string): number | undefined {
   return Temporal.Instant.fromEpochMilliseconds(epochMs).toZonedDateTimeISO(zone).getTimeZoneTransition('next')?.epochMilliseconds;
 }

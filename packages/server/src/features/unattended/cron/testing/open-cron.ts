@@ -7,20 +7,20 @@ type Config = NonNullable<TestServerOptions['config']>;
 
 export interface CronServer extends TestServer {
   readonly clock: StepClock;
-  /** Steps the clock, letting what falls due happen in between. */
+  /** Steps the clock and lets due jobs run in between. */
   pass(ms: number, stepMs?: number): Promise<void>;
-  /** All runs of a job by its name, the newest first, when `count` of them have ended. */
+  /** Returns all runs of the named job, newest first, once `count` of them have ended. */
   runs(jobName: string, count?: number): Promise<CronRun[]>;
   ended(jobName: string): Promise<CronRun[]>;
 }
 
-/** Lets promises and storage threads come round; two calls take as long as a look at the database and a claim, also on a busy machine. */
+/** Lets promises and storage threads proceed; two calls take as long as a database check and a claim, even on a busy machine. */
 async function settle({ client }: Pick<TestServer, 'client'>): Promise<void> {
   await new Promise<void>((resolve) => setTimeout(resolve, 4));
   for (let n = 0; n < 2; n += 1) await client.call('cron.list', { limit: 1 });
 }
 
-/** A server whose clock stands at a round hour, without built-in jobs. */
+/** Opens a server without built-in jobs, its clock at a full hour. */
 export async function openCron(
   options: Omit<TestServerOptions, 'clock'> & { readonly clock?: StepClock; readonly cron?: NonNullable<Config['scheduler']>['cron'] } = {},
 ): Promise<CronServer> {
@@ -55,7 +55,7 @@ export async function openCron(
   };
 }
 
-/** The conversation of a principal under `desk:gateway`, as a job names it. */
+/** Returns the delivery target for a principal's conversation under `desk:gateway`. */
 export function targetOf(principalId: string, destination: 'inbox' | 'conversation' = 'inbox'): CronDeliveryTarget {
   const ref = conversationRef('default', principalId, { userId: 'desk', channelId: 'gateway' });
   return {

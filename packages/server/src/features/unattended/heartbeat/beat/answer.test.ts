@@ -13,17 +13,17 @@ test.each([
   ['All is well.\n\nHEARTBEAT_OK', 'ok', 'All is well'],
   [`HEARTBEAT_OK ${'x'.repeat(301)}`, 'tell', 'x'.repeat(301)],
   [`HEARTBEAT_OK ${'x'.repeat(300)}`, 'ok', 'x'.repeat(300)],
-  ['The word HEARTBEAT_OK stands in the middle.', 'tell', 'The word HEARTBEAT_OK stands in the middle.'],
-  ['HEARTBEAT_OKAY is no token', 'tell', 'HEARTBEAT_OKAY is no token'],
+  ['The word HEARTBEAT_OK is in the middle.', 'tell', 'The word HEARTBEAT_OK is in the middle.'],
+  ['HEARTBEAT_OKAY is not the token', 'tell', 'HEARTBEAT_OKAY is not the token'],
   ['The disk is full.', 'tell', 'The disk is full.'],
 ])('%j is %s', (answer, kind, text) => expect(readAnswer(answer, 300)).toEqual({ kind, text }));
 
-test('with no room beside the token a word is told', () => {
+test('any text next to the token is reported when none is allowed', () => {
   expect(readAnswer('HEARTBEAT_OK fine', 0)).toEqual({ kind: 'tell', text: 'fine' });
   expect(readAnswer('HEARTBEAT_OK', 0)).toEqual({ kind: 'ok', text: '' });
 });
 
-test('a long answer is read in time that grows with its length', () => {
+test('a long answer is parsed in linear time', () => {
   const started = performance.now();
   readAnswer(`${' *_'.repeat(100_000)}x`, 300);
   expect(performance.now() - started).toBeLessThan(1_000);

@@ -1,9 +1,9 @@
-/** What an agent says when there is nothing to tell. */
+/** Answer of an agent with nothing to report. */
 export const acknowledgement = 'HEARTBEAT_OK';
 
 export interface Answer {
   readonly kind: 'ok' | 'tell';
-  /** Without the token. */
+  /** The answer without the token. */
   readonly text: string;
 }
 
@@ -11,17 +11,17 @@ const decoration = /[\s*_`"'.!:,;\u2013\u2014-]/;
 const isWordCharacter = (character: string | undefined) => character !== undefined && /[A-Za-z0-9_]/.test(character);
 
 /**
- * What an answer means: an acknowledgement when it is empty, or begins or ends with the token and says at most
- * `ackMaxChars` characters beside it; anything else is to be told.
+ * Classifies an answer: an acknowledgement is empty, or starts or ends with the token plus at most `ackMaxChars`
+ * other characters; anything else is reported.
  */
 export function readAnswer(answer: string, ackMaxChars: number): Answer {
   const text = answer.trim();
   if (text === '') return { kind: 'ok', text };
-  // Whatever marks or signs stand around it.
+  // Ignores any marks or punctuation around the token.
   if (bare(text) === acknowledgement) return { kind: 'ok', text: '' };
-  const beside = withoutLast(withoutFirst(text));
-  if (beside === text) return { kind: 'tell', text };
-  return { kind: beside.length <= ackMaxChars ? 'ok' : 'tell', text: beside };
+  const rest = withoutLast(withoutFirst(text));
+  if (rest === text) return { kind: 'tell', text };
+  return { kind: rest.length <= ackMaxChars ? 'ok' : 'tell', text: rest };
 }
 
 function withoutFirst(text: string): string {
@@ -46,7 +46,7 @@ function bare(text: string): string {
   return text.slice(from, to);
 }
 
-/** By hand: a pattern that may begin anywhere takes time that grows with the square of the answer. */
+/** Scans manually, because an unanchored pattern takes quadratic time. */
 function skip(text: string, from: number): number {
   let at = from;
   while (at < text.length && decoration.test(text.charAt(at))) at += 1;

@@ -1,16 +1,16 @@
 import type { QueuedEvent } from '../store.ts';
 import { acknowledgement } from './answer.ts';
 
-const builtIn = `This is a heartbeat: nobody is writing to you. Go through your checklist and what has happened, and do what they ask of you now. Do not make up tasks of your own and do not repeat what is done. When nobody needs to be told of anything, answer ${acknowledgement} alone. Otherwise answer with what the person you work for should know, and without that word.`;
+const builtIn = `This is a heartbeat: nobody is writing to you. Go through your checklist and the events, and do what they require now. Do not invent tasks and do not repeat finished work. When there is nothing to report, answer only ${acknowledgement}. Otherwise answer with what your user should know, without that token.`;
 
 export interface BeatMessage {
-  /** The operator's own words, and the checklist of the workspace. */
+  /** The operator's prompt, and the checklist of the workspace. */
   readonly message: string;
-  /** What has happened, in the words of others: to be fenced. */
+  /** Events with untrusted text, to be fenced. */
   readonly fenced?: { readonly text: string; readonly source: string; readonly clean: boolean };
 }
 
-/** What the agent is told in a beat. */
+/** Returns the message of a beat. */
 export function beatMessage(of: {
   readonly prompt: string | undefined;
   readonly checklist: string | undefined;
@@ -19,11 +19,11 @@ export function beatMessage(of: {
 }): BeatMessage {
   const { prompt, checklist, events, nowMs } = of;
   const parts = [
-    prompt === undefined ? builtIn : `${prompt}\n\nWhen nobody needs to be told of anything, answer ${acknowledgement} alone.`,
+    prompt === undefined ? builtIn : `${prompt}\n\nWhen there is nothing to report, answer only ${acknowledgement}.`,
     `It is ${atMinute(nowMs)} (UTC).`,
   ];
   if (checklist !== undefined) parts.push(`# Your checklist (HEARTBEAT.md)\n${checklist}`);
-  if (events.length > 0) parts.push('# What has happened since the last beat\nIt follows.');
+  if (events.length > 0) parts.push('# Events since the last beat\nThey follow.');
   return {
     message: parts.join('\n\n'),
     ...(events.length > 0 && {

@@ -20,7 +20,7 @@ import { type Alert, afterFailure, healthy, isStopping } from './health.ts';
 import type { BeatEnd, BeatEnding, HeartbeatOperations } from './operations.ts';
 import type { HeartbeatStateRow } from '../store.ts';
 
-/** What a beat needs to be gone on with by another process: the message is the same each time. */
+/** Data with which another process can resume a beat; its message stays the same. */
 export const BeatPayload = z.strictObject({
   correlationId: z.string(),
   lane: WakeLane,
@@ -32,11 +32,11 @@ export const BeatPayload = z.strictObject({
 });
 export type BeatPayload = z.output<typeof BeatPayload>;
 
-/** What the turn of a beat came to; kept with the work, for a process that ends before it was acted on. */
+/** Result of a beat's turn, stored with the work in case the process dies before acting on it. */
 export const BeatResult = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('ok'), text: z.string() }),
   z.strictObject({ kind: z.literal('tell'), text: z.string() }),
-  /** `failedModel` only when the provider is at fault. */
+  /** `failedModel` is present only when the provider is at fault. */
   z.strictObject({
     kind: z.literal('failed'),
     errorKind: z.string(),
@@ -61,11 +61,11 @@ export interface BeatDeps {
   readonly settingsOf: (agent: Agent) => HeartbeatConfig;
   readonly fingerprintOf: (agent: Agent) => string;
   readonly stateOf: (agentId: string) => HeartbeatStateRow;
-  /** The state of an agent has changed, and with it when it beats next. */
+  /** Called when the state of an agent, and with it the time of its next beat, has changed. */
   readonly changed: (state: HeartbeatStateRow, failure: BeatFailure | undefined) => void;
 }
 
-/** A beat that failed at its provider; its events, if it had any, are queued again. */
+/** A beat that failed because of its provider; its events, if any, are queued again. */
 export interface BeatFailure {
   readonly model: string;
   readonly owesEvents: boolean;
@@ -73,16 +73,16 @@ export interface BeatFailure {
 
 type Beat = Pick<WorkItem, 'id'> & { readonly agentId: string; readonly occurrence: Occurrence; readonly eventCount: number };
 
-/** No token has this id: it contains a colon. Beats have the rights of whoever configured the agent, and own their conversation. */
+/** No token has this id, as it contains a colon. Beats have the permissions of the agent's administrator and own their conversation. */
 const identity = { principalId: 'system:heartbeat', tokenId: 'system:heartbeat', scopes: ['rpc'] } as const satisfies CallContext['identity'];
 
 export const beatPrincipal = identity.principalId;
 
-/** Between two tries to write an end down that the storage refused. */
+/** Delay before retrying to store the end of a beat. */
 const firstRetryMs = 1_000;
 const longestRetryMs = 60_000;
 
-/** The turn of a beat, and what follows from it. */
+/** Runs the turns of beats and handles their results. */
 export function createBeats(deps: BeatDeps) {
   const { db, bus, clock, log, coalescer } = deps;
 
@@ -104,14 +104,14 @@ export function createBeats(deps: BeatDeps) {
         coalescer.end(occurrence, { status: 'unsettled', eventCount, errorKind: 'lost_claim' });
         return 'settled';
       }
-      // It waits for an approval; the occurrence ends with the beat.
+      // The beat waits for an approval; the occurrence ends with it.
       if (state === 'accepted') return 'settled';
       isUnknown = state === 'unknown';
       result = resultOf(outcome, settings);
     } catch (error) {
-      // The next start goes on with it.
+      // The next start resumes the beat.
       if (signal.aborted) throw error;
-      if (!(error instanceof AppError)) log.error({ agentId, err: error }, 'A beat failed');
+      if (!(error instanceof AppError)) log.error({ agentId, err: error }, 'Heartbeat failed');
       const errorKind = error instanceof AppError ? error.code : 'internal';
       await finish(beat, { kind: 'failed', errorKind, spoke: false }, { item, signal });
       return 'settled';
@@ -146,13 +146,13 @@ export function createBeats(deps: BeatDeps) {
     );
   }
 
-  /** Switched off between its admission and now: what it was to be told waits for the next one. */
+  /** Ends a beat that was switched off after its admission; its events stay queued for the next one. */
   async function abandon(beat: Beat, item: WorkItem) {
     const errorKind = 'agent_unavailable';
     await db.write(deps.operations.end, {
       workId: beat.id,
       agentId: beat.agentId,
-      told: false,
+      handled: false,
       messages: [],
       once: false,
       settle: { claim: item, errorKind },
@@ -164,8 +164,8 @@ export function createBeats(deps: BeatDeps) {
   }
 
   /**
-   * Writes down and announces what a beat came to; what was written down before is not done again. With a signal it waits for a storage that
-   * refuses, until the daemon stops: given up here, a beat whose turn is settled would be told of now and by the next start, each in its own way.
+   * Stores and announces the result of a beat, once. With a signal it retries failed writes until the daemon stops; otherwise a beat
+   * whose turn is settled would be reported both now and by the next start, in different ways.
    */
   async function finish(
     beat: Beat,
@@ -192,8 +192,8 @@ export function createBeats(deps: BeatDeps) {
     const ending: BeatEnding = {
       workId,
       agentId,
-      // What nobody knows whether it was acted on is not told again.
-      told: result.kind !== 'failed' || isUnknown,
+      // Events that may have been acted on are not delivered again.
+      handled: result.kind !== 'failed' || isUnknown,
       ...(agent !== undefined && { state }),
       messages,
       once: result.kind === 'tell',
@@ -217,13 +217,13 @@ export function createBeats(deps: BeatDeps) {
         return await db.write(deps.operations.end, ending);
       } catch (error) {
         if (signal === undefined || signal.aborted) throw error;
-        log.error({ agentId: ending.agentId, err: error, waitMs }, 'The end of a beat could not be stored; it is tried again');
+        log.error({ agentId: ending.agentId, err: error, waitMs }, 'Failed to store the result of a heartbeat; retrying');
       }
       await pause(waitMs, signal);
     }
   }
 
-  /** Rejects when the signal aborts. */
+  /** Waits; rejects when the signal aborts. */
   async function pause(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const cancel = clock.after(ms, resolve);
@@ -260,7 +260,7 @@ export function createBeats(deps: BeatDeps) {
     return settings.showAlerts ? [message('info', result.text)] : [];
   }
 
-  /** Its process ended again and again over it: nobody knows what it has done. What its turn committed is left to the next start. */
+  /** Ends a beat during which processes died repeatedly; its effects are unknown. A committed turn is left to the next start. */
   async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
     const { correlationId, lane, reason, startedAtMs, eventCount } = BeatPayload.parse(item.payload);
     const agentId = item.agentId ?? '';
@@ -275,15 +275,15 @@ export function createBeats(deps: BeatDeps) {
 const withoutOwed = ({ owesEvents: _, ...alert }: Alert) => alert;
 
 function alertText(agentId: string, { reason, consecutiveErrors, backoffMs, owesEvents }: Alert): string {
-  const what = `The heartbeat of agent ${agentId} failed (${reason}${consecutiveErrors > 1 ? `, ${consecutiveErrors} times in a row` : ''}).`;
-  const retry = `tried again in ${backoffMs < 60_000 ? `${Math.ceil(backoffMs / 1000)} s` : `${Math.ceil(backoffMs / 60_000)} min`} at the earliest.`;
-  if (!isStopping(reason)) return `${what} It is ${retry}`;
-  const stopped = `${what} It is stopped until it is triggered by hand, the configuration changes or the provider answers again.`;
-  return owesEvents ? `${stopped} The events that are queued for it are ${retry}` : stopped;
+  const what = `The heartbeat of agent ${agentId} failed (${reason}${consecutiveErrors > 1 ? `, ${consecutiveErrors} consecutive failures` : ''}).`;
+  const retry = `retried in ${backoffMs < 60_000 ? `${Math.ceil(backoffMs / 1000)} s` : `${Math.ceil(backoffMs / 60_000)} min`} at the earliest.`;
+  if (!isStopping(reason)) return `${what} It will be ${retry}`;
+  const stopped = `${what} It is stopped until it is triggered manually, the configuration changes or the provider answers again.`;
+  return owesEvents ? `${stopped} Its queued events will be ${retry}` : stopped;
 }
 
 function resultOf(outcome: TurnOutcome, { ackMaxChars }: HeartbeatConfig): BeatResult {
-  // A tool may have run only when the model has said something.
+  // A tool can have run only if the model has answered.
   const { failure, model: failedModel, tokensUsed } = outcome;
   if (failure !== undefined)
     return {

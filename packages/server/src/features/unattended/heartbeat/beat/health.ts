@@ -1,12 +1,12 @@
 import type { HeartbeatStateRow } from '../store.ts';
 
-/** How long an agent's beats wait after failures in a row. */
+/** Backoff of an agent's beats after consecutive failures. */
 const ladderMs = [30_000, 60_000, 300_000, 900_000, 3_600_000] as const;
 export const longestBackoffMs = ladderMs[4];
-/** Beats that owe events are tried again as often as other work that waits for its provider (features/unattended/durable/waiting.ts). */
+/** Beats with undelivered events are retried as often as other work waiting for its provider (features/unattended/durable/waiting.ts). */
 const longestOwedMs = 5 * 60_000;
 
-/** Failures that the next beat would meet again: of a model call, or codes of the catalogue that a turn was refused with. */
+/** Failures that the next beat would hit again: of a model call, or catalogue codes with which a turn was rejected. */
 const permanent: ReadonlySet<string> = new Set([
   'auth',
   'billing',
@@ -18,7 +18,7 @@ const permanent: ReadonlySet<string> = new Set([
   'invalid_params',
 ]);
 
-/** Errors that no later call survives until somebody does something. */
+/** Returns whether an error persists until someone intervenes. */
 export const isStopping = (kind: string): kind is 'auth' | 'billing' => kind === 'auth' || kind === 'billing';
 
 export interface Alert {
@@ -26,7 +26,7 @@ export interface Alert {
   readonly classification: 'transient' | 'permanent';
   readonly reason: string;
   readonly backoffMs: number;
-  /** Queued events make the beat run again after the backoff. */
+  /** Whether queued events make the beat run again after the backoff. */
   readonly owesEvents: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Health {
   readonly alert?: Alert;
 }
 
-/** What a beat that failed does to the next ones, and whether somebody must be told (docs/decisions/0024). */
+/** Returns the state after a failed beat, and the alert to raise, if any (docs/decisions/0024). */
 export function afterFailure(
   state: HeartbeatStateRow,
   failure: {
@@ -54,11 +54,11 @@ export function afterFailure(
   const backoffMs = owesEvents ? Math.min(longestBackoffMs, Math.max(Math.min(longestOwedMs, stepMs), retryAfterMs)) : stepMs;
   const stoppedBy = isStopping(kind) ? kind : null;
   const isFirstPermanent = classification === 'permanent' && state.lastErrorKind !== 'permanent';
-  // An alert of the future is of a clock that was set back since.
+  // An alert in the future dates from before a backward step of the clock.
   // Retries for owed events come more often than alerts should.
   const cooldownMs = Math.max(rules.alertCooldownMs, owesEvents && state.consecutiveErrors > 0 ? stepOf(state.consecutiveErrors) : 0);
   const isCool = state.lastAlertAtMs === null || state.lastAlertAtMs > atMs || atMs - state.lastAlertAtMs >= cooldownMs;
-  // What stops the beats is told whatever was told before: nothing else would ever tell it.
+  // A failure that stops the beats always raises an alert, because no later beat would report it.
   const isAlert = (stoppedBy !== null && state.stoppedBy === null) || (isCool && (isFirstPermanent || consecutiveErrors >= rules.alertThreshold));
   return {
     state: {
@@ -76,12 +76,12 @@ export function afterFailure(
 
 const stepOf = (consecutiveErrors: number): number => ladderMs[Math.min(consecutiveErrors, ladderMs.length) - 1] ?? ladderMs[0];
 
-/** The provider answers again, or somebody asked for another try: the next beat may begin. Its success clears the rest. */
+/** Returns the state in which the next beat may start, after the provider recovered or a manual retry; its success clears the rest. */
 export function released(state: HeartbeatStateRow): HeartbeatStateRow {
   return { ...state, backoffUntilMs: null, stoppedBy: null, stoppedUnder: null };
 }
 
-/** Nothing of earlier failures holds any more; when the last alert was is kept. */
+/** Returns the state without earlier failures, keeping the time of the last alert. */
 export function healthy(state: HeartbeatStateRow): HeartbeatStateRow {
   return { ...state, consecutiveErrors: 0, backoffUntilMs: null, lastErrorKind: null, stoppedBy: null, stoppedUnder: null };
 }

@@ -53,8 +53,8 @@ async function trigger() {
 const inbox = async () => (await server.client.call('inbox.list', {})).messages.map(({ level, text }) => `${level}: ${text}`);
 const questions = () => server.provider.requests.map(({ body }) => JSON.stringify(body));
 
-describe('what fails', () => {
-  test('backs off in steps, raises alerts from the second one on with a cooldown, keeps what was queued, and is well again after a beat', async () => {
+describe('failures', () => {
+  test('back off in steps, raise alerts from the second on with a cooldown, keep queued events, and clear after a successful beat', async () => {
     await start({
       agents: { default: { model: 'mock/mock-fast', circuitBreaker: { failures: 100 }, heartbeat: { enabled: true, intervalMs: minute } } },
     });
@@ -99,7 +99,7 @@ describe('what fails', () => {
     server.provider.setAnswer(() => refusal);
     expect(await nextBeat()).toMatchObject({ status: 'failed_before_side_effect', errorKind: kind });
     expect(alerts).toMatchObject([{ classification: 'permanent', reason: kind }]);
-    expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until it is triggered by hand/)]);
+    expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until it is triggered manually/)]);
     expect(await stateOf()).toMatchObject({ stoppedBy: kind, nextDueAtMs: null });
     const called = server.provider.served();
     clock.advance(24 * 60 * minute);
@@ -117,7 +117,7 @@ describe('what fails', () => {
     expect(await stateOf()).toMatchObject({ stoppedBy: null, nextDueAtMs: expect.any(Number) });
   });
 
-  test('a refused key is not tried again by a restart alone', async () => {
+  test('a rejected key is not retried by a restart alone', async () => {
     const other = await startTestServer();
     const at = (apiKey: string) => ({
       agents: on,
@@ -138,7 +138,7 @@ describe('what fails', () => {
 });
 
 describe('a restart', () => {
-  test('keeps due times and what is queued, and tells at once what was to be told at once', async () => {
+  test('keeps due times and queued events, and delivers urgent ones immediately', async () => {
     await start();
     const before = await stateOf();
     queue('Wait for the next one.');
@@ -160,7 +160,7 @@ describe('a restart', () => {
     expect(questions()).toHaveLength(0);
   });
 
-  test('in the middle of a beat goes on with it, once, under the same correlation id, and tells its events once', async () => {
+  test('in the middle of a beat resumes it once, under the same correlation id, and delivers its events once', async () => {
     await start();
     queue('The mail came.');
     server.provider.queue({ hang: true });
@@ -182,7 +182,7 @@ describe('a restart', () => {
     expect(questions()[1]).not.toContain('The mail came.');
   });
 
-  test('what waits when the daemon ends never begins, and says so', async () => {
+  test('pending beats are cancelled with a report when the daemon stops', async () => {
     await start();
     const ended = server.heard('scheduler:heartbeat_wake_terminal');
     await server.client.call('scheduler.wake', { target: 'agent' });
@@ -192,7 +192,7 @@ describe('a restart', () => {
 });
 
 describe('agents that change', () => {
-  test('are woken no more when they are suspended, switched off or deleted, and again when they are back', async () => {
+  test('do not beat while suspended, switched off or deleted, and beat again afterwards', async () => {
     await start({ agents: { default: { model: 'mock/mock-fast' } } });
     const ended = server.heard('scheduler:heartbeat_wake_terminal');
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', heartbeat: { enabled: true } } });
@@ -217,7 +217,7 @@ describe('agents that change', () => {
     expect((await server.client.call('heartbeat.states')).agents.map(({ agentId }) => agentId)).toEqual(['default']);
   });
 
-  test('one that is deleted in the middle of its beat leaves nothing behind', async () => {
+  test('deleting one in the middle of its beat leaves nothing behind', async () => {
     await start({ agents: { default: { model: 'mock/mock-fast' } } });
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', heartbeat: { enabled: true } } });
     queue('For the old one.', { agentId: 'scout' });
@@ -233,7 +233,7 @@ describe('agents that change', () => {
     expect(await stateOf('scout')).toMatchObject({ queuedEvents: 0, lastRunAtMs: null });
   });
 
-  test('500 of them: one timer, and nothing is done between the beats', async () => {
+  test('500 of them use one timer and do nothing between beats', async () => {
     const agents = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`agent-${n}`, { heartbeat: { enabled: true } }]));
     const timers = { set: 0, live: 0, most: 0 };
     const counting: StepClock = {
@@ -266,7 +266,7 @@ describe('agents that change', () => {
     expect(ended).toHaveLength(500);
     expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['skipped']));
     expect(timers.most).toBe(1);
-    // Set anew when beats begin, when one ends, when one waits for the others, and once a minute.
+    // The timer is set when beats start, when one ends, when one waits for the others, and once a minute.
     expect(timers.set).toBeLessThanOrEqual(3 * 500 + 60);
     expect(server.provider.served()).toBe(0);
   });

@@ -3,11 +3,11 @@ import type { NewWork, WorkClaim, WorkState } from '../../durable/api.ts';
 import type { InboxMessage } from '../../inbox/api.ts';
 import type { BeatRow, HeartbeatStateRow } from '../store.ts';
 
-/** A beat and the work that carries it out: what waits belongs to it from here on. */
+/** A beat and its work, which take over the queued events. */
 export interface BeatBeginning {
   readonly beat: BeatRow;
   readonly state: HeartbeatStateRow;
-  /** The events that its message tells of; what came later waits for the next beat. */
+  /** The last event in its message; later ones stay queued for the next beat. */
   readonly lastEventId: number;
   readonly work: NewWork;
 }
@@ -15,33 +15,33 @@ export interface BeatBeginning {
 export interface BeatEnding {
   readonly workId: string;
   readonly agentId: string;
-  /** Whether its events are done with; otherwise the next beat is told them. */
-  readonly told: boolean;
-  /** Absent when the agent is gone. */
+  /** Whether its events are handled; otherwise the next beat gets them. */
+  readonly handled: boolean;
+  /** Absent when the agent was deleted. */
   readonly state?: HeartbeatStateRow | undefined;
   readonly messages: readonly InboxMessage[];
-  /** Whether what was said within the last 24 hours is not said again; alerts always are. */
+  /** Suppresses texts already delivered within the last 24 hours, except alerts. */
   readonly once: boolean;
-  /** Of a turn that did not settle its work itself. */
+  /** Present when the turn has not settled its work itself. */
   readonly settle?: { readonly claim: WorkClaim; readonly errorKind: string } | undefined;
   readonly atMs: number;
   readonly ageNowMs: number;
 }
 
 export interface BeatEnd {
-  /** False when it was written down before, or is another's by now. */
+  /** False when the beat was already closed or the claim was lost. */
   readonly closed: boolean;
-  /** Ids of the messages that were delivered. */
+  /** Ids of the delivered messages. */
   readonly delivered: readonly string[];
 }
 
 export interface LostBeat {
   readonly beat: BeatRow;
-  /** Undefined when it is long forgotten. */
+  /** Undefined when it was pruned. */
   readonly work: { readonly state: WorkState; readonly result: unknown; readonly errorKind: string | null } | undefined;
 }
 
-/** What must commit together with the parts of other features; see `heartbeat-work.ts`. */
+/** Operations that commit together with other features; see `heartbeat-work.ts`. */
 export interface HeartbeatOperations {
   readonly begin: Operation<BeatBeginning, void>;
   readonly end: Operation<BeatEnding, BeatEnd>;

@@ -1,11 +1,11 @@
 import type { BeatFailure } from './beat.ts';
 
-/** Agents whose beats fail at their provider, and which of them have events that no beat delivered. */
+/** Tracks agents whose beats fail because of their provider, and which of them have undelivered events. */
 export class Owed {
   readonly #failedModels = new Map<string, string>();
   readonly #owing = new Set<string>();
 
-  /** Whether events of the agent wait for its provider. */
+  /** Returns whether events of the agent wait for its provider. */
   has(agentId: string): boolean {
     return this.#owing.has(agentId);
   }
@@ -14,14 +14,14 @@ export class Owed {
     this.#owing.add(agentId);
   }
 
-  /** Undefined when the provider was not at fault: then no recovery helps. */
+  /** Records a failure; `failure` is undefined when the provider was not at fault, so that recovery does not help. */
   failed(agentId: string, failure: BeatFailure | undefined): void {
     this.#failedModels.set(agentId, failure?.model ?? '');
     if (failure === undefined) this.#owing.delete(agentId);
     else if (failure.owesEvents) this.#owing.add(agentId);
   }
 
-  /** Whether a model that answers again may be the one that failed; after a restart any may be. */
+  /** Returns whether a recovered model may be the one that failed; after a restart any may be. */
   waitsFor(agentId: string, model: string): boolean {
     return (this.#failedModels.get(agentId) ?? model) === model;
   }

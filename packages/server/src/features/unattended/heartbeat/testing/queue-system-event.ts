@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
-/** Puts an event into the queue of an agent, as a webhook or a job does in its own transaction. */
+/** Queues an event for an agent, as a webhook or a job does in its own transaction. */
 export function queueSystemEvent(
   homeDir: string,
   event: { readonly agentId: string; readonly text: string; readonly atMs: number; readonly urgentReason?: string },

@@ -6,7 +6,7 @@ const minuteOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.s
 
 const zoned = ({ timeZone = 'UTC' }: ActiveHours, atMs: number) => Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone);
 
-/** Whether beats by the interval may run at this moment; hours that end before they begin go over midnight. */
+/** Returns whether beats by the interval may run at a time; hours that end before they start span midnight. */
 export function isActive(hours: ActiveHours, atMs: number): boolean {
   const { hour, minute } = zoned(hours, atMs);
   const now = hour * 60 + minute;
@@ -15,7 +15,7 @@ export function isActive(hours: ActiveHours, atMs: number): boolean {
   return start < end ? start <= now && now < end : now >= start || now < end;
 }
 
-/** The moment itself when beats may run then, else the beginning of the next hours in which they may. */
+/** Returns the time itself when beats may run then, else the start of the next active hours. */
 export function nextActive(hours: ActiveHours, atMs: number): number {
   if (isActive(hours, atMs)) return atMs;
   const start = minuteOf(hours.start);

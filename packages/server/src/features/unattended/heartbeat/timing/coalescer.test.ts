@@ -34,7 +34,7 @@ beforeEach(() => {
 const wake = (reason: WakeReason, over: Partial<Parameters<Coalescer['wake']>[0]> = {}) =>
   coalescer.wake({ agentId: 'a', reason, lane: 'normal', bypassesSpacing: false, dueAtMs: clock.now(), ...over });
 const step = (ms: number) => (clock.advance(ms), coalescer.run());
-/** What started last ends after it called its model. */
+/** Ends the last started beat after a model call. */
 function beat() {
   const last = started.at(-1);
   if (last?.agentId === undefined) throw new Error('nothing runs');
@@ -44,8 +44,8 @@ function beat() {
 const kinds = () => events.map(({ kind }) => kind.replace('scheduler:heartbeat_wake_', ''));
 const deferrals = () => events.flatMap(({ payload }) => ('nextEligibleAtMs' in payload ? [payload] : []));
 
-describe('what is asked for together', () => {
-  test('is one beat, after a quarter of a second, under one correlation id from its admission to its end', () => {
+describe('concurrent requests', () => {
+  test('form one beat after a quarter of a second, under one correlation id from admission to end', () => {
     const first = wake('wake');
     expect(first).toMatchObject({ status: 'accepted', accepted: true, coalesced: false, disposition: 'new_occurrence', retainedReason: 'wake' });
     clock.advance(100);
@@ -84,7 +84,7 @@ describe('what is asked for together', () => {
     );
   });
 
-  test('is raised by an earlier time, and by a right to come at once', () => {
+  test('are raised by an earlier time and by bypassSpacing', () => {
     wake('cron', { dueAtMs: clock.now() + 60_000 });
     expect(wake('interval', { dueAtMs: clock.now() + 30_000 })).toMatchObject({ disposition: 'occurrence_upgraded', retainedReason: 'interval' });
     expect(wake('interval', { dueAtMs: clock.now() + 90_000, bypassesSpacing: true })).toMatchObject({ disposition: 'occurrence_upgraded' });
@@ -94,7 +94,7 @@ describe('what is asked for together', () => {
     expect(started).toHaveLength(1);
   });
 
-  test('is apart from what another agent and another lane wait for', () => {
+  test('are separate by agent and lane', () => {
     const ids = [wake('wake'), wake('wake', { agentId: 'b' }), wake('task', { lane: 'task' })].map((admitted) => admitted?.correlationId);
     expect(new Set(ids).size).toBe(3);
     step(250);
@@ -103,7 +103,7 @@ describe('what is asked for together', () => {
   });
 });
 
-describe('what is too early', () => {
+describe('an early request', () => {
   test('waits until 30 s have passed since the last beat that called a model', () => {
     wake('wake');
     step(250);
@@ -129,7 +129,7 @@ describe('what is too early', () => {
     expect(started).toHaveLength(2);
   });
 
-  test('comes at once when it may, but never more than five times within a minute', () => {
+  test('runs immediately when allowed, but at most five times a minute', () => {
     for (let n = 0; n < 5; n += 1) {
       wake('cron', { bypassesSpacing: true });
       step(250);
@@ -146,7 +146,7 @@ describe('what is too early', () => {
     expect(started).toHaveLength(6);
   });
 
-  test('waits while a beat of the agent or a turn in its conversation runs, and is told of once', () => {
+  test('waits while a beat of the agent or a turn in its conversation runs, and is reported once', () => {
     busy.add('a');
     wake('wake');
     for (let n = 0; n < 5; n += 1) step(1_000);
@@ -161,7 +161,7 @@ describe('what is too early', () => {
     expect(started).toHaveLength(2);
   });
 
-  test('waits out the backoff, but for what is triggered by hand', () => {
+  test('waits for the backoff unless triggered manually', () => {
     backoffs.set('a', clock.now() + 60_000);
     wake('cron', { bypassesSpacing: true });
     step(250);
@@ -176,7 +176,7 @@ describe('what is too early', () => {
     expect(started).toHaveLength(2);
   });
 
-  test('waits while as many beats run as may, and then all come', () => {
+  test('waits while the maximum number of beats run, then all run', () => {
     for (let n = 0; n < 100; n += 1) wake('wake', { agentId: `agent-${n}` });
     step(250);
     expect(started).toHaveLength(8);
@@ -185,7 +185,7 @@ describe('what is too early', () => {
   });
 });
 
-test('what waits for an agent that is switched off never begins, and that is told', () => {
+test('pending beats of an agent that is switched off are cancelled with a report', () => {
   wake('wake');
   wake('task', { lane: 'task' });
   wake('wake', { agentId: 'b' });
@@ -199,7 +199,7 @@ test('what waits for an agent that is switched off never begins, and that is tol
   expect(started.map(({ agentId }) => agentId)).toEqual(['b']);
 });
 
-test('a clock that is set back holds nothing for longer than it otherwise waits', () => {
+test('a backward clock step delays nothing beyond the usual wait', () => {
   wake('wake');
   step(250);
   coalescer.began('a', clock.now() + 7_200_000);

@@ -9,13 +9,13 @@ const spacingMs = 30_000;
 const floodMs = 60_000;
 const maxStarts = 5;
 const recheckMs = 1_000;
-/** Beats of all agents that run at once: after a pause of the whole machine all are due. */
+/** Maximum concurrent beats of all agents; after a sleep of the machine all are due. */
 const maxRunning = 8;
 const maxWaiting = 10_000;
 
 const priorities: Readonly<Record<WakeReason, number>> = { interval: 1, manual: 2, hook: 2, wake: 2, 'exec-event': 3, cron: 3, task: 4 };
 
-/** The agent that is woken; undefined: the look at all heartbeats. */
+/** The agent to wake; undefined means the check of all heartbeats. */
 type Target = string | undefined;
 type Terminal = EventPayload<'scheduler:heartbeat_wake_terminal'>;
 type Deferral = EventPayload<'scheduler:heartbeat_wake_deferred'>['reason'];
@@ -27,7 +27,7 @@ export interface Occurrence {
   readonly lane: WakeLane;
   readonly reason: WakeReason;
   readonly startedAtMs: number;
-  /** Nobody asked for it but the interval. */
+  /** Requested only by the interval. */
   readonly isPlanned?: boolean;
 }
 
@@ -39,11 +39,11 @@ interface Waiting {
   reason: WakeReason;
   dueAtMs: number;
   bypassesSpacing: boolean;
-  /** Somebody triggered it by hand, whatever joined it since: no backoff holds it. */
+  /** Triggered manually, whatever joined it since, so that it ignores backoff. */
   isManual: boolean;
   isPlanned: boolean;
-  /** When it is looked at next. */
-  lookAtMs: number;
+  /** When it is checked next. */
+  checkAtMs: number;
   deferredBy: Deferral | undefined;
 }
 
@@ -52,46 +52,46 @@ export interface WakeOrder {
   readonly reason: WakeReason;
   readonly lane: WakeLane;
   readonly bypassesSpacing: boolean;
-  /** When it may begin at the earliest. */
+  /** Earliest time at which it may start. */
   readonly dueAtMs: number;
 }
 
 export interface CoalescerDeps {
   readonly clock: Clock;
   readonly bus: EventBus;
-  /** A turn runs in the conversation of the agent's beats. */
+  /** Returns whether a turn is running in the conversation of the agent's beats. */
   readonly isBusy: (agentId: string) => boolean;
-  /** Until when beats of the agent wait after failures. */
+  /** Returns the end of the agent's backoff after failures. */
   readonly backoffUntil: (agentId: string) => number | null;
   readonly start: (occurrence: Occurrence) => void;
-  /** A beat ended: what waited for it may begin. */
+  /** Called when a beat has ended, so that others may start. */
   readonly changed: () => void;
 }
 
 export interface Coalescer {
-  /** Undefined when too much waits. */
+  /** Requests a beat; returns undefined when too many are pending. */
   wake(order: WakeOrder): Admitted | undefined;
-  /** A beat that an earlier run of the daemon began goes on. */
+  /** Registers a resumed beat of an earlier process. */
   adopt(occurrence: Occurrence): void;
-  /** The beat has called for its model: spacing and flood cap count from here. */
+  /** Call when a beat has called its model; spacing and flood cap count from there. */
   began(agentId: string, atMs: number): void;
   end(occurrence: Occurrence, how: Pick<Terminal, 'status' | 'eventCount' | 'errorKind'>): void;
-  /** What waits for the agent, or for any, never begins. */
+  /** Cancels the pending beats of the agent, or of all agents. */
   cancel(agentId: string | undefined, why: NonNullable<Terminal['cancelReason']>): void;
-  /** The clock was set back: what waits waits no longer for it. */
+  /** Adjusts pending beats to a backward clock step. */
   setBack(byMs: number): void;
-  /** Begins what may begin; gives when to look again, undefined when nothing waits. */
+  /** Starts the beats that may start; returns when to check again, undefined when none is pending. */
   run(): number | undefined;
-  /** When the beat of the agent began that runs. */
+  /** Returns when the agent's running beat started. */
   runningSince(agentId: string): number | null;
 }
 
-/** Joins what asks for beats into few of them, and keeps them apart (docs/decisions/0024). */
+/** Merges requests into few beats and spaces them (docs/decisions/0024). */
 export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, changed }: CoalescerDeps): Coalescer {
-  /** By agent and lane. */
+  /** Pending beats by agent and lane. */
   const waiting = new Map<string, Waiting>();
   const running = new Map<string, Occurrence>();
-  /** When the last beats of an agent began that called a model. */
+  /** Start times of an agent's last beats that called a model. */
   const starts = new Map<Target, number[]>();
 
   const keyOf = (agentId: Target, lane: WakeLane) => `${agentId ?? ''} ${lane}`;
@@ -105,7 +105,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
   function wake({ agentId, reason, lane, bypassesSpacing, dueAtMs: askedMs }: WakeOrder): Admitted | undefined {
     const now = clock.now();
     const key = keyOf(agentId, lane);
-    // Beats by the interval have a time of their own already.
+    // Beats by the interval already have their own time.
     const dueAtMs = reason === 'interval' ? askedMs : Math.max(askedMs, now + debounceMs);
     const earlier = waiting.get(key);
     const isManual = reason === 'manual';
@@ -122,7 +122,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
         bypassesSpacing,
         isManual,
         isPlanned,
-        lookAtMs: dueAtMs,
+        checkAtMs: dueAtMs,
         deferredBy: undefined,
       };
       waiting.set(key, fresh);
@@ -139,7 +139,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
     earlier.dueAtMs = Math.min(earlier.dueAtMs, dueAtMs);
     earlier.bypassesSpacing ||= bypassesSpacing;
     earlier.isManual ||= isManual;
-    earlier.lookAtMs = earlier.dueAtMs;
+    earlier.checkAtMs = earlier.dueAtMs;
     return admitted(earlier, 'occurrence_upgraded');
   }
 
@@ -159,7 +159,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
   const isRunning = (agentId: Target) => [...running.values()].some((beat) => beat.agentId === agentId);
 
   function recentStarts(agentId: Target, now: number): readonly number[] {
-    // A clock that was set back must not hold beats for longer than it ever does.
+    // A backward clock step must not delay beats longer than usual.
     return (starts.get(agentId) ?? []).filter((atMs) => atMs > now - floodMs && atMs <= now);
   }
 
@@ -178,8 +178,8 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
   }
 
   function defer(one: Waiting, { reason, untilMs }: NonNullable<ReturnType<typeof deferral>>): void {
-    one.lookAtMs = untilMs;
-    // Told once for each cause, not at each look.
+    one.checkAtMs = untilMs;
+    // Reported once per cause, not at each check.
     if (one.deferredBy === reason) return;
     one.deferredBy = reason;
     bus.emit('scheduler:heartbeat_wake_deferred', {
@@ -212,7 +212,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
       if (occurrence.agentId === undefined)
         starts.set(undefined, [...recentStarts(undefined, clock.now()), occurrence.startedAtMs].slice(-maxStarts));
       terminal(occurrence, { ...how, durationMs: Math.max(0, clock.now() - occurrence.startedAtMs) });
-      for (const one of waiting.values()) if (one.deferredBy === 'session_busy' || one.deferredBy === 'root_unavailable') one.lookAtMs = one.dueAtMs;
+      for (const one of waiting.values()) if (one.deferredBy === 'session_busy' || one.deferredBy === 'root_unavailable') one.checkAtMs = one.dueAtMs;
       changed();
     },
     cancel(agentId, why) {
@@ -232,15 +232,15 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
       for (const one of waiting.values()) {
         one.admittedAtMs -= byMs;
         one.dueAtMs -= byMs;
-        one.lookAtMs -= byMs;
+        one.checkAtMs -= byMs;
       }
     },
     run() {
       const now = clock.now();
-      const due = [...waiting].filter(([, one]) => one.lookAtMs <= now);
+      const due = [...waiting].filter(([, one]) => one.checkAtMs <= now);
       due.sort(([, a], [, b]) => priorities[b.reason] - priorities[a.reason] || a.dueAtMs - b.dueAtMs);
       for (const [key, one] of due) {
-        // What began before it may have ended already, and begun this one.
+        // A beat started earlier in this loop may have ended and started this one.
         if (waiting.get(key) !== one) continue;
         const why = deferral(one, now);
         if (why !== undefined) {
@@ -254,7 +254,7 @@ export function createCoalescer({ clock, bus, isBusy, backoffUntil, start, chang
         start(occurrence);
       }
       let next: number | undefined;
-      for (const { lookAtMs } of waiting.values()) if (next === undefined || lookAtMs < next) next = lookAtMs;
+      for (const { checkAtMs } of waiting.values()) if (next === undefined || checkAtMs < next) next = checkAtMs;
       return next;
     },
   };

@@ -19,21 +19,21 @@ describe('active hours', () => {
     ['22:00', '06:30', '2026-03-01T21:59Z', false],
   ])('%s to %s at %s: %s', (start, end, moment, expected) => expect(isActive({ start, end }, at(moment))).toBe(expected));
 
-  test('are those of their zone, also over a change of its clock', () => {
+  test('follow their time zone, even across DST changes', () => {
     const hours = { start: '08:00', end: '22:00', timeZone: 'Europe/Berlin' };
     expect(nextActive(hours, at('2026-03-28T21:30Z'))).toBe(at('2026-03-29T06:00Z'));
     expect(nextActive(hours, at('2026-10-24T20:30Z'))).toBe(at('2026-10-25T07:00Z'));
     expect(nextActive(hours, at('2026-03-28T12:00Z'))).toBe(at('2026-03-28T12:00Z'));
   });
 
-  test('that begin in the hour that a zone leaves out begin after it', () => {
+  test('that start in a skipped hour start after it', () => {
     const hours = { start: '02:30', end: '05:00', timeZone: 'Europe/Berlin' };
     expect(nextActive(hours, at('2026-03-28T23:00Z'))).toBe(at('2026-03-29T01:30Z'));
   });
 });
 
 describe('due times', () => {
-  test('of 500 agents are spread over the interval, the same for each start, others under another seed', () => {
+  test('of 500 agents are spread over the interval, stable for a seed and different for another', () => {
     const phases = Array.from({ length: 500 }, (_, n) => phaseOf(seed, `agent-${n}`, 30 * minute));
     expect(Array.from({ length: 500 }, (_, n) => phaseOf(seed, `agent-${n}`, 30 * minute))).toEqual(phases);
     expect(phaseOf(Buffer.alloc(32, 8), 'agent-0', 30 * minute)).not.toBe(phases[0]);
@@ -42,7 +42,7 @@ describe('due times', () => {
     expect(Math.max(...[...perMinute.values()].map(({ length }) => length))).toBeLessThan(40);
   });
 
-  test('are a whole number of intervals from the phase and after the moment, never at it', () => {
+  test('are a whole number of intervals from the phase and strictly after the given time', () => {
     for (const after of [0, 1, 12_345, 30 * minute - 1, 30 * minute, at('2026-03-01T00:00Z')]) {
       const due = nextDue(after, 30 * minute, 777, undefined);
       expect((due - 777) % (30 * minute)).toBe(0);
@@ -52,7 +52,7 @@ describe('due times', () => {
     expect(nextDue(777, 30 * minute, 777, undefined)).toBe(777 + 30 * minute);
   });
 
-  test('lie within the active hours; an interval that steps over them beats as they begin', () => {
+  test('are within the active hours; an interval that skips them beats at their start', () => {
     const hours = { start: '08:00', end: '09:00' };
     for (let phase = 0; phase < 24 * hour; phase += 37 * minute) {
       const first = nextDue(at('2026-03-01T12:00Z'), 24 * hour, phase, hours);

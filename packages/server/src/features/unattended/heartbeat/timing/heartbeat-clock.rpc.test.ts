@@ -8,7 +8,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 const minute = 60_000;
 const hour = 60 * minute;
 
-/** Moves timers; the time of day is set apart from them, as by an administrator or by a machine that slept. */
+/** Drives timers; the time of day is set separately, as by an administrator or a machine that slept. */
 let timers: StepClock;
 let offsetMs: number;
 const clock: Clock = {
@@ -41,14 +41,14 @@ async function start(heartbeat: object = {}) {
   server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
 }
 const stateOf = async () => (await server.client.call('heartbeat.states')).agents[0];
-/** Steps the timers until so many beats have ended. */
+/** Steps the timers until `count` beats have ended. */
 async function ended(count: number, stepMs: number) {
   const heard = server.heard('scheduler:heartbeat_wake_terminal');
   await expect.poll(() => (timers.advance(stepMs), heard.length), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(count);
   return heard;
 }
 
-test('a clock that is set back by a day holds no beats, neither those by the interval nor what waits', async () => {
+test('a clock set back by a day delays neither beats by the interval nor pending ones', async () => {
   await start();
   await server.client.call('scheduler.wake', { target: 'agent' });
   offsetMs -= 24 * hour;
@@ -61,21 +61,21 @@ test('a clock that is set back by a day holds no beats, neither those by the int
   expect(server.provider.served()).toBeGreaterThanOrEqual(3);
 });
 
-test('a backoff that a clock set back has put far ahead does not outlast its longest step, and alerts go on', async () => {
+test('a backoff moved far ahead by a backward clock step does not exceed its longest step, and alerts continue', async () => {
   await start({ intervalMs: minute });
   server.provider.setAnswer(() => ({ status: 500 }));
   const alerts = server.heard('scheduler:heartbeat_alert');
   await ended(3, 10 * minute);
   await expect.poll(() => alerts.length).toBeGreaterThanOrEqual(1);
-  const told = alerts.length;
+  const alertsBefore = alerts.length;
   offsetMs -= 48 * hour;
   const from = timers.now();
   await ended(1, 10 * minute);
-  await expect.poll(() => (timers.advance(10 * minute), alerts.length), { interval: 5 }).toBeGreaterThan(told);
+  await expect.poll(() => (timers.advance(10 * minute), alerts.length), { interval: 5 }).toBeGreaterThan(alertsBefore);
   expect(timers.now() - from).toBeLessThan(6 * hour);
 });
 
-test('beats by the interval that come late do not run outside the active hours; what is queued waits', async () => {
+test('late beats by the interval do not run outside the active hours; queued events stay queued', async () => {
   await start({ activeHours: { start: '08:00', end: '22:00' } });
   offsetMs += 12 * hour;
   const [skipped] = await ended(1, minute);
@@ -87,7 +87,7 @@ test('beats by the interval that come late do not run outside the active hours; 
   expect(await ended(1, 250)).toMatchObject([{ status: 'settled' }]);
 });
 
-test('a beat that is triggered by hand waits out no backoff, whatever waits with it', async () => {
+test('a manually triggered beat ignores backoff, whatever it was merged with', async () => {
   await start({ intervalMs: 24 * hour });
   server.provider.setAnswer(() => ({ status: 500 }));
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
@@ -107,7 +107,7 @@ test('a beat that is triggered by hand waits out no backoff, whatever waits with
   expect(clock.now()).toBeLessThan(backoffUntil);
 });
 
-test('a backoff that is over is shown no more', async () => {
+test('an expired backoff is no longer shown', async () => {
   await start({ intervalMs: 24 * hour });
   server.provider.setAnswer(() => ({ status: 500 }));
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
@@ -117,7 +117,7 @@ test('a backoff that is over is shown no more', async () => {
   expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: null });
 });
 
-test('what an operator triggers runs at once, also right after a beat; a nudge keeps the thirty seconds', async () => {
+test('a manual trigger runs immediately, even right after a beat; a nudge keeps the thirty seconds', async () => {
   await start();
   const deferred = server.heard('scheduler:heartbeat_wake_deferred');
   for (const count of [1, 2]) {

@@ -2,7 +2,7 @@ import type { EventPayload } from '@gatehouse/contract';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 
-/** Tells where a delivery stands, so that a list of them need not be asked for again and again. */
+/** Announces the state of a delivery, so that clients need not poll the list. */
 export function announceDelivery(
   { bus, clock }: { readonly bus: EventBus; readonly clock: Clock },
   delivery: Omit<EventPayload<'webhook:delivery'>, 'timestamp'>,

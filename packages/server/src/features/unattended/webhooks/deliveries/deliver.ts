@@ -25,15 +25,15 @@ export interface DeliverDeps {
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
   readonly durable: Pick<DurableWork, 'wake'>;
   readonly heartbeat: HeartbeatApi;
-  /** Commits a delivery together with what it causes. */
+  /** Commits a delivery together with its effects. */
   readonly acceptDelivery: Operation<DeliveryIntake, { readonly isNew: boolean; readonly isKnownBody: boolean }>;
-  /** The conversation of a key in the partition of a principal. */
+  /** Returns the conversation of a key in a principal's partition. */
   readonly targetOf: (agentId: string, principalId: string, key: ReturnType<typeof keyOf>) => ConversationTarget;
-  /** The key that a template rendered, from the session key that was made of it. */
+  /** Returns the key rendered by a template, from the session key derived from it. */
   readonly renderedKeyOf: (sessionKey: string) => string;
 }
 
-/** What is taken in, whether it came by the routes or an operator asks for it. */
+/** A delivery to accept, received through the routes or requested by an operator. */
 export interface Delivery {
   readonly rule: Rule;
   readonly agentId: string;
@@ -41,20 +41,20 @@ export interface Delivery {
   readonly message: string;
   readonly isPing: boolean;
   readonly row: Pick<DeliveryRow, 'liveKey' | 'senderId' | 'bodyDigest' | 'bodyBytes' | 'remoteAddress' | 'traceId' | 'replayOf'>;
-  /** Who asked for it; the mapping itself when it came by the routes. */
+  /** The requester; the mapping itself when received through the routes. */
   readonly principalId: string;
 }
 
-/** Characters of a sender's id that are kept to be shown. */
+/** Maximum stored characters of a sender's id. */
 const shownId = 256;
 
-/** Takes deliveries in: after it resolves, nothing of them can be lost. */
+/** Accepts deliveries durably: once it resolves, nothing can be lost. */
 export function createDeliver(deps: DeliverDeps) {
   const { db, bus, clock, log, agents } = deps;
 
-  /** Of the mapping, or the one that a delivery had before. */
+  /** Returns the agent of the mapping, or the one of an earlier delivery. */
   function agentOf({ mapping }: Rule, agentId = mapping.agentId ?? agents.defaultId): string {
-    // The sender may try again; a turn of another agent would be none that anybody asked for.
+    // The sender may retry; nobody asked for a turn of another agent.
     if (agents.find(agentId) === undefined) throw new AppError('unavailable', `Agent ${agentId} of mapping ${mapping.id} does not exist`);
     return agentId;
   }
@@ -63,7 +63,7 @@ export function createDeliver(deps: DeliverDeps) {
     return mapping.action === 'wake' ? undefined : deps.targetOf(agentId, principalId, keyOf(principalId, renderedKey));
   }
 
-  /** What log lines and lists name the conversation by; the printed key has `:` and `%` of the rendered one encoded. */
+  /** Returns the keys that identify the conversation in logs and lists; the printed key encodes `:` and `%` of the rendered one. */
   function keysOf(target: Pick<ConversationTarget, 'sessionKey'> | undefined) {
     return target === undefined ? {} : { sessionKey: target.sessionKey, renderedKey: deps.renderedKeyOf(target.sessionKey) };
   }
@@ -106,12 +106,12 @@ export function createDeliver(deps: DeliverDeps) {
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });
       if (!admission.accepted && admission.status === 'refused')
-        log.info({ mapping: mappingId, agentId, refusal: admission.refusal }, 'A webhook woke nobody');
+        log.info({ mapping: mappingId, agentId, refusal: admission.refusal }, 'Webhook triggered no heartbeat');
     }
     return { id, ...added };
   }
 
-  /** What came by the routes. */
+  /** Accepts a delivery from the routes. */
   async function accept(proven: Proven): Promise<void> {
     const { rule, reading, bodyDigest, bodyBytes, remoteAddress, traceId } = proven;
     const agentId = agentOf(rule);
@@ -137,10 +137,10 @@ export function createDeliver(deps: DeliverDeps) {
 
   function warn({ rule, remoteAddress, senderId }: Proven): void {
     const { id } = rule.mapping;
-    log.warn({ mapping: id, remoteAddress, senderId }, 'A webhook has the body of an earlier one under a new id or time that is not signed');
+    log.warn({ mapping: id, remoteAddress, senderId }, 'Webhook repeats the body of an earlier one under a new unsigned id or time');
     bus.emit('security:warn', {
       category: 'webhook_replay',
-      message: `Mapping ${id} took the body of an earlier delivery again, under a new id or time that its sender does not sign: it may be a replay`,
+      message: `Mapping ${id} accepted the body of an earlier delivery again, under a new unsigned id or time: it may be a replay`,
       ...(remoteAddress !== null && { remoteAddress }),
       timestamp: clock.now(),
     });
@@ -151,8 +151,8 @@ export function createDeliver(deps: DeliverDeps) {
 export type Deliver = ReturnType<typeof createDeliver>;
 
 /**
- * What a repeat of a delivery has in common with it (reliability §0.2); null when nothing tells repeats from new ones. What stands before
- * the dot it shares with all that have its body.
+ * Returns the key shared by repeats of a delivery (reliability §0.2); null when repeats cannot be recognised. All deliveries with the same
+ * body share the part before the dot.
  */
 function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | null {
   const { id, replay } = rule.mapping;
@@ -162,12 +162,12 @@ function liveKeyOf({ rule, bodyDigest, senderId, timestamp }: Proven): string | 
   return timestamp === undefined ? null : `${body}.${liveDigest('time', [timestamp])}`;
 }
 
-/** 132 bits of a digest: who finds two texts of one key has signed both of them, and the shorter the keys, the fewer pages a commit writes. */
+/** Returns 132 bits of a digest. Only a sender who signs both texts could collide them, and short keys make commits write fewer pages. */
 function liveDigest(purpose: string, fields: readonly string[]): string {
   return digestFields(purpose, fields).slice(0, 22);
 }
 
-/** Whether anybody who saw an earlier delivery could have sent this one. */
+/** Returns whether anyone who saw an earlier delivery could have sent this one. */
 function isSuspicious({ rule, senderId, timestamp, isTimestampSigned }: Proven): boolean {
   if (rule.mapping.replay !== 'exact') return false;
   return senderId !== undefined || (timestamp !== undefined && !isTimestampSigned);

@@ -1,7 +1,7 @@
 import { startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 
-test('where a delivery stands is told as it changes', async () => {
+test("each change of a delivery's state is announced", async () => {
   await using server = await startTestServer({
     config: {
       webhooks: { presets: ['github'], mappings: [{ id: 'rest' }, { id: 'beat', match: { path: 'beat' }, action: 'wake' }] },

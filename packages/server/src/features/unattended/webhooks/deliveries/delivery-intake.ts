@@ -4,23 +4,23 @@ import type { SystemEvent } from '../../heartbeat/api.ts';
 import type { DeliveryWork } from './run-delivery.ts';
 import { deliveryKind, type DeliveryRow } from '../store.ts';
 
-/** What goes to the storage thread for a delivery: nothing twice, because each property of it costs both threads time. */
+/** Data of a delivery for the storage thread, without redundancy, because each property costs both threads time. */
 export interface DeliveryIntake {
   readonly delivery: DeliveryRow;
-  /** What came later counts as the same delivery. */
+  /** Repeats of deliveries received after this time count as the same delivery. */
   readonly sameSinceMs: number;
   readonly workId: string;
-  /** Of the mapping: its turn is told what the operator wrote. */
+  /** Message template of the mapping, so that its turn sees the operator's text. */
   readonly template: string | undefined;
-  /** Whose turn it will be. */
+  /** Principal of the turn. */
   readonly mappingPrincipalId: string;
   readonly auditId: string;
-  /** Who asked for it; the mapping itself when it came by the routes. */
+  /** The requester; the mapping itself when received through the routes. */
   readonly principalId: string;
   readonly event: SystemEvent | undefined;
 }
 
-/** The turn that a delivery asks for; undefined when it says itself how it stands. */
+/** Returns the turn requested by a delivery; undefined when the delivery has its own state. */
 export function workOf({ delivery, workId, template, mappingPrincipalId }: DeliveryIntake): NewWork | undefined {
   const { id: key, mappingId, agentId, conversationRef: ref, sessionKey, message, traceId, receivedAtMs: atMs } = delivery;
   if (delivery.ownState !== null || ref === null || sessionKey === null) return undefined;

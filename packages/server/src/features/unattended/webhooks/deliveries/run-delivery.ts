@@ -17,18 +17,18 @@ import type { Deliver } from './deliver.ts';
 import type { Rule } from '../rules/rules.ts';
 import { hasExpressions } from '../rules/template.ts';
 
-/** What the work of a delivery holds: all that its turn needs of it, so that the list of deliveries may be cut. */
+/** Work of a delivery with everything its turn needs, so that the list of deliveries may be pruned. */
 const DeliveryWork = z.strictObject({
   mappingId: z.string(),
   target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
-  /** As it was rendered, not fenced. */
+  /** The rendered message, unfenced. */
   message: z.string(),
   template: z.string().optional(),
   traceId: z.string(),
 });
 export type DeliveryWork = z.input<typeof DeliveryWork>;
 
-/** What the work is settled with. */
+/** Result stored with the work. */
 export const DeliveryResult = z.object({
   turnId: z.string(),
   finishReason: FinishReason,
@@ -36,12 +36,12 @@ export const DeliveryResult = z.object({
   effectsRefused: z.int().optional(),
 });
 
-/** Turns of webhooks that run at once; the agents have limits of their own beside it. */
+/** Limits of concurrent webhook turns; agents have their own limits too. */
 export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
-/** 10 s, 20 s, 40 s, 80 s. */
+/** Returns 10 s, 20 s, 40 s, 80 s. */
 const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
-/** Runs the turn of a delivery in the background. How it ends is told by the log, an event and the list of deliveries, never to the sender. */
+/** Runs the turn of a delivery in the background. Its result goes to the log, an event and the list of deliveries, never to the sender. */
 export function createRunDelivery(deps: {
   readonly db: Db;
   readonly bus: EventBus;
@@ -59,7 +59,7 @@ export function createRunDelivery(deps: {
   }
 
   function failed({ key, id }: WorkItem, { mappingId, target }: DeliveryWork, errorKind: string): void {
-    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, ...deps.keysOf(target), errorKind }, 'The turn of a webhook failed');
+    deps.log.warn({ deliveryId: key, workId: id, mapping: mappingId, ...deps.keysOf(target), errorKind }, 'Webhook turn failed');
     deps.bus.emit('system:error', {
       source: 'webhooks',
       message: `Mapping ${mappingId}, delivery ${key}: ${errorKind}`,
@@ -67,7 +67,7 @@ export function createRunDelivery(deps: {
     });
   }
 
-  /** Its sender was told that it was accepted, and its conversation knows nothing of it: whoever runs the gateway is told. */
+  /** Gives up a delivery and alerts the operator, because the sender got an acceptance and the conversation does not show it. */
   async function giveUp(item: WorkItem, work: DeliveryWork, errorKind: string, cause: string): Promise<void> {
     const { id, owner, fence } = item;
     const atMs = deps.clock.now();
@@ -131,7 +131,7 @@ export function createRunDelivery(deps: {
         if (outcome.state !== 'done' && outcome.state !== 'accepted') failed(item, work, outcome.failure?.kind ?? outcome.state);
         return 'settled';
       } catch (error) {
-        // What a busy or suspended agent refuses now it may take later; everything else is for the log of the work itself.
+        // A busy or suspended agent may accept the turn later; other errors are logged by the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
         announce(item, work, 'accepted');
         return { retryAfterMs: waitMs(item), errorKind: error.code };
@@ -146,16 +146,16 @@ export function createRunDelivery(deps: {
   };
 }
 
-/** The operator's own words outside of the fence, with the names that they left to be filled in; what came with the delivery inside. */
+/** Returns the operator's unrendered template outside of the fence, and the text from the delivery inside. */
 function messageOf({ mappingId, message, template }: DeliveryWork) {
-  const intro = `A webhook came in (mapping "${mappingId}").`;
+  const intro = `A webhook arrived (mapping "${mappingId}").`;
   if (template !== undefined && !hasExpressions(template)) return { message: `${intro}\n\n${template}` };
   const asked =
-    template === undefined ? intro : `${intro} What the operator wants done with such webhooks, and below it the same filled in:\n\n${template}`;
+    template === undefined ? intro : `${intro} The operator's template for such webhooks follows, and below it the rendered text:\n\n${template}`;
   return { message: asked, fenced: { text: message, source: `webhook ${mappingId}` } };
 }
 
-/** Of a delivery that was accepted and not done. */
+/** Returns the alert for a delivery that was accepted but not completed. */
 function alertOf(item: WorkItem, work: DeliveryWork, what: string, atMs: number): InboxMessage {
   return messageAbout(item, work, 'failed', `${what}. Next step: \`gatehouse webhooks replay ${item.key}\` runs it again.`, atMs);
 }
@@ -176,7 +176,7 @@ function messageAbout({ key }: WorkItem, { mappingId, target }: DeliveryWork, en
   };
 }
 
-/** Whose turn it is: the mapping's, which has no scopes. */
+/** Returns the call context of the mapping, which has no scopes. */
 function callOf({ target, traceId }: DeliveryWork, { id }: WorkItem, signal: AbortSignal): CallContext {
   return {
     identity: { principalId: target.principalId, tokenId: target.principalId, scopes: [], agents: [target.agentId] },

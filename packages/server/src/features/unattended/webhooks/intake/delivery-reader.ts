@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { type DeliveryReading, type DeliveryRequest, readDelivery } from './read-delivery.ts';
 
-/** Larger bodies take longer to parse than the event loop may be held. */
+/** Larger bodies take too long to parse on the event loop. */
 const inlineBytes = 524_288;
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 };
 const Answer = z.union([
@@ -21,13 +21,13 @@ const Answer = z.union([
   z.strictObject({ refusal: z.strictObject({ code: z.enum(['parse_error', 'invalid_params']), message: z.string() }) }),
 ]);
 
-/** Reads a delivery, a large one in a thread of its own; how many of those there are at once is bounded by whoever takes in bodies. */
+/** Reads a delivery, a large one in its own thread; the body intake limits how many of those run concurrently. */
 export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): Promise<DeliveryReading | undefined> {
   if (request.body.length <= inlineBytes) return readDelivery(request);
   const worker = new Worker(workerUrl ?? defaultWorkerUrl(), { workerData: request, resourceLimits, env: {}, name: 'delivery' });
   const outcome = Promise.withResolvers<unknown>();
   const tooLarge = (cause?: unknown) =>
-    outcome.reject(new AppError('payload_too_large', 'The payload is too large to be read', cause === undefined ? {} : { cause }));
+    outcome.reject(new AppError('payload_too_large', 'The payload is too large to read', cause === undefined ? {} : { cause }));
   worker.once('message', outcome.resolve);
   worker.once('error', tooLarge);
   worker.once('exit', () => tooLarge());
@@ -41,7 +41,7 @@ export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): 
   }
 }
 
-/** In the bundle the worker lies beside the server. */
+/** URL of the worker; the bundle places it next to the server. */
 function defaultWorkerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './delivery-worker.ts' : './delivery-worker.js', import.meta.url);
 }

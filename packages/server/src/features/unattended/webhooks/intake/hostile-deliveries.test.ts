@@ -39,7 +39,7 @@ const send = (path: string, body: string, headers: Record<string, string> = {}) 
     body,
     headers: { 'content-type': 'application/json', ...headersOf(path, body), ...headers },
   });
-/** With headers as they are given, also twice. */
+/** Sends a request with the given headers, including duplicates. */
 const raw = (path: string, body: string, headers: Record<string, string | string[]>) =>
   new Promise<number>((resolve, reject) => {
     const { hostname, port } = new URL(server.url);
@@ -51,7 +51,7 @@ const raw = (path: string, body: string, headers: Record<string, string | string
     outgoing.end(body);
   });
 
-describe('what no honest sender sends', () => {
+describe('a hostile payload', () => {
   const bodies = [
     'null',
     '5',
@@ -65,20 +65,20 @@ describe('what no honest sender sends', () => {
     '{"repository":"x","sender":[1]}',
   ];
   it.each(['github', 'gmail', 'rest', 'greedy'].flatMap((path) => bodies.map((body) => [path, body] as const)))(
-    'is taken by %s as what it is: %s',
+    'is read literally by %s: %s',
     async (path, body) => {
       expect((await send(path, body, { 'x-github-event': 'push' })).status).toBe(200);
     },
   );
 
   it.each(['', ' ', '\uFEFF', '{', 'nul', '{"a":1}{"b":2}', '{"a":NaN}', `{"a":"${'\\ud800'}"`])(
-    'is refused when it is no JSON: %j',
+    'is rejected when it is not valid JSON: %j',
     async (body) => {
       expect((await send('rest', body)).status).toBe(400);
     },
   );
 
-  it('holds nothing up, however often a template repeats a large payload', async () => {
+  it('blocks nothing, however often a template repeats a large payload', async () => {
     const begun = performance.now();
     expect((await send('greedy', JSON.stringify({ a: Array.from({ length: 20_000 }, (_, n) => n) }))).status).toBe(200);
     expect(performance.now() - begun).toBeLessThan(1_500);
@@ -86,7 +86,7 @@ describe('what no honest sender sends', () => {
     expect([row?.message.length, (row?.senderId?.length ?? 0) <= 256, (row?.sessionKey?.length ?? 0) < 1_000]).toEqual([2_000, true, true]);
   });
 
-  it('has lone surrogates and NUL in every place, and is kept as text', async () => {
+  it('with lone surrogates and NUL everywhere is stored as text', async () => {
     const body = JSON.stringify({ a: 'x\ud800\u0000y', '\u0000': 1 });
     expect((await send('odd/A%20b/', body, { 'x-github-delivery': 'n\u00ff' })).status).toBe(200);
     const { deliveries } = await server.client.call('webhooks.deliveries', { mapping: 'odd/key' });
@@ -95,13 +95,13 @@ describe('what no honest sender sends', () => {
   });
 });
 
-it.each(['my hook', 'Ünï', 'a?b', 'a#b', 'a\\b', 'tab\t'])('a mapping for a path that no request can have is refused at the start: %j', (path) => {
+it.each(['my hook', 'Ünï', 'a?b', 'a#b', 'a\\b', 'tab\t'])('a mapping for an impossible path is rejected at start: %j', (path) => {
   expect(WebhooksConfig.safeParse({ mappings: [{ id: 'x', match: { path } }] }).error?.issues).toMatchObject([
     { path: ['mappings', 0, 'match', 'path'] },
   ]);
 });
 
-describe('who is not heard', () => {
+describe('rejected senders', () => {
   const body = '{"a":1}';
   const type = { 'content-type': 'application/json', 'content-length': String(body.length) };
   it.each([
@@ -120,7 +120,7 @@ describe('who is not heard', () => {
   });
 
   it.each(['none', 'rest/more', '..%2frest', '%2e%2e/rest', 'rest%00', 'rest%2f%2f', '%', 'x'.repeat(4_000)])(
-    'who asks for a path that is nobody else: %s',
+    'an unmapped path: %s',
     async (path) => {
       const begun = performance.now();
       const status = await raw(path, body, { ...type, 'x-webhook-signature': sign(body) });
@@ -129,7 +129,7 @@ describe('who is not heard', () => {
     },
   );
 
-  it('who reaches for what objects inherit', async () => {
+  it('names of inherited properties', async () => {
     expect((await send('sourced', '{"source":"__proto__"}')).status).toBe(200);
     for (const text of ['{}', '{"source":["__proto__"]}', '[]', 'null']) expect((await send('sourced', text)).status).toBe(404);
   });

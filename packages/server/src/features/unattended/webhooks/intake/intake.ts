@@ -19,27 +19,27 @@ import {
   single,
 } from './signature.ts';
 
-/** A delivery that is known to come from whom it says, and for which rule it is. */
+/** A delivery with a proven sender and a matching rule. */
 export interface Proven {
   readonly rule: Rule;
   readonly reading: DeliveryReading;
   readonly bodyDigest: string;
   readonly bodyBytes: number;
-  /** What names it: signed, rendered, or a header that senders use for it. */
+  /** Id of the delivery: signed, rendered, or from a common header. */
   readonly senderId: string | undefined;
-  /** As the sender sent it, whether it is signed or not. */
+  /** Timestamp as sent, signed or not. */
   readonly timestamp: string | undefined;
   readonly isTimestampSigned: boolean;
   readonly remoteAddress: string | null;
   readonly traceId: string;
 }
 
-/** Bodies that are held at once, so that what strangers send takes a bounded part of memory; and of those the large ones, which are not counted in bytes. */
+/** Maximum bodies in memory, which bounds what unauthenticated senders can use; large ones are limited separately. */
 const maxBodies = 200;
 const maxHeldBytes = 52_428_800;
 const maxLargeBodies = 2;
 const retryAfterMs = 2_000;
-/** Headers that senders name a delivery by (decisions §6). */
+/** Headers with which senders identify a delivery (decisions §6). */
 const idHeaders = ['x-github-delivery', 'webhook-id'];
 
 interface StrictCall extends WebhookCall {
@@ -48,15 +48,15 @@ interface StrictCall extends WebhookCall {
 
 export interface IntakeDeps {
   readonly config: WebhooksConfig;
-  /** Largest body where the configuration of webhooks names none. */
+  /** Largest body when the webhook configuration sets none. */
   readonly httpBodyLimitBytes: number;
   readonly rules: readonly Rule[];
   readonly clock: Clock;
-  /** Commits what was proven, and what follows from it. */
+  /** Commits a proven delivery and its effects. */
   readonly accept: (proven: Proven) => Promise<void>;
 }
 
-/** The way of a request from its headers to a stored delivery; nothing of it is parsed before a signature has held. */
+/** Handles a request from its headers to the stored delivery. Nothing is parsed before a signature is verified. */
 export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept }: IntakeDeps): WebhooksApi {
   const maxBodyBytes = config.maxBodyBytes ?? httpBodyLimitBytes;
   const strict = strictRule(config);
@@ -65,7 +65,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
   let heldBytes = 0;
   let largeBodies = 0;
 
-  /** The rules that the path is for, in order. */
+  /** Returns the rules that match the path, in order. */
   function rulesFor(normalized: string): readonly Rule[] {
     const found = enabled ? rules.filter(({ mapping }) => wantsPath(mapping.match, normalized)) : [];
     return normalized === strictId ? [...found, strict] : found;
@@ -77,7 +77,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
     if (isStrict && (!enabled || config.token === undefined)) throw badSignature();
     const wanted = rulesFor(normalized);
     if (wanted.length === 0) throw noMapping();
-    // Which of several rules it is, the payload may say; until then any of their secrets opens the way to the next check.
+    // The payload may select among several rules; until then the secret of any of them is sufficient.
     const claims = new Map<Rule, Claim>();
     for (const rule of wanted) {
       const claim = isStrict && rule.policy.kind === 'none' ? undefined : readClaim(rule.policy, call.headers);
@@ -87,7 +87,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
     const isGithub = [...claims].some(([{ mapping }, { signatures }]) => mapping.preset === 'github' && signatures.length > 0);
     const bodyLimit = isGithub ? Math.max(githubBodyBytes, maxBodyBytes) : maxBodyBytes;
     const length = single(call.headers, 'content-length');
-    // Whoever does not sign, or does not say how much will come, is held to the common limit.
+    // Unsigned requests and those without a content length are held to the common limit.
     const isLarge = length !== undefined && Number(length) > maxBodyBytes && Number(length) <= bodyLimit;
     const mayHold = isLarge ? 0 : Math.min(length === undefined ? maxBodyBytes : Number(length), maxBodyBytes);
     return {
@@ -96,7 +96,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
       isLarge,
       async receive(read) {
         if (bodies >= maxBodies || heldBytes + mayHold > maxHeldBytes || (isLarge && largeBodies >= maxLargeBodies))
-          throw new AppError('unavailable', 'Too many deliveries arrive at the moment', { retryAfterMs });
+          throw new AppError('unavailable', 'Too many concurrent deliveries', { retryAfterMs });
         bodies += 1;
         heldBytes += mayHold;
         if (isLarge) largeBodies += 1;
@@ -115,7 +115,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
 
   async function prove(call: StrictCall, wanted: readonly Rule[], claims: ReadonlyMap<Rule, Claim>, body: Buffer): Promise<Proven> {
     const proven = new Set<Rule>();
-    // Of one request, rules of one policy claim the same.
+    // Rules with the same policy make the same claim for a request.
     const known = new Map<SignaturePolicy, boolean>();
     for (const [rule, claim] of claims) {
       const holds = known.get(rule.policy) ?? (await provesBody(claim, body));
@@ -127,7 +127,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
     if (reading === undefined) throw noMapping();
     const rule = wanted.find(({ mapping }) => mapping.id === reading.ruleId);
     const claim = rule === undefined ? undefined : claims.get(rule);
-    // The secret of another rule of the same path opens nothing of this one.
+    // The secret of another rule of the same path does not authorise this one.
     if (rule === undefined || claim === undefined || !proven.has(rule)) throw badSignature();
     checkTimestamp(claim, clock.now());
     return {
@@ -158,7 +158,7 @@ function idIn({ headers }: WebhookCall): string | undefined {
   return undefined;
 }
 
-/** Headers that a template must not copy into a prompt or a key: credentials, and what proves a request. */
+/** Matches headers that a template must not copy into a prompt or a key: credentials and signatures. */
 const secretHeader = /auth|cookie|token|secret|signature|api-?key|password|credential/;
 
 function requestOf(call: StrictCall, rules: readonly Rule[], body: Buffer, nowMs: number): DeliveryRequest {

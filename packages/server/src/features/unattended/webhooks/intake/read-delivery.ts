@@ -8,7 +8,7 @@ import { type Match, wantsSource } from '../rules/match.ts';
 import { readPreset } from '../rules/presets.ts';
 import { renderTemplate, type TemplateContext } from '../rules/template.ts';
 
-/** Of a rule, what reading a delivery needs. */
+/** The parts of a rule needed to read a delivery. */
 export interface ReadingRule {
   readonly id: string;
   readonly match: Match;
@@ -18,32 +18,32 @@ export interface ReadingRule {
   readonly dedupeKey?: string | undefined;
 }
 
-/** A request whose path some rules want. Plain data: large ones are read in a thread of their own. */
+/** A request whose path matches some rules. Plain data, because large ones are read in a separate thread. */
 export interface DeliveryRequest {
-  /** Those that want the path, in order. */
+  /** Rules that match the path, in order. */
   readonly rules: readonly ReadingRule[];
   readonly body: Uint8Array;
-  /** The body holds a form whose field `payload` is the JSON. */
+  /** Whether the body is a form whose field `payload` contains the JSON. */
   readonly isForm: boolean;
-  /** Must have the strict shape. */
+  /** Whether the payload must have the strict shape. */
   readonly isStrict: boolean;
   readonly context: Omit<TemplateContext, 'payload'>;
 }
 
-/** What the first rule that wants the payload makes of it; undefined when none does. */
+/** A payload as read by the first matching rule. */
 export interface DeliveryReading {
   readonly ruleId: string;
   readonly sessionKey: string;
   readonly message: string;
-  /** From the template `dedupeKey` or the preset; headers of all senders come on top. */
+  /** Id from the template `dedupeKey` or the preset; common headers are handled separately. */
   readonly deliveryId: string | undefined;
   readonly isPing: boolean;
 }
 
-/** Longest text that a template gives. */
+/** Maximum length of a rendered template. */
 const maxLength = 32_768;
 
-/** Parses, picks the rule and renders; a function of its input alone. */
+/** Parses the body, selects the rule and renders its templates; undefined when no rule matches. Has no side effects. */
 export function readDelivery(request: DeliveryRequest): DeliveryReading | undefined {
   const given = parseBody(request);
   const source =

@@ -17,7 +17,7 @@ async function holds(policy: SignaturePolicy, headers: Headers, body: string | B
 }
 
 describe('published vectors', () => {
-  it('GitHub: its own example, and what its library signs and verifies', async () => {
+  it('GitHub: its published example, and signatures of its library', async () => {
     const published = '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17';
     const policy = github("It's a Secret to Everybody");
     expect(await holds(policy, { 'x-hub-signature-256': [`sha256=${published}`] }, 'Hello, World!')).toBe(true);
@@ -30,7 +30,7 @@ describe('published vectors', () => {
     expect(await holds(github(secret), { 'x-hub-signature-256': [signature] }, `${body} `)).toBe(false);
   });
 
-  it('Standard Webhooks: the vector of its specification, what its library signs, and several signatures', async () => {
+  it('Standard Webhooks: the vector of its specification, signatures of its library, and multiple signatures', async () => {
     const own = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const body = '{"test": 2432232314}';
     const headers = {
@@ -61,7 +61,7 @@ describe('published vectors', () => {
 });
 
 describe('signatures (C1, C2)', () => {
-  it('hold for exactly the raw bytes', async () => {
+  it('are valid for exactly the raw bytes', async () => {
     const bodies = [
       Buffer.from([0x80]),
       Buffer.from([0x81]),
@@ -76,7 +76,7 @@ describe('signatures (C1, C2)', () => {
         expect(await holds(plain, { 'x-webhook-signature': [hex(body)] }, against), `${index} ${other}`).toBe(index === other);
   });
 
-  it('are hex in either case, bare or behind the name of the hash, and nothing else', async () => {
+  it('are hex in either case, bare or prefixed with the hash name, and nothing else', async () => {
     const good = hex('{}');
     const flipped = `${good.startsWith('0') ? '1' : '0'}${good.slice(1)}`;
     const accepted = [good, good.toUpperCase(), `sha256=${good}`, `sha256=${good.toUpperCase()}`];
@@ -98,12 +98,12 @@ describe('signatures (C1, C2)', () => {
       expect(await holds({ ...plain, algorithm }, { 'x-webhook-signature': [`${algorithm}=${hex('{}', algorithm)}`] }, '{}')).toBe(true);
   });
 
-  it('hold for bodies of many megabytes, which are hashed a part at a time', async () => {
+  it('are valid for bodies of many megabytes, which are hashed in chunks', async () => {
     const body = Buffer.alloc(5_000_000, 'gatehouse');
     expect(await holds(plain, { 'x-webhook-signature': [hex(body)] }, body)).toBe(true);
   });
 
-  it('cover the timestamp where the sender signs it', async () => {
+  it('cover the timestamp when the sender signs it', async () => {
     const policy = { ...plain, timestamp: { ...timestamp, isSigned: true, isRequired: true } };
     const headers = (time: string) => ({ 'x-webhook-signature': [hex('1790000000.{}')], 'x-webhook-timestamp': [time] });
     expect([await holds(policy, headers('1790000000'), '{}'), await holds(policy, headers('1790000001'), '{}')]).toEqual([true, false]);
@@ -125,12 +125,12 @@ describe('timestamps (C3)', () => {
     }
   };
 
-  it.each(['1790000000', '1789999700', '1790000300'])('%s is taken', (value) => expect(fresh([value])).toBe(true));
+  it.each(['1790000000', '1789999700', '1790000300'])('%s is accepted', (value) => expect(fresh([value])).toBe(true));
   it.each(['1789999699', '1790000301', '1e99', '123abc', '-1790000000', '+1790000000', '1790000000.0', '0x6ab1', '', ' ', '1790000000000'])(
-    '"%s" is refused',
+    '"%s" is rejected',
     (value) => expect(fresh([value])).toBe(false),
   );
-  it('two of them prove nothing, and none is enough unless one is required', () => {
+  it('duplicates are rejected, and a missing one is accepted unless required', () => {
     expect([fresh(['1790000000', '1790000000']), fresh(undefined), fresh(undefined, true)]).toEqual([false, true, false]);
   });
 });

@@ -6,7 +6,7 @@ export type HmacAlgorithm = 'sha256' | 'sha384' | 'sha512';
 /** The headers of a request, each with all its values (`headersDistinct` of node). */
 export type Headers = Readonly<Record<string, readonly string[] | undefined>>;
 
-/** How a mapping knows its sender. */
+/** How a mapping authenticates its sender. */
 export type SignaturePolicy =
   | { readonly kind: 'none' }
   | {
@@ -14,33 +14,33 @@ export type SignaturePolicy =
       readonly secret: string;
       readonly header: string;
       readonly algorithm: HmacAlgorithm;
-      /** Absent where the sender has none: GitHub. */
+      /** Absent when the sender has none, like GitHub. */
       readonly timestamp?: {
         readonly header: string;
         readonly maxAgeSec: number;
         readonly isRequired: boolean;
-        /** The sender signs `<timestamp>.<body>`. */
+        /** Whether the sender signs `<timestamp>.<body>`. */
         readonly isSigned: boolean;
       };
     }
   /** Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature`. */
   | { readonly kind: 'standard'; readonly secret: string; readonly maxAgeSec: number };
 
-/** What the headers of a request claim, well formed but not proven. */
+/** The claim made by the headers of a request, well-formed but not verified. */
 export interface Claim {
   readonly policy: SignaturePolicy;
-  /** Any of them may be the right one. */
+  /** Candidate signatures; one valid one is enough. */
   readonly signatures: readonly Buffer[];
-  /** What is signed in front of the body. */
+  /** Signed text before the body. */
   readonly prefix: string;
   /** Unix seconds, as sent. */
   readonly timestamp: string | undefined;
-  /** Signed, so that it can be believed once the claim is proven. */
+  /** The signed id, trustworthy once the claim is verified. */
   readonly signedId: string | undefined;
 }
 
 const secretPrefix = 'whsec_';
-/** What one turn of the event loop hashes. */
+/** Bytes hashed per iteration of the event loop. */
 const sliceBytes = 1_048_576;
 
 export function isSigningSecret(secret: string): boolean {
@@ -49,14 +49,14 @@ export function isSigningSecret(secret: string): boolean {
   return secret.startsWith(secretPrefix) && /^[A-Za-z0-9+/]+={0,2}$/.test(text) && length >= 24 && length <= 64;
 }
 
-/** The one answer to every signature that does not hold: it does not tell which part was wrong. */
+/** Returns the same error for every invalid signature, without revealing which part was wrong. */
 export function badSignature(): AppError {
   return new AppError('unauthenticated', 'The signature of the request is missing or not valid');
 }
 
 /**
- * Reads what the headers claim, before anything of the body is read; undefined when no signature of this policy can hold.
- * A header that is there twice proves nothing, because others may read the other one.
+ * Parses the claim in the headers before the body is read; undefined when no signature of this policy can be valid.
+ * A duplicate header proves nothing, because others may read the other value.
  */
 export function readClaim(policy: SignaturePolicy, headers: Headers): Claim | undefined {
   if (policy.kind === 'none') return { policy, signatures: [], prefix: '', timestamp: undefined, signedId: undefined };
@@ -77,7 +77,7 @@ function readStandard(policy: SignaturePolicy, headers: Headers): Claim | undefi
   const timestamp = single(headers, 'webhook-timestamp');
   const value = single(headers, 'webhook-signature');
   if (id === undefined || id === '' || id.length > 256 || timestamp === undefined || value === undefined || value.length > 4_096) return undefined;
-  // During a rotation there are several; other versions than v1 are for other kinds of keys.
+  // Key rotation sends several signatures; versions other than v1 are for other kinds of keys.
   const signatures = value
     .split(' ')
     .filter((one) => /^v1,[A-Za-z0-9+/]{43}=$/.test(one))
@@ -88,20 +88,20 @@ function readStandard(policy: SignaturePolicy, headers: Headers): Claim | undefi
 function hexOf(value: string, algorithm: HmacAlgorithm): Buffer | undefined {
   const hex = value.startsWith(`${algorithm}=`) ? value.slice(algorithm.length + 1) : value;
   if (hex.length !== 2 * digestBytes[algorithm]) return undefined;
-  // It ends before the first character that is no hex digit.
+  // Decoding stops at the first character that is not a hex digit.
   const bytes = Buffer.from(hex, 'hex');
   return bytes.length === digestBytes[algorithm] ? bytes : undefined;
 }
 
 const digestBytes: Readonly<Record<HmacAlgorithm, number>> = { sha256: 32, sha384: 48, sha512: 64 };
 
-/** The value of a header that must not be there twice. */
+/** Returns the value of a header that must not be duplicated. */
 export function single(headers: Headers, name: string): string | undefined {
   const values = headers[name];
   return values?.length === 1 ? values[0] : undefined;
 }
 
-/** Made once for each policy: what a text costs to become a key is paid for each digest otherwise. */
+/** Key objects by policy, because creating one from text for each digest is expensive. */
 const keys = new WeakMap<SignaturePolicy, KeyObject>();
 
 function keyOf(policy: Exclude<SignaturePolicy, { readonly kind: 'none' }>): KeyObject {
@@ -114,7 +114,7 @@ function keyOf(policy: Exclude<SignaturePolicy, { readonly kind: 'none' }>): Key
   return key;
 }
 
-/** Whether the raw bytes carry the signature that is claimed; compared in constant time. */
+/** Returns whether the raw bytes match the claimed signature; compares in constant time. */
 export async function provesBody(claim: Claim, body: Buffer): Promise<boolean> {
   const { policy } = claim;
   if (policy.kind === 'none') return true;
@@ -126,7 +126,7 @@ export async function provesBody(claim: Claim, body: Buffer): Promise<boolean> {
   return isEqual;
 }
 
-/** SHA-256 of the raw bytes: unlike the text of a signature it has one form. */
+/** Returns the SHA-256 of the raw bytes, which unlike the text of a signature is canonical. */
 export async function digestBody(body: Buffer): Promise<string> {
   if (body.length <= sliceBytes) return hash('sha256', body, 'base64url');
   const digest = createHash('sha256');
@@ -141,12 +141,12 @@ async function inSlices(body: Buffer, take: (slice: Buffer) => unknown): Promise
   }
 }
 
-/** Refuses a proven request whose timestamp is missing, malformed or away from now (http-gateway.md §5). */
+/** Rejects a verified request whose timestamp is missing, malformed or too far from now (http-gateway.md §5). */
 export function checkTimestamp({ policy, timestamp }: Claim, nowMs: number): void {
   if (policy.kind === 'none') return;
   const rule = policy.kind === 'standard' ? { maxAgeSec: policy.maxAgeSec, isRequired: true } : policy.timestamp;
   if (rule === undefined || (timestamp === undefined && !rule.isRequired)) return;
   const isFresh = timestamp !== undefined && /^\d{1,12}$/.test(timestamp) && Math.abs(Math.floor(nowMs / 1000) - Number(timestamp)) <= rule.maxAgeSec;
   if (!isFresh)
-    throw new AppError('unauthenticated', `The timestamp of the request is missing, malformed or more than ${rule.maxAgeSec} seconds away`);
+    throw new AppError('unauthenticated', `The timestamp of the request is missing, malformed or more than ${rule.maxAgeSec} seconds off`);
 }

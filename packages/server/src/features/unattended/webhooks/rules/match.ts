@@ -1,4 +1,4 @@
-/** What a rule asks of a request, its path normalized; without either part it takes everything. */
+/** Conditions of a rule, with a normalized path; without conditions it matches everything. */
 export interface Match {
   readonly path?: string | undefined;
   readonly source?: string | undefined;
@@ -18,12 +18,12 @@ export function normalizePath(path: string): string {
     .toLowerCase();
 }
 
-/** Whether a rule wants what came to a path, as far as that alone says. */
+/** Returns whether the path matches a rule. */
 export function wantsPath({ path }: Match, normalized: string): boolean {
   return path === undefined || path === normalized;
 }
 
-/** Whether a rule wants a payload of this `source`. */
+/** Returns whether the `source` of a payload matches a rule. */
 export function wantsSource({ source }: Match, given: unknown): boolean {
   return source === undefined || source === given;
 }

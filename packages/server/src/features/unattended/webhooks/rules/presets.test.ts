@@ -8,14 +8,14 @@ const token = "It's a Secret to Everybody, even those who read";
 const Named = z.object({ repository: z.object({ full_name: z.string() }).optional(), sender: z.object({ login: z.string() }).optional() });
 const all = z.array(z.object({ name: z.string(), examples: z.array(z.unknown()) })).parse(examples);
 
-it('takes every example payload of GitHub, signed as GitHub signs, and names event, repository and sender', { timeout: 60_000 }, async () => {
+it('accepts every example payload of GitHub, signed like GitHub, and names event, repository and sender', { timeout: 60_000 }, async () => {
   await using server = await startTestServer({ config: { webhooks: { token, presets: ['github'] } } });
   const payloads = all.flatMap(({ name, examples: own }) => own.map((payload) => ({ name, payload })));
   expect(payloads.length).toBeGreaterThan(300);
   const sent = new Map<string, { name: string; payload: unknown }>();
   for (const [index, { name, payload }] of payloads.entries()) {
     const json = JSON.stringify(payload);
-    // Every other one as the form that GitHub can be told to send.
+    // Sends every other one as a form, which GitHub can be configured to send.
     const isForm = index % 2 === 1;
     const body = isForm ? new URLSearchParams({ payload: json }).toString() : json;
     const id = `delivery-${index}`;
@@ -46,14 +46,14 @@ it('takes every example payload of GitHub, signed as GitHub signs, and names eve
     const { repository, sender } = Named.parse(payload);
     const wanted = [`GitHub event: ${name}`, repository && `Repository: ${repository.full_name}`, sender && `Sender: ${sender.login}`];
     if (wanted.some((line) => line !== undefined && !message.split('\n').includes(line))) unnamed.push(`${name}: ${message}`);
-    // A ping is answered and begins nothing.
+    // A ping is answered and starts nothing.
     expect(state === 'ignored').toBe(name === 'ping');
     expect(sessionKey?.endsWith(`:webhook:hook%3Agithub%3A${senderId}`)).toBe(true);
   }
   expect(unnamed).toEqual([]);
 });
 
-it('takes mail as its digest and as the envelope of the push service, each message once', async () => {
+it('accepts mail as a digest and as a push service envelope, each message once', async () => {
   const mappings = [{ id: 'mail', match: { path: 'gmail' }, preset: 'gmail' as const, allowUnauthenticated: true }];
   await using server = await startTestServer({ config: { webhooks: { mappings } } });
   const digest = { messages: [{ id: 'm-1', from: 'ada@example.org', subject: 'Hello', snippet: 'How are', body: 'How are you?' }] };

@@ -3,27 +3,27 @@ import { parseJson } from '../../../../kernel/json.ts';
 import type { PresetName } from '../config.ts';
 import { valueAt } from './template.ts';
 
-/** What a preset knows of a delivery; an own template of the mapping wins over its text. */
+/** A delivery as read by a preset; the mapping's own templates take precedence over its text. */
 export interface PresetReading {
-  /** As templates see it. */
+  /** The payload as seen by templates. */
   readonly payload: unknown;
-  /** Default of the key of the conversation. */
+  /** Default conversation key. */
   readonly sessionKey: string;
-  /** What names the delivery; undefined where the sender did not say. */
+  /** Id of the delivery; undefined when the sender set none. */
   readonly deliveryId: string | undefined;
   readonly message: string;
-  /** Answered without a turn. */
+  /** Whether the delivery is answered without a turn. */
   readonly isPing: boolean;
 }
 
-/** Body limit of the github preset: what GitHub sends at most. */
+/** Body limit of the github preset, the maximum sent by GitHub. */
 export const githubBodyBytes = 26_214_400;
-/** Longest text of one line of a default message. */
+/** Maximum length of one line of a default message. */
 const maxLine = 8_000;
 
 type Line = readonly [label: string, ...paths: readonly string[]];
 
-/** What is worth telling of an event of GitHub, with the places where payloads have it, the first that is there wins. */
+/** Lines that describe a GitHub event, each with its payload paths; the first existing path is used. */
 const githubLines: readonly Line[] = [
   ['Action', 'action'],
   ['Repository', 'repository.full_name'],
@@ -109,7 +109,7 @@ function readGithub(payload: unknown, headers: Readonly<Record<string, string>>)
   };
 }
 
-/** Either the mails themselves (`messages`), or the envelope of the push service, which only says that there are some. */
+/** Reads either the mails themselves (`messages`), or a push service envelope, which only announces new mail. */
 function readMail(raw: unknown): PresetReading {
   const data = valueAt(raw, ['message', 'data']);
   const isEnvelope = typeof data === 'string';
@@ -124,7 +124,7 @@ function readMail(raw: unknown): PresetReading {
   };
 }
 
-/** The JSON inside the envelope; what is none stays as its sender wrote it. */
+/** Returns the JSON inside the envelope, or the raw data when it is not JSON. */
 function decodeData(data: string): unknown {
   const bytes = Buffer.from(data, 'base64');
   if (!isUtf8(bytes)) return data;

@@ -3,7 +3,7 @@ import { WebhooksConfig } from '../config.ts';
 import { normalizePath, wantsPath, wantsSource } from './match.ts';
 import { rulesOf } from './rules.ts';
 
-/** The six rules of http-gateway.md §4.8, as plainly as they can be said. */
+/** Plain implementation of the six rules of http-gateway.md §4.8. */
 function oracle(
   path: string,
   payload: { source?: unknown },
@@ -27,7 +27,7 @@ function oracle(
   return undefined;
 }
 
-/** The same sequence for the same seed. */
+/** Returns a seeded random number generator. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -59,7 +59,7 @@ describe('routing (C13)', () => {
     expect(matched).toBeLessThan(200);
   });
 
-  it('asks presets before mappings that take every path, and after one of their path', () => {
+  it("checks presets before mappings that match every path, and after mappings of the preset's path", () => {
     const ids = (mappings: object[]) =>
       rulesOf(WebhooksConfig.parse({ presets: ['GMAIL', 'github', 'none'], mappings })).map(({ mapping }) => mapping.id);
     expect(ids([{ id: 'own', match: { path: 'github' } }, { id: 'all' }])).toEqual(['own', 'github', 'gmail', 'all']);
@@ -68,7 +68,7 @@ describe('routing (C13)', () => {
   });
 });
 
-describe('the section of the configuration', () => {
+describe('the configuration section', () => {
   const issues = (webhooks: object) =>
     WebhooksConfig.safeParse(webhooks).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
   const signing = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -88,7 +88,7 @@ describe('the section of the configuration', () => {
     [{ mappings: [{ id: 'a', replay: 'signed', secret: signing, preset: 'github' }] }, /^mappings\.0\.replay: expected/],
   ])('%j is refused', (webhooks, message) => expect(issues(webhooks).join('\n')).toMatch(message));
 
-  it('takes what is right', () => {
+  it('accepts valid values', () => {
     expect(issues({ token: 'x'.repeat(32), presets: ['github', 'unknown'], mappings: [{ id: 'a', replay: 'signed', secret: signing }] })).toEqual([]);
   });
 });

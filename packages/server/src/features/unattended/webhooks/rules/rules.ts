@@ -6,23 +6,23 @@ import type { SignaturePolicy } from '../intake/signature.ts';
 
 const defaultHeader = 'x-webhook-signature';
 
-/** One rule with all defaults put in. */
+/** One rule with all defaults applied. */
 export interface Rule {
   readonly mapping: WebhookMapping;
-  /** The same one for all rules that ask for the same. */
+  /** Shared by all rules with the same policy. */
   readonly policy: SignaturePolicy;
-  /** Who its turns belong to. */
+  /** Principal of its turns. */
   readonly principalId: string;
   readonly reading: ReadingRule;
-  /** Whether reading a delivery looks at its headers. */
+  /** Whether reading a delivery uses its headers. */
   readonly readsHeaders: boolean;
-  /** Made of a preset of the configuration or for the strict route, not written as a mapping. */
+  /** Whether the rule comes from a configured preset or the strict route, not from a mapping. */
   readonly isBuiltIn: boolean;
 }
 
 /**
- * The rules of a configuration in the order in which they are asked. Presets that are named alone stand before the first
- * mapping that takes every path, so that such a mapping does not take what is theirs, and behind a mapping of their path.
+ * Returns the rules of a configuration in evaluation order. Presets without a mapping come before the first mapping that
+ * matches every path, so that it does not take their deliveries, and after a mapping of the same path.
  */
 export function rulesOf(config: WebhooksConfig): readonly Rule[] {
   const presets = presetNames.filter((name) => config.presets.includes(name)).map((preset) => presetMapping(preset, config));
@@ -44,7 +44,7 @@ export function rulesOf(config: WebhooksConfig): readonly Rule[] {
   ];
 }
 
-/** What takes a delivery of the strict route that no mapping wants. */
+/** Returns the rule for deliveries of the strict route that no mapping matches. */
 export function strictRule(config: WebhooksConfig): Rule {
   const mapping = plainMapping(strictId, { path: strictId });
   return ruleOf(mapping, policyOf(mapping, config), true);
@@ -84,7 +84,7 @@ function policyOf(mapping: WebhookMapping, config: WebhooksConfig): SignaturePol
       mapping.headerName ??
       (isGithub ? 'x-hub-signature-256' : (config.signatureHeader ?? config.headerName ?? defaultHeader)),
     algorithm: mapping.algorithm ?? (isGithub ? 'sha256' : config.algorithm),
-    // GitHub sends no time.
+    // GitHub sends no timestamp.
     ...(!isGithub && {
       timestamp: {
         header: config.timestampHeader,
@@ -96,7 +96,7 @@ function policyOf(mapping: WebhookMapping, config: WebhooksConfig): SignaturePol
   };
 }
 
-/** Whether anything is taken at all; the strict route then answers too. */
+/** Returns whether webhooks are enabled; the strict route then answers too. */
 export function isEnabled({ enabled, token, presets, mappings }: WebhooksConfig): boolean {
   return enabled ?? (token !== undefined || presets.length > 0 || mappings.length > 0);
 }

@@ -1,71 +1,71 @@
-/** What templates see. Names of headers are lower-case; a query field that is there twice has its last value. */
+/** Values available to templates. Header names are lower-case; a duplicate query field has its last value. */
 export interface TemplateContext {
   readonly payload: unknown;
   readonly headers: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
-  /** Behind `webhooks.path`, without slashes at its ends. */
+  /** Path after `webhooks.path`, without leading and trailing slashes. */
   readonly path: string;
   /** ISO 8601, UTC. */
   readonly now: string;
 }
 
-/** More braces than two make no expression of what stands within, but one that cannot be looked up. */
+/** Matches expressions; more than two braces make one that cannot be looked up. */
 const expressions = /(\{{2,})([^{}]{0,512})\}{2,}/g;
 const maxExpressions = 200;
-/** Longest text that one expression gives. */
+/** Maximum length of one rendered expression. */
 const maxValueLength = 16_384;
 
-/** Text as it stands, or the path of a value; without a path it is empty, but counts. */
-type Piece = string | { readonly path: readonly string[] | undefined };
+/** Literal text or the path of a value; without a path it renders as empty but counts as an expression. */
+type Segment = string | { readonly path: readonly string[] | undefined };
 
-/** By template: there are as many as the configuration has. */
-const known = new Map<string, readonly Piece[]>();
+/** Parsed templates; bounded by the number of templates in the configuration. */
+const known = new Map<string, readonly Segment[]>();
 
-function piecesOf(template: string): readonly Piece[] {
-  let pieces = known.get(template);
-  if (pieces === undefined) known.set(template, (pieces = cut(template)));
-  return pieces;
+function segmentsOf(template: string): readonly Segment[] {
+  let segments = known.get(template);
+  if (segments === undefined) known.set(template, (segments = cut(template)));
+  return segments;
 }
 
-function cut(template: string): Piece[] {
-  const pieces: Piece[] = [];
+function cut(template: string): Segment[] {
+  const segments: Segment[] = [];
   let at = 0;
   for (const { 0: whole, 1: braces = '', 2: expression = '', index } of template.matchAll(expressions)) {
-    pieces.push(template.slice(at, index), { path: braces.length > 2 ? undefined : partsOf(expression.trim()) });
+    segments.push(template.slice(at, index), { path: braces.length > 2 ? undefined : partsOf(expression.trim()) });
     at = index + whole.length;
   }
-  pieces.push(template.slice(at));
-  return pieces;
+  segments.push(template.slice(at));
+  return segments;
 }
 
 /**
- * Renders a template (http-gateway.md §4.8): data in, text out. What cannot be looked up is empty, objects are JSON, and
- * what was filled in is not looked at again. At most `maxLength` characters.
+ * Renders a template (http-gateway.md §4.8) to at most `maxLength` characters. Unknown values are empty, objects are JSON,
+ * and rendered values are not expanded again.
  */
 export function renderTemplate(template: string, context: TemplateContext, maxLength: number): string {
   let left = maxExpressions;
-  let room = maxLength;
+  let remaining = maxLength;
   let text = '';
-  for (const piece of piecesOf(template)) {
-    if (typeof piece === 'string') {
-      text += piece;
+  for (const segment of segmentsOf(template)) {
+    if (typeof segment === 'string') {
+      text += segment;
       continue;
     }
     left -= 1;
-    if (left < 0 || room <= 0 || piece.path === undefined) continue;
-    const value = printValue(lookUp(piece.path, context)).slice(0, Math.min(maxValueLength, room));
-    room -= value.length;
+    if (left < 0 || remaining <= 0 || segment.path === undefined) continue;
+    const value = printValue(lookUp(segment.path, context)).slice(0, Math.min(maxValueLength, remaining));
+    remaining -= value.length;
     text += value;
   }
   return text.slice(0, maxLength).toWellFormed();
 }
 
-/** Whether anything of a template comes from the request. */
+/** Returns whether any part of a template comes from the request. */
 export function hasExpressions(template: string): boolean {
   return template.search(expressions) !== -1;
 }
 
-/** The names and indexes of `a.b[0].c`; undefined for what is no path. */
+/** Returns the names and indexes of `a.b[0].c`; undefined for an invalid path. */
 function partsOf(expression: string): string[] | undefined {
   const parts: string[] = [];
   for (const segment of expression.split('.')) {
@@ -86,7 +86,7 @@ function lookUp(parts: readonly string[], context: TemplateContext): unknown {
   return valueAt(context.payload, first === 'payload' ? rest : parts);
 }
 
-/** The value at a path of own properties: nothing that a prototype brings is ever reached. */
+/** Returns the value at a path of own properties; inherited ones are never reached. */
 export function valueAt(value: unknown, path: readonly string[]): unknown {
   let current = value;
   for (const part of path) current = ownValue(current, part);

@@ -77,13 +77,13 @@ export const limitPages = operation('test.limitPages', async (tx, input: { pages
 
 export const returnFunction = operation('test.returnFunction', async (): Promise<unknown> => () => 1);
 
-/** Ends the thread as a crash of the engine would. */
+/** Terminates the thread as a crash of the engine would. */
 export const crash = operation('test.crash', async (): Promise<void> => {
   process.exit(3);
 });
 
 const searchesBy = new WeakMap<Tx, string[]>();
-/** Keeps what it was asked between calls, and tells in which thread. */
+/** Remembers its inputs between calls and returns the id of its thread. */
 export const remember = operation(
   'test.remember',
   async (tx, input: { text: string }): Promise<{ asked: string[]; thread: number; notes: number }> => {

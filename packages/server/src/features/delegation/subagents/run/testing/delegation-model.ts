@@ -5,7 +5,7 @@ interface Message {
   readonly text: string;
 }
 
-/** What a model is asked: who it is by the words of its task, and what it has seen since. */
+/** A request to the model: its task identifies the agent, and the results show what it has seen since. */
 export interface Asked {
   /** The last message of a user. */
   readonly question: string;
@@ -35,7 +35,7 @@ export function asked(body: unknown): Asked {
 }
 
 let calls = 0;
-/** An answer that calls a tool. */
+/** Returns an answer that calls a tool. */
 export function call(name: string, args: unknown): FakeAnswer {
   calls += 1;
   return { toolCalls: [{ id: `c${calls}`, name, arguments: JSON.stringify(args) }] };
@@ -43,16 +43,16 @@ export function call(name: string, args: unknown): FakeAnswer {
 
 export type Answering = (what: Asked) => FakeAnswer | undefined;
 
-/** For the option `answer` of a provider: what runs at a start is asked before anything else can be set. */
+/** Answers for the option `answer` of a provider, because runs at start call the model before anything else can be set. */
 export const answering =
   (answer: Answering) =>
   ({ body }: { readonly body: unknown }) =>
     answer(asked(body));
 
-/** Answers by what is asked. */
+/** Answers depending on the request. */
 export function answerBy(provider: FakeProvider, answer: Answering): void {
   provider.setAnswer(answering(answer));
 }
 
-/** The id that sessions_spawn told. */
+/** Returns the run id in a result of sessions_spawn. */
 export const runIdIn = (text: string): string => /sr_[0-9a-f-]{36}/.exec(text)?.[0] ?? '';

@@ -2,7 +2,7 @@ import { operation, query, type QueryTools } from '../../../../../kernel/db/oper
 import type { MemoryType, TaintLevel, TrustLevel } from '../../api.ts';
 import { insertMemory, type MemoryInput } from '../../entries/store.ts';
 
-/** An entry as it was stored, that no derived one has taken up. */
+/** A raw entry that no derived one has absorbed. */
 export interface RawEntry {
   readonly seq: number;
   readonly id: string;
@@ -30,7 +30,7 @@ const rawColumns = [
   'confidence',
 ] as const;
 
-/** What an operator wrote down, what is pinned and what expires stays as it is. */
+/** Excludes entries of an operator, pinned ones and those that expire. */
 function rawEntries(db: QueryTools<never>['db']) {
   return db
     .selectFrom('memory')
@@ -57,14 +57,14 @@ const examinedTo = query<{ agentId: string }, { seq: number }>(({ db, p }) =>
   db.selectFrom('memory_consolidation').select('examined_to_seq as seq').where('agent_id', '=', p('agentId')),
 );
 
-/** Entries that were not compared with the others yet, in the order of storing. */
+/** Returns entries not yet compared with the others, in storage order. */
 export const readUnexamined = operation(
   'memory.readUnexamined',
   async (tx, { agentId, limit }: { readonly agentId: string; readonly limit: number }): Promise<RawEntry[]> =>
     tx.all(rawAfter, { agentId, afterSeq: (await tx.get(examinedTo, { agentId }))?.seq ?? 0, limit }),
 );
 
-/** Those of the named entries that may be folded into a derived one, in the order of the names. */
+/** Returns those of the named entries that may be folded into a derived one, in the order of the names. */
 export const readRaw = operation(
   'memory.readRaw',
   async (tx, { agentId, ids }: { readonly agentId: string; readonly ids: readonly string[] }): Promise<RawEntry[]> => {
@@ -105,7 +105,7 @@ const isFree = query<{ id: string }, { id: string }>(({ db, p }) =>
   db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proof_count', '=', 0).where('consolidated_at_ms', 'is', null),
 );
 
-/** Stores a derived entry with what it cites. False, with nothing stored, when one of its sources was deleted or taken up meanwhile. */
+/** Stores a derived entry with its citations. Returns false, with nothing stored, when a source was deleted or absorbed meanwhile. */
 export const keepDerived = operation(
   'memory.keepDerived',
   async (
@@ -130,7 +130,7 @@ const cite = query<{ derivedId: string; sourceId: string; conversationRef: strin
   db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
 );
 
-/** One more proof of a derived entry. False, with nothing stored, when either is gone or taken up. */
+/** Adds one proof to a derived entry. Returns false, with nothing stored, when either is gone or absorbed. */
 export const strengthenDerived = operation(
   'memory.strengthenDerived',
   async (

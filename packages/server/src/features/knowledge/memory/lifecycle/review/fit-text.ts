@@ -1,15 +1,15 @@
 import { countTokens } from '../../../../../llm/count-tokens.ts';
 
-/** No token is shorter than this many characters on average in any text, so longer text need not be counted to be too long. */
+/** Average characters per token never fall below this, so longer text need not be counted to be too long. */
 const longestToken = 16;
 const ellipsis = '…';
 
-/** One line: control characters and every kind of space become a single space, so that no text can begin a line of its own. */
+/** Collapses control characters and all white space to single spaces, so that no text can start a new line. */
 export function oneLine(text: string): string {
   return text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
 }
 
-/** The beginning of `text` that takes at most `tokens` tokens, marked when something was cut off; empty when nothing fits. */
+/** Returns the beginning of `text` that fits in `tokens` tokens, marked when something was cut off; empty when nothing fits. */
 export function cutToTokens(text: string, tokens: number): string {
   if (tokens <= 0) return '';
   let kept = text.slice(0, tokens * longestToken);

@@ -5,7 +5,7 @@ import { countTokens } from '../../../../../llm/count-tokens.ts';
 import { cutToTokens, oneLine } from './fit-text.ts';
 import type { ReviewText } from './review-store.ts';
 
-/** What one conversation may give at most. */
+/** Limits for one conversation. */
 const maxCandidates = 20;
 const maxCharacters = 1_000;
 
@@ -15,7 +15,7 @@ const Candidate = z.strictObject({
   content: z.string().trim().min(3).max(maxCharacters).refine(isWellFormed),
   type: z.enum(['episodic', 'semantic', 'procedural']).default('semantic'),
   tags: z.array(z.string().trim().min(1).max(40).refine(isWellFormed)).max(5).default([]),
-  /** What the reviewer doubts itself is not worth being recalled. */
+  /** Below this confidence of the reviewer a fact is not worth storing. */
   confidence: z.number().min(0.3).max(1).optional(),
 });
 export type Candidate = z.output<typeof Candidate>;
@@ -31,16 +31,16 @@ At most ${maxCandidates} elements. Answer [] when there is nothing worth remembe
 /** The name of the speaker, the line end and rounding. */
 const lineTokens = 6;
 
-/** The conversation as the reviewer is shown it, one message a line, inside `maxTokens`: what is long is cut so that each message keeps its share. */
+/** Formats the conversation for the reviewer, one message a line, within `maxTokens`: long messages are cut so that each keeps its share. */
 export function reviewTranscript({ messages }: ReviewText, maxTokens: number): string {
-  // What tools returned is bulk, and text of outsiders.
+  // Tool results are bulk, and text of outsiders.
   const isSaid = ({ role, content }: ReviewText['messages'][number]) => role !== 'tool' && content.trim() !== '';
   let waiting = messages.filter(isSaid).length;
   let left = maxTokens;
   let lastSeq: number | undefined;
   const lines: string[] = [];
   for (const message of messages) {
-    if (lastSeq !== undefined && message.seq > lastSeq + 1) lines.push('[messages left out]');
+    if (lastSeq !== undefined && message.seq > lastSeq + 1) lines.push('[messages omitted]');
     lastSeq = message.seq;
     if (!isSaid(message)) continue;
     const text = cutToTokens(oneLine(message.content), Math.floor(left / waiting) - lineTokens);
@@ -53,8 +53,8 @@ export function reviewTranscript({ messages }: ReviewText, maxTokens: number): s
 }
 
 /**
- * Reads the reviewer's answer: a JSON list, also when it stands in a code fence, between words or in an object with one
- * key. Undefined when there is no list; what does not fit the shape is counted and left out.
+ * Parses the reviewer's answer: a JSON list, also in a code fence, surrounded by text or in an object with one
+ * key. Undefined when there is no list; invalid items are counted and omitted.
  */
 export function parseCandidates(answer: string): { readonly candidates: readonly Candidate[]; readonly rejected: number } | undefined {
   const list = findList(answer);

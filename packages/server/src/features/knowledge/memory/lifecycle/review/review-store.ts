@@ -1,7 +1,7 @@
 import { query, type Tx } from '../../../../../kernel/db/operation.ts';
 import type { MemoryInput } from '../../entries/store.ts';
 
-/** A conversation with new messages, which stand at the positions `fromSeq` to `toSeq`. */
+/** A conversation with new messages at the positions `fromSeq` to `toSeq`. */
 export interface Reviewable {
   readonly conversationId: number;
   readonly conversationRef: string;
@@ -22,20 +22,20 @@ export interface ReviewedMessage {
 /** New messages of a conversation, oldest first; the middle may be missing. */
 export interface ReviewText {
   readonly messages: readonly ReviewedMessage[];
-  /** Whether results of tools or attachments are anywhere in the conversation. */
+  /** Whether results of tools or attachments occur anywhere in the conversation. */
   readonly outside: boolean;
 }
 
 /** A review that failed. */
 export interface ReviewFailure extends MarkRow {
-  /** Turn of the message at `toSeq`: by it the conversation is known again. */
+  /** Turn of the message at `toSeq`: identifies the conversation after a reset. */
   readonly lastTurnId: string;
 }
 
-/** What a review found. */
+/** Results of a review. */
 export interface KeptReview extends ReviewFailure {
   readonly memories: readonly MemoryInput[];
-  /** Entries that say what the conversation said again. */
+  /** Entries that the conversation repeated. */
   readonly seenAgain: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export interface KeptReview extends ReviewFailure {
 export interface ReviewMark {
   readonly conversationRef: string;
   readonly reviewedToSeq: number;
-  /** As far as a review that failed had come. */
+  /** Position that a failed review had reached. */
   readonly triedToSeq: number;
   readonly failures: number;
 }
@@ -87,7 +87,7 @@ const markDone = query<MarkRow>(({ db, sql, p }) =>
     ),
 );
 
-/** Moves the watermark of a conversation; part of the transaction that stores what was found. */
+/** Advances the watermark of a conversation; part of the transaction that stores the results. */
 export async function markReviewed(tx: Tx, row: MarkRow): Promise<void> {
   await tx.run(markDone, row);
 }
@@ -112,7 +112,7 @@ const markFailed = query<MarkRow>(({ db, sql, p }) =>
     ),
 );
 
-/** Books a review that failed; the watermark stays. */
+/** Books a failed review; the watermark stays. */
 export async function markReviewFailed(tx: Tx, row: MarkRow): Promise<void> {
   await tx.run(markFailed, row);
 }
@@ -121,7 +121,7 @@ const dropMark = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('memory_review').where('conversation_ref', '=', p('conversationRef')),
 );
 
-/** Forgets how far a conversation was reviewed: one that is cleared begins at its first message again. Part of what deletes or clears it. */
+/** Forgets the watermark, so that a cleared conversation starts at its first message again. Part of what deletes or clears it. */
 export async function dropReviewMark(tx: Tx, conversationRef: string): Promise<void> {
   await tx.run(dropMark, { conversationRef });
 }
@@ -143,7 +143,7 @@ const prove = query<{ id: string; proofs: number }>(({ db, sql, p }) =>
 );
 
 /**
- * Adds a conversation to the sources of an entry; its own conversation becomes the first of them. An entry that came from no
+ * Adds a conversation to the sources of an entry; its own conversation becomes the first of them. An entry without a
  * conversation stays as it is: forgetting a conversation must not delete what somebody stored on purpose.
  */
 export async function citeConversation(tx: Tx, { id, conversationRef }: { readonly id: string; readonly conversationRef: string }): Promise<void> {

@@ -9,17 +9,17 @@ import { type Candidate, parseCandidates, reviewInstructions, reviewTranscript }
 import type { KeptReview, Reviewable, ReviewFailure, ReviewText } from './review-store.ts';
 import { scanMemory } from '../../entries/scan.ts';
 import type { MemoryInput } from '../../entries/store.ts';
-import { foldWords, saysTheSame } from './text-likeness.ts';
+import { foldTerms, saysTheSame } from './text-likeness.ts';
 
-/** Messages that are shown from either end of what is new, when it is more than twice as much. */
+/** Messages shown from either end of the new ones, when there are more than twice as many. */
 const ends = 10;
 const maxAnswerTokens = 2_048;
-/** Model calls that fail one after the other until the run is given up. */
+/** Consecutive failed model calls after which the run stops. */
 const maxFailuresInRow = 2;
 /** Memories that a candidate is compared with. */
 const neighbours = 5;
 
-/** Operations over conversations and memories alike; composed in `review-conversation.ts`. */
+/** Operations over both conversations and memories; composed in `review-conversation.ts`. */
 export interface ReviewOperations {
   readonly find: Operation<{ readonly agentId: string; readonly minMessages: number; readonly limit: number }, Reviewable[]>;
   readonly read: Operation<Pick<Reviewable, 'conversationId' | 'fromSeq' | 'toSeq'> & { readonly ends: number }, ReviewText>;
@@ -31,7 +31,7 @@ export interface ReviewDeps extends ReflectDeps {
   readonly operations: ReviewOperations;
 }
 
-/** What the review of one conversation came to. */
+/** Result of reviewing one conversation. */
 interface Found {
   readonly extracted: number;
   readonly duplicates: number;
@@ -40,9 +40,9 @@ interface Found {
 }
 
 /**
- * Reads the conversations of an agent that changed since they were reviewed, has a model say what is worth remembering,
- * and stores what is new of it as `learned`, or as `external` where text from outside was part of the conversation.
- * What was found and the watermark commit together, so that a run that breaks off is taken up where it was.
+ * Reviews an agent's conversations that changed since the last review: a model names what is worth remembering,
+ * and new facts are stored as `learned`, or as `external` if text from outside was part of the conversation.
+ * Results and watermark commit together, so that an interrupted run resumes where it was.
  */
 export async function reviewConversations(
   deps: ReviewDeps,
@@ -68,7 +68,7 @@ export async function reviewConversations(
     failedInRow = 0;
     sum.conversationsReviewed += 1;
     for (const key of ['extracted', 'duplicates', 'rejected', 'admitted'] as const) sum[key] += found[key];
-    log.info({ agentId: agent.id, conversationRef: conversation.conversationRef, ...found }, 'A conversation was reviewed');
+    log.info({ agentId: agent.id, conversationRef: conversation.conversationRef, ...found }, 'Reviewed a conversation');
   }
   if (sum.admitted > 0) {
     deps.stored(agent.id);
@@ -88,7 +88,7 @@ export async function reviewConversations(
     timestamp: clock.now(),
   });
   const report: ReviewReport = { agentId: agent.id, ...sum, more: due.length > sum.conversationsReviewed, ...folded, durationMs };
-  log.info({ ...report }, 'A memory review ended');
+  log.info({ ...report }, 'Finished a memory review');
   return report;
 }
 
@@ -117,7 +117,7 @@ async function reviewOne(
       signal,
     });
     parsed = parseCandidates(answer.text);
-    if (parsed === undefined) log.warn({ agentId: agent.id, conversationRef, finish: answer.finish }, 'A review gave no list');
+    if (parsed === undefined) log.warn({ agentId: agent.id, conversationRef, finish: answer.finish }, 'A review returned no list');
   } catch (error) {
     if (signal.aborted) throw error;
     log.warn({ err: error, agentId: agent.id, conversationRef }, 'A review failed');
@@ -144,7 +144,7 @@ async function reviewOne(
   return { extracted: parsed.candidates.length + parsed.rejected, duplicates, rejected, admitted: memories.length };
 }
 
-/** A candidate as it would be stored; undefined when the write scan refuses it. */
+/** Converts a candidate to a memory; undefined when the write scan refuses it. */
 function toMemory(
   { bus, clock }: ReviewDeps,
   agent: Agent,
@@ -153,7 +153,7 @@ function toMemory(
   candidate: Candidate,
 ): MemoryInput | undefined {
   const { recall, review } = agent.config.memory;
-  // An agent that is shown memories of outsiders may repeat them as its own words.
+  // An agent that is shown memories of outsiders may repeat them as its own.
   const isOutside = outside || recall.trust.includes('external');
   const { severity, patterns } = scanMemory(candidate.content);
   const isBlocked = severity === 'critical';
@@ -191,7 +191,7 @@ function toMemory(
 }
 
 /**
- * Finds what the agent knows already from a source that is trusted as much: what an outsider said first must not keep out what was
+ * Finds an equally trusted memory of the same fact: a statement of an outsider must not block what was
  * learned. Without an id it is among `found`, of the same conversation.
  */
 async function findKnown(
@@ -202,8 +202,8 @@ async function findKnown(
   signal: AbortSignal,
 ): Promise<{ readonly id?: string } | undefined> {
   const threshold = agent.config.memory.review.dedupThreshold;
-  const words = foldWords(memory.content);
-  if (found.some((other) => saysTheSame(words, foldWords(other.content), undefined, threshold))) return {};
+  const terms = foldTerms(memory.content);
+  if (found.some((other) => saysTheSame(terms, foldTerms(other.content), undefined, threshold))) return {};
   const near = await deps.search({
     text: memory.content,
     agentId: agent.id,
@@ -215,8 +215,8 @@ async function findKnown(
     ...(memory.conversationRef !== null && { bookedConversation: memory.conversationRef }),
     signal,
   });
-  const same = near.filter(({ entry, explain }) => saysTheSame(words, foldWords(entry.content), explain.vectorSimilarity, threshold));
-  // Not one that was folded into a derived one, nor one that is trusted otherwise: an outsider proves nothing that was learned.
+  const same = near.filter(({ entry, explain }) => saysTheSame(terms, foldTerms(entry.content), explain.vectorSimilarity, threshold));
+  // Neither one folded into a derived one, nor one with different trust: an outsider proves nothing that was learned.
   const known = same.find(
     ({ entry }) => entry.consolidatedAtMs === undefined && entry.principalId === memory.principalId && entry.trustLevel === memory.trustLevel,
   );

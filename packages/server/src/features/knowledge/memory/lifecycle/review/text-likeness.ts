@@ -1,12 +1,12 @@
-// Scripts that are written without spaces are compared by the character.
+// Scripts without spaces are compared by the character.
 const wordPattern = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]|[\p{L}\p{N}\p{M}]+/gu;
 
-/** Text as it is compared: lower case, compatibility forms folded, nothing between the words. */
-export function foldWords(text: string): readonly string[] {
+/** Splits text into comparable terms: lower case, compatibility forms folded, without punctuation. */
+export function foldTerms(text: string): readonly string[] {
   return text.normalize('NFKC').toLowerCase().match(wordPattern) ?? [];
 }
 
-/** How much two texts have of the same words, 0 to 1: the words that both have over all that either has. */
+/** Returns how many terms two texts share, 0 to 1: the common terms over all terms of either. */
 export function likeness(a: readonly string[], b: readonly string[]): number {
   const words = new Set(a);
   const others = new Set(b);
@@ -16,12 +16,12 @@ export function likeness(a: readonly string[], b: readonly string[]): number {
   return common / (words.size + others.size - common);
 }
 
-/** Words that two texts must share before the nearness of their vectors counts: some embedders find all texts near. */
+/** Terms that two texts must share before their cosine counts: some embedders find all texts near. */
 const leastShared = 0.4;
 
 /**
- * Whether two texts say the same: by their words, or by the cosine of their vectors when that is known and the words do
- * not speak against it. Texts with different numbers never do.
+ * Whether two texts say the same: by their terms, or by the cosine of their vectors when that is known and the terms
+ * do not contradict it. Texts with different numbers never do.
  */
 export function saysTheSame(a: readonly string[], b: readonly string[], cosine: number | undefined, threshold: number): boolean {
   const shared = likeness(a, b);

@@ -36,7 +36,7 @@ const Span = z
     status: z.strictObject({ code: z.int().min(0).max(2) }),
   })
   .refine((span) => span.endTimeUnixNano >= span.startTimeUnixNano, 'expected an end that is not before the start');
-/** `ExportTraceServiceRequest` by the rules of OTLP for JSON; any field besides is refused. */
+/** `ExportTraceServiceRequest` by the rules of OTLP for JSON; any additional field is refused. */
 const Export = z.strictObject({
   resourceSpans: z
     .array(
@@ -57,7 +57,7 @@ interface Reply {
   readonly silent?: boolean;
 }
 
-/** A collector that keeps what it is sent, and answers as queued or with success. */
+/** A collector that stores requests, and answers as queued or with success. */
 export async function startCollector() {
   const requests: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
   const replies: Reply[] = [];

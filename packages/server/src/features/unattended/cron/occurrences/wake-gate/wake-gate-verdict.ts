@@ -1,17 +1,17 @@
 import * as z from 'zod';
 import { parseJson } from '../../../../../kernel/json.ts';
 
-/** What a script decided about the run of its job. */
+/** A script's decision about the run of its job. */
 export interface WakeGateVerdict {
-  /** `failed_open`: the script did not decide, so the run takes place. */
+  /** `failed_open`: the script did not decide, so the job runs. */
   readonly outcome: 'woke' | 'failed_open' | 'skipped';
-  /** For the model, from outside: the run is told it within a fence. */
+  /** Untrusted text for the model; the run gets it fenced. */
   readonly context?: string;
-  /** To be delivered in place of the answer of a run that is skipped. */
+  /** Delivered instead of the answer of a skipped run. */
   readonly deliver?: string;
-  /** End of what the script printed, for the log of the run. */
+  /** End of the script's output, for the log of the run. */
   readonly logs: string;
-  /** Why it did not decide. */
+  /** Why the script did not decide. */
   readonly reason?: string;
 }
 
@@ -19,7 +19,7 @@ const maxTextLength = 4_000;
 const silent = /^(?:HEARTBEAT_OK|NO_REPLY|\[SILENT\])(?!\w)/;
 const Decision = z.object({ wake: z.boolean(), context: z.string().optional(), deliver: z.string().optional() });
 
-/** Reads the decision out of the last line that is not empty; `failure` says why the script came to no end. */
+/** Parses the decision from the last non-empty line; `failure` says why the script did not finish. */
 export function judgeOutput(output: string, failure: string | undefined): WakeGateVerdict {
   const logs = output.trimEnd().slice(-maxTextLength);
   const wholeAsContext = logs.trim() === '' ? {} : { context: logs };
@@ -31,7 +31,7 @@ export function judgeOutput(output: string, failure: string | undefined): WakeGa
     const rest = token === '[SILENT]' ? line.slice(token.length).trim() : '';
     return { outcome: 'skipped', ...(rest !== '' && { deliver: rest.slice(0, maxTextLength) }), logs };
   }
-  // Words that decide nothing are news for the run.
+  // Plain text without a decision becomes context of the run.
   if (!line.startsWith('{')) return { outcome: 'woke', ...wholeAsContext, logs };
   const decision = decisionIn(line);
   if (decision === undefined)

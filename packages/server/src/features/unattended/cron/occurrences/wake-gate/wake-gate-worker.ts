@@ -4,15 +4,15 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { EvalFlags, type JSValueHandle, QuickJS } from 'quickjs-wasi';
 import type { WakeGateTask } from './wake-gate.ts';
 
-/** Runs one script of a job and is ended: it can print, and reach nothing else. */
+/** Runs one script of a job, which can print and access nothing else; the thread is then terminated. */
 
 const memoryLimit = 24 * 1024 * 1024;
 const maxStackSize = 256 * 1024;
-/** State of a promise as the sandbox tells it. */
+/** State of a pending promise in the sandbox. */
 const pending = 0;
 const badFile = 8;
 
-/** Made of what the sandbox began with, so that a script that changes prototypes changes nothing of this. */
+/** Captures the initial globals, so that scripts that change prototypes cannot affect it. */
 const prelude = `((emit, text) => {
   'use strict';
   const { parse, stringify } = JSON;
@@ -39,7 +39,7 @@ const prelude = `((emit, text) => {
   define('console', freeze({ log: print, info: print, debug: print, warn: print, error: print }));
 })`;
 
-// Handed over by wake-gate.ts, within one process.
+// Set by wake-gate.ts in the same process.
 const task = workerData as WakeGateTask;
 const say = (report: object): void => parentPort?.postMessage(report);
 
@@ -51,7 +51,7 @@ async function run({ script, language, input, maxLength, maxLines }: WakeGateTas
     wasm: readFileSync(wasmUrl()),
     memoryLimit,
     maxStackSize,
-    // Once it has said too much, nothing that it does counts any more.
+    // Interrupts a script that has printed too much.
     interruptHandler: () => left < 0,
     timezoneOffset: (seconds: number) => minutesWestOf(input.timeZone, seconds),
     wasi: (memory: { readonly buffer: ArrayBuffer }) => ({
@@ -63,14 +63,14 @@ async function run({ script, language, input, maxLength, maxLines }: WakeGateTas
         new Uint8Array(memory.buffer, at, length).fill(0);
         return 0;
       },
-      // No file is open: what the engine itself has to say belongs to nobody.
+      // No file is open: discard the engine's own output.
       fd_write: () => badFile,
     }),
   });
   const emit = vm.newFunction('emit', (line?: JSValueHandle) => {
     if (left < 0 || line === undefined) return vm.undefined;
     lines -= 1;
-    // What is too long is not even copied out of the sandbox.
+    // Output that is too long is not copied out of the sandbox.
     left = lines < 0 ? -1 : left - line.length - 1;
     if (left >= 0) say({ line: line.toString() });
     return vm.undefined;
@@ -80,7 +80,7 @@ async function run({ script, language, input, maxLength, maxLines }: WakeGateTas
     const ending = vm.evalCode(source, 'script', EvalFlags.ASYNC);
     vm.executePendingJobs();
     if (left < 0) return 'overflow';
-    if (ending.promiseState === pending) throw new Error('waits for something that never comes');
+    if (ending.promiseState === pending) throw new Error('waits for a promise that never settles');
     const settled = await vm.resolvePromise(ending);
     if ('error' in settled) throw new Error(settled.error.toString());
     return 'well';
@@ -90,17 +90,17 @@ async function run({ script, language, input, maxLength, maxLines }: WakeGateTas
   }
 }
 
-/** What nests too deep overflows the parser, which takes that for a fault of Node and says so in many lines. */
+/** Strips types. Deep nesting overflows the parser, which reports that as a long internal Node error, so it is replaced. */
 function withoutTypes(script: string): string {
   try {
     return stripTypeScriptTypes(script);
   } catch (error) {
     const [line = ''] = (error instanceof Error ? error.message : '').split('\n');
-    throw new Error(error instanceof SyntaxError ? line : 'the TypeScript is nested too deep to be read', { cause: error });
+    throw new Error(error instanceof SyntaxError ? line : 'the TypeScript is nested too deeply to parse', { cause: error });
   }
 }
 
-/** Read from the disk: in the bundle it lies beside this file. */
+/** URL of the WebAssembly file; the bundle places it next to this file. */
 function wasmUrl(): URL {
   return import.meta.url.endsWith('.ts') ? new URL(import.meta.resolve('quickjs-wasi/quickjs.wasm')) : new URL('./quickjs.wasm', import.meta.url);
 }

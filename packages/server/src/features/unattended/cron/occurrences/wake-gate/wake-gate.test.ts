@@ -35,7 +35,7 @@ test.each([
   ['HEARTBEAT_OKAY\n2 mails', { outcome: 'woke', context: 'HEARTBEAT_OKAY\n2 mails' }],
   ['{"wake":"yes"}', { outcome: 'failed_open', context: '{"wake":"yes"}', reason: expect.stringContaining('no decision') }],
   ['{wake}', { outcome: 'failed_open', context: '{wake}', reason: expect.stringContaining('no decision') }],
-])('the last line that is not empty decides: %j', (output, verdict) => {
+])('the last non-empty line decides: %j', (output, verdict) => {
   expect(judgeOutput(output, undefined)).toEqual({ logs: output.trimEnd(), ...verdict });
 });
 
@@ -45,20 +45,20 @@ test.each([
   ['', { outcome: 'woke' }],
   ['print("seen"); throw new Error("boom")', { outcome: 'failed_open', context: 'seen', reason: 'Error: boom' }],
   ['await Promise.reject(new TypeError("late"))', { outcome: 'failed_open', reason: 'TypeError: late' }],
-  ['this is no script', { outcome: 'failed_open', reason: expect.any(String) }],
+  ['this is not a script', { outcome: 'failed_open', reason: expect.any(String) }],
 ])('a script decides by what it prints: %s', async (script, verdict) => {
   expect(await run(script)).toEqual({ logs: expect.any(String), ...verdict });
 });
 
-test('a script in TypeScript is one without its types', async () => {
+test('a TypeScript script runs with its types stripped', async () => {
   const script =
     'interface Seen { count: number }\nconst seen: Seen = { count: input.lastRun!.startedAtMs };\nprint({ wake: seen.count > 9 } as const);';
   expect(await run(script, { language: 'ts' })).toMatchObject({ outcome: 'skipped' });
   expect(await run('enum Wrong { A }', { language: 'ts' })).toMatchObject({ outcome: 'failed_open', reason: expect.stringContaining('enum') });
 });
 
-test('a script is told its job and the time of the run, which stands still, and nothing else', async () => {
-  const told = await run(`
+test('a script receives its job and the fixed time of the run, and nothing else', async () => {
+  const verdict = await run(`
     'use strict';
     const fails = (change) => { try { change(); return false; } catch { return true; } };
     const now = Date.now();
@@ -71,7 +71,7 @@ test('a script is told its job and the time of the run, which stands still, and 
       reach: ['process', 'require', 'fetch', 'setTimeout', 'WebAssembly', 'std', 'os', 'module'].filter((name) => name in globalThis),
     }));
     print('done');`);
-  expect(JSON.parse(told.logs.split('\n')[0] ?? '')).toEqual({
+  expect(JSON.parse(verdict.logs.split('\n')[0] ?? '')).toEqual({
     input,
     frozen: [true, true, true, true],
     // 17:50 in Kathmandu.
@@ -86,7 +86,7 @@ test.each([
   ['a loop of promises', 'const next = () => { Promise.resolve().then(next); }; next();'],
   ['an expression that backtracks', '/^(a+)+$/.test("a".repeat(60) + "!")'],
   ['a getter that loops in what is printed', 'print({ get a() { for (;;); } })'],
-])('what never ends is ended at its time, and opens the gate: %s', async (_name, script) => {
+])('an endless script is terminated at its timeout and opens the gate: %s', async (_name, script) => {
   const begun = performance.now();
   const verdict = await run(`print("begun"); ${script}`, { timeoutMs: 1_200 });
   expect(verdict).toEqual({ outcome: 'failed_open', context: 'begun', logs: 'begun', reason: 'ran longer than 1200 ms' });
@@ -108,14 +108,14 @@ test.each([
   ['many lines', 'for (;;) try { print("x") } catch {}'],
   ['a promise that never settles', 'await new Promise(() => {})'],
   ['a module', 'await import("node:fs")'],
-])('what takes too much fails by itself, and opens the gate: %s', async (_name, script) => {
+])('excessive resource use fails on its own and opens the gate: %s', async (_name, script) => {
   const verdict = await run(script, { timeoutMs: 15_000 });
   expect(verdict.outcome).toBe('failed_open');
   expect(verdict.reason).not.toContain('ran longer');
   expect(verdict.logs.length).toBeLessThanOrEqual(4_000);
 });
 
-test('games with prototypes and constructors stay in the sandbox', async () => {
+test('prototype and constructor tricks do not escape the sandbox', async () => {
   const tricks = `
     Object.prototype.wake = true; Object.prototype.toJSON = () => ({ wake: true });
     Array.prototype.push = String.prototype.slice = Promise.prototype.then = null;
@@ -130,7 +130,7 @@ test('games with prototypes and constructors stay in the sandbox', async () => {
   expect({}).not.toHaveProperty('wake');
 });
 
-test('threads end and their memory comes back', async () => {
+test('threads terminate and free their memory', async () => {
   const bomb = 'const a = []; try { for (;;) a.push(new Uint8Array(1e6)); } catch { for (;;); }';
   await run(bomb, { timeoutMs: 500 });
   const before = process.memoryUsage().rss;
@@ -138,7 +138,7 @@ test('threads end and their memory comes back', async () => {
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1024 * 1024);
 });
 
-test('loops of one agent take one thread, so that those of others are run meanwhile', async () => {
+test('endless scripts of one agent occupy one thread, so that those of others run meanwhile', async () => {
   const ended: string[] = [];
   const runOf = async (agentId: string, script: string, timeoutMs: number) => {
     await gate({ script, language: 'js', timeoutMs, input: { ...input, agentId }, signal: new AbortController().signal });
@@ -150,7 +150,7 @@ test('loops of one agent take one thread, so that those of others are run meanwh
   await Promise.all(loops);
 }, 30_000);
 
-test('a script has 30 seconds at most, and waits for a thread for 60, whatever its job allows', async () => {
+test('a script runs for at most 30 seconds and waits at most 60 for a thread, whatever its job allows', async () => {
   const timers: { ms: number; run: () => void }[] = [];
   const bounded = createWakeGate({
     after(ms, then) {
@@ -165,13 +165,13 @@ test('a script has 30 seconds at most, and waits for a thread for 60, whatever i
   const second = loop();
   await expect.poll(() => timers.map(({ ms }) => ms)).toEqual([30_000, 60_000]);
   timers[1]?.run();
-  expect(await second).toEqual({ outcome: 'failed_open', logs: '', reason: 'found no thread that was free in time' });
+  expect(await second).toEqual({ outcome: 'failed_open', logs: '', reason: 'no thread became free in time' });
   timers[0]?.run();
   expect(await first).toMatchObject({ outcome: 'failed_open', reason: 'ran longer than 30000 ms' });
   expect(timers).toEqual([]);
 });
 
-test('a job that is stopped stops its script', async () => {
+test('stopping a job stops its script', async () => {
   const stop = new AbortController();
   const clock = createStepClock();
   const waits = createWakeGate({ after: (ms, then) => clock.after(ms, then) })({
@@ -185,7 +185,7 @@ test('a job that is stopped stops its script', async () => {
   await expect(waits).rejects.toMatchObject({ code: 'cancelled' });
 });
 
-test('texts that a script hands over are cut', () => {
+test('texts of a script are truncated', () => {
   const long = 'x'.repeat(10_000);
   expect(judgeOutput(JSON.stringify({ wake: true, context: long }), undefined).context).toHaveLength(4_000);
   expect(judgeOutput(`[SILENT] ${long}`, undefined).deliver).toHaveLength(4_000);

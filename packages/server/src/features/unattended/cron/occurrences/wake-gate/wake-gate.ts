@@ -4,14 +4,14 @@ import { AppError } from '../../../../../kernel/app-error.ts';
 import { createLanes, type Lease } from '../../../../../kernel/lane.ts';
 import { judgeOutput, type WakeGateVerdict } from './wake-gate-verdict.ts';
 
-/** What a script is told, as the frozen global `input`. */
+/** Input of a script, available as the frozen global `input`. */
 export interface WakeGateInput {
   readonly agentId: string;
   readonly jobName: string;
   readonly scheduledForMs: number;
-  /** The only time that the script knows: its clock stands still. */
+  /** The only time visible to the script: its clock is frozen. */
   readonly nowMs: number;
-  /** Zone of the `Date` of the script. */
+  /** Time zone of the script's `Date`. */
   readonly timeZone: string;
   readonly lastRun?: { readonly status: string; readonly startedAtMs: number; readonly durationMs?: number; readonly errorKind?: string } | undefined;
 }
@@ -25,12 +25,12 @@ export interface WakeGateRequest {
 }
 
 /**
- * Runs a script in a WebAssembly sandbox, in a thread of its own, that decides whether a job has something to do. Whatever is wrong with the
- * script or its limits opens the gate. Fails only with `cancelled`, when the signal aborts.
+ * Runs a script that decides whether a job has something to do, in a WebAssembly sandbox in its own thread. Any failure of the script or of its
+ * limits opens the gate. Throws only `cancelled`, when the signal aborts.
  */
 export type RunWakeGate = (request: WakeGateRequest) => Promise<WakeGateVerdict>;
 
-/** What the thread is given. */
+/** Input of the thread. */
 export interface WakeGateTask {
   readonly script: string;
   readonly language: 'js' | 'ts';
@@ -47,19 +47,19 @@ const Report = z.union([
   z.strictObject({ failed: z.string().max(1_000) }),
 ]);
 
-/** Threads at once; each holds the memory of one sandbox. Those of one agent come one after the other, and agents in turn. */
+/** Maximum threads; each holds the memory of one sandbox. An agent uses one at a time, and agents take turns. */
 const maxThreads = 2;
-/** Whatever a job allows: a script that can only reckon has no use for more, and others wait for its thread. */
+/** Upper bound whatever a job allows: a script that can only compute needs no more, and others wait for its thread. */
 const longestRunMs = 30_000;
-/** A wait for a thread holds a place that other jobs need. */
+/** Longest wait for a thread, because a waiting job holds a slot that others need. */
 const longestWaitMs = 60_000;
 const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 };
 
-/** `after` calls back once after so many milliseconds and gives what cancels it. */
+/** Creates the runner of gates. `after` calls back once after a delay and returns a function that cancels it. */
 export function createWakeGate({ after }: { readonly after: (ms: number, run: () => void) => () => void }): RunWakeGate {
   const threads = createLanes();
 
-  /** Undefined when none was free in time. */
+  /** Waits for a thread; returns undefined when none became free in time. */
   async function threadFor({ agentId }: WakeGateInput, signal: AbortSignal): Promise<Lease | undefined> {
     const waited = new AbortController();
     const cancelWait = after(longestWaitMs, () => waited.abort());
@@ -76,12 +76,12 @@ export function createWakeGate({ after }: { readonly after: (ms: number, run: ()
 
   return async ({ script, language, timeoutMs: allowedMs, input, signal }) => {
     using thread = await threadFor(input, signal);
-    if (thread === undefined) return judgeOutput('', 'found no thread that was free in time');
+    if (thread === undefined) return judgeOutput('', 'no thread became free in time');
     const timeoutMs = Math.min(allowedMs, longestRunMs);
     let output = '';
     const outcome = Promise.withResolvers<string | undefined>();
     const task: WakeGateTask = { script, language, input, maxLength, maxLines };
-    // No environment: it holds the keys of the installation. Taking types away is called an experiment by Node.
+    // No environment, because it holds the installation's keys. Node warns that stripping types is experimental.
     const execArgv = ['--disable-warning=ExperimentalWarning'];
     const worker = new Worker(workerUrl(), { workerData: task, resourceLimits, env: {}, execArgv, name: 'wake-gate' });
     const onAbort = () => outcome.reject(new AppError('cancelled', 'The script of the job was stopped'));
@@ -107,7 +107,7 @@ export function createWakeGate({ after }: { readonly after: (ms: number, run: ()
   };
 }
 
-/** In the bundle the worker lies beside the server. */
+/** URL of the worker; the bundle places it next to the server. */
 function workerUrl(): URL {
   return new URL(import.meta.url.endsWith('.ts') ? './wake-gate-worker.ts' : './wake-gate-worker.js', import.meta.url);
 }

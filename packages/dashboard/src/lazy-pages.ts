@@ -1,0 +1,35 @@
+import { lazy } from 'react';
+
+/** The code of a page could not be fetched: the gateway does not respond, or a new build replaced the file. */
+export class PageNotLoaded extends Error {
+  override readonly name = 'PageNotLoaded';
+}
+
+/** Loads code on demand. */
+function part<T>(load: () => Promise<T>): () => Promise<T> {
+  return () =>
+    load().catch((cause: unknown) => {
+      throw new PageNotLoaded('This page could not be loaded.', { cause });
+    });
+}
+
+/** Code that is not needed at once; preloaded after login, so that pages open while the gateway restarts and after an update. */
+export const lazyPages = {
+  agent: part(() => import('./pages/agent/agent-page.tsx')),
+  approvals: part(() => import('./pages/approvals/approvals-page.tsx')),
+  audit: part(() => import('./pages/audit/audit-page.tsx')),
+  graphs: part(() => import('./pages/graphs/graphs-page.tsx')),
+  inbox: part(() => import('./pages/inbox/inbox-page.tsx')),
+  runs: part(() => import('./pages/runs/runs-page.tsx')),
+  schedule: part(() => import('./pages/schedule/schedule-page.tsx')),
+  webhooks: part(() => import('./pages/webhooks/webhooks-page.tsx')),
+};
+export const AgentPage = lazy(async () => ({ default: (await lazyPages.agent()).AgentPage }));
+export const ApprovalsPage = lazy(async () => ({ default: (await lazyPages.approvals()).ApprovalsPage }));
+export const AuditPage = lazy(async () => ({ default: (await lazyPages.audit()).AuditPage }));
+export const GraphsPage = lazy(async () => ({ default: (await lazyPages.graphs()).GraphsPage }));
+export const InboxPage = lazy(async () => ({ default: (await lazyPages.inbox()).InboxPage }));
+export const RunsPage = lazy(async () => ({ default: (await lazyPages.runs()).RunsPage }));
+export const SchedulePage = lazy(async () => ({ default: (await lazyPages.schedule()).SchedulePage }));
+export const WebhooksPage = lazy(async () => ({ default: (await lazyPages.webhooks()).WebhooksPage }));
+export const ApprovalCard = lazy(async () => ({ default: (await part(() => import('./pages/approvals/approval-card.tsx'))()).ApprovalCard }));

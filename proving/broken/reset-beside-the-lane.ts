@@ -1,8 +1,0 @@
-import { buildIn } from './patch.ts';
-
-/** A conversation is erased while a turn runs in it. */
-buildIn({
-  name: 'reset-beside-the-lane',
-  module: 'features/conversations/sessions/changes/changing.ts',
-  replace: [{ from: 'return deps.alone(ref, call, run);', to: 'return run();' }],
-});

@@ -1,0 +1,145 @@
+import { proveDoctorRuns } from './doctor-runs.ts';
+import { proveConnectedClients } from './connected-clients.ts';
+import { counts, printFindings, type ProofOptions, type Proofs, total } from './lib/proof.ts';
+import { proveSlowClients } from './r18-slow-clients.ts';
+import { proveMalformed } from './r21-malformed.ts';
+import { proveFrames } from './r22-frames.ts';
+import { proveOutwardRequests } from './r25-outward-requests.ts';
+import { provePaths } from './r26-paths.ts';
+import { proveSpecialFiles } from './r26-special-files.ts';
+import { proveBrowserAttacks } from './r30-browser-attacks.ts';
+import { proveGuessing } from './r31-guessing.ts';
+import { proveSkillVetting } from './r35-skill-vetting.ts';
+
+/** The full forms of the proofs on transports: slow clients, malformed bytes and values, frames, pages of other sites, guessing. */
+export function transportProofs({ seed, progress }: ProofOptions): Proofs {
+  return {
+    async clients() {
+      const { done, wrong, missing } = await proveConnectedClients({ progress });
+      printFindings([...wrong, ...missing]);
+      const broken = await proveConnectedClients({ only: ['pi'], broken: 'compat-of-the-gateway-only' });
+      return {
+        promise: 'Coding clients work with a token of `gatehouse connect`, and a default token leads to a helpful error',
+        figure: `${Object.entries(done)
+          .map(([id, what]) => `${id} (${what.join(', ')})`)
+          .join(', ')}: ${wrong.length} failures, ${missing.length} not installed`,
+        caught: `the setting of the token is ignored: ${broken.wrong.length} failures of pi`,
+        good: wrong.length === 0 && missing.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async r18() {
+      const { header, body, good } = await proveSlowClients({ each: 200, progress });
+      printFindings(good.failed);
+      const broken = await proveSlowClients({ each: 200, broken: 'default-timeouts', progress });
+      return {
+        promise: 'Clients that send a byte at a time are gone within 12 s, and other clients are not affected',
+        figure: `${header.opened} slow headers, the last gone after ${header.slowestMs} ms (${counts(header.answers)}), ${body.opened} slow bodies, the last after ${body.slowestMs} ms (${counts(body.answers)}): ${header.left + body.left} left; ${good.requests} requests of others meanwhile, p99 ${good.p99Ms} ms, ${good.failed.length} failed`,
+        caught: `default time limits of Node: ${broken.header.left} slow headers and ${broken.body.left} slow bodies left`,
+        good: header.left + body.left + good.failed.length === 0 && good.p99Ms < 100 && broken.header.left === 200 && broken.body.left > 150,
+      };
+    },
+    async r21() {
+      const report = await proveMalformed({ raw: 10_000, json: 10_000, seed, progress });
+      printFindings(report.wrong);
+      const broken = await proveMalformed({ raw: 500, json: 1_000, seed, broken: 'unguarded-parse', progress });
+      return {
+        promise: 'Nothing malformed makes the daemon fail, hang or crash',
+        figure: `${total(report.raw)} raw requests of ${Object.keys(report.raw).length} generators, ${total(report.json)} of JSON (${counts(report.json)}): ${report.wrong.length} failures or hangs, ${report.shed} refused for load${report.ailment === '' ? '' : `; ${report.ailment}`}; answers ${counts(report.answers)}; seed ${seed}`,
+        caught: `a parser that throws arbitrary errors: ${broken.wrong.length} failures`,
+        good: report.wrong.length === 0 && report.ailment === '' && report.shed < 100 && broken.wrong.length > 0,
+      };
+    },
+    async r22() {
+      const report = await proveFrames({ sequences: 5_000, seed, progress });
+      printFindings(report.wrong);
+      const broken = await proveFrames({ sequences: 54, seed, broken: 'no-max-payload', progress });
+      return {
+        promise: 'Any sequence of WebSocket frames ends with the right close code',
+        figure: `${total(report.sequences)} sequences of ${Object.keys(report.sequences).length} kinds: ${report.wrong.length} wrong${report.ailment === '' ? '' : `; ${report.ailment}`}; seed ${seed}`,
+        caught: `no limit on messages: ${broken.wrong.length} of 54 sequences wrong`,
+        good: report.wrong.length === 0 && report.ailment === '' && broken.wrong.length > 0,
+      };
+    },
+    async r25() {
+      const report = await proveOutwardRequests({ statuses: 5, slow: true });
+      printFindings(report.wrong);
+      const broken = await proveOutwardRequests({ statuses: 1, broken: 'lookup-only-guard' });
+      return {
+        promise: 'Whatever address a caller passes, and wherever an answer leads, nothing is dialled that is not public',
+        figure: `${report.urls} addresses, ${total(report.cells)} requests of ${Object.keys(report.cells).length} callers (${counts(report.cells)}): ${report.wrong.length} dialled, looked up or held up`,
+        caught: `a guard that checks addresses only at look-up: ${broken.wrong.length} dialled`,
+        good: report.wrong.length === 0 && report.urls >= 80 && broken.wrong.length > 0,
+      };
+    },
+    async r26() {
+      const { wrong, raced, ...report } = await provePaths({ swaps: 5_000 });
+      printFindings(wrong);
+      const broken = await provePaths({ swaps: 0, only: ['workspace.readFile', 'ls'], broken: 'path-by-prefix' });
+      return {
+        promise: 'No path that a caller writes, and no link that is swapped in, leads out of a workspace',
+        figure: `${report.paths} paths at ${report.routes} inputs, ${report.answers} answers with and without what they lead to; ${raced.swaps} links swapped in while ${raced.calls} calls were made, of which ${raced.through} reached the real file: ${wrong.length} escapes or differences`,
+        caught: `paths compared by prefix: ${broken.wrong.length} escapes or differences`,
+        good: wrong.length === 0 && report.paths >= 60 && raced.swaps > 4_500 && raced.through > 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r26-special-files'() {
+      const { wrong, ...report } = await proveSpecialFiles({ rounds: 20, raced: 12 });
+      printFindings(wrong);
+      const broken = await proveSpecialFiles({ rounds: 1, raced: 0, broken: 'pipes-for-git' });
+      return {
+        promise: 'No pipe in a workspace keeps the daemon waiting',
+        figure: `${report.files} pipes, ${report.calls} calls, also while pipes are made all the time; the longest took ${report.longestMs} ms: ${wrong.length} waited or failed`,
+        caught: `pipes that stay in git's way: ${broken.wrong.length} waited or failed`,
+        good: wrong.length === 0 && report.files > 40 && broken.wrong.length > 0,
+      };
+    },
+    async r30() {
+      const report = await proveBrowserAttacks({ progress });
+      printFindings(report.wrong);
+      const broken = await proveBrowserAttacks({ broken: 'no-origin-check', progress });
+      const pages =
+        report.browser === undefined ? 'no Chromium here' : `${report.browser.attempts} attempts of ${report.browser.pages} pages in Chromium`;
+      return {
+        promise: 'No page of another site reads or changes anything',
+        figure: `${report.cells} cells of ${report.cases} Origin, Host and Sec-Fetch-Site cases on every route and handshake, ${pages}: ${report.wrong.length} let in or noticed`,
+        caught: `no check of the origin: ${broken.wrong.length} let in`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async r35() {
+      const { wrong, blocked, ...report } = await proveSkillVetting({});
+      printFindings([...wrong, ...blocked]);
+      const broken = await proveSkillVetting({ each: 3, broken: 'scans-what-is-shown' });
+      return {
+        promise: 'No malicious skill is written or loaded, for any caller, with or without force',
+        figure: `${report.bad} attacks in ${report.attempts} calls, added to folders by hand, and swapped for vetted ones: ${wrong.length} written or loaded; ${report.good} honest ones: ${blocked.length} blocked`,
+        caught: `a gate that checks the shown bytes and writes the received ones: ${broken.wrong.length} written or loaded`,
+        good: wrong.length === 0 && blocked.length <= 3 && report.bad >= 60 && report.good >= 60 && broken.wrong.length > 0,
+      };
+    },
+    async r31() {
+      const report = await proveGuessing({ guesses: 1_000, seed, progress });
+      printFindings(report.wrong);
+      const broken = await proveGuessing({ guesses: 200, seed, broken: 'raw-address-key', progress });
+      const locked = await proveGuessing({ guesses: 60, seed, broken: 'locked-address', progress });
+      return {
+        promise:
+          'Ten wrong secrets a minute of one address are answered 401 and the others 429, in whatever dress it comes; the right one always works',
+        figure: `${report.guesses} guesses at ${Object.keys(report.byRoute).length} routes; answered 401: ${counts(report.answered)}; ${report.wrong.length} wrong; seed ${seed}`,
+        caught: `limits keyed by the spelling of the address: ${Object.values(broken.answered).join(', ')} answered 401; an address locked for its right secret too: ${locked.wrong.length} wrong`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0 && locked.wrong.length > 0,
+      };
+    },
+    async doctor() {
+      const report = await proveDoctorRuns({ runs: 1_000, atOnce: 3, progress });
+      printFindings(report.wrong);
+      const broken = await proveDoctorRuns({ runs: 3, atOnce: 3, broken: ['pausing-doctor', 'no-keep-alive'], progress });
+      return {
+        promise: '`gatehouse doctor` never fails on a healthy installation',
+        figure: `${report.runs} runs, three at a time, half of them with a running daemon: ${report.wrong.length} failed`,
+        caught: `nothing keeps the process alive: ${broken.wrong.length} of ${broken.runs} failed`,
+        good: report.wrong.length === 0 && broken.wrong.length === broken.runs,
+      };
+    },
+  };
+}
