@@ -5,6 +5,7 @@ import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
 import type { InstallKey } from './kernel/install-key.ts';
+import type { Load } from './kernel/lifecycle/load.ts';
 import type { Log } from './kernel/log.ts';
 import type { Logger } from './kernel/logger.ts';
 import type { Redactor } from './kernel/redact.ts';
@@ -44,6 +45,8 @@ export interface ServerOptions {
     readonly probe?: Probe | null;
     /** Wraps the database: for suites that let a process die at a write. */
     readonly db?: (db: Db) => Db;
+    /** Replaces the measurement of the event loop: a test must not depend on other work of the machine. */
+    readonly load?: Load;
     /** The module of the storage threads. */
     readonly storageWorker?: URL;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;

@@ -118,6 +118,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       ...(options.archives && { archives: options.archives }),
       ...(options.mcpOffer && { mcpOffer: options.mcpOffer }),
       probe: null,
+      load: { loopDelayMs: () => 0, overload: () => undefined, [Symbol.dispose]() {} },
       badResults: 'throw',
     },
   });

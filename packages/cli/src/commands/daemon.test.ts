@@ -52,7 +52,7 @@ test('restore needs a confirmation and a stopped daemon', async () => {
   expect(await user.run({ args: ['restore', 'copy.db'] })).toMatchObject({ code: 2, err: expect.stringContaining('--yes') });
   expect(await user.run({ args: ['restore', 'copy.db', '--yes'] })).toMatchObject({
     code: 0,
-    out: 'Restored /b/data.db, 2.0 KiB. What was there is in /h/old.db.\n',
+    out: 'Restored /b/data.db, 2.0 KiB. The former data is in /h/old.db.\n',
   });
   expect(await user.args()).toEqual(['--home', user.home, '--restore', join(user.dir, 'copy.db')]);
   await using _control = await startServer(() => ({ address: null, pid: 77, version: '0.1.0' }), join(user.home, 'gatehouse.sock'));

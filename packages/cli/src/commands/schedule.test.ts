@@ -79,7 +79,7 @@ test('cron: the cost of a job per hour is printed before it is added', async () 
   await server.client.call('agent.execute', { message: 'Hello' });
   expect(await add('priced')).toMatchObject({
     code: 0,
-    err: "It costs about $0.0060 an hour, if each run costs what this agent's last turns did (4 runs an hour).\n",
+    err: "Estimated cost: $0.0060 per hour, based on this agent's recent turns (4 runs per hour).\n",
     out: expect.stringMatching(/^Added priced/),
   });
   expect(await run('cron', 'add', 'once', '--in', '1h', '--message', 'Hi')).toMatchObject({ code: 0, err: '' });

@@ -111,7 +111,7 @@ describe('the first start', { timeout: 30_000 }, () => {
       .split('\n')
       .filter((line) => !line.startsWith('{'));
     expect(lines.at(-1)).toBe(address);
-    expect(lines.join('\n')).toMatch(/home {4}.*made now/);
+    expect(lines.join('\n')).toMatch(/home {4}.*created now/);
     expect(lines.join('\n')).toMatch(/model {3}offline\/offline .*built in/);
     expect(lines.join('\n')).toMatch(/warning No model is connected/);
     const secret = readFileSync(join(home, 'token'), 'utf8').trim();

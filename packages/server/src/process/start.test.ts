@@ -126,6 +126,6 @@ test('exit codes differ', () => {
 test('the version equals that of the package', () => {
   const { version: packaged } = z
     .object({ version: z.string() })
-    .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8')));
+    .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')));
   expect(version).toBe(packaged);
 });

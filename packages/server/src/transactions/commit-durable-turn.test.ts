@@ -322,7 +322,7 @@ async function checkEnd(world: World, charged = 1): Promise<'done' | 'unknown'> 
   }
   expect(item).toMatchObject({ state: 'unknown', errorKind: 'unknown' });
   expect(turns[0]?.state).toBe('unknown');
-  expect(messages.at(-1)?.content).toContain('"charge" ran, and nobody knows');
+  expect(messages.at(-1)?.content).toContain('"charge" was running; it may or may not have taken effect');
   expect(audits).toEqual([{ action: 'turn.unknown', target: turns[0]?.id }]);
   return 'unknown';
 }
@@ -380,7 +380,7 @@ describe('a turn whose process dies', () => {
     expect(work).toEqual([{ state: 'failed', errorKind: 'too_many_resumes', attempts: 1, resumes: 4 }]);
     expect(turns).toMatchObject([{ state: 'failed' }]);
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
-    expect(messages[1]?.content).toContain('stopped 4 times over this task');
+    expect(messages[1]?.content).toContain('stopped 4 times during this task');
     expect(audits).toMatchObject([{ action: 'turn.given_up' }]);
     await expect.poll(() => outcomes).toMatchObject([{ settled: true, state: 'failed', failure: { kind: 'too_many_resumes' } }]);
   });

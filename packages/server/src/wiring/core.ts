@@ -39,14 +39,15 @@ export async function openCore({ building, options, bus, clock }: CoreDeps) {
           }),
         );
   const load = building.use(
-    watchLoad({
-      clock,
-      onChange(reason) {
-        if (reason === undefined) return log.info({}, 'Accepting new work again');
-        log.error({ reason }, 'New work is refused for a while');
-        bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
-      },
-    }),
+    overrides.load ??
+      watchLoad({
+        clock,
+        onChange(reason) {
+          if (reason === undefined) return log.info({}, 'Accepting new work again');
+          log.error({ reason }, 'New work is refused for a while');
+          bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
+        },
+      }),
   );
   const disk = building.use(
     createDiskWatch({

@@ -63,7 +63,7 @@ test('accepted work that is given up is reported once, with its cause and a next
   for (const name of about) expect(messages.filter(({ text }) => text.includes(name)).length, name).toBe(1);
   for (const { level, text } of messages) {
     expect(level).toBe('alert');
-    expect(text).toContain('ended 20 times');
+    expect(text).toContain('died 20 times');
     expect(text).toContain('Next step: ');
   }
 });

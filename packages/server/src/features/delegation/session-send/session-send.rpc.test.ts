@@ -294,7 +294,7 @@ describe('an agent', () => {
     await ada.call('agent.execute', { message: 'Ask the other one', sessionKey: key('first') });
     expect(performance.now() - begun).toBeLessThan(4000);
     const { messages } = await ada.call('session.history', { conversationRef: second, limit: 50 });
-    expect(messages.find(({ role }) => role === 'tool')?.content).toContain('waits for this one');
+    expect(messages.find(({ role }) => role === 'tool')?.content).toContain('is waiting for this one');
   });
 });
 

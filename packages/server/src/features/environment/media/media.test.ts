@@ -157,8 +157,7 @@ describe('time', () => {
     slow.on('data', (chunk: Buffer) => (answer += chunk.toString()));
     slow.write('x');
     await expect.poll(() => readdirSync(folder()).filter((name) => name.endsWith('.tmp')).length).toBe(1);
-    clock.advance(8_000);
-    await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 408 /);
+    await expect.poll(() => (clock.advance(8_000), answer)).toMatch(/^HTTP\/1\.1 408 /);
     await expect.poll(() => readdirSync(folder()).filter((name) => name.endsWith('.tmp'))).toEqual([]);
     slow.destroy();
   });

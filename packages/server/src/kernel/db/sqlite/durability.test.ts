@@ -168,7 +168,7 @@ describe('a damaged database', () => {
       ...silentLog,
       info: (_: unknown, message: string) => {
         lines.push(message);
-        if (message.includes('checked')) checked.resolve();
+        if (message.includes('no damage')) checked.resolve();
       },
     };
     const clock = createStepClock();

@@ -75,16 +75,16 @@ describe('the configuration section', () => {
 
   it.each<[object, RegExp]>([
     [{ token: 'short' }, /^token: expected at least 32/],
-    [{ path: '/api/hooks' }, /^path: is a path that the gateway uses itself/],
+    [{ path: '/api/hooks' }, /^path: is a path used by the gateway itself/],
     [{ mappings: [{ id: 'a', deliver: true }] }, /deliver/],
     [{ mappings: [{ id: 'a' }, { id: 'a' }] }, /^mappings\.1\.id: is the id of an earlier/],
     [{ mappings: [{ id: 'webhook' }] }, /^mappings\.0\.id: is the id of the strict/],
-    [{ mappings: [{ id: 'a', wakeMode: 'now' }] }, /^mappings\.0\.wakeMode: has no use/],
-    [{ mappings: [{ id: 'a', action: 'wake', model: 'm' }] }, /^mappings\.0\.model: has no use/],
-    [{ mappings: [{ id: 'a', action: 'wake', timeoutSeconds: 5 }] }, /^mappings\.0\.timeoutSeconds: has no use/],
+    [{ mappings: [{ id: 'a', wakeMode: 'now' }] }, /^mappings\.0\.wakeMode: has no effect/],
+    [{ mappings: [{ id: 'a', action: 'wake', model: 'm' }] }, /^mappings\.0\.model: has no effect/],
+    [{ mappings: [{ id: 'a', action: 'wake', timeoutSeconds: 5 }] }, /^mappings\.0\.timeoutSeconds: has no effect/],
     [{ mappings: [{ id: 'a', replay: 'signed' }] }, /^mappings\.0\.secret: is missing/],
     [{ mappings: [{ id: 'a', replay: 'signed', secret: 'x'.repeat(40) }] }, /^mappings\.0\.secret: expected whsec_/],
-    [{ mappings: [{ id: 'a', replay: 'signed', secret: signing, algorithm: 'sha512' }] }, /^mappings\.0\.algorithm: has no use/],
+    [{ mappings: [{ id: 'a', replay: 'signed', secret: signing, algorithm: 'sha512' }] }, /^mappings\.0\.algorithm: has no effect/],
     [{ mappings: [{ id: 'a', replay: 'signed', secret: signing, preset: 'github' }] }, /^mappings\.0\.replay: expected/],
   ])('%j is refused', (webhooks, message) => expect(issues(webhooks).join('\n')).toMatch(message));
 
