@@ -22,6 +22,7 @@ const steps: readonly Step[] = [
   { name: 'types', command: [join(bin, 'tsc'), '-b', '--pretty', 'false'] },
   { name: 'lint', command: [join(bin, 'oxlint'), '--format', 'unix'] },
   { name: 'borders', command: [node, 'tools/borders.ts'] },
+  { name: 'words', command: [node, 'tools/words.ts'] },
   { name: 'unused', command: [join(bin, 'knip'), '--no-progress', '--no-config-hints'] },
   { name: 'versions', command: [join(bin, 'sherif'), '--ignore-rule', 'root-package-manager-field'] },
   { name: 'format', command: [join(bin, 'oxfmt'), '--list-different'] },

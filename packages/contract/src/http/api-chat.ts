@@ -9,8 +9,8 @@ export const ApiChatRequest = z
     message: z.string().min(1),
     agentId: AgentId.optional().describe('The default agent otherwise.'),
     sessionKey: SessionKey.optional().describe('The conversation of the token otherwise.'),
-    conversationRef: ConversationRef.optional().describe('An existing conversation; in place of sessionKey.'),
-    locale: z.string().max(255).optional().describe('Canonical BCP-47 tag, such as `de-CH`; the agent is told of it.'),
+    conversationRef: ConversationRef.optional().describe('An existing conversation; instead of sessionKey.'),
+    locale: z.string().max(255).optional().describe('Canonical BCP-47 tag, such as `de-CH`; shown to the agent.'),
     attachments: z
       .array(z.strictObject({ mediaId: MediaId }))
       .max(5)

@@ -4,7 +4,7 @@ import * as z from 'zod';
 export const WebhookPayload = z
   .strictObject({
     event: z.string().min(1).max(256).describe('What happened.'),
-    source: z.string().min(1).max(256).describe('Who says so; mappings may ask for it.'),
+    source: z.string().min(1).max(256).describe('The sender; mappings may match it.'),
     data: z.record(z.string(), z.unknown()).describe('Whatever belongs to it.'),
     timestamp: z.string().max(64).optional().describe('When it happened, for people; freshness is shown by the header.'),
   })

@@ -4,7 +4,7 @@ import { FunctionName, ImageDetail } from './v1-responses-items.ts';
 import { hostedToolError } from './v1-tool-types.ts';
 
 // A history carries what other servers and SDKs wrote into it: unknown keys of messages and of their parts are ignored.
-// What stands at the top of the body asks for something, and is taken or refused by name.
+// Fields at the top of the body request something, and are accepted or refused by name.
 
 /** Marks the end of a prefix that the next request repeats; providers that know such marks are sent it. */
 export const CacheControl = z.object({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).nullish() }).meta({ id: 'CacheControl' });
@@ -21,12 +21,12 @@ const File = z.object({
   type: z.literal('file'),
   file: z.object({
     filename: z.string().min(1).max(255).nullish(),
-    file_data: z.string().describe('A data: URL, or base64 of a file whose name tells its type: a PDF or text.'),
+    file_data: z.string().describe('A data: URL, or base64 of a file whose name shows its type: a PDF or text.'),
   }),
   cache_control,
 });
 const Refusal = z.object({ type: z.literal('refusal'), refusal: z.string() });
-const name = z.string().min(1).max(128).nullish().describe('Who speaks; stands before the text.');
+const name = z.string().min(1).max(128).nullish().describe('The speaker; put before the text.');
 const Call = z.object({
   id: z.string().min(1).max(512),
   type: z.literal('function').nullish(),
@@ -102,7 +102,7 @@ const ResponseFormat = z.discriminatedUnion('type', [
 const Penalty = z.number().min(-2).max(2).nullish();
 const maxTokens = z.int().min(1).nullish();
 
-/** Body of `POST /v1/chat/completions` with `gateway.compat.fields: extended`: what clients send beside the strict set, as far as it can be honoured. */
+/** Body of `POST /v1/chat/completions` with `gateway.compat.fields: extended`: fields that clients send in addition to the strict set, as far as they can be honoured. */
 export const ExtendedChatCompletionRequest = z
   .strictObject({
     model: z.string().min(1).describe('provider/model, the bare model id, or an agent id.'),
@@ -140,7 +140,7 @@ export const ExtendedChatCompletionRequest = z
     prediction: z.unknown().optional().describe('Without effect: it would only make the answer faster.'),
     prompt_cache_retention: z.string().nullish().describe('Without effect: the agent’s `cacheRetention` decides.'),
     user: z.string().max(512).nullish().describe('Passed on to providers that accept such an id.'),
-    safety_identifier: z.string().max(512).nullish().describe('Stands before `user`.'),
+    safety_identifier: z.string().max(512).nullish().describe('Takes precedence over `user`.'),
     prompt_cache_key: z.string().max(512).nullish().describe('Without use: the cache is found by the prompt itself.'),
   })
   .refine((body) => body.max_tokens == null || body.max_completion_tokens == null || body.max_tokens === body.max_completion_tokens, {

@@ -29,11 +29,11 @@ const InputFile = z
   .object({
     type: z.literal('input_file'),
     filename: z.string().min(1).max(255).nullish(),
-    file_data: z.string().describe('A data: URL, or base64 of a file whose name tells its type: a PDF or text.'),
+    file_data: z.string().describe('A data: URL, or base64 of a file whose name shows its type: a PDF or text.'),
   })
   .meta({ id: 'InputFileContent' });
 const OutputText = z.object({ type: z.literal('output_text'), text: z.string() }).meta({ id: 'OutputTextInput' });
-/** What a function returned may be an image or a file that is not at hand here: the model is told that it is left out. */
+/** A function result may be an image or a file that is not available here: the model is informed that it is left out. */
 const ResultImage = z
   .object({ type: z.literal('input_image'), image_url: z.string().nullish(), detail: ImageDetail })
   .meta({ id: 'ResultImageContent' });
@@ -98,7 +98,7 @@ export const ResponseInputItem = z
       z.object({ type: z.literal('item_reference'), id: z.string().min(1) }).describe('An item of the output of a stored response.'),
       z
         .object({ type: z.literal('compaction'), encrypted_content: z.string().min(1), ...itemFields })
-        .describe('What POST /v1/responses/compact returned, in place of the conversation that it condenses.'),
+        .describe('What POST /v1/responses/compact returned, instead of the conversation that it condenses.'),
     ],
     { error: 'expected "message", "function_call", "function_call_output", "reasoning", "item_reference" or "compaction"' },
   )
