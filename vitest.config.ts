@@ -6,17 +6,33 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 
 const ignored = ['**/node_modules/**', '**/dist/**', '**/.build/**'];
 
-/** Suites that start processes take the machine one after the other: their times would otherwise measure each other. */
-const suite = (name: string, order: number, limits: { testTimeout: number; hookTimeout: number }) => ({
+/** Proofs that measure time or memory: each runs alone. */
+const timed = ['r12', 'r14', 'r15', 'r16', 'r17', 'r18', 'r19', 'r20', 'r24', 'r29', 'r32'].map((name) => `proving/${name}-*.test.ts`);
+
+interface Suite {
+  readonly name: string;
+  readonly include: readonly string[];
+  readonly exclude?: readonly string[];
+  /** Suites of one order share the workers; those of the next one start when they are done. */
+  readonly order: number;
+  /** One file after the other. */
+  readonly alone?: true;
+  /** Milliseconds for a test, long enough for a machine that does other work too; one that hangs fails all the same. */
+  readonly testTimeout: number;
+}
+
+const suite = ({ name, include, exclude = [], order, alone, testTimeout }: Suite) => ({
   extends: true as const,
   test: {
     name,
-    include: [`${name}/**/*.test.ts`],
-    exclude: ignored,
+    include: [...include],
+    exclude: [...ignored, ...exclude],
     pool: 'forks' as const,
-    fileParallelism: false,
+    // Most of a test is waiting for processes, threads and sockets: one worker less than there are cores would leave half of two cores idle.
+    ...(alone ? { fileParallelism: false } : { maxWorkers: '100%' }),
     sequence: { groupOrder: order },
-    ...limits,
+    testTimeout,
+    hookTimeout: 60_000,
   },
 });
 
@@ -30,25 +46,12 @@ export default defineConfig({
     reporters: ['default'],
     passWithNoTests: false,
     projects: [
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: ['packages/*/src/**/*.test.ts'],
-          exclude: ignored,
-          pool: 'forks',
-          // Most of a test is waiting for threads and sockets: one worker less than there are cores would leave half of two cores idle.
-          maxWorkers: '100%',
-          // Long enough for a machine that does other work too; a test that hangs fails all the same.
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      suite('tools', 1, { testTimeout: 30_000, hookTimeout: 60_000 }),
-      suite('e2e', 2, { testTimeout: 30_000, hookTimeout: 60_000 }),
-      suite('proving', 3, { testTimeout: 120_000, hookTimeout: 60_000 }),
-      suite('bench', 4, { testTimeout: 60_000, hookTimeout: 60_000 }),
+      suite({ name: 'unit', include: ['packages/*/src/**/*.test.ts'], order: 0, testTimeout: 30_000 }),
+      suite({ name: 'tools', include: ['tools/**/*.test.ts'], order: 0, testTimeout: 30_000 }),
+      suite({ name: 'e2e', include: ['e2e/**/*.test.ts'], order: 1, testTimeout: 60_000 }),
+      suite({ name: 'proving', include: ['proving/**/*.test.ts'], exclude: timed, order: 1, testTimeout: 120_000 }),
+      suite({ name: 'timed', include: timed, order: 2, alone: true, testTimeout: 120_000 }),
+      suite({ name: 'bench', include: ['bench/**/*.test.ts'], order: 3, alone: true, testTimeout: 60_000 }),
     ],
   },
 });
