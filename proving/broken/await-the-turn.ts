@@ -9,7 +9,7 @@ buildIn({
       from: 'if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);',
       to: `if (intake.delivery.ownState === null) {
         deps.durable.wake(deliveryKind);
-        const { listDeliveries } = await import('./store.ts');
+        const { listDeliveries } = await import('../store.ts');
         for (let state = 'accepted'; state === 'accepted' || state === 'running'; ) {
           const rows = await db.read(listDeliveries, { sinceMs: 0, limit: 1000 });
           state = rows.find((row) => row.id === id)?.state ?? 'done';
