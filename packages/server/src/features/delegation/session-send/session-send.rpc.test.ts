@@ -133,6 +133,8 @@ describe('a token', () => {
   test('sends nothing to a conversation that is deleted between lookup and acceptance', async () => {
     const conversationRef = await begin(ada, 'gone');
     const asked = server.provider.requests.length;
+    // Until the reading thread has started, the writing thread answers reads, which the lock would block.
+    for (let n = 0; n < 50; n += 1) await ada.call('session.status', { conversationRef });
     // Writes queue up behind this one in order; reads do not.
     const blocker = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
     blocker.exec('BEGIN IMMEDIATE');
