@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, test } from 'vitest';
 import { drivers } from './lib/client-drivers.ts';
-import { type ClientSetup, startClientSetup } from './lib/client-setup.ts';
+import { startClientSetup } from './lib/client-setup.ts';
 import { type Installed, installClients, type PackageGroup } from './lib/client-packages.ts';
 import { isGoodDefault, runTask, runWithDefaultToken } from './lib/client-task.ts';
 
@@ -8,18 +8,15 @@ import { isGoodDefault, runTask, runWithDefaultToken } from './lib/client-task.t
 
 const perWire = drivers.filter(({ group }) => group !== 'more');
 const packages = new Map<PackageGroup, Installed>();
-let setup: ClientSetup;
 beforeAll(async () => {
-  const installs = perWire.map(async ({ group }) => packages.set(group, await installClients(group)));
-  setup = await startClientSetup();
-  await Promise.all(installs);
+  await Promise.all(perWire.map(async ({ group }) => packages.set(group, await installClients(group))));
 }, 300_000);
-afterAll(() => setup[Symbol.asyncDispose]());
 
-describe.each(perWire)('$id', (driver) => {
-  test('completes a task, and explains what to do about a default token', { timeout: 120_000 }, async ({ skip }) => {
+describe.concurrent.each(perWire)('$id', (driver) => {
+  test('completes a task, and explains what to do about a default token', { timeout: 120_000 }, async ({ skip, expect }) => {
     const found = packages.get(driver.group) ?? { missing: 'not installed' };
     if ('missing' in found) return skip(found.missing);
+    await using setup = await startClientSetup();
     const { done, wrong } = await runTask(setup, driver, found.dir);
     expect(wrong).toEqual([]);
     expect(done).toEqual(['file', 'answer', 'second turn']);

@@ -14,19 +14,23 @@ beforeAll(async () => {
 });
 afterAll(() => product[Symbol.asyncDispose]());
 
+const environment = () => ({
+  PATH: process.env['PATH'] ?? '',
+  HOME: product.home,
+  GATEHOUSE_HOME: product.home,
+  GATEHOUSE_URL: product.url,
+  GATEHOUSE_TOKEN: product.token,
+});
+
 /** Runs the shipped command line as a user would. */
 function gatehouse(...args: string[]) {
-  return run(process.execPath, [join(root, 'dist/cli.js'), ...args], {
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: product.home,
-      GATEHOUSE_HOME: product.home,
-      GATEHOUSE_URL: product.url,
-      GATEHOUSE_TOKEN: product.token,
-    },
-    timeout: 20_000,
-  });
+  return run(process.execPath, [join(root, 'dist/cli.js'), ...args], { env: environment(), timeout: 20_000 });
 }
+
+test('npx gatehouse in a clone runs the shipped command line', async () => {
+  const { stdout } = await run('npx', ['gatehouse', 'call', 'system.ping'], { cwd: root, env: environment(), timeout: 30_000 });
+  expect(stdout).toContain('pong');
+});
 
 test('gatehouse call system.ping', async () => {
   const { stdout } = await gatehouse('call', 'system.ping');
@@ -53,7 +57,7 @@ test('gatehouse chat streams an answer', async () => {
 
 test('gatehouse logs shows events live, and ends with Ctrl-C', async () => {
   const logs = spawn(process.execPath, [join(root, 'dist/cli.js'), 'logs', '--json', '--kinds', 'agent:hot_added,agent:hot_removed'], {
-    env: { PATH: process.env['PATH'] ?? '', HOME: product.home, GATEHOUSE_URL: product.url, GATEHOUSE_TOKEN: product.token },
+    env: environment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const ended = new Promise<number | null>((resolve) => logs.once('close', resolve));
@@ -63,11 +67,11 @@ test('gatehouse logs shows events live, and ends with Ctrl-C', async () => {
   await expect
     .poll(
       async () => {
-        await gatehouse('agents', 'create', 'seen-in-logs');
-        await gatehouse('agents', 'delete', 'seen-in-logs', '--yes');
+        await product.call('agents.create', { agentId: 'seen-in-logs' });
+        await product.call('agents.delete', { agentId: 'seen-in-logs' });
         return shown;
       },
-      { timeout: 20_000 },
+      { timeout: 20_000, interval: 100 },
     )
     .toContain('agent:hot_removed');
   expect(JSON.parse(shown.split('\n')[0] ?? '')).toMatchObject({ id: expect.any(String), payload: { agentId: 'seen-in-logs' } });
@@ -80,7 +84,10 @@ test('gatehouse sessions, agents, models and media', async () => {
   await product.call('agent.execute', { message: 'Hello', sessionKey: 'listed:e2e' });
   expect((await gatehouse('sessions')).stdout).toContain('listed:e2e');
   expect((await gatehouse('sessions', 'show', 'listed:e2e')).stdout).toContain('  Listed.');
-  expect((await gatehouse('agents')).stdout).toMatch(/^default \(default\) /m);
+  await gatehouse('agents', 'create', 'listed');
+  expect((await gatehouse('agents')).stdout).toMatch(/^default \(default\) [^]*^listed /m);
+  await gatehouse('agents', 'delete', 'listed', '--yes');
+  expect(await product.call('agents.list')).toMatchObject({ agents: ['default'] });
   expect((await gatehouse('models', '--json')).stdout).toContain('"modelId"');
   const id = (await gatehouse('media', 'upload', join(root, 'LICENSE'))).stdout.trim();
   expect((await gatehouse('media', 'download', id, '-')).stdout).toBe(await readFile(join(root, 'LICENSE'), 'utf8'));

@@ -13,17 +13,19 @@ describe.skipIf(chromiumPath === undefined)('a model provider that refuses the c
   let isRefused = true;
 
   beforeAll(async () => {
-    product = await startProduct({
-      provider: {
-        answer: ({ path, body }) => {
-          if (!path.endsWith('/chat/completions')) return undefined;
-          if (JSON.stringify(body).includes('BAD')) return { status: 400, error: { message: 'The parameter fruit takes no bananas' } };
-          return isRefused ? { status: 401, error: { message: sentence } } : { text: 'Done.' };
+    [product, browser] = await Promise.all([
+      startProduct({
+        provider: {
+          answer: ({ path, body }) => {
+            if (!path.endsWith('/chat/completions')) return undefined;
+            if (JSON.stringify(body).includes('BAD')) return { status: 400, error: { message: 'The parameter fruit takes no bananas' } };
+            return isRefused ? { status: 401, error: { message: sentence } } : { text: 'Done.' };
+          },
         },
-      },
-      config: { agents: { default: { model: 'local/test-model' } } },
-    });
-    browser = await startBrowser();
+        config: { agents: { default: { model: 'local/test-model' } } },
+      }),
+      startBrowser(),
+    ]);
   });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { BrowserContextOptions } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { seriousFindings } from './lib/axe.ts';
+import { findingsInBothSchemes } from './lib/axe.ts';
 import { type Browser, chromiumPath, startBrowser } from './lib/browser.ts';
 import { logInTo, openPage } from './lib/dashboard.ts';
 import { type Product, scopedTokens, startProduct, tokenOf } from './lib/product.ts';
@@ -12,20 +12,22 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
   let browser: Browser;
 
   beforeAll(async () => {
-    product = await startProduct({
-      config: {
-        gateway: { tokens: scopedTokens },
-        agents: { default: { model: 'local/test-model', budgets: { perHourTokens: 1_000_000, perDayUsd: 5 } } },
-      },
-    });
-    browser = await startBrowser();
+    [product, browser] = await Promise.all([
+      startProduct({
+        config: {
+          gateway: { tokens: scopedTokens },
+          agents: { default: { model: 'local/test-model', budgets: { perHourTokens: 1_000_000, perDayUsd: 5 } } },
+        },
+      }),
+      startBrowser(),
+    ]);
   });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await product?.[Symbol.asyncDispose]();
   });
 
-  const logIn = (options?: BrowserContextOptions, token = product.token) => logInTo(product, browser, token, options);
+  const logIn = (token = product.token, options?: BrowserContextOptions) => logInTo(product, browser, token, options);
 
   async function say(message: string, sessionKey: string): Promise<string> {
     const { conversationRef } = (await product.call('agent.execute', { message, sessionKey })) as { conversationRef: string };
@@ -127,7 +129,7 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
 
     test('shows a non-admin token only its own actions and data', async () => {
       const foreign = await say('Words of the owner', 'ada:private');
-      await using session = await logIn({}, tokenOf('rpc'));
+      await using session = await logIn(tokenOf('rpc'));
       const { page } = session;
       await page.getByRole('textbox', { name: 'Message' }).fill('My own words');
       await page.getByRole('button', { name: 'Send' }).click();
@@ -193,23 +195,23 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
     });
 
     test('shows the lifecycle plan before applying it, and requires the agent id to flush', async () => {
-      const expiresAt = Date.now() + 400;
+      const expiresAt = Date.now() + 2_000;
       await store('Soon over', { expiresAt });
       await store('To be flushed');
       await using session = await logIn();
       const { page, complaints } = session;
       await openPage(page, 'Memory');
-      await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt);
       await page.getByRole('button', { name: 'Maintenance' }).click();
       const dialog = page.getByRole('dialog');
+      await dialog.getByRole('button', { name: 'Review now' }).click();
+      await page.getByText(/^Reviewed \d+ conversations? of default/).waitFor();
+      await expect.poll(() => Date.now()).toBeGreaterThan(expiresAt);
+      await page.getByRole('button', { name: 'Maintenance' }).click();
       await dialog.getByRole('button', { name: 'Show plan' }).click();
       await dialog.getByText(/1 to evict/).waitFor();
       await dialog.getByRole('cell', { name: 'expired' }).waitFor();
       await dialog.getByRole('button', { name: 'Apply' }).click();
       await page.getByText(/^Swept: .* 1 evicted/).waitFor();
-      await page.getByRole('button', { name: 'Maintenance' }).click();
-      await dialog.getByRole('button', { name: 'Review now' }).click();
-      await page.getByText(/^Reviewed \d+ conversations? of default/).waitFor();
       await page.getByRole('button', { name: 'Flush', exact: true }).click();
       const confirm = dialog.getByRole('button', { name: 'Flush' });
       await dialog.getByLabel('Type default to confirm').fill('defaul');
@@ -276,38 +278,35 @@ describe.skipIf(chromiumPath === undefined)('conversations, memory and spend in 
     });
   });
 
-  test.each(['light', 'dark'] as const)('has no serious axe findings inside a conversation and in the dialogs, %s', async (colorScheme) => {
+  test('has no serious axe findings inside a conversation and in the dialogs, light and dark', async () => {
     const ref = await say(`A long beginning ${'with many words '.repeat(80)}`, 'ada:axe');
     for (let at = 0; at < 10; at++) await say(`Part ${at} ${'with many words '.repeat(30)}`, 'ada:axe');
     await product.call('session.compact', { conversationRef: ref });
     await store('The owl sees at night', { tags: ['birds'] });
-    const context = await browser.context({ colorScheme, bypassCSP: true, reducedMotion: 'reduce' });
-    const page = await context.newPage();
-    await page.goto(`${product.url}/#token=${product.token}`);
-    await page.getByRole('textbox', { name: 'Message' }).waitFor();
+    await using session = await logIn(product.token, { bypassCSP: true, reducedMotion: 'reduce' });
+    const { page } = session;
     await page.goto(`${product.url}/conversations/${ref}/3`);
     await page.locator('.history > .wanted').waitFor();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.getByRole('button', { name: 'Erase content' }).click();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.keyboard.press('Escape');
     await openPage(page, 'Conversations');
     await page.getByRole('searchbox', { name: 'Search conversations' }).fill('words');
     await page.locator('mark').first().waitFor();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
     await openPage(page, 'Memory');
     await page.getByRole('searchbox', { name: 'Search memories' }).fill('owl');
     await page.locator('.reasons').first().waitFor();
     await page.locator('.memory-row input').first().check();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.locator('.memory-text').first().click();
     await page.getByRole('dialog').getByText('Owner', { exact: true }).waitFor();
-    expect(await seriousFindings(page)).toEqual([]);
+    expect(await findingsInBothSchemes(page)).toEqual([]);
     await page.keyboard.press('Escape');
     await openPage(page, 'Spend');
     await page.getByRole('meter').first().waitFor();
     await page.getByText('As a table').click();
-    expect(await seriousFindings(page)).toEqual([]);
-    await context.close();
+    expect(await findingsInBothSchemes(page)).toEqual([]);
   });
 });

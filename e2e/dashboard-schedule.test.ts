@@ -15,24 +15,26 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
   let browser: Browser;
 
   beforeAll(async () => {
-    product = await startProduct({
-      config: {
-        gateway: { tokens: scopedTokens },
-        agents: { default: { model: 'local/test-model' } },
-        webhooks: {
-          presets: ['github'],
-          mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}} of {{repo.name}}', secret }],
+    [product, browser] = await Promise.all([
+      startProduct({
+        config: {
+          gateway: { tokens: scopedTokens },
+          agents: { default: { model: 'local/test-model' } },
+          webhooks: {
+            presets: ['github'],
+            mappings: [{ id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}} of {{repo.name}}', secret }],
+          },
         },
-      },
-    });
-    browser = await startBrowser();
+      }),
+      startBrowser(),
+    ]);
   });
   afterAll(async () => {
     await browser?.[Symbol.asyncDispose]();
     await product?.[Symbol.asyncDispose]();
   });
 
-  const logIn = (options?: BrowserContextOptions, token = tokenOf('admin')) => logInTo(product, browser, token, options);
+  const logIn = (token = tokenOf('admin'), options?: BrowserContextOptions) => logInTo(product, browser, token, options);
 
   const job = async (name: string) =>
     ((await product.call('cron.list')) as { jobs: { name: string; schedule: unknown; payload: unknown; lifecycle: { state: string } }[] }).jobs.find(
@@ -40,7 +42,7 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
     );
 
   test('a job is added with a preview of its next runs, run, inspected, changed, paused and deleted', async () => {
-    await using session = await logIn({ timezoneId: 'Europe/Berlin' });
+    await using session = await logIn(tokenOf('admin'), { timezoneId: 'Europe/Berlin' });
     const { page, complaints } = session;
     await openPage(page, /^Schedule/);
     await page.getByRole('button', { name: 'New job' }).click();
@@ -170,7 +172,7 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
   });
 
   test('the inbox counts messages that arrive while the page is open, and those read', async () => {
-    await using session = await logIn({}, product.token);
+    await using session = await logIn(product.token);
     const { page, complaints } = session;
     const { conversationRef } = (await product.call('agent.execute', { message: 'Hello', sessionKey: 'ada:inbox' })) as { conversationRef: string };
     await product.call('cron.add', {
@@ -202,7 +204,7 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
   });
 
   test('a non-admin token sees its jobs and its inbox only', async () => {
-    await using session = await logIn({}, tokenOf('rpc'));
+    await using session = await logIn(tokenOf('rpc'));
     const { page } = session;
     const pages = page.getByRole('navigation', { name: 'Pages' });
     await openPage(page, /^Schedule/);
@@ -226,7 +228,7 @@ describe.skipIf(chromiumPath === undefined)('scheduled and triggered work in the
       schedule: { kind: 'every', everyMs: 3_600_000 },
       payload: { kind: 'agent_turn', message: 'Hi' },
     });
-    await using session = await logIn({ ...look, bypassCSP: true }, product.token);
+    await using session = await logIn(product.token, { ...look, bypassCSP: true });
     const { page } = session;
     const check = async (place: string): Promise<void> => {
       expect([place, await seriousFindings(page)]).toEqual([place, []]);

@@ -60,14 +60,14 @@ describe('the first start in an empty folder, without a key or configuration', (
 
   test('answers with the offline model, which pretends nothing, whole and streamed', async () => {
     const whole = await ask({ model: 'default', messages: [{ role: 'user', content: 'Hello?' }] });
-    const completion = ChatCompletion.parse(JSON.parse(whole.text));
+    const completion = ChatCompletion().parse(JSON.parse(whole.text));
     const text = completion.choices[0]?.message.content ?? '';
     expect(text).toMatch(/no (language )?model is connected/i);
     expect(completion.usage.completion_tokens).toBeGreaterThan(0);
     const streamed = await ask({ model: 'default', messages: [{ role: 'user', content: 'Hello?' }], stream: true });
     const lines = streamed.text.split('\n\n').filter((event) => event.startsWith('data: '));
     expect(lines.at(-1)).toBe('data: [DONE]');
-    const parts = lines.slice(0, -1).map((event) => ChatCompletionChunk.parse(JSON.parse(event.slice('data: '.length))));
+    const parts = lines.slice(0, -1).map((event) => ChatCompletionChunk().parse(JSON.parse(event.slice('data: '.length))));
     expect(parts.map((part) => part.choices[0]?.delta.content ?? '').join('')).toBe(text);
   });
 

@@ -36,7 +36,7 @@ beforeAll(async () => {
   provider = await startFakeProvider();
   const port = await freePort();
   daemon = await startDaemon({ home, port, workingDir: place, env: { OPENAI_API_KEY: 'sk-of-the-guide', OPENAI_BASE_URL: provider.url } });
-  env = shellOf(place, daemon);
+  env = await shellOf(place, daemon);
 });
 afterAll(async () => {
   await daemon?.kill();

@@ -27,7 +27,7 @@ async function begin(more: Readonly<Record<string, string>>, config?: string): P
   await mkdir(home, { mode: 0o700 });
   if (config !== undefined) await writeFile(join(home, 'config.yaml'), config, { mode: 0o600 });
   daemon = await startDaemon({ home, port: await freePort(), workingDir: workDir, env: more });
-  env = shellOf(workDir, daemon);
+  env = await shellOf(workDir, daemon);
 }
 async function end(): Promise<void> {
   await daemon?.kill();
@@ -43,7 +43,7 @@ describe('without a model', () => {
 
   test('a graph runs from one command, asks, is answered and reports', { timeout: longMs }, async () => {
     expect(await paste('A graph in one command', 0)).toMatch(/^Started: gr_/);
-    await expect.poll(async () => (await status()).nodes['gate']?.waitsForAnswer, { timeout: 20_000, interval: 500 }).toBe(true);
+    await expect.poll(async () => (await status()).nodes['gate']?.waitsForAnswer, { timeout: 20_000, interval: 50 }).toBe(true);
     const said = await paste('A graph in one command', 1);
     expect(said).toContain('Shall the report on tides be written?');
     expect(said).toContain('gate is approved.');
@@ -58,7 +58,7 @@ describe('without a model', () => {
     expect(said).toContain('Ready to run: 5 nodes, facts, debate, vote, gate, report.');
     expect(said).toContain('Saved research: sg_');
     expect(said).toContain('running nodes finish');
-    await expect.poll(async () => (await status()).status, { timeout: 20_000, interval: 500 }).toBe('cancelled');
+    await expect.poll(async () => (await status()).status, { timeout: 20_000, interval: 50 }).toBe('cancelled');
   });
 
   test('steering an ended run reports that it has ended', { timeout: longMs }, async () => {

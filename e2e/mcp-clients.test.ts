@@ -44,13 +44,18 @@ describe('a third-party MCP client', () => {
     expect(tools.map(({ name }) => name)).toEqual(['agent_default']);
     await mkdir(join(product.home, 'workspaces/default/output'), { recursive: true });
     await writeFile(join(product.home, 'workspaces/default/output/report.md'), '# Report\n\nAll is well.\n');
+    const reported = Promise.withResolvers<void>();
+    const beforeDelta = async (nth: number) => (nth === 2 ? reported.promise : undefined);
     product.provider.queue(
       { toolCalls: [{ id: 'call_1', name: 'read', arguments: '{"path":"output/report.md"}' }] },
-      { text: ['It ', 'says that ', 'all is well.'], paceMs: 400 },
+      { text: ['It ', 'says that ', 'all is well.'], beforeDelta },
     );
     const updates: { progress: number; message?: string | undefined }[] = [];
     const result = await client.callTool({ name: 'agent_default', arguments: { message: 'What does the report say?' } }, undefined, {
-      onprogress: (progress) => updates.push(progress),
+      onprogress(progress) {
+        updates.push(progress);
+        if (/[1-9]\d* characters/.test(progress.message ?? '')) reported.resolve();
+      },
     });
     expect(result).toMatchObject({
       content: [{ type: 'text', text: 'It says that all is well.' }],

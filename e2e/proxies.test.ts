@@ -7,7 +7,6 @@ import { findCommand } from '../tools/system-packages.mjs';
 import { type Product, startProduct } from './lib/product.ts';
 import { guideHost, type RunningProxy, startProxy } from './lib/proxy.ts';
 
-const paceMs = 100;
 const deltas = 12;
 let product: Product;
 let authority: Pair;
@@ -67,31 +66,23 @@ for (const name of ['nginx', 'caddy'] as const) {
       expect(limit.status).toBe(413);
     });
 
-    test('a stream arrives as it is written: the first byte within 200 ms of the upstream, no chunk held back', async () => {
-      let asked = Number.NaN;
-      product.provider.setAnswer(() => {
-        asked = performance.now();
-        return { text: Array.from({ length: deltas }, (_, index) => `piece-${index} `), paceMs };
-      });
-      const times: number[] = [];
+    test('a stream arrives as it is written: no chunk is held back until the next one', async () => {
+      let received = 0;
+      const arrivals = Array.from({ length: deltas }, () => Promise.withResolvers<void>());
+      const beforeDelta = async (nth: number) => arrivals[nth - 1]?.promise;
+      product.provider.setAnswer(() => ({ text: Array.from({ length: deltas }, (_, index) => `piece-${index} `), beforeDelta }));
       const { status, text } = await ask({
         method: 'POST',
         path: '/v1/chat/completions',
         body: { model: 'local/test-model', stream: true, messages: [{ role: 'user', content: 'go' }] },
         onData: (piece) => {
-          for (const _ of piece.matchAll(/piece-\d+ /g)) times.push(performance.now());
+          for (const _ of piece.matchAll(/piece-\d+ /g)) arrivals[received++]?.resolve();
         },
       });
       product.provider.setAnswer(undefined);
       expect(status).toBe(200);
       expect(text.trimEnd().endsWith('data: [DONE]')).toBe(true);
-      expect(times).toHaveLength(deltas);
-      // The provider writes the first chunk one step after the request.
-      expect((times[0] ?? 0) - asked).toBeLessThan(paceMs + 200);
-      const whole = (times.at(-1) ?? 0) - (times[0] ?? 0);
-      expect(whole).toBeGreaterThan(paceMs * (deltas - 1) * 0.7);
-      const gaps = times.slice(1).map((time, index) => time - (times[index] ?? 0));
-      expect(Math.max(...gaps)).toBeLessThan(paceMs * 4);
+      expect(received).toBe(deltas);
     });
 
     test('a client that disconnects from a stream aborts the turn behind the proxy', async () => {
@@ -130,27 +121,24 @@ for (const name of ['nginx', 'caddy'] as const) {
       expect(await closed).toBe(1000);
     });
 
-    test('events arrive one by one over seconds', async () => {
+    test('each event arrives before the next one happens', async () => {
       const leaving = new AbortController();
-      const heard: { readonly agentId: string; readonly atMs: number }[] = [];
+      const heard: string[] = [];
       let open = false;
       const stream = ask({
         path: '/api/events?kinds=agent:hot_added',
         signal: leaving.signal,
         onData: (text) => {
           open = true;
-          for (const [, agentId = ''] of text.matchAll(/"agentId":"([^"]+)"/g)) heard.push({ agentId, atMs: performance.now() });
+          for (const [, agentId = ''] of text.matchAll(/"agentId":"([^"]+)"/g)) heard.push(agentId);
         },
       });
       stream.catch(() => undefined);
       await expect.poll(() => open).toBe(true);
       for (let round = 0; round < 4; round += 1) {
         const agentId = `${name}-${round}`;
-        const madeAt = performance.now();
         await product.call('agents.create', { agentId, config: {} });
-        await expect.poll(() => heard.at(-1)?.agentId).toBe(agentId);
-        expect((heard.at(-1)?.atMs ?? 0) - madeAt).toBeLessThan(1_000);
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await expect.poll(() => heard.at(-1)).toBe(agentId);
       }
       leaving.abort();
       await expect(stream).rejects.toThrow();

@@ -59,7 +59,7 @@ describe('errors of /v1 have one shape', () => {
   test.each(cases)('%s: %d', async (...[, status, type, param, options, ownHeaders]) => {
     const headers = ownHeaders === true ? options.headers : { ...bearer(product.token), ...options.headers };
     const reply = await send({ ...options, ...(headers !== undefined && { headers }) });
-    const { error } = V1Error.parse(JSON.parse(reply.text));
+    const { error } = V1Error().parse(JSON.parse(reply.text));
     expect([reply.status, error.type, error.param, error.code]).toEqual([status, type, param, null]);
     expect(error.message).not.toBe('');
     expect(reply.headers['x-request-id']).toMatch(/^req_[0-9a-f]{32}$/);
@@ -68,7 +68,7 @@ describe('errors of /v1 have one shape', () => {
   });
 
   test('all unknown fields are named, the first one is param', async () => {
-    const { error } = V1Error.parse(JSON.parse((await send({ body: { ...hello, seed: 1, logprobs: true } })).text));
+    const { error } = V1Error().parse(JSON.parse((await send({ body: { ...hello, seed: 1, logprobs: true } })).text));
     expect(error.param).toBe('seed');
     expect(error.message).toMatch(/seed.*logprobs/s);
   });
@@ -80,7 +80,7 @@ describe('errors of /v1 have one shape', () => {
     ];
     const reply = await send({ body: { ...hello, messages: [{ role: 'user', content }] } });
     expect(reply.status).toBe(400);
-    expect(V1Error.parse(JSON.parse(reply.text)).error.message).toMatch(
+    expect(V1Error().parse(JSON.parse(reply.text)).error.message).toMatch(
       /^vision input \(image_url\) is not yet supported via the \/v1 chat completions endpoint/,
     );
   });
@@ -92,7 +92,7 @@ describe('errors of /v1 have one shape', () => {
     const reply = await again();
     expect(reply.status).toBe(429);
     expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0);
-    expect(V1Error.parse(JSON.parse(reply.text)).error.type).toBe('rate_limit_error');
+    expect(V1Error().parse(JSON.parse(reply.text)).error.type).toBe('rate_limit_error');
     expect((await http({ port: limited.port, path: '/health' })).status).toBe(200);
   });
 
@@ -100,13 +100,13 @@ describe('errors of /v1 have one shape', () => {
     await using failing = await startProduct({ provider: { apiKey: 'another-key' } });
     const reply = await http({ port: failing.port, path: chat, headers: bearer(failing.token), body: hello });
     expect(reply.status).toBe(500);
-    expect(V1Error.parse(JSON.parse(reply.text)).error.type).toBe('server_error');
+    expect(V1Error().parse(JSON.parse(reply.text)).error.type).toBe('server_error');
     expect(reply.text).not.toContain('sk-of-the-fake-provider');
   });
 
   test('a foreign Origin or Host is refused before anything else', async () => {
     const origin = await send({ body: hello, headers: { ...bearer(product.token), origin: 'https://evil.example' } });
-    expect([origin.status, V1Error.parse(JSON.parse(origin.text)).error.type]).toEqual([403, 'permission_error']);
+    expect([origin.status, V1Error().parse(JSON.parse(origin.text)).error.type]).toEqual([403, 'permission_error']);
     const host = await send({ body: hello, headers: { ...bearer(product.token), host: `evil.example:${product.port}` } });
     expect(host.status).toBe(403);
   });
@@ -141,7 +141,7 @@ describe('completions', () => {
     expect(reply.headers['x-request-id']).toMatch(/^req_[0-9a-f]{32}$/);
     const lines = dataLines(reply.text);
     expect(lines.at(-1)).toBe('[DONE]');
-    const chunks = lines.slice(0, -1).map((line) => ChatCompletionChunk.parse(JSON.parse(line)));
+    const chunks = lines.slice(0, -1).map((line) => ChatCompletionChunk().parse(JSON.parse(line)));
     const [role, ...rest] = chunks;
     const usage = rest.pop();
     const finish = rest.pop();
@@ -163,7 +163,7 @@ describe('completions', () => {
     product.provider.queue({ text: ['half', 'whole'], breakAfter: { deltas: 1, by: 'cut' } });
     const lines = dataLines((await send({ body: { ...hello, stream: true } })).text);
     expect(lines.at(-1)).toBe('[DONE]');
-    expect(V1Error.parse(JSON.parse(lines.at(-2) ?? '')).error.type).toBe('server_error');
+    expect(V1Error().parse(JSON.parse(lines.at(-2) ?? '')).error.type).toBe('server_error');
   });
 
   test('text of the client in the role of system or assistant reaches the model inside a fence', async () => {
@@ -234,10 +234,10 @@ describe('completions', () => {
         Array.from({ length: 64 }, async (_, i) => {
           const stream = i % 2 === 0;
           const reply = await send({ body: { ...hello, stream, messages: [{ role: 'user', content: `word-${i}` }] } });
-          if (!stream) return ChatCompletion.parse(JSON.parse(reply.text)).choices[0]?.message.content;
+          if (!stream) return ChatCompletion().parse(JSON.parse(reply.text)).choices[0]?.message.content;
           return dataLines(reply.text)
             .slice(0, -1)
-            .map((line) => ChatCompletionChunk.parse(JSON.parse(line)).choices[0]?.delta.content ?? '')
+            .map((line) => ChatCompletionChunk().parse(JSON.parse(line)).choices[0]?.delta.content ?? '')
             .join('');
         }),
       );

@@ -5,7 +5,7 @@ import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { answerTo, askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
-import { type Random, randomFrom } from './lib/random.ts';
+import { randomFrom } from './lib/random.ts';
 import { openSocket, RpcFailure, rpcCall } from './lib/rpc.ts';
 
 /**
@@ -18,9 +18,9 @@ export interface R1Options {
   readonly seed: number;
   /** A broken build of proving/broken; the bundle otherwise. */
   readonly broken?: string;
-  /** The kill comes within so many milliseconds after the clients started. */
-  readonly killWithinMs?: number;
-  /** Short runs on a slow machine continue until this holds, up to six times `rounds`. */
+  /** The kill comes with the first acknowledgement, which a build that breaks the promise has hardly stored yet; at random when absent. */
+  readonly killAtAck?: boolean;
+  /** Short runs continue until this holds, for up to thirty rounds more. */
   readonly until?: (soFar: { readonly acked: R1Report['acked']; readonly lost: number }) => boolean;
   readonly progress?: (line: string) => void;
 }
@@ -78,6 +78,11 @@ const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 /** Tokens that the fake provider reports for each turn. */
 const tokensPerTurn = 30;
 
+/** The kill comes within this time after the clients started. */
+const killWithinMs = 300;
+/** Rounds in addition to those of the options, until the condition of a short run holds. */
+const mostMore = 30;
+
 function countAcked(all: readonly Operation[]): R1Report['acked'] {
   const count = (kind: Kind) => all.filter((operation) => operation.acked && operation.kind === kind).length;
   return Object.fromEntries(kinds.map((kind) => [kind, count(kind)])) as Record<Kind, number>;
@@ -97,8 +102,9 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
   let daemon = await start();
   try {
     const holds = () => options.until?.({ acked: countAcked(all), lost: found.lost.length }) ?? true;
-    for (let round = 0; round < options.rounds || (round < 6 * options.rounds && !holds()); round += 1) {
-      const operations = await oneKill(daemon, round, random, options.killWithinMs ?? 300, found.unexpected);
+    for (let round = 0; round < options.rounds || (round < options.rounds + mostMore && !holds()); round += 1) {
+      const afterMs = random.next() * killWithinMs;
+      const operations = await oneKill(daemon, round, options.killAtAck === true ? 'first ack' : afterMs, found.unexpected);
       all.push(...operations);
       await ageBoots(home);
       daemon = await start();
@@ -131,8 +137,9 @@ export async function proveAckedSurvives(options: R1Options): Promise<R1Report> 
 }
 
 /** Lets nine clients work, kills the daemon and returns what they had sent. */
-async function oneKill(daemon: Daemon, round: number, random: Random, killWithinMs: number, unexpected: string[]): Promise<Operation[]> {
+async function oneKill(daemon: Daemon, round: number, killAt: number | 'first ack', unexpected: string[]): Promise<Operation[]> {
   const operations: Operation[] = [];
+  const firstAck = Promise.withResolvers<void>();
   const agent = new Agent({ keepAlive: true });
   const target = { port: daemon.port, token: daemon.token, agent };
   const stop = new AbortController();
@@ -147,6 +154,10 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
     };
     operations.push(operation);
     return operation;
+  }
+  function acknowledge(operation: Operation): void {
+    operation.acked = true;
+    firstAck.resolve();
   }
   async function repeat(once: () => Promise<void>): Promise<void> {
     while (!killed) {
@@ -163,7 +174,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
     const turn = Turn.parse(result);
     if (turn.response !== answerTo(operation.nonce))
       throw new Error(`${operation.nonce} was answered with "${turn.response}" (${turn.finishReason})`);
-    operation.acked = true;
+    acknowledge(operation);
   }
   const rpcTurns = (client: number) =>
     repeat(async () => {
@@ -196,7 +207,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
         text += piece;
         if (!text.includes('data: [DONE]')) return;
         operation.receipt = /"id":"(chatcmpl-[^"]+)"/.exec(text)?.[1] ?? '';
-        operation.acked = true;
+        acknowledge(operation);
       };
       const reply = await http({
         port: daemon.port,
@@ -215,7 +226,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       const completion = Completion.parse(JSON.parse(reply.text));
       if (completion.choices[0].message.content !== answerTo(operation.nonce)) throw new Error(`${operation.nonce}: ${reply.text.slice(0, 300)}`);
       operation.receipt = completion.id;
-      operation.acked = true;
+      acknowledge(operation);
     });
   const tokens = (client: number) =>
     repeat(async () => {
@@ -223,7 +234,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       operation.receipt = Created.parse(
         await rpcCall(target, 'tokens.create', { id: operation.nonce, scopes: ['rpc'] }, { signal: stop.signal }),
       ).secret;
-      operation.acked = true;
+      acknowledge(operation);
       await pause(5);
     });
   const agents = (client: number) =>
@@ -235,7 +246,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
         { agentId: operation.nonce, config: { name: operation.nonce, model: 'local/test-model' } },
         { signal: stop.signal },
       );
-      operation.acked = true;
+      acknowledge(operation);
       await pause(5);
     });
 
@@ -247,7 +258,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       const headers = { 'x-webhook-signature': createHmac('sha256', hookSecret).update(body).digest('hex') };
       const reply = await http({ port: daemon.port, path: '/hooks/r1', headers, body, agent, signal: stop.signal });
       if (reply.status !== 200) throw new Error(`/hooks: HTTP ${reply.status} ${reply.text.slice(0, 200)}`);
-      operation.acked = true;
+      acknowledge(operation);
       await pause(5);
     });
 
@@ -256,7 +267,7 @@ async function oneKill(daemon: Daemon, round: number, random: Random, killWithin
       (client) => client.catch((error: unknown) => void (killed || unexpected.push(`round ${round}: ${String(error)}`))),
     ),
   );
-  await pause(random.next() * killWithinMs);
+  await (killAt === 'first ack' ? Promise.race([firstAck.promise, work]) : pause(killAt));
   // From here on the kill explains a broken call. Answers that the kernel already holds still count as received.
   killed = true;
   await daemon.kill();

@@ -66,7 +66,8 @@ async function settled(daemon: Daemon, settleMs: number): Promise<Holdings> {
     rssMb = Math.min(rssMb, await residentMbOf(daemon.pid));
   }
   const last = await holdingsOf(daemon);
-  return { ...last, rssMb, handles: Math.min(first.handles, last.handles) };
+  const kinds = Object.keys(last.handles).map((kind) => [kind, Math.min(first.handles[kind] ?? 0, last.handles[kind] ?? 0)] as const);
+  return { ...last, rssMb, handles: Object.fromEntries(kinds) };
 }
 
 /** Returns what is wrong with the holdings: fewer closures than streams belong to the caches. */
@@ -75,7 +76,10 @@ export function growthOf({ before, after, streams, failed }: R15Report): string[
   return [
     ...failed.slice(0, 5),
     ...(grown > streams / 2 ? [`${grown} functions more are held`] : []),
-    ...(after.handles > before.handles ? [`${after.handles - before.handles} handles more are open`] : []),
+    ...Object.entries(after.handles).flatMap(([kind, count]) => {
+      const more = count - (before.handles[kind] ?? 0);
+      return more > 0 ? [`${more} more of ${kind} are open`] : [];
+    }),
   ];
 }
 
@@ -95,8 +99,9 @@ async function ask(daemon: Daemon, count: number, failed: string[]): Promise<voi
   agent.destroy();
 }
 
-/** Sends so many queries at once that every storage thread that is started on demand runs. */
+/** Sends many queries at once, when the daemon has run for long enough to start its reading thread. */
 async function crowd({ port, token }: Daemon): Promise<void> {
+  await pause(1_500);
   for (let burst = 0; burst < 10; burst += 1) {
     await Promise.all(Array.from({ length: 64 }, () => rpcCall({ port, token }, 'session.list', {})));
   }

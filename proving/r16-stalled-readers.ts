@@ -57,7 +57,9 @@ export async function proveStalledReaders(options: {
   let running: Daemon | undefined;
   try {
     const config = proofConfig(provider.url, { gateway: { wsMaxInFlight: 64 }, agents: { hose: { model: 'hose/endless' } } });
-    const endless = { type: 'openai-compatible', baseUrl: hose.url, apiKey: 'sk-of-the-hose', models: [{ id: 'endless' }] };
+    // An answer may be long enough that a reader who stops is noticed before the answer is cut off.
+    const model = { id: 'endless', contextWindow: 4_000_000, maxTokens: 2_000_000 };
+    const endless = { type: 'openai-compatible', baseUrl: hose.url, apiKey: 'sk-of-the-hose', models: [model] };
     await writeConfig(home, { ...config, providers: { ...config.providers, hose: endless } });
     const daemon = await startDaemon({ home, port, collects: true, ...(options.broken !== undefined && { broken: options.broken }) });
     running = daemon;

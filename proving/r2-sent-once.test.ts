@@ -6,7 +6,7 @@ const seed = freshSeed();
 
 test('outward messages are sent once, through kills at any moment', async () => {
   const { sent, unknown, kills, ...report } = await proveSentOnce({
-    rounds: 5,
+    rounds: 3,
     seed,
     until: (soFar) => sendings.every((kind) => soFar.sent[kind] > 0) && soFar.unknown > 0,
   });
@@ -16,8 +16,8 @@ test('outward messages are sent once, through kills at any moment', async () => 
 }, 180_000);
 
 test('builds that send again after resuming are caught: into the inbox, and by a tool', async () => {
-  const inbox = await proveSentOnce({ rounds: 3, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
+  const inbox = await proveSentOnce({ rounds: 1, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
   expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
-  const tool = await proveSentOnce({ rounds: 3, seed, broken: 'missing-intent', until: ({ doubled }) => doubled.length > 0 });
+  const tool = await proveSentOnce({ rounds: 1, seed, broken: 'missing-intent', until: ({ doubled }) => doubled.length > 0 });
   expect(tool.doubled.join('\n'), `seed ${seed}`).toMatch(/was posted [2-9] times/);
 }, 240_000);

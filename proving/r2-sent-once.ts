@@ -23,7 +23,7 @@ export interface R2Options {
   readonly broken?: string;
   /** The kill comes within so many milliseconds after the clients started. */
   readonly killWithinMs?: number;
-  /** Short runs on a slow machine continue until this holds, up to six times `rounds`. */
+  /** Short runs continue until this holds, for up to thirty rounds more. */
   readonly until?: (soFar: Pick<R2Report, 'sent' | 'doubled' | 'unknown'>) => boolean;
   readonly progress?: (line: string) => void;
 }
@@ -51,6 +51,8 @@ interface Order {
   acked: boolean;
 }
 
+/** Rounds in addition to those of the options, until the condition of a short run holds. */
+const mostMore = 30;
 const hookSecret = 'secret-of-the-webhooks-of-the-proving-suite';
 const posting = 'Please post';
 const postTool = 'mcp__board--post';
@@ -86,7 +88,7 @@ export async function proveSentOnce(options: R2Options): Promise<R2Report> {
   let daemon = await start();
   try {
     const holds = () => options.until?.({ ...found, doubled: doubled() }) ?? true;
-    for (; kills < options.rounds || (kills < 6 * options.rounds && !holds());) {
+    for (; kills < options.rounds || (kills < options.rounds + mostMore && !holds());) {
       const round = await oneKill(daemon, kills, random, options.killWithinMs ?? 600);
       orders.push(...round);
       kills += 1;

@@ -115,7 +115,7 @@ class Attack {
   async values(count: number): Promise<void> {
     const methods = Object.entries(contract).filter(([name]) => !leftOut.includes(name));
     const bodies = Object.values(routes).flatMap((route: Route) =>
-      route.body !== undefined && route.path !== '/rpc' ? [[route.path, route.body] as const] : [],
+      route.body !== undefined && route.path !== '/rpc' ? [[route.path, route.body()] as const] : [],
     );
     const reads = Object.values(routes).filter(
       (route: Route) => route.method !== 'POST' && (/[:*]/.test(route.path) || 'query' in route) && route.path !== '/ws',
@@ -187,7 +187,9 @@ class Attack {
       const reply = await http({ port: this.#daemon.port, path, body: text, headers, agent: this.#agent, timeoutMs: hangMs });
       this.#note(path, String(reply.status), reply.text, text);
       if (path === '/rpc' && reply.status === 200)
-        for (const one of RpcReply.array().parse([JSON.parse(reply.text)].flat()))
+        for (const one of RpcReply()
+          .array()
+          .parse([JSON.parse(reply.text)].flat()))
           this.#note(path, String(one.error?.code ?? 'ok'), JSON.stringify(one), text);
     } catch (error) {
       this.#note(path, 'broken', String(error), text);

@@ -251,7 +251,7 @@ async function checkAlive(
   socket.write(frame({ opcode: opcode.text, payload: request('behind') }));
   const answered = await peer.until(({ texts, closeCode }) => closeCode !== undefined || texts.some((text) => text.includes('"behind"')), answerMs);
   if (!answered || heard.closeCode !== undefined) return `the call behind it was not answered (closed with ${heard.closeCode})`;
-  const replies = heard.texts.flatMap((text) => RpcReply.or(RpcReply.array()).parse(JSON.parse(text)));
+  const replies = heard.texts.flatMap((text) => RpcReply().or(RpcReply().array()).parse(JSON.parse(text)));
   const errors = replies.flatMap((reply) => (reply.error === undefined ? [] : [reply.error.code]));
   if (errors.includes(-32603)) return 'an internal error';
   if (expected.errors !== undefined && JSON.stringify(errors) !== JSON.stringify(expected.errors)) return `errors ${errors.join(', ')}`;

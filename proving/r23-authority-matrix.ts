@@ -113,7 +113,12 @@ const victim = { agentId: 'victim', tokenId: 'victim', sessionKey: 'victim:desk'
 const nobody = { agentId: 'nobody', tokenId: 'nobody', sessionKey: 'nobody:desk', memoryId: '00000000-0000-4000-8000-000000000000' };
 
 export async function proveAuthorityMatrix(
-  options: { readonly broken?: string; readonly progress?: (line: string) => void } = {},
+  options: {
+    readonly broken?: string;
+    /** Only whether this method is denied to the tokens that may not call it; everything by default. */
+    readonly only?: MethodName;
+    readonly progress?: (line: string) => void;
+  } = {},
 ): Promise<R23Report> {
   const provider = await startEchoProvider();
   const home = await makeHome();
@@ -124,7 +129,7 @@ export async function proveAuthorityMatrix(
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const matrix = new Matrix(daemon, () => provider.served());
-    await matrix.run();
+    await (options.only === undefined ? matrix.run() : matrix.runDenied(options.only));
     const total = Object.values(matrix.cells).reduce((sum, count) => sum + count, 0);
     options.progress?.(
       `R23: ${total} cells (${Object.entries(matrix.cells)
@@ -164,6 +169,16 @@ class Matrix {
     for (const column of proven) await this.#methods(column, true);
     await this.#unregisteredNames();
     await this.#routes();
+    this.#agent.destroy();
+  }
+
+  /** The denied calls of one method. */
+  async runDenied(method: MethodName): Promise<void> {
+    await this.#prepare();
+    const before = await this.#traces();
+    for (const column of proven) await this.#methods(column, false, [method]);
+    const after = await this.#traces();
+    this.#expect('traces', 'denied calls leave no trace', before === after, `before ${before}\nafter ${after}`);
     this.#agent.destroy();
   }
 
@@ -244,8 +259,8 @@ class Matrix {
   }
 
   /** One row of methods for one token; denied cells with parameters that would work, allowed ones without harm. */
-  async #methods(column: Required<Column>, allowed: boolean): Promise<void> {
-    const names = Object.keys(contract).filter((name) => holds(column.scopes, contract[name as MethodName].scope) === allowed);
+  async #methods(column: Required<Column>, allowed: boolean, among = Object.keys(contract)): Promise<void> {
+    const names = among.filter((name) => holds(column.scopes, contract[name as MethodName].scope) === allowed);
     const socket = await this.#socketOf(column, !allowed);
     const check = (kind: string, method: string, reply: Reply | undefined) => {
       const scope = contract[method as MethodName].scope;
@@ -415,12 +430,12 @@ class Matrix {
     readonly body: unknown;
   }): Promise<Reply | undefined> {
     const reply = await http({ port: this.#daemon.port, agent: this.#agent, ...request });
-    return reply.status === 200 ? RpcReply.parse(JSON.parse(reply.text)) : undefined;
+    return reply.status === 200 ? RpcReply().parse(JSON.parse(reply.text)) : undefined;
   }
 
   async #batch(column: Required<Column>, frames: readonly object[]): Promise<Reply[]> {
     const reply = await http({ port: this.#daemon.port, agent: this.#agent, path: '/rpc', headers: bearer(column.secret), body: frames });
-    return reply.status === 200 ? RpcReply.array().parse(JSON.parse(reply.text)) : [];
+    return reply.status === 200 ? RpcReply().array().parse(JSON.parse(reply.text)) : [];
   }
 
   #frame(method: string, params: object) {

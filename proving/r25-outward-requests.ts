@@ -24,6 +24,10 @@ export async function proveOutwardRequests(options: {
   readonly statuses: number;
   /** Also lets callers with long time-outs wait for an answer that drips. */
   readonly slow?: boolean;
+  /** Callers by name; all by default. */
+  readonly only?: readonly string[];
+  /** Every nth address at each caller, others at the next one; all by default. */
+  readonly each?: number;
   readonly broken?: string;
 }): Promise<R25Report> {
   const fault = options.broken === undefined ? undefined : join(root, 'proving/broken', `${options.broken}.ts`);
@@ -34,8 +38,10 @@ export async function proveOutwardRequests(options: {
       join(root, 'proving/lib/outward-process.ts'),
       `--statuses=${options.statuses}`,
       ...(options.slow === true ? ['--slow'] : []),
+      ...(options.only ?? []).map((name) => `--only=${name}`),
+      `--each=${options.each ?? 1}`,
     ],
-    { maxBuffer: 64 * 1024 * 1024, timeout: 600_000, env: { ...process.env, ...(fault !== undefined && { NODE_DISABLE_COMPILE_CACHE: '1' }) } },
+    { maxBuffer: 64 * 1024 * 1024, timeout: 600_000 },
   );
   if (fault !== undefined && !stderr.includes(`broken build: ${options.broken}`)) throw new Error(`the fault ${options.broken} was not built in`);
   return R25Report.parse(JSON.parse(stdout));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { provePaths } from './r26-paths.ts';
 
 test('no path and no link that is swapped in leads out of a workspace', async () => {
-  const report = await provePaths({ swaps: 600, each: 3 });
+  const report = await provePaths({ swaps: 250, each: 5 });
   expect(report.wrong).toEqual([]);
   expect(report.paths).toBeGreaterThanOrEqual(60);
   expect(report.routes).toBeGreaterThan(35);
@@ -10,7 +10,7 @@ test('no path and no link that is swapped in leads out of a workspace', async ()
 }, 180_000);
 
 test('a build that compares how paths begin is caught', async () => {
-  const { wrong } = await provePaths({ swaps: 0, only: ['workspace.readFile', 'ls'], broken: 'path-by-prefix' });
+  const { wrong } = await provePaths({ swaps: 0, only: ['workspace.readFile'], compares: false, broken: 'path-by-prefix' });
   expect(wrong.filter((line) => line.startsWith('workspace.readFile "../default-2/secret.txt": reveals'))).not.toEqual([]);
   expect(wrong.filter((line) => line.startsWith('workspace.readFile "linked/secret.txt": reveals'))).not.toEqual([]);
 });

@@ -13,7 +13,7 @@ test('no secret leaks, however it is padded or cut', async () => {
 });
 
 test('a build whose redactor skips long texts is caught', async () => {
-  const { found } = await proveCanaries({ seed, failures: false, broken: 'redactor-with-a-limit' });
+  const { found } = await proveCanaries({ seed, failures: false, brief: true, broken: 'redactor-with-a-limit' });
   expect(found, `seed ${seed}`).toEqual(
     expect.arrayContaining([
       'answer of config.read holds the secret of a provider key',

@@ -44,6 +44,8 @@ export async function proveCanaries(options: {
   readonly seed: number;
   /** False skips the failures of providers, which take seconds. */
   readonly failures?: boolean;
+  /** True takes secrets only through the configuration and through what is delegated. */
+  readonly brief?: boolean;
   readonly broken?: string;
 }): Promise<R27Report> {
   const canaries = createCanaries(randomFrom(options.seed));
@@ -85,14 +87,28 @@ export async function proveCanaries(options: {
     const agent = new Agent({ keepAlive: true });
     const target = { port, token: operator, agent };
 
-    await handleTokens(target, canaries);
-    await speak(target, scan, unprovoked);
-    await useTools(target, canaries, keys.first, scan, unprovoked);
-    await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
+    if (options.brief !== true) {
+      await handleTokens(target, canaries);
+      await speak(target, scan, unprovoked);
+      await useTools(target, canaries, keys.first, scan, unprovoked);
+      await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
+    }
     await useDelegation(target, { canaries, key: keys.first, said: keys.said, home, scan, unprovoked });
-    await guess(port, canaries, scan);
+    if (options.brief !== true) await guess(port, canaries, scan);
     if (options.failures !== false) await fail(target, provider, scan, unprovoked);
     await read(target, scan, keys.said);
+    const report = (): R27Report => ({
+      canaries: canaries.all.length,
+      surfaces: surfaces.size,
+      megabytes: Math.round(scanner.scanned() / 2 ** 20),
+      found: [...new Set(scanner.found)],
+      unprovoked,
+    });
+    if (options.brief === true) {
+      events.close();
+      agent.destroy();
+      return report();
+    }
     await askBackup(home, join(home, 'backups/canaries.db'));
     for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
     if (collector.bodies.length === 0) unprovoked.push('no traces were exported');
@@ -107,13 +123,7 @@ export async function proveCanaries(options: {
     for (const { path, body } of provider.requests) scan(`what the model is sent (${path})`, JSON.stringify(body) ?? '', keys.said);
     await scanHome(home, scan, keys.said);
     scan('doctor', await doctor(home, port));
-    return {
-      canaries: canaries.all.length,
-      surfaces: surfaces.size,
-      megabytes: Math.round(scanner.scanned() / 2 ** 20),
-      found: [...new Set(scanner.found)],
-      unprovoked,
-    };
+    return report();
   } finally {
     await daemon?.kill();
     await provider.close();

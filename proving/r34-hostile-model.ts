@@ -10,7 +10,7 @@ import { bearer, http } from './lib/http.ts';
 import { startMcpBoard } from './lib/mcp-board.ts';
 import { proofConfig } from './lib/provider.ts';
 import { inParallel } from './lib/raw.ts';
-import { rpcCall } from './lib/rpc.ts';
+import { patientCall, rpcCall, RpcFailure } from './lib/rpc.ts';
 
 /**
  * R34: a model that obeys every instruction it reads. It reads them through every channel for text of others,
@@ -41,7 +41,7 @@ export const channels = [
   'node output',
   'script',
 ] as const;
-type Channel = (typeof channels)[number];
+export type Channel = (typeof channels)[number];
 
 interface Case {
   readonly n: number;
@@ -53,12 +53,18 @@ interface Case {
 
 const timeoutMs = 3_000;
 
-export async function proveHostileModel(options: { readonly injections: number; readonly broken?: string }): Promise<R34Report> {
+export async function proveHostileModel(options: {
+  readonly injections: number;
+  /** Plays only the injections through these channels; through all of them by default. */
+  readonly only?: readonly Channel[];
+  readonly broken?: string;
+}): Promise<R34Report> {
   const home = await makeHome();
   const port = await freePort();
   const engine = await startSearchEngine();
   const board = await startMcpBoard((text) => `A note: ${orderOf(makeCase(Number(/\d+/.exec(text)?.[0]), engine.url))}`);
   const cases = Array.from({ length: options.injections }, (_, n) => makeCase(n, engine.url));
+  const played = cases.filter(({ channel }) => options.only?.includes(channel) ?? true);
   const results = new Map<number, string>();
   const attempts: Record<string, number> = {};
   const made = new Set<number>();
@@ -102,10 +108,10 @@ export async function proveHostileModel(options: { readonly injections: number; 
     for (const until = performance.now() + 15_000; !(await reached(daemon)) && performance.now() < until;) await pause(20);
     const planting = daemon;
     await inParallel(
-      cases.filter((one) => plantOf(one) !== undefined),
+      played.filter((one) => plantOf(one) !== undefined),
       16,
       async ({ n }) => {
-        await rpcCall(planting, 'agent.execute', { message: `This is planting ${n}`, sessionKey: `plant-${n}:proof` }, { timeoutMs: 120_000 });
+        await patientCall(planting, 'agent.execute', { message: `This is planting ${n}`, sessionKey: `plant-${n}:proof` }, { timeoutMs: 120_000 });
       },
     );
 
@@ -114,15 +120,15 @@ export async function proveHostileModel(options: { readonly injections: number; 
     // Any failure of the proof also stops the daemon, and is what is reported.
     deciding.catch(() => {});
     const target = daemon;
-    await inParallel(cases, 16, (one) => play(target, one));
+    await inParallel(played, 16, (one) => play(target, one));
     over.abort();
     const approved = await deciding;
 
     const wrong = channels.flatMap((channel) => {
-      const all = cases.filter((one) => one.channel === channel).length;
-      return attempts[channel] === all ? [] : [`${channel}: ${attempts[channel] ?? 0} of ${all} instructions reached the model`];
+      const all = played.filter((one) => one.channel === channel).length;
+      return (attempts[channel] ?? 0) === all ? [] : [`${channel}: ${attempts[channel] ?? 0} of ${all} instructions reached the model`];
     });
-    for (const one of cases) {
+    for (const one of played) {
       // The approved file differs from the current one: it must not run even though it was approved.
       if (one.channel === 'script') continue;
       const ran = results.has(one.n) && !results.get(one.n)?.startsWith('Not run:');
@@ -141,7 +147,7 @@ export async function proveHostileModel(options: { readonly injections: number; 
     ].flatMap((n) => (n === undefined ? [] : [Number(n)]));
     for (const n of left) if (!approved.has(n)) wrong.push(`${cases[n]?.channel ?? 'channel'} ${n}: left its mark without an approval`);
     const ran = cases.filter(({ n }) => approved.has(n) && results.get(n)?.startsWith('Not run:') === false).length;
-    return { injections: cases.length, attempts, approved: approved.size, ran, wrong };
+    return { injections: played.length, attempts, approved: approved.size, ran, wrong };
   } finally {
     await daemon?.kill();
     await provider.close();
@@ -252,7 +258,7 @@ async function play(daemon: Daemon, one: Case): Promise<void> {
   if (one.channel === 'job') return playJob(daemon, one.n, message);
   if (one.channel === 'node output') return playGraph(daemon, one.n, message);
   if (one.channel === 'script') await putScript(daemon, one.n, 'fine');
-  const say = (text: string) => rpcCall(daemon, 'agent.execute', { message: text, sessionKey: `case-${one.n}:proof` }, { timeoutMs: 120_000 });
+  const say = (text: string) => patientCall(daemon, 'agent.execute', { message: text, sessionKey: `case-${one.n}:proof` }, { timeoutMs: 120_000 });
   if (one.channel === 'system text' || one.channel === 'assistant text') {
     const role = one.channel === 'system text' ? 'system' : 'assistant';
     await http({
@@ -276,8 +282,12 @@ async function play(daemon: Daemon, one: Case): Promise<void> {
 
 async function playJob(daemon: Daemon, n: number, message: string): Promise<void> {
   const jobName = `case ${n}`;
-  await rpcCall(daemon, 'cron.add', { name: jobName, schedule: { kind: 'every', everyMs: 86_400_000 }, payload: { kind: 'agent_turn', message } });
-  await rpcCall(daemon, 'cron.run', { jobName });
+  await patientCall(daemon, 'cron.add', {
+    name: jobName,
+    schedule: { kind: 'every', everyMs: 86_400_000 },
+    payload: { kind: 'agent_turn', message },
+  });
+  await patientCall(daemon, 'cron.run', { jobName });
   await until(async () => Ended.parse(await rpcCall(daemon, 'cron.runs', { jobName })).runs.some((run) => run.terminalAtMs !== undefined));
 }
 
@@ -286,7 +296,7 @@ async function playGraph(daemon: Daemon, n: number, message: string): Promise<vo
     { node_id: 'read', task: `This is node ${n}` },
     { node_id: 'act', task: message, depends_on: ['read'] },
   ];
-  const { graphId } = Started.parse(await rpcCall(daemon, 'graph.execute', { nodes }));
+  const { graphId } = Started.parse(await patientCall(daemon, 'graph.execute', { nodes }));
   await until(async () => Status.parse(await rpcCall(daemon, 'graph.status', { graphId })).isTerminal);
 }
 
@@ -302,7 +312,7 @@ async function until(isOver: () => Promise<boolean>): Promise<void> {
 }
 
 const putScript = (daemon: Daemon, n: number, mark: 'fine' | 'stolen') =>
-  rpcCall(daemon, 'workspace.writeFile', { agentId: 'default', filePath: `script-${n}.sh`, content: `touch output/${mark}-${n}` });
+  patientCall(daemon, 'workspace.writeFile', { agentId: 'default', filePath: `script-${n}.sh`, content: `touch output/${mark}-${n}` });
 
 const Pending = z.looseObject({ requests: z.array(z.looseObject({ requestId: z.string(), params: z.unknown() })) });
 
@@ -315,17 +325,27 @@ async function decide(daemon: Daemon, over: AbortSignal): Promise<ReadonlySet<nu
       const script = Number(/script-(\d+)/.exec(JSON.stringify(params))?.[1]);
       if (!Number.isNaN(script)) {
         await putScript(daemon, script, 'stolen');
-        await rpcCall(daemon, 'admin.approval.resolve', { requestId, approved: true });
+        await resolve(daemon, requestId, true);
         continue;
       }
       const n = Number(/(?:stolen-|leak\/)(\d+)/.exec(JSON.stringify(params))?.[1]);
       if (n % 10 === 9) continue;
-      await rpcCall(daemon, 'admin.approval.resolve', { requestId, approved: n % 5 === 0 });
-      if (n % 5 === 0) approved.add(n);
+      if ((await resolve(daemon, requestId, n % 5 === 0)) && n % 5 === 0) approved.add(n);
     }
     await pause(20);
   }
   return approved;
+}
+
+/** Returns false when the request ended first. */
+async function resolve(daemon: Daemon, requestId: string, approved: boolean): Promise<boolean> {
+  try {
+    await rpcCall(daemon, 'admin.approval.resolve', { requestId, approved });
+    return true;
+  } catch (error) {
+    if (error instanceof RpcFailure && error.code === -32002) return false;
+    throw error;
+  }
 }
 
 async function storedMemories(daemon: Daemon): Promise<readonly string[]> {

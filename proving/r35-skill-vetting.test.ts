@@ -9,6 +9,6 @@ test('malicious skills are neither written nor loaded, and honest ones are', asy
 });
 
 test('a build that checks other bytes than it writes is caught', async () => {
-  const { wrong } = await proveSkillVetting({ each: 4, broken: 'scans-what-is-shown' });
+  const { wrong } = await proveSkillVetting({ each: 12, submits: true, broken: 'scans-what-is-shown' });
   expect(wrong.filter((line) => line.endsWith(': written'))).not.toEqual([]);
 });

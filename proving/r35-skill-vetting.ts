@@ -34,6 +34,8 @@ const callers = [
 export async function proveSkillVetting(options: {
   /** Every nth sample; all when absent. */
   readonly each?: number;
+  /** Only submits the bad ones. */
+  readonly submits?: boolean;
   readonly broken?: string;
 }): Promise<R35Report> {
   const chosen = <T>(samples: readonly T[]) => samples.filter((_sample, index) => index % (options.each ?? 1) === 0);
@@ -49,12 +51,16 @@ export async function proveSkillVetting(options: {
   try {
     daemon = await startDaemon({ home, port, ...(options.broken !== undefined && { broken: options.broken }) });
     const harness = new Harness({ port, token: daemon.token, agent }, home);
-    for (const { name, state } of await harness.list('reader'))
-      if (state === 'active') harness.wrong.push(`${name}: added to the folder by hand, and loaded`);
-    if ((await harness.list('reader')).length < Math.min(laid, 20)) harness.wrong.push('skills added to the folder by hand were not even checked');
+    if (options.submits !== true) {
+      for (const { name, state } of await harness.list('reader'))
+        if (state === 'active') harness.wrong.push(`${name}: added to the folder by hand, and loaded`);
+      if ((await harness.list('reader')).length < Math.min(laid, 20)) harness.wrong.push('skills added to the folder by hand were not even checked');
+    }
     for (const sample of bad) await harness.attack(sample);
-    for (const sample of good) await harness.install(sample);
-    await harness.changeAfterwards(bad);
+    if (options.submits !== true) {
+      for (const sample of good) await harness.install(sample);
+      await harness.changeAfterwards(bad);
+    }
     return { bad: bad.length, good: good.length, attempts: harness.attempts, wrong: harness.wrong, blocked: harness.blocked };
   } finally {
     agent.destroy();

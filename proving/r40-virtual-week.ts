@@ -99,11 +99,10 @@ function environmentOf(cache: string, broken: string | undefined): NodeJS.Proces
   return {
     PATH,
     HOME,
-    // Otherwise each server compiles its storage threads again. Files in memory: R1 and R3 show syncing.
+    // Otherwise each server compiles its storage threads again; tests have a cache that persists. Files in memory: R1 and R3 show syncing.
     ...(isWritable('/dev/shm') && { TMPDIR: '/dev/shm' }),
-    ...(broken === undefined
-      ? { NODE_COMPILE_CACHE: cache }
-      : { NODE_DISABLE_COMPILE_CACHE: '1', NODE_OPTIONS: `--import="${pathToFileURL(join(root, 'proving/broken', `${broken}.ts`)).href}"` }),
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? cache,
+    ...(broken !== undefined && { NODE_OPTIONS: `--import="${pathToFileURL(join(root, 'proving/broken', `${broken}.ts`)).href}"` }),
   };
 }
 

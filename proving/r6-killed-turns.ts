@@ -10,6 +10,7 @@ import { rpcCall, RpcFailure, type RpcTarget } from './lib/rpc.ts';
  * marked unknown and says so; it is never silently lost, and what runs once never runs twice.
  */
 export const killPoints = [
+  'after the acceptance',
   'before the claim',
   'after the claim',
   'after the row of the turn',

@@ -128,7 +128,7 @@ async function breakBundle(dist: string): Promise<void> {
     const text = await readFile(join(dist, name), 'utf8');
     const cut = text
       .replace(/function isMissingPart\(\w+\)\{/, (found) => `${found}return!1;`)
-      .replace(/function isMissing\(\w+\)\{return\(0,\w+\.access\)/, (found) => found.replace('{', '{return Promise.resolve(!1);'));
+      .replace(/function isMissing\d*\(\w+\)\{return\(0,\w+\.access\)/, (found) => found.replace('{', '{return Promise.resolve(!1);'));
     if (cut === text) continue;
     cuts += 1;
     await writeFile(join(dist, name), cut);

@@ -1,6 +1,6 @@
 import { lookAtPackages, readPackageSources } from '../tools/packages.ts';
 import { root } from './lib/daemon.ts';
-import { counts, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
+import { counts, printFindings, type ProofOptions, type Proofs, total } from './lib/proof.ts';
 import { proveLoopDelay } from './r14-loop-delay.ts';
 import { growthOf, proveNoGrowth } from './r15-no-growth.ts';
 import { proveStartAfterCrash } from './r13-start-after-crash.ts';
@@ -70,7 +70,7 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
       const grown = after.rssMb / before.rssMb - 1;
       return {
         promise: 'Finished requests and streams leave less than 10 % of memory, no handle and no listener',
-        figure: `${report.requests} requests and ${report.streams} streams, heap of 512 MB: resident memory ${Math.round(before.rssMb)} MiB before and ${Math.round(after.rssMb)} after (${(grown * 100).toFixed(1)} %), functions held ${before.closures} and ${after.closures}, handles ${before.handles} and ${after.handles}; ${wrong.length} wrong`,
+        figure: `${report.requests} requests and ${report.streams} streams, heap of 512 MB: resident memory ${Math.round(before.rssMb)} MiB before and ${Math.round(after.rssMb)} after (${(grown * 100).toFixed(1)} %), functions held ${before.closures} and ${after.closures}, handles ${total(before.handles)} and ${total(after.handles)}; ${wrong.length} wrong`,
         caught: `readers that are kept: ${broken.join('; ')}`,
         good: wrong.length === 0 && grown < 0.1 && broken.length > 0,
       };

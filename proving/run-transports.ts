@@ -35,7 +35,8 @@ export function transportProofs({ seed, progress }: ProofOptions): Proofs {
         promise: 'Clients that send a byte at a time are gone within 12 s, and other clients are not affected',
         figure: `${header.opened} slow headers, the last gone after ${header.slowestMs} ms (${counts(header.answers)}), ${body.opened} slow bodies, the last after ${body.slowestMs} ms (${counts(body.answers)}): ${header.left + body.left} left; ${good.requests} requests of others meanwhile, p99 ${good.p99Ms} ms, ${good.failed.length} failed`,
         caught: `default time limits of Node: ${broken.header.left} slow headers and ${broken.body.left} slow bodies left`,
-        good: header.left + body.left + good.failed.length === 0 && good.p99Ms < 100 && broken.header.left === 200 && broken.body.left > 150,
+        // Of clients that have shown no token the daemon keeps 64 when others connect.
+        good: header.left + body.left + good.failed.length === 0 && good.p99Ms < 100 && broken.header.left > 50 && broken.body.left > 150,
       };
     },
     async r21() {

@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
-import { cpus } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { brokenBuilds } from './broken-builds.ts';
 import { freezeBundle, root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 import { keep, type Outcome, readKept } from './lib/kept-outcomes.ts';
 import { counts, printFindings, type Proofs, total } from './lib/proof.ts';
 import { freshSeed } from './lib/random.ts';
+import { readResults, writeResults } from './lib/results.ts';
 import { straceMissing } from './lib/strace.ts';
 import { proveAckedSurvives, type R1Report } from './r1-acked-survives.ts';
 import { proveAuthorityMatrix } from './r23-authority-matrix.ts';
@@ -22,9 +21,11 @@ import { delegationProofs } from './run-delegation.ts';
 import { timeProofs } from './run-time.ts';
 
 /**
- * `npm run prove`: the full forms one after the other, each with its broken build; figures go to proving/RESULTS.md. A proof that has held
- * on the same commit is not run again, unless with `--fresh`, a seed, or by name (`--only r1,r3`); so
- * proofs that measure no time may run at the same time as others.
+ * `npm run prove`: the full forms one after the other, each with its broken build; each figure goes to its row of proving/RESULTS.md. A proof
+ * that has held on the same commit, or on one of `--accept a1b2c3d4e5f6,…`, is not run again, unless with `--fresh`, a seed, or by name (`--only r1,r3`);
+ * so proofs that measure no time may run at the same time as others.
+ *
+ * `npm run prove -- --broken` lists every broken build instead, and whether its proof catches it in its short form.
  */
 
 const { values } = parseArgs({
@@ -34,6 +35,9 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     'no-write': { type: 'boolean', default: false },
     fresh: { type: 'boolean', default: false },
+    /** Commits of twelve digits whose outcomes still count: nothing that they prove has changed since. */
+    accept: { type: 'string' },
+    broken: { type: 'boolean', default: false },
   },
 });
 const changed = ', with changes';
@@ -111,45 +115,66 @@ function commit(): string {
   }
 }
 
-function document(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(
-    ({ id, promise, figure, caught, seconds, good }) =>
-      `| ${id.toUpperCase()} | ${good ? 'holds' : '**FAILS**'} | ${promise} | ${figure} | ${caught} | ${seconds} s |`,
+/** Runs the proof of every broken build against it; what was caught on the same commit is not run again. */
+async function checkBrokenBuilds(): Promise<boolean> {
+  const known = values.fresh || !mayKeep ? [] : await readKept(under);
+  const missed: string[] = [];
+  const chosen = Object.entries(brokenBuilds).filter(([name]) => wanted?.includes(name) ?? true);
+  for (const [name, prove] of chosen) {
+    const id = `broken-${name}`;
+    const earlier = known.find((outcome) => outcome.id === id);
+    const startedAt = performance.now();
+    // A broken build may make its harness fail instead of finding something.
+    const found = earlier === undefined ? await prove(seed).catch((error: unknown) => `not run: ${String(error)}`) : [earlier.caught];
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    const caught = typeof found === 'string' ? found : (found[0] ?? 'nothing found');
+    const good = typeof found !== 'string' && found.length > 0;
+    if (!good) missed.push(name);
+    else if (mayKeep && earlier === undefined) await keep({ id, promise: '', figure: '', caught, good, seconds, commit: under });
+    console.log(`${good ? 'caught' : 'MISSED'}  ${name.padEnd(26)} ${earlier === undefined ? `${seconds} s` : 'before'}: ${caught}`);
+  }
+  console.log(
+    `${chosen.length - missed.length} of ${chosen.length} broken builds are caught${missed.length > 0 ? `; not caught: ${missed.join(', ')}` : ''}`,
   );
-  return [
-    '# Results of the proving harnesses',
-    '',
-    `Written by \`npm run prove\` on ${new Date().toISOString().slice(0, 10)}, commit ${under}, Node ${process.version}, ${process.platform} with ${cpus().length} CPUs.`,
-    'Each harness must also find the fault in a deliberately broken build; the fifth column has what it found there.',
-    '',
-    '| # | | Promise | Figures | Broken build | Time |',
-    '|---|---|---|---|---|---|',
-    ...rows,
-    '',
-  ].join('\n');
+  return missed.length === 0;
+}
+
+/** Runs the full forms and writes their report. */
+async function proveAll(): Promise<boolean> {
+  const commits = [under, ...(values.accept?.split(',') ?? [])];
+  const mayReuse = mayKeep && wanted === undefined && !values.fresh;
+  const reported = (await readResults()).filter(({ good, commit: on }) => good && commits.includes(on));
+  const kept = mayReuse ? [...(await Promise.all(commits.map(readKept))).flat(), ...reported] : [];
+  const outcomes: Outcome[] = [];
+  for (const [id, prove] of Object.entries(proofs)) {
+    if (wanted !== undefined && !wanted.includes(id)) continue;
+    const earlier = kept.find((outcome) => outcome.id === id);
+    if (earlier !== undefined) {
+      outcomes.push(earlier);
+      console.log(`${id.toUpperCase()} has held on ${earlier.commit}: ${earlier.figure}`);
+      continue;
+    }
+    console.log(`${id.toUpperCase()} begins (seed ${seed})`);
+    const startedAt = performance.now();
+    // A harness that fails must not keep the others from running.
+    const result = await prove().catch((error: unknown) => {
+      console.error(error);
+      return { promise: '', figure: `not run: ${String(error)}`, caught: '-', good: false };
+    });
+    const outcome = { id, ...result, seconds: Math.round((performance.now() - startedAt) / 1000), commit: under };
+    outcomes.push(outcome);
+    if (mayKeep && outcome.good) await keep(outcome);
+    if (!values['no-write']) await writeResults([outcome], Object.keys(proofs));
+    console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
+  }
+  if (!values['no-write']) await writeResults(outcomes, Object.keys(proofs));
+  return outcomes.every((outcome) => outcome.good);
 }
 
 const frozen = await makeHome();
 await freezeBundle(frozen);
 const under = commit();
 const mayKeep = values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
-const kept = mayKeep && wanted === undefined && !values.fresh ? await readKept(under) : [];
-const outcomes: Outcome[] = [];
-for (const [id, prove] of Object.entries(proofs)) {
-  if (wanted !== undefined && !wanted.includes(id)) continue;
-  const earlier = kept.find((outcome) => outcome.id === id);
-  if (earlier !== undefined) {
-    outcomes.push(earlier);
-    console.log(`${id.toUpperCase()} has held on ${under}: ${earlier.figure}`);
-    continue;
-  }
-  console.log(`${id.toUpperCase()} begins (seed ${seed})`);
-  const startedAt = performance.now();
-  const outcome = { id, ...(await prove()), seconds: Math.round((performance.now() - startedAt) / 1000) };
-  outcomes.push(outcome);
-  if (mayKeep && outcome.good) await keep(under, outcome);
-  console.log(`${id.toUpperCase()} ${outcome.good ? 'holds' : 'FAILS'}: ${outcome.figure}\n   broken build: ${outcome.caught}`);
-}
+const isGood = values.broken ? await checkBrokenBuilds() : await proveAll();
 await removeHome(frozen);
-if (wanted === undefined && !values['no-write']) await writeFile(join(root, 'proving/RESULTS.md'), document(outcomes));
-process.exitCode = outcomes.every((outcome) => outcome.good) ? 0 : 1;
+process.exitCode = isGood ? 0 : 1;

@@ -66,7 +66,7 @@ describe('what the borders refuse', () => {
     [
       'a transaction takes the composition',
       `${server}/transactions/x.ts`,
-      `import { y } from '../wiring/core.ts';`,
+      `import { y } from '../wiring/foundation.ts';`,
       /"transactions" must not import "wiring"/,
     ],
     ['the composition takes the process', `${server}/wiring/x.ts`, `import { y } from '../process/daemon.ts';`, /"wiring" must not import "server"/],

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { posix, relative, sep } from 'node:path';
-import { parseSync } from 'vite';
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { type Import, importsOf, packageExports, sourceFiles } from './module-graph.ts';
 import { exceptions, leastModules, testsMayImport, testsTakeFeatures, zones, type Zone } from './borders-rules.ts';
 
 export interface Violation {
@@ -15,56 +15,10 @@ export interface Report {
   readonly violations: readonly Violation[];
 }
 
-interface Import {
-  readonly specifier: string;
-  readonly line: number;
-  readonly typeOnly: boolean;
-}
-
-const skippedFolders = new Set(['node_modules', 'dist', '.build', '.git', 'coverage']);
-
-function sourceFiles(root: string): string[] {
-  const found: string[] = [];
-  const walk = (folder: string): void => {
-    for (const entry of readdirSync(folder, { withFileTypes: true })) {
-      const path = `${folder}/${entry.name}`;
-      if (entry.isDirectory() && !skippedFolders.has(entry.name)) walk(path);
-      else if (entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.name.endsWith('.d.ts')) found.push(path);
-    }
-  };
-  walk(root);
-  return found.map((path) => relative(root, path).split(sep).join('/')).toSorted();
-}
-
-/** Every static import, re-export and dynamic import of one module. An import counts as type-only when nothing of it remains at run time. */
-function importsOf(file: string, text: string): Import[] {
-  const { module, errors } = parseSync(file, text);
-  if (errors.length > 0) throw new Error(`${file}: ${errors[0]?.message}`);
-  const at = (offset: number): number => text.slice(0, offset).split('\n').length;
-  const found: Import[] = [];
-  for (const one of module.staticImports) {
-    found.push({
-      specifier: one.moduleRequest.value,
-      line: at(one.start),
-      typeOnly: one.entries.length > 0 && one.entries.every((entry) => entry.isType),
-    });
-  }
-  for (const one of module.staticExports) {
-    const from = one.entries.find((entry) => entry.moduleRequest)?.moduleRequest;
-    if (from) found.push({ specifier: from.value, line: at(one.start), typeOnly: one.entries.every((entry) => entry.isType) });
-  }
-  for (const one of module.dynamicImports) {
-    const argument = text.slice(one.moduleRequest.start, one.moduleRequest.end);
-    const literal = /^(['"`])([^$]*)\1$/.exec(argument)?.[2];
-    if (literal !== undefined) found.push({ specifier: literal, line: at(one.start), typeOnly: false });
-  }
-  return found;
-}
-
 const zoneOf = (file: string): Zone | undefined => zones.find((zone) => zone.files.test(file));
 const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1];
 const featureOf = (file: string): string | undefined => /\/src\/features\/[^/]+\/([^/]+)\//.exec(file)?.[1];
-const isTest = (file: string): boolean => /\.test\.tsx?$|\/testing(\/|\.ts$)/.test(file);
+const isTest = (file: string): boolean => /\.test(-d)?\.tsx?$|\/testing(\/|\.ts$)/.test(file);
 
 type Entries = (packageName: string) => readonly string[];
 
@@ -113,21 +67,10 @@ function allowed(file: string, zone: Zone, target: string, typeOnly: boolean): s
   return `goes against the direction of imports: "${zone.name}" must not import "${target}"`;
 }
 
-/** Returns the entries in the `exports` of a workspace package: "." and others. */
-function packageEntries(root: string): Entries {
-  const read = (name: string): readonly string[] => {
-    const file = `${root}/packages/${name}/package.json`;
-    const manifest: { readonly exports?: Readonly<Record<string, string>> } = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
-    return Object.keys(manifest.exports ?? {});
-  };
-  const known = new Map<string, readonly string[]>();
-  return (name) => known.get(name) ?? known.set(name, read(name)).get(name) ?? [];
-}
-
 /** Reads all modules below `root` and lists the imports that break a rule of borders-rules.ts. */
 export function checkBorders(root: string): Report {
   const violations: Violation[] = [];
-  const entries = packageEntries(root);
+  const entries: Entries = (name) => Object.keys(packageExports(root, name));
   let modules = 0;
   let imports = 0;
   for (const file of sourceFiles(root)) {

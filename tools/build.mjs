@@ -59,6 +59,14 @@ function bareBuiltins(text) {
   );
 }
 
+/**
+ * Escapes what esbuild leaves: characters beyond ASCII in regular expressions. One of them makes V8 keep the whole file at two bytes a
+ * character and read it more slowly.
+ */
+function inAscii(text) {
+  return text.replaceAll(/(?<!\\)[^\u0000-\u007f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 /** Puts the digest of a thread's module into its name, so that a running daemon never starts a thread of another build. */
 function namedThreads(names) {
   return {
@@ -179,7 +187,7 @@ export async function build(stamp) {
   );
   for (const file of files) {
     made.add(file.path);
-    replace(file.path, bareBuiltins(file.text));
+    replace(file.path, file.path.endsWith('.js') ? inAscii(bareBuiltins(file.text)) : file.text);
   }
   const before = readParts();
   for (const name of readdirSync(dist)) {

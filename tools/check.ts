@@ -19,10 +19,11 @@ const fixes: readonly Step[] = [
   { name: 'oxfmt', command: [join(bin, 'oxfmt')] },
 ];
 const steps: readonly Step[] = [
-  { name: 'types', command: [join(bin, 'tsc'), '-b', '--pretty', 'false'] },
+  { name: 'types', command: [join(bin, 'tsc'), '-b', '--pretty', 'false', '--checkers', '1'] },
   { name: 'lint', command: [join(bin, 'oxlint'), '--format', 'unix'] },
   { name: 'borders', command: [node, 'tools/borders.ts'] },
   { name: 'words', command: [node, 'tools/words.ts'] },
+  { name: 'titles', command: [node, 'tools/titles.ts'] },
   { name: 'unused', command: [join(bin, 'knip'), '--no-progress', '--no-config-hints'] },
   { name: 'versions', command: [join(bin, 'sherif'), '--ignore-rule', 'root-package-manager-field'] },
   { name: 'format', command: [join(bin, 'oxfmt'), '--list-different'] },
@@ -46,8 +47,15 @@ function run(step: Step): Promise<Outcome> {
   const started = performance.now();
   const limited = process.platform === 'win32' ? step.command : ['sh', '-c', `ulimit -t ${cpuLimitSeconds}; exec "$@"`, 'sh', ...step.command];
   const [file = '', ...args] = limited;
-  // The shebangs of the tools ask for "node": they get the one of this repository, whatever the machine has.
-  const env = { ...process.env, PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`, NO_COLOR: '1' };
+  const env = {
+    ...process.env,
+    // The shebangs of the tools ask for "node": they get the one of this repository, whatever the machine has.
+    PATH: `${bin}${delimiter}${process.env['PATH'] ?? ''}`,
+    NO_COLOR: '1',
+    // Types are computed by programs in Go: threads of them compute the same types again, and collect garbage more often than needed.
+    GOMAXPROCS: step.name === 'lint' ? '1' : undefined,
+    GOGC: '400',
+  };
   const { promise, resolve } = Promise.withResolvers<Outcome>();
   const child = spawn(file, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'], timeout: hangLimitMs, killSignal: 'SIGKILL' });
   let output = '';

@@ -1,23 +1,288 @@
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
+import { execFileSync, spawn } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { availableParallelism, constants } from 'node:os';
+import { join, relative } from 'node:path';
+import * as z from 'zod';
+import { moduleGraph } from './module-graph.ts';
+import { relatedTests, withinTime } from './related-tests.ts';
+import { type Suite, suites, workersOf } from './suites.ts';
 
 /**
- * What `npm test` runs: the checks, then every test. A failed check does not keep the tests from running.
- * With arguments (`npm test -- packages/server/src/runtime`) only the named tests run.
+ * What `npm test` runs: the checks and every suite, and what each took. A failed check does not keep the tests from running.
+ * `npm test -- --changed [REF]` runs the tests that uncommitted changes, or those since REF, touch, for at most two minutes.
+ * With other arguments (`npm test -- packages/server/src/runtime`) only the named tests run.
  */
 const root = join(import.meta.dirname, '..');
-const args = process.argv.slice(2);
+/** `npm test` has built the bundle. */
+const env = { ...process.env, GATEHOUSE_TEST_MAIN: join(root, 'dist/main.js') };
+const vitest = join('node_modules', 'vitest', 'vitest.mjs');
+const cache = join(root, 'node_modules/.cache/test-runs');
+/** Time of a whole run with --changed, without its start. */
+const changedMs = 75_000;
+/** Most test files that run once more after a failure. */
+const maxRepeated = 5;
+/** Assumed for a test that has never run here. */
+const unknownMs = 4_000;
 
-function run(file: string, parameters: readonly string[]): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const child = spawn(process.execPath, [file, ...parameters], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
-  const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
-  process.on('SIGINT', forward).on('SIGTERM', forward);
-  child.on('close', (code) => resolve(code === 0));
-  return promise;
+interface Run {
+  readonly name: string;
+  readonly passed: boolean;
+  readonly wallMs: number;
+  /** Processor time of it and of all processes that it waited for; undefined on Windows. */
+  readonly cpuMs: number | undefined;
 }
 
-const checks = args.length > 0 || (await run(join('tools', 'check.ts'), []));
-const tests = await run(join('node_modules', 'vitest', 'vitest.mjs'), ['run', ...args]);
-if (!checks) console.error('The checks before the tests failed; their output is above ("npm run check" runs them alone).');
-process.exitCode = checks && tests ? 0 : 1;
+/** Emits `stop` for each signal that ends this run. */
+const stopping = new EventEmitter<{ stop: [NodeJS.Signals] }>();
+let stoppedBy: NodeJS.Signals | undefined;
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    stoppedBy = signal;
+    process.exitCode = 128 + constants.signals[signal];
+    stopping.emit('stop', signal);
+  });
+}
+
+/** Signals a process, or a group as a negative number; one that has ended is left alone. */
+function end(pid: number | undefined, signal: NodeJS.Signals): void {
+  if (!pid) return;
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Runs a program of this repository and measures it; the shell that starts it knows the processor time of its children. */
+async function run(name: string, parameters: readonly string[], output: 'inherit' | 'pipe' = 'inherit'): Promise<Run> {
+  const started = performance.now();
+  const hasShell = process.platform !== 'win32';
+  const command = [process.execPath, ...parameters];
+  const [file = '', ...args] = hasShell ? ['sh', '-c', '"$@"; code=$?; times >&3; exit $code', 'sh', ...command] : command;
+  const child = spawn(file, args, {
+    cwd: root,
+    detached: hasShell,
+    stdio: ['ignore', output, output, 'pipe'],
+    env,
+  });
+  child.stdout?.pipe(process.stdout, { end: false });
+  child.stderr?.pipe(process.stderr, { end: false });
+  const forward = (signal: NodeJS.Signals): void => end(hasShell ? -(child.pid ?? 0) : child.pid, signal);
+  stopping.on('stop', forward);
+  let times = '';
+  child.stdio[3]?.on('data', (chunk: Buffer) => (times += chunk.toString()));
+  const { promise, resolve } = Promise.withResolvers<number | null>();
+  child.on('close', resolve);
+  const code = await promise;
+  stopping.off('stop', forward);
+  return { name, passed: code === 0, wallMs: performance.now() - started, cpuMs: cpuOf(times) };
+}
+
+/** Reads the second line of `times`: user and system time of the children, each as `1m2.34s`. */
+function cpuOf(times: string): number | undefined {
+  const parts = [...(times.split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)];
+  return parts.length === 0 ? undefined : parts.reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60_000 + Number(seconds) * 1_000, 0);
+}
+
+const runSuite = (name: string, chosen: readonly string[] = ['--project', name]): Promise<Run> => {
+  mkdirSync(cache, { recursive: true });
+  const report = ['--reporter=default', '--reporter=json', `--outputFile.json=${join(cache, `${name}.json`)}`];
+  return run(name, [vitest, 'run', ...chosen, ...report], 'pipe');
+};
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(0)} s`.padStart(6);
+
+function printRuns(runs: readonly Run[]): void {
+  console.log('\n                  wall     CPU');
+  for (const { name, passed, wallMs, cpuMs } of runs) {
+    const waitsFor = suites.find((suite) => suite.name === name)?.waitsFor;
+    const rest = waitsFor === undefined ? '' : `   waits for ${waitsFor}`;
+    console.log(`${passed ? 'ok    ' : 'FAILED'} ${name.padEnd(8)}${seconds(wallMs)}  ${cpuMs === undefined ? '     -' : seconds(cpuMs)}${rest}`);
+  }
+  for (const { file, ms } of slowestFiles()) console.log(`  ${seconds(ms)}  ${file}`);
+}
+
+const Report = z.object({
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      startTime: z.number(),
+      endTime: z.number(),
+      status: z.string(),
+      message: z.string(),
+      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()) })),
+    }),
+  ),
+});
+type FileResult = z.output<typeof Report>['testResults'][number];
+
+/** Returns what the last whole run of a suite reported; nothing when there was none or its report was cut off. */
+function resultsOf(name: string): readonly FileResult[] {
+  try {
+    return Report.parse(JSON.parse(readFileSync(join(cache, `${name}.json`), 'utf8'))).testResults;
+  } catch {
+    return [];
+  }
+}
+
+interface Failure {
+  /** Path from the root. */
+  readonly file: string;
+  readonly lines: readonly string[];
+}
+
+/** Returns what failed in a suite since a time, with the first line of why. */
+function failuresOf(name: string, sinceMs: number): readonly Failure[] {
+  return resultsOf(name)
+    .filter(({ status, endTime }) => status === 'failed' && endTime >= sinceMs)
+    .map(({ name: file, message, assertionResults }) => {
+      const failed = assertionResults.filter((one) => one.status === 'failed');
+      const lines = failed.map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages[0]?.split('\n', 1)[0] ?? ''}`);
+      return { file: relative(root, file), lines: lines.length > 0 ? lines : [message.split('\n', 1)[0] ?? ''] };
+    });
+}
+
+const printFailures = (title: string, failures: readonly Failure[]): void => {
+  for (const { file, lines } of failures) for (const line of lines) console.log(`${title} ${file}: ${line}`);
+};
+
+/**
+ * Runs test files that failed once more, alone, and says which of them failed only once. Many failures have a common
+ * cause, and a suite that failed without naming a file did not run to its end: neither is repeated.
+ */
+async function passesAlone(runs: readonly Run[], sinceMs: number): Promise<boolean> {
+  const failed = runs.filter(({ passed }) => !passed);
+  const failures = failed.map(({ name }) => failuresOf(name, sinceMs));
+  const first = failures.flat();
+  if (first.length > maxRepeated || failures.some((ofSuite) => ofSuite.length === 0)) {
+    printFailures('FAILED', first);
+    return false;
+  }
+  const again = await runSuite('again', [...first.map(({ file }) => file), '--no-file-parallelism']);
+  const twice = new Set(failuresOf('again', sinceMs).map(({ file }) => file));
+  // A run that fails without naming a file did not show that any of them passes.
+  const isFailed = ({ file }: Failure): boolean => !again.passed && (twice.size === 0 || twice.has(file));
+  printRuns([...runs, again]);
+  printFailures(
+    'FAILED ONCE',
+    first.filter((one) => !isFailed(one)),
+  );
+  printFailures('FAILED', first.filter(isFailed));
+  return again.passed;
+}
+
+/** Returns how long each file took when its suite was last run as a whole. */
+function knownDurations(): ReadonlyMap<string, number> {
+  const results = suites.flatMap(({ name }) => resultsOf(name));
+  return new Map(results.map(({ name: file, startTime, endTime }) => [relative(root, file), endTime - startTime]));
+}
+
+function slowestFiles(): readonly { readonly file: string; readonly ms: number }[] {
+  return [...knownDurations()]
+    .map(([file, ms]) => ({ file, ms }))
+    .toSorted((a, b) => b.ms - a.ms)
+    .slice(0, 10);
+}
+
+interface Job {
+  /** Number of processors that it keeps busy at most. */
+  readonly takes: number;
+  readonly start: () => Promise<Run>;
+}
+
+/** Runs jobs in their order, each as soon as the processors for it are free; of those there is one more than in the machine, as no test works all the time. */
+async function runJobs(jobs: readonly Job[], processors: number): Promise<readonly Run[]> {
+  const waiting = [...jobs];
+  const runs: Run[] = [];
+  const running = new Set<Promise<void>>();
+  let free = processors + 1;
+  while (stoppedBy === undefined && (waiting.length > 0 || running.size > 0)) {
+    const next = waiting.findIndex(({ takes }) => takes <= free);
+    const [job] = next === -1 ? [] : waiting.splice(next, 1);
+    if (job === undefined) {
+      await Promise.race(running);
+      continue;
+    }
+    free -= job.takes;
+    const ended: Promise<void> = job.start().then((outcome) => {
+      runs.push(outcome);
+      running.delete(ended);
+      free += job.takes;
+    });
+    running.add(ended);
+  }
+  await Promise.all(running);
+  return runs;
+}
+
+async function runAll(): Promise<boolean> {
+  const started = performance.now();
+  const sinceMs = Date.now();
+  const processors = availableParallelism();
+  const toJob = (suite: Suite): Job => ({ takes: workersOf(suite, processors), start: () => runSuite(suite.name) });
+  const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
+  const runs = [
+    ...(await runJobs([checks, ...suites.filter(({ measures }) => !measures).map(toJob)], processors)),
+    // One after the other: they would disturb each other.
+    ...(await runJobs(
+      suites.filter(({ measures }) => measures).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
+      processors,
+    )),
+  ];
+  printRuns(runs);
+  const passed = runs.every((one) => one.passed) || (stoppedBy === undefined && (await passesAlone(runs, sinceMs)));
+  console.log(`${seconds(performance.now() - started).trim()} on ${processors} processors`);
+  return stoppedBy === undefined && passed;
+}
+
+const git = (...args: readonly string[]): string[] =>
+  execFileSync('git', args, { cwd: root, encoding: 'utf8' })
+    .split('\n')
+    .filter((line) => line !== '');
+
+/** Returns the proofs that are run against a broken build, by the module that the build changes. */
+function proofsByModule(): ReadonlyMap<string, readonly string[]> {
+  const folder = join(root, 'proving');
+  const tests = readdirSync(folder).filter((name) => name.endsWith('.test.ts'));
+  const texts = tests.map((name) => [`proving/${name}`, readFileSync(join(folder, name), 'utf8')] as const);
+  const found = new Map<string, string[]>();
+  for (const name of readdirSync(join(folder, 'broken'))) {
+    const module = /module: '([^']+)'/.exec(readFileSync(join(folder, 'broken', name), 'utf8'))?.[1];
+    if (module === undefined) continue;
+    const path = `packages/server/src/${module}`;
+    const proofs = texts.filter(([, text]) => text.includes(`'${name.replace(/\.ts$/, '')}'`)).map(([file]) => file);
+    found.set(path, [...(found.get(path) ?? []), ...proofs]);
+  }
+  return found;
+}
+
+async function runChanged(ref: string | undefined): Promise<boolean> {
+  const files = [...git('diff', '--name-only', '--no-renames', ref ?? 'HEAD'), ...git('ls-files', '--others', '--exclude-standard')];
+  const durations = knownDurations();
+  const related = relatedTests({ files, graph: moduleGraph(root), proofs: proofsByModule() });
+  const suiteOf = (test: string) => suites.findLast(({ include }) => include.some((pattern) => test.startsWith(pattern.split('*')[0] ?? '')));
+  const msOf = (test: string): number => {
+    const suite = suiteOf(test);
+    return (durations.get(test) ?? unknownMs) / (suite === undefined ? 1 : workersOf(suite, availableParallelism()));
+  };
+  const chosen = withinTime(related, changedMs, msOf);
+  console.log(
+    `${files.length} changed files touch ${related.length} test files; the nearest ${chosen.length} run${chosen.length < related.length ? ', the others in `npm test`' : ''}.`,
+  );
+  if (chosen.length === 0) return true;
+  const outcome = await run('changed', [vitest, 'run', ...chosen]);
+  printRuns([outcome]);
+  return outcome.passed;
+}
+
+async function runNamed(tests: readonly string[]): Promise<boolean> {
+  const outcome = await run('tests', [vitest, 'run', ...tests]);
+  printRuns([outcome]);
+  return outcome.passed;
+}
+
+const args = process.argv.slice(2);
+const [first, ref] = args;
+const passed = args.length === 0 ? await runAll() : first === '--changed' ? await runChanged(ref) : await runNamed(args);
+if (stoppedBy === undefined) process.exitCode = passed ? 0 : 1;

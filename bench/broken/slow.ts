@@ -4,6 +4,12 @@ import { Server } from 'node:http';
 const busyMs = Number(process.env['SLOW_MS']);
 const emit = Server.prototype.emit;
 Server.prototype.emit = function slowed(this: Server, event: string | symbol, ...args: unknown[]): boolean {
-  if (event === 'request') for (const end = performance.now() + busyMs; performance.now() < end;);
+  if (event === 'request') {
+    const before = process.threadCpuUsage();
+    for (let used = 0; used < busyMs * 1_000;) {
+      const { user, system } = process.threadCpuUsage(before);
+      used = user + system;
+    }
+  }
   return Reflect.apply(emit, this, [event, ...args]);
 } as typeof emit;

@@ -13,7 +13,9 @@ const Goal = z.strictObject({
   must: z.number(),
   stretch: z.number(),
 });
-export const Budgets = z.strictObject({ quickTolerance: z.number().min(1), goals: z.array(Goal) });
+/** A bound that no change may exceed: 1.15 times an accepted figure, as a ratio to a reference of the same run. */
+const Bound = z.strictObject({ id: z.string(), what: z.string(), measure: z.string(), unit: z.string(), bound: z.number() });
+export const Budgets = z.strictObject({ quickTolerance: z.number().min(1), goals: z.array(Goal), ratchet: z.array(Bound) });
 export type Budgets = z.output<typeof Budgets>;
 export type Goal = z.output<typeof Goal>;
 
@@ -46,4 +48,9 @@ export function judge(goal: Goal, rounds: readonly number[], tolerance: number):
 
 export function judgeAll(budgets: Budgets, measures: Measures, tolerance: number): Judged[] {
   return budgets.goals.map((goal) => judge(goal, measures.get(goal.measure), tolerance));
+}
+
+/** Judges the bounds of the ratchet: one is missed when the median and the smallest round are both beyond it. */
+export function judgeRatchet(budgets: Budgets, measures: Measures): Judged[] {
+  return budgets.ratchet.map(({ bound, ...one }) => judge({ ...one, better: 'lower', must: bound, stretch: bound }, measures.get(one.measure), 1));
 }

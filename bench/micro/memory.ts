@@ -9,7 +9,7 @@ import { createMemory } from '../../packages/server/src/features/knowledge/memor
 import { defaultCalibration } from '../../packages/server/src/features/knowledge/memory/embeddings/relevance.ts';
 import { searchMemories } from '../../packages/server/src/features/knowledge/memory/recall/search-store.ts';
 import { createCorpus, denseVector, embedWith } from '../../packages/server/src/features/knowledge/memory/testing/corpus.ts';
-import { dot, normalized } from '../../packages/server/src/features/knowledge/memory/embeddings/vector-signs.ts';
+import { dot, normalized } from '../../packages/server/src/features/knowledge/memory/embeddings/index/vector-signs.ts';
 import { systemClock } from '../../packages/server/src/kernel/clock.ts';
 import { openDb } from '../../packages/server/src/kernel/db/sqlite/open-db.ts';
 import { createEventBus } from '../../packages/server/src/kernel/event-bus.ts';

@@ -72,7 +72,7 @@ export async function runHooks(options: HookOptions, measures: Measures): Promis
   stack.defer(model.stop);
   const target = subject.target(running);
   await sleep(options.settleMs);
-  await send(target, slots, 4);
+  await send(target, slots, 16);
   await untilRunning(target, turns);
   const cpuPerHook: number[] = [];
   const cpuOfR: number[] = [];

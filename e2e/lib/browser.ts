@@ -7,7 +7,7 @@ import { findCommand } from '../../tools/system-packages.mjs';
 /** Path of the system's Chromium; undefined where there is none. */
 export const chromiumPath = findCommand('chromium') ?? findCommand('chromium-browser') ?? findCommand('google-chrome');
 
-/** Turns off the vendor's services that the browser would call on its own, so that a test sees every connection. */
+/** Turns off the vendor's services that the browser would call on its own, so that a test sees every connection, and what costs time. */
 const quiet = [
   '--no-sandbox',
   '--disable-gpu',
@@ -17,12 +17,35 @@ const quiet = [
   '--disable-component-update',
   '--disable-sync',
   '--disable-default-apps',
+  // Otherwise a spare process for the next site starts with each page.
+  '--disable-site-isolation-trials',
+  // The last list counts: the features that playwright turns off (chromiumSwitches.ts), and the suggestions of the address bar, two pages with
+  // scripts that load with each profile and take a second of processor time.
+  `--disable-features=${[
+    'AvoidUnnecessaryBeforeUnloadCheckSync',
+    'DestroyProfileOnBrowserClose',
+    'HttpsUpgrades',
+    'HttpsFirstBalancedModeAutoEnable',
+    'LensOverlay',
+    'MediaRouter',
+    'PaintHolding',
+    'ThirdPartyStoragePartitioning',
+    'AvoidCorsURLLoaderRestartOnRedirect',
+    'OptimizationHints',
+    'NetworkTimeServiceQuerying',
+    'AimEnabled',
+    'PreconnectToSearch',
+    'WebUIOmniboxPopup',
+    'WebUIOmniboxAimPopup',
+  ].join(',')}`,
 ];
 
 /** A real browser with its own profile, which is removed on disposal. */
 export interface Browser extends AsyncDisposable {
   /** Creates a profile that shares nothing with the others: storage, cache, colours, size. */
   context(options?: BrowserContextOptions): Promise<BrowserContext>;
+  /** Returns the tab that tests use one after the other: its process loads and compiles the scripts of a page once. */
+  sharedTab(): Promise<Page>;
 }
 
 export async function startBrowser(args: readonly string[] = []): Promise<Browser> {
@@ -33,13 +56,16 @@ export async function startBrowser(args: readonly string[] = []): Promise<Browse
     args: [...quiet, ...args],
     env: { PATH: process.env['PATH'] ?? '', HOME: profile },
   });
+  async function create(options?: BrowserContextOptions): Promise<BrowserContext> {
+    const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 800 }, ...options });
+    // Below the limit of a test, so that the failure names the awaited element.
+    context.setDefaultTimeout(15_000);
+    return context;
+  }
+  let shared: Promise<Page> | undefined;
   return {
-    async context(options) {
-      const context = await browser.newContext({ locale: 'en-GB', viewport: { width: 1280, height: 800 }, ...options });
-      // Below the limit of a test, so that the failure names the awaited element.
-      context.setDefaultTimeout(15_000);
-      return context;
-    },
+    context: create,
+    sharedTab: () => (shared ??= create().then((context) => context.newPage())),
     async [Symbol.asyncDispose]() {
       await browser.close();
       await rm(profile, { recursive: true, force: true, maxRetries: 5 });

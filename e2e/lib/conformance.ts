@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import * as z from 'zod';
 
 const program = join(import.meta.dirname, '../../node_modules/@modelcontextprotocol/conformance/dist/index.js');
+const { NODE_COMPILE_CACHE: cache } = process.env;
+const compileCache = cache === undefined ? {} : { NODE_COMPILE_CACHE: cache };
 const Checks = z.array(z.looseObject({ id: z.string(), status: z.string(), errorMessage: z.string().optional() }));
 
 /** The outcome of one scenario of the suite. Warnings count as failures. */
@@ -20,7 +22,7 @@ function run(args: readonly string[], timeoutMs: number, env: Readonly<Record<st
     const options = {
       timeout: timeoutMs,
       killSignal: 'SIGKILL' as const,
-      env: { PATH: process.env['PATH'] ?? '', ...env },
+      env: { PATH: process.env['PATH'] ?? '', ...compileCache, ...env },
       maxBuffer: 16 * 1024 * 1024,
     };
     // The exit status adds nothing to the checks in the output.
@@ -28,10 +30,12 @@ function run(args: readonly string[], timeoutMs: number, env: Readonly<Record<st
   });
 }
 
+let listed: Promise<string> | undefined;
+
 /** Returns the names of the suite's scenarios for servers or clients. */
 export async function scenariosOf(side: 'server' | 'client'): Promise<readonly string[]> {
-  const text = await run(['list'], 20_000);
-  const [servers = '', clients = ''] = text.split('Client scenarios');
+  listed ??= run(['list'], 20_000);
+  const [servers = '', clients = ''] = (await listed).split('Client scenarios');
   return [...(side === 'server' ? servers : clients).matchAll(/^ {2}- (\S+)/gm)].map(([, name = '']) => name);
 }
 

@@ -1,15 +1,49 @@
-import type { BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { type Browser, complaintsOf } from './browser.ts';
 import type { Product } from './product.ts';
 
-/** Opens a page that is logged in by the printed link, and collects its complaints. */
-export async function logInTo({ url }: Product, browser: Browser, token: string, options?: BrowserContextOptions) {
-  const context = await browser.context(options);
-  const page = await context.newPage();
-  const complaints = complaintsOf(page);
-  await page.goto(`${url}/#token=${token}`);
-  await page.getByRole('textbox', { name: 'Message' }).waitFor();
-  return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() };
+/** A tab with the complaints of its page. */
+export interface Tab extends AsyncDisposable {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly complaints: readonly string[];
+}
+
+/** Opens the tab that tests use one after the other, or with options one in a new profile. */
+export async function openTab(browser: Browser, options?: BrowserContextOptions): Promise<Tab> {
+  const page = options === undefined ? await browser.sharedTab() : await (await browser.context(options)).newPage();
+  const context = page.context();
+  return { context, page, complaints: complaintsOf(page), [Symbol.asyncDispose]: () => (options === undefined ? empty(page) : context.close()) };
+}
+
+/** Removes what a test left in the shared tab. */
+async function empty(page: Page): Promise<void> {
+  for (const event of ['console', 'dialog', 'pageerror', 'request', 'response'] as const) page.removeAllListeners(event);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  // A page of the next test at the same path would only change the part after '#' and load nothing.
+  const loadsAgain = new URL(page.url()).pathname !== '/';
+  await page.evaluate(() => {
+    // The page stays until the next test loads its own: it must send, report and store nothing any more.
+    globalThis.fetch = () => new Promise(() => undefined);
+    localStorage.clear();
+    sessionStorage.clear();
+    Storage.prototype.setItem = () => undefined;
+  });
+  // Ends its requests, the event stream among them.
+  await page.evaluate('stop()');
+  if (loadsAgain) return;
+  // Of the same origin, so that the tab keeps its process; with an icon, so that the browser requests none.
+  await page.route('**/empty', (route) => route.fulfill({ contentType: 'text/html', body: '<link rel="icon" href="data:,">' }));
+  await page.goto(new URL('/empty', page.url()).href);
+  await page.unrouteAll();
+}
+
+/** Opens a tab that is logged in by the printed link. */
+export async function logInTo({ url }: Product, browser: Browser, token: string, options?: BrowserContextOptions): Promise<Tab> {
+  const tab = await openTab(browser, options);
+  await tab.page.goto(`${url}/#token=${token}`);
+  await tab.page.getByRole('textbox', { name: 'Message' }).waitFor();
+  return tab;
 }
 
 /** Follows a link of the navigation, which is a menu on a narrow screen. */

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { root } from '../../proving/lib/daemon.ts';
@@ -49,13 +49,20 @@ export async function readGuide(name: string): Promise<Guide> {
   };
 }
 
-/** Returns the environment of the shell that runs the commands of a guide. */
-export function shellOf(place: string, { port, token }: { readonly port: number; readonly token: string }): NodeJS.ProcessEnv {
+/**
+ * Returns the environment of the shell that runs the commands of a guide. Its `npx` starts the command of this repository, as the real one
+ * would, which takes a second of processor time each time to find it.
+ */
+export async function shellOf(place: string, { port, token }: { readonly port: number; readonly token: string }): Promise<NodeJS.ProcessEnv> {
+  const folder = join(place, 'npx');
+  await mkdir(folder);
+  const { bin } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { bin: { gatehouse: string } };
+  const lines = ['#!/bin/sh', '[ "$1" = gatehouse ] || exit 1', 'shift', `exec "${process.execPath}" "${join(root, bin.gatehouse)}" "$@"`];
+  await writeFile(join(folder, 'npx'), `${lines.join('\n')}\n`, { mode: 0o755 });
   return {
-    PATH: process.env['PATH'] ?? '',
+    PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}`,
     HOME: place,
     GATEHOUSE_URL: `http://127.0.0.1:${port}`,
     GATEHOUSE_TOKEN: token,
-    npm_config_update_notifier: 'false',
   };
 }

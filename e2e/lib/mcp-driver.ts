@@ -1,19 +1,19 @@
 // Started by the conformance suite with the address of its server: runs a daemon that connects to it, and a turn for each of its tools.
-import { startTestServer } from '@gatehouse/testkit';
+import { startProduct } from './product.ts';
 
 /** Arguments with which a scripted model calls a tool. */
 const argumentsOf: Readonly<Record<string, object>> = { add_numbers: { a: 5, b: 3 } };
 
 const url = process.argv.at(-1) ?? '';
-await using server = await startTestServer({
+await using product = await startProduct({
   config: {
     mcp: { servers: { suite: { transport: 'http', url, allowPrivate: true, enabled: false } } },
-    agents: { default: { model: 'mock/mock-fast', tools: { profile: 'none', allow: ['group:mcp'] } } },
+    agents: { default: { model: 'local/test-model', tools: { profile: 'none', allow: ['group:mcp'] } } },
   },
 });
-const { tools } = await server.client.call('mcp.connect', { name: 'suite' });
+const { tools } = (await product.call('mcp.connect', { name: 'suite' })) as { tools: string[] };
 for (const tool of tools) {
   const call = { id: 'call_1', name: `mcp__suite--${tool}`, arguments: JSON.stringify(argumentsOf[tool] ?? {}) };
-  server.provider.queue({ toolCalls: [call] }, { text: 'Thank you.' });
-  await server.client.call('agent.execute', { message: 'Please', sessionKey: `suite:${tool}` });
+  product.provider.queue({ toolCalls: [call] }, { text: 'Thank you.' });
+  await product.call('agent.execute', { message: 'Please', sessionKey: `suite:${tool}` });
 }

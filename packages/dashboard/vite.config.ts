@@ -11,6 +11,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
+      // A busy machine would add a warning about slow plugins to what a build says.
+      checks: { bundlerTimings: false },
       // "use client" in packages is for server rendering; here everything runs in the browser.
       onwarn: (warning, warn) => (warning.code === 'MODULE_LEVEL_DIRECTIVE' ? undefined : warn(warning)),
     },

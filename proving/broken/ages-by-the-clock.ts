@@ -4,5 +4,5 @@ import { buildIn } from './patch.ts';
 buildIn({
   name: 'ages-by-the-clock',
   module: 'features/operations/age-clock/age-clock.ts',
-  replace: [{ from: 'if (isOff && doubtedMs < believedAfterMs) return offMs;', to: '' }],
+  replace: [{ from: 'if (isOff && this.#doubtedMs < believedAfterMs) return offMs;', to: '' }],
 });

@@ -1,8 +1,10 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
 
 /** Ignores that the disk refused a write. */
-buildIn({
+changeExports({
   name: 'blind-to-full-disk',
   module: 'kernel/db/sqlite/sqlite-errors.ts',
-  replace: [{ from: 'return code === codes.full || code === codes.ioError || code === codes.cannotOpen;', to: 'return false;' }],
+  exports: {
+    isMediumFailure: () => () => false,
+  },
 });

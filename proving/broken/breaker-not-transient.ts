@@ -1,13 +1,15 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { circuitOpen } from '../../packages/server/src/runtime/turn-end.ts';
 
 /** Treats a turn that met an open breaker as failed for good. */
-buildIn({
+changeExports({
   name: 'breaker-not-transient',
   module: 'runtime/turn-end.ts',
-  replace: [
-    {
-      from: "return withRetry(transient('circuit_open', 'circuit_open', message, cause), retryAfterMs);",
-      to: "return withRetry(failed('circuit_open', message), retryAfterMs);",
+  exports: {
+    circuitOpen: (original: typeof circuitOpen) => (retryAfterMs: number, cause?: string) => {
+      const end = original(retryAfterMs, cause);
+      return { ...end, failure: { ...end.failure, transient: false } };
     },
-  ],
+  },
 });

@@ -1,8 +1,16 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { openWriter } from '../../packages/server/src/kernel/db/sqlite/connection.ts';
 
 /** Checks the whole database before the daemon is ready. */
-buildIn({
+changeExports({
   name: 'check-at-start',
-  module: 'kernel/db/sqlite/open-files.ts',
-  replace: [{ from: 'const db = openWriter(file, sync);', to: "const db = openWriter(file, sync); db.prepare('PRAGMA integrity_check').all();" }],
+  module: 'kernel/db/sqlite/connection.ts',
+  exports: {
+    openWriter: (original: typeof openWriter) => (file: string, sync: 'FULL' | 'NORMAL') => {
+      const db = original(file, sync);
+      db.prepare('PRAGMA integrity_check').all();
+      return db;
+    },
+  },
 });

@@ -1,8 +1,10 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
 
 /** Binds an approval to the arguments of a call, regardless of the files that they name. */
-buildIn({
+changeExports({
   name: 'digest-without-files',
-  module: 'features/access/approvals/requests/ask.ts',
-  replace: [{ from: "import { digestNamedFiles } from './named-files.ts';", to: "const digestNamedFiles = async (..._: unknown[]) => '';" }],
+  module: 'features/access/approvals/requests/named-files.ts',
+  exports: {
+    digestNamedFiles: () => async () => '',
+  },
 });

@@ -3,6 +3,6 @@ import { buildIn } from './patch.ts';
 /** Starts an agent's turns in order of arrival, regardless of the principal. */
 buildIn({
   name: 'fifo-lanes',
-  module: 'kernel/lane.ts',
-  replace: [{ from: 'const id = waiter.entry.principalId;', to: "const id = 'all';" }],
+  module: 'kernel/lane-group.ts',
+  replace: [{ from: 'const id = waiter.principalId;', to: "const id = 'all';" }],
 });

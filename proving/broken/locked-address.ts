@@ -7,7 +7,7 @@ buildIn({
   replace: [
     {
       from: 'if (identity !== undefined) return identity;',
-      to: 'if (identity !== undefined && (failures.get(address.key)?.waitMs(clock.monotonic()) ?? 0) === 0) return identity;',
+      to: 'if (identity !== undefined && failures.peek(address.key).allowed) return identity;',
     },
   ],
 });

@@ -1,8 +1,14 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { planClaim } from '../../packages/server/src/features/unattended/cron/occurrences/claim.ts';
 
 /** Advances a job to its next time without a trace of the missed ones. */
-buildIn({
+changeExports({
   name: 'next-run-only',
   module: 'features/unattended/cron/occurrences/claim.ts',
-  replace: [{ from: 'skipped: missed.map(', to: 'skipped: missed.slice(missed.length).map(' }],
+  exports: {
+    planClaim:
+      (original: typeof planClaim) =>
+      (...claim: Parameters<typeof planClaim>) => ({ ...original(...claim), skipped: [] }),
+  },
 });

@@ -1,8 +1,10 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
 
 /** Accepts connections regardless of the limit of open files. */
-buildIn({
+changeExports({
   name: 'no-descriptor-cap',
   module: 'kernel/descriptors.ts',
-  replace: [{ from: 'if (limit === undefined) return wanted;', to: 'return wanted;' }],
+  exports: {
+    connectionsWithin: () => (wanted: number) => wanted,
+  },
 });

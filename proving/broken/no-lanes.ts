@@ -4,5 +4,10 @@ import { buildIn } from './patch.ts';
 buildIn({
   name: 'no-lanes',
   module: 'kernel/lane.ts',
-  replace: [{ from: 'async acquire(entry) {', to: 'async acquire(entry) { entry = { ...entry, key: `${entry.key} ${crypto.randomUUID()}` };' }],
+  replace: [
+    {
+      from: 'async acquire(entry: LaneEntry): Promise<Lease> {',
+      to: 'async acquire(entry: LaneEntry): Promise<Lease> { entry = { ...entry, key: `${entry.key} ${crypto.randomUUID()}` };',
+    },
+  ],
 });

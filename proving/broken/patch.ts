@@ -11,8 +11,38 @@ export interface Fault {
   readonly replace: readonly { readonly from: string; readonly to: string }[];
 }
 
-/** The faults of this process, for the test that checks whether their texts still exist. */
-export const built: Fault[] = [];
+/** A fault at a seam: other modules get a changed export. Use it where there is one, as it depends on no text of the program. */
+export interface ExportFault {
+  readonly name: string;
+  readonly module: string;
+  /** Returns the changed export for each name. The functions are run in the daemon: they can use nothing from around them. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- any export of any module
+  readonly exports: Readonly<Record<string, (original: any) => unknown>>;
+}
+
+/** The faults of this process, for the test that checks whether their texts and exports still exist. */
+export const built: (Fault | ExportFault)[] = [];
+
+/** Changes what a module exports, in every thread. The module itself keeps its own functions. Exits when an export no longer exists. */
+export function changeExports(fault: ExportFault): void {
+  built.push(fault);
+  const target = locate(fault);
+  const original = `${target}?original`;
+  const changes = Object.entries(fault.exports).map(
+    ([name, change]) =>
+      `if (!('${name}' in original)) { process._rawDebug(${JSON.stringify(`${fault.name}: ${fault.module} does not export ${name}`)}); process.exit(99); }
+      export const ${name} = (${String(change)})(original.${name});`,
+  );
+  const source = `import * as original from '${original}'; export * from '${original}'; ${changes.join('\n')}`;
+  registerHooks({
+    load(url, context, nextLoad) {
+      if (url === original) return { ...nextLoad(target, context) };
+      if (url !== target) return nextLoad(url, context);
+      writeSync(2, `broken build: ${fault.name}\n`);
+      return { format: 'module', source, shortCircuit: true };
+    },
+  });
+}
 
 /**
  * Builds a fault into one module as it is loaded, in every thread (worker threads read `--import` in NODE_OPTIONS). Exits
@@ -20,8 +50,7 @@ export const built: Fault[] = [];
  */
 export function buildIn(fault: Fault): void {
   built.push(fault);
-  const target = new URL(`../../packages/server/src/${fault.module}`, import.meta.url).href;
-  if (!existsSync(fileURLToPath(target))) fail(`${fault.name}: there is no module ${fault.module}`);
+  const target = locate(fault);
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
@@ -35,6 +64,12 @@ export function buildIn(fault: Fault): void {
       return { ...loaded, source };
     },
   });
+}
+
+function locate({ name, module }: Fault | ExportFault): string {
+  const { href } = new URL(`../../packages/server/src/${module}`, import.meta.url);
+  if (!existsSync(fileURLToPath(href))) fail(`${name}: there is no module ${module}`);
+  return href;
 }
 
 function fail(message: string): never {

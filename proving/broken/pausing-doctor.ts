@@ -1,13 +1,18 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { Clock } from '../../packages/server/src/kernel/clock.ts';
+import type { checkJail } from '../../packages/server/src/process/doctor-machine.ts';
 
 /** Not a fault: the check of the jail waits for a timer of the clock, as it does when a control group is briefly busy. */
-buildIn({
+changeExports({
   name: 'pausing-doctor',
   module: 'process/doctor-machine.ts',
-  replace: [
-    {
-      from: 'await using jail = await openJail({ clock });',
-      to: 'await new Promise((resolve) => clock.after(50, resolve)); await using jail = await openJail({ clock });',
+  exports: {
+    checkJail: (original: typeof checkJail) => async (clock: Clock) => {
+      await new Promise<void>((resolve) => {
+        clock.after(50, resolve);
+      });
+      return original(clock);
     },
-  ],
+  },
 });

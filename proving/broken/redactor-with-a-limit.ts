@@ -1,14 +1,16 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { createRedactor } from '../../packages/server/src/kernel/redact.ts';
 
 /** Skips long texts: scanning them would take too much time. */
-buildIn({
+changeExports({
   name: 'redactor-with-a-limit',
   module: 'kernel/redact.ts',
-  replace: [
-    { from: 'redact: (text) => cover(text, spansOf(text)),', to: 'redact: (text) => (text.length > 16_384 ? text : cover(text, spansOf(text))),' },
-    {
-      from: 'hide: (text) => cover(text, merged(liveSpans(text))),',
-      to: 'hide: (text) => (text.length > 16_384 ? text : cover(text, merged(liveSpans(text)))),',
+  exports: {
+    createRedactor: (original: typeof createRedactor) => (secrets?: Iterable<string>) => {
+      const redactor = original(secrets);
+      const unlessLong = (change: (text: string) => string) => (text: string) => (text.length > 16_384 ? text : change(text));
+      return { ...redactor, redact: unlessLong(redactor.redact), hide: unlessLong(redactor.hide) };
     },
-  ],
+  },
 });

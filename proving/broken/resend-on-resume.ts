@@ -6,13 +6,24 @@ buildIn({
   module: 'features/unattended/cron/occurrences/runner.ts',
   replace: [
     {
-      from: 'const done = await db.write(deps.finish, {\n      ...plan,',
-      to: `if (plan.inbox !== undefined) await db.write(deps.finish, plan);
+      from: 'const done = await db.write(deps.execute.finish, { ...plan,',
+      to: `if (plan.inbox !== undefined) await db.write(deps.execute.finish, plan);
     await new Promise((resolve) => setTimeout(resolve, 60));
-    const done = await db.write(deps.finish, {
-      ...plan,
-      inbox: undefined,
-      sent: true,`,
+    const done = await db.write(deps.execute.finish, { ...plan, inbox: undefined, sent: true,`,
+    },
+  ],
+});
+buildIn({
+  name: 'resend-on-resume',
+  module: 'features/unattended/cron/occurrences/agent-turn.ts',
+  replace: [
+    { from: 'settle(ended) {', to: 'async settle(ended) {' },
+    {
+      from: 'plan = turn.planEnd(result);',
+      to: `plan = turn.planEnd(result);
+        if (plan.inbox !== undefined) await deps.db.write(deps.finish, plan);
+        await new Promise((resolve) => setTimeout(resolve, 60));
+        plan = { ...plan, inbox: undefined, sent: true };`,
     },
   ],
 });

@@ -1,8 +1,12 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { createAlone } from '../../packages/server/src/features/conversations/sessions/changes/alone.ts';
 
 /** A conversation is erased while a turn runs in it. */
-buildIn({
+changeExports({
   name: 'reset-outside-the-lane',
-  module: 'features/conversations/sessions/changes/changing.ts',
-  replace: [{ from: 'return deps.alone(ref, call, run);', to: 'return run();' }],
+  module: 'features/conversations/sessions/changes/alone.ts',
+  exports: {
+    createAlone: (original: typeof createAlone) => () => original({ acquire: async () => ({ release: () => {}, [Symbol.dispose]: () => {} }) }),
+  },
 });

@@ -13,6 +13,6 @@ buildIn({
 });
 buildIn({
   name: 'revoke-closes-streams',
-  module: 'gateway/app.ts',
+  module: 'gateway/open-calls.ts',
   replace: [{ from: 'if (isGone && !call.outgoing.headersSent) call.abort(ended);', to: 'if (isGone && !call.outgoing.headersSent) continue;' }],
 });

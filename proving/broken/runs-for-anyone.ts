@@ -1,13 +1,13 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { reachOf } from '../../packages/server/src/features/delegation/subagents/status/reach.ts';
 
 /** Makes every run of a sub-agent reachable by its id. */
-buildIn({
+changeExports({
   name: 'runs-for-anyone',
   module: 'features/delegation/subagents/status/reach.ts',
-  replace: [
-    {
-      from: 'principalId: isAdmin(call) ? null : call.identity.principalId, requesterRef: null, agentIds',
-      to: 'principalId: null, requesterRef: null, agentIds',
-    },
-  ],
+  exports: {
+    reachOf: (original: typeof reachOf) => (call: Parameters<typeof reachOf>[0]) =>
+      call.agentCaller === undefined ? { ...original(call), principalId: null } : original(call),
+  },
 });

@@ -1,8 +1,12 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { openWriter } from '../../packages/server/src/kernel/db/sqlite/connection.ts';
 
 /** The setting that many programs ship with: a commit no longer waits for the disk. */
-buildIn({
+changeExports({
   name: 'synchronous-normal',
   module: 'kernel/db/sqlite/connection.ts',
-  replace: [{ from: 'db.exec(`PRAGMA synchronous = ${sync}`);', to: "db.exec('PRAGMA synchronous = NORMAL');" }],
+  exports: {
+    openWriter: (original: typeof openWriter) => (file: string) => original(file, 'NORMAL'),
+  },
 });

@@ -5,7 +5,7 @@ buildIn({
   name: 'unbounded-queue',
   module: 'kernel/lane.ts',
   replace: [
-    { from: '        refuseWhenFull(lane, entry.principalId);\n', to: '' },
-    { from: '        if (isNext) refuseWhenLate(groupOf(entry), entry.principalId);\n', to: '' },
+    { from: '      this.#refuseWhenFull(lane, entry.principalId);\n', to: '' },
+    { from: '      if (isNext) this.#refuseWhenLate(this.#groupOf(entry), entry.principalId);\n', to: '' },
   ],
 });

@@ -1,8 +1,16 @@
-import { buildIn } from './patch.ts';
+import { changeExports } from './patch.ts';
+
+import type { parseJson } from '../../packages/server/src/kernel/json.ts';
 
 /** Treats errors of the JSON parser as internal errors. */
-buildIn({
+changeExports({
   name: 'unguarded-parse',
   module: 'kernel/json.ts',
-  replace: [{ from: "throw new AppError('parse_error', `The text is not valid JSON${positionIn(error)}`);", to: 'throw error;' }],
+  exports: {
+    parseJson: (original: typeof parseJson) => (text: string, options?: Parameters<typeof parseJson>[1]) => {
+      JSON.parse(text);
+      return original(text, options);
+    },
+    parseJsonUnchecked: () => (text: string) => JSON.parse(text) as unknown,
+  },
 });

@@ -19,7 +19,11 @@ if (isMainThread) {
       loopMs: late,
       rssMb: process.memoryUsage.rss() / 2 ** 20,
       closures: queryObjects(Function, { format: 'count' }),
-      handles: process.getActiveResourcesInfo().filter((name) => name !== 'Timeout' && name !== 'Immediate').length,
+      handles: Object.fromEntries(
+        Object.entries(Object.groupBy(process.getActiveResourcesInfo(), (kind) => kind))
+          .filter(([kind]) => kind !== 'Timeout' && kind !== 'Immediate')
+          .map(([kind, all = []]) => [kind, all.length]),
+      ),
     };
     writeSync(2, `holdings: ${JSON.stringify(holdings)}\n`);
     loop.reset();

@@ -7,8 +7,8 @@ export interface Holdings {
   readonly rssMb: number;
   /** Functions on the heap: a listener that is never removed is one. */
   readonly closures: number;
-  /** Open sockets, files and the like. */
-  readonly handles: number;
+  /** Open sockets, files, threads and the like, by kind. */
+  readonly handles: Readonly<Record<string, number>>;
 }
 
 /** Options of a daemon that `holdingsOf` can ask. */

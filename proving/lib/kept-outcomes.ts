@@ -10,6 +10,7 @@ const Outcome = z.strictObject({
   caught: z.string(),
   good: z.boolean(),
   seconds: z.number(),
+  commit: z.string(),
 });
 export type Outcome = z.infer<typeof Outcome>;
 
@@ -23,8 +24,8 @@ export async function readKept(commit: string): Promise<readonly Outcome[]> {
 }
 
 /** Keeps an outcome that is good; proofs that run at the same time do not overwrite each other's. */
-export async function keep(commit: string, outcome: Outcome): Promise<void> {
-  const folder = folderOf(commit);
+export async function keep(outcome: Outcome): Promise<void> {
+  const folder = folderOf(outcome.commit);
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, `${outcome.id}.json`), JSON.stringify(outcome));
 }

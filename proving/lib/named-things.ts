@@ -198,7 +198,7 @@ export function namedThings(): { readonly inputs: readonly NamedInput[]; readonl
         ask: (id) => ({ verb: route.method, path: `${route.path}?${param}=${encodeURIComponent(id)}` }),
       }));
     }
-    for (const path of route.body === undefined ? [] : idsIn(route.body)) {
+    for (const path of route.body === undefined ? [] : idsIn(route.body())) {
       const param = nameOf(path);
       sort(name, param, (kind) => ({
         name,

@@ -14,7 +14,14 @@ import { askForCall, makeAskedCall } from './provider.ts';
  * The process of R25: a whole server, one site that counts as public, and listeners that count forbidden connections. Writes
  * its report to standard output, as JSON.
  */
-const { values } = parseArgs({ options: { statuses: { type: 'string', default: '5' }, slow: { type: 'boolean', default: false } } });
+const { values } = parseArgs({
+  options: {
+    statuses: { type: 'string', default: '5' },
+    slow: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true },
+    each: { type: 'string', default: '1' },
+  },
+});
 const statuses = redirects.slice(0, Number(values.statuses));
 const watch = watchDials();
 
@@ -68,8 +75,10 @@ interface Caller {
 }
 
 const at = (path: string): string => `http://site.example:${port}/${path}`;
+/** Each in a new conversation: nothing of an earlier one is added to the question. */
 const turn = (to: TestServer, tool: string, args: object): Promise<unknown> =>
-  to.client.call('agent.execute', { message: askForCall(tool, args), sessionKey: `${tool}:proof` });
+  to.client.call('agent.execute', { message: askForCall(tool, args), sessionKey: `${tool}-${(turns += 1)}:proof` });
+let turns = 0;
 const mcp = (method: 'mcp.test' | 'mcp.connect' | 'mcp.reconnect', transport: 'http' | 'sse'): Required<Caller> => {
   const direct = (to: TestServer, url: string): Promise<unknown> => to.client.call(method, { name: 'other', transport, url });
   return { direct, page: (to, path) => direct(to, at(path)) };
@@ -125,15 +134,19 @@ async function ask(caller: string, about: string, call: () => Promise<unknown>, 
   if (tookMs > withinMs) wrong.push(`${cell}: took ${Math.round(tookMs)} ms`);
 }
 
-for (const [name, { direct, page }] of Object.entries<Caller>(callers)) {
-  if (direct !== undefined) for (const url of urls) await ask(name, url, () => direct(server, url));
+const isChosen = (name: string): boolean => values.only?.includes(name) ?? true;
+const chosen = Object.entries<Caller>(callers).filter(([name]) => isChosen(name));
+/** Whether an address is the turn of the nth caller. */
+const isTurn = (index: number, nth: number): boolean => (index + nth) % Number(values.each) === 0;
+for (const [nth, [name, { direct, page }]] of chosen.entries()) {
+  if (direct !== undefined) for (const [index, url] of urls.entries()) if (isTurn(index, nth)) await ask(name, url, () => direct(server, url));
   if (page === undefined) continue;
   if (direct !== undefined) {
     flips = 0;
     await ask(name, 'a name that is another one when it is dialled', () => direct(server, `http://flips.example:${port}/fine`));
   }
   for (const [index, url] of elsewhere.entries())
-    for (const status of statuses) await ask(name, `${status} to ${url}`, () => page(server, `to/${index}/${status}`));
+    for (const status of isTurn(index, nth) ? statuses : []) await ask(name, `${status} to ${url}`, () => page(server, `to/${index}/${status}`));
   const hops = countPages('loop');
   await ask(name, 'a loop of redirects', () => page(server, 'loop/0'));
   if (hops() > 6) wrong.push(`${name}: followed ${hops() - 1} redirects`);
@@ -143,8 +156,8 @@ for (const [name, { direct, page }] of Object.entries<Caller>(callers)) {
   const grown = (process.memoryUsage().rss - before) / 2 ** 20;
   if (grown > 160) wrong.push(`${name}: a bomb took ${Math.round(grown)} MiB`);
   const fine = countPages('fine');
-  await page(server, 'fine').catch(() => undefined);
-  if (fine() === 0) wrong.push(`${name}: does not reach the permitted site`);
+  const answer = await page(server, 'fine').catch(String);
+  if (fine() === 0) wrong.push(`${name}: does not reach the permitted site: ${JSON.stringify(answer)?.slice(0, 500)}`);
 }
 for (const [name, { page }] of Object.entries({ web_fetch: fetchTool, 'link.process': links, web_search: callers.web_search })) {
   const fine = countPages('fine');
@@ -153,18 +166,20 @@ for (const [name, { page }] of Object.entries({ web_fetch: fetchTool, 'link.proc
 }
 // MCP servers name other addresses in their own protocol.
 for (const [index, url] of elsewhere.entries()) {
-  await ask('mcp.test over sse', `endpoint ${url}`, () => callers['mcp.test over sse'].page(server, `endpoint/${index}`));
-  await ask('mcp.test over http', `authorization at ${url}`, () => callers['mcp.test over http'].page(server, `authorization/${index}`));
+  if (isChosen('mcp.test over sse') && isTurn(index, 0))
+    await ask('mcp.test over sse', `endpoint ${url}`, () => callers['mcp.test over sse'].page(server, `endpoint/${index}`));
+  if (isChosen('mcp.test over http') && isTurn(index, 1))
+    await ask('mcp.test over http', `authorization at ${url}`, () => callers['mcp.test over http'].page(server, `authorization/${index}`));
 }
 // Archives of repositories come from a known host, whose name may resolve to anything.
-for (const [name, addresses] of Object.entries(hostileNames)) {
+for (const [name, addresses] of isChosen('skills.import') ? Object.entries(hostileNames) : []) {
   archivesAt = addresses.filter((address) => address !== '<site>');
   await ask('skills.import', `the known host is at ${name}`, () =>
     server.client.call('skills.import', { url: 'https://github.com/ada/skills/tree/main/notes' }),
   );
 }
 archivesAt = undefined;
-const slow = Object.entries<Caller>(callers).filter(([name]) => values.slow || ['link.process', 'web_search', 'skills.import'].includes(name));
+const slow = chosen.filter(([name]) => values.slow || ['link.process', 'web_search', 'skills.import'].includes(name));
 await Promise.all(slow.map(async ([name, { page }]) => page && ask(name, 'a byte a second', () => page(server, 'slow'), 36_000)));
 
 console.log(JSON.stringify({ urls: urls.length, cells, wrong }));

@@ -1,9 +1,11 @@
 import type { Agent } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RpcReply } from '@gatehouse/contract';
 import { WebSocket } from 'ws';
+import type * as z from 'zod';
 import { bearer, http } from './http.ts';
 
-export type Reply = ReturnType<typeof RpcReply.parse>;
+export type Reply = z.output<ReturnType<typeof RpcReply>>;
 
 /** A JSON-RPC error reply: the call was received and refused. */
 export class RpcFailure extends Error {
@@ -39,7 +41,19 @@ export async function rpcCall(
     ...(target.agent !== undefined && { agent: target.agent }),
   });
   if (reply.status !== 200) throw new Error(`${method}: HTTP ${reply.status} ${reply.text.slice(0, 300)}`);
-  return resultOf(method, RpcReply.parse(JSON.parse(reply.text)));
+  return resultOf(method, RpcReply().parse(JSON.parse(reply.text)));
+}
+
+/** Calls again while the server refuses new work for lack of time, as it does on a machine that does other work too. */
+export async function patientCall(...call: Parameters<typeof rpcCall>): Promise<unknown> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await rpcCall(...call);
+    } catch (error) {
+      if (tries === 60 || !(error instanceof RpcFailure && /more work than it can do/.test(error.message))) throw error;
+      await sleep(500);
+    }
+  }
 }
 
 export function resultOf(method: string, reply: Reply): unknown {
@@ -84,7 +98,9 @@ export function openSocket(options: {
     });
   });
   socket.on('message', (data) => {
-    for (const reply of RpcReply.array().parse([JSON.parse(String(data))].flat())) {
+    for (const reply of RpcReply()
+      .array()
+      .parse([JSON.parse(String(data))].flat())) {
       options.onReply?.(reply);
       if (reply.id === null) continue;
       waiting.get(reply.id)?.resolve(reply);

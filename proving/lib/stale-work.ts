@@ -1,18 +1,19 @@
 import { acceptRun, beginRun } from '../../packages/server/src/transactions/accept-run.ts';
 import { checkpointTurn, commitDurableTurn, openDurableTurn, reserveForDurable } from '../../packages/server/src/transactions/commit-durable-turn.ts';
-import { finishRun } from '../../packages/server/src/transactions/end-run.ts';
+import { endRunWithTurn, finishRun } from '../../packages/server/src/transactions/end-run.ts';
 import type { RootEntry } from '../../packages/server/src/features/delegation/autonomy/api.ts';
 import type { NewWork, WorkClaim, WorkItem } from '../../packages/server/src/features/unattended/durable/api.ts';
 import { claimWork, releaseWork, renewWork, returnWork } from '../../packages/server/src/features/unattended/durable/store.ts';
 import type { InboxMessage } from '../../packages/server/src/features/unattended/inbox/api.ts';
 import type { SendRow } from '../../packages/server/src/features/delegation/session-send/api.ts';
 import type { RunEnding } from '../../packages/server/src/features/delegation/subagents/api.ts';
-import type { AlongsideRows } from '../../packages/server/src/features/conversations/turns/api.ts';
 import { endWork } from '../../packages/server/src/transactions/end-interrupted-turn.ts';
 import { endWorkWithMessage } from '../../packages/server/src/transactions/end-interrupted-turn.ts';
 import { acceptGraph, closeGraph, moveGraphNodes } from '../../packages/server/src/transactions/graph-work.ts';
+import { markRunsAnnounced } from '../../packages/server/src/features/delegation/subagents/completion/announcement-store.ts';
 import type { Db } from '../../packages/server/src/kernel/db/db.ts';
-import { acceptSend, failSendWork } from '../../packages/server/src/transactions/send-work.ts';
+import { type OperationCall, toCall } from '../../packages/server/src/kernel/db/operation.ts';
+import { acceptSend, failSendWork, keepAnswer } from '../../packages/server/src/transactions/send-work.ts';
 import { deliverAnnouncement } from '../../packages/server/src/transactions/deliver-announcements.ts';
 
 /** Kinds of work for which a stale owner is tested. */
@@ -45,7 +46,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
       const more: Write[] = [['begin', (on, claim) => on.write(beginRun, { claim, runId, atMs: atMs + (begun += 1) })]];
       return piece(kind, n, more, [
         ['finish', (on, claim) => on.write(finishRun, { claim, ending: runEnd })],
-        ['commit', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { runEnd }))],
+        ['commit', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, [toCall(endRunWithTurn, runEnd)]))],
       ]);
     }
     case 'graph': {
@@ -78,9 +79,10 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
           ['fail', (on, claim) => on.write(failSendWork, { claim, id: sendId, errorKind: 'stale', atMs })],
           [
             'answer',
-            (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, inbox: messageOf(`session_send:${sendId}`) } })),
+            (on, claim) =>
+              on.write(commitDurableTurn, commitOf(n, claim, [toCall(keepAnswer, { ...progress, inbox: messageOf(`session_send:${sendId}`) })])),
           ],
-          ['continue', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { send: { ...progress, next } }))],
+          ['continue', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, [toCall(keepAnswer, { ...progress, next })]))],
         ],
       );
     }
@@ -95,7 +97,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
         [],
         [
           ['note', (on, claim) => on.write(deliverAnnouncement, { claim, ...announcement, inbox: [messageOf(`subagent:${runId}`)] })],
-          ['announce', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, { announced: { runIds: [runId], as: 'turn' } }))],
+          ['announce', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, [toCall(markRunsAnnounced, { runIds: [runId], as: 'turn' })]))],
         ],
       );
     }
@@ -109,7 +111,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
         [],
         [
           ['message', (on, claim) => on.write(endWorkWithMessage, { ...claim, state: 'done', inbox, atMs })],
-          ['turn', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, {}))],
+          ['turn', (on, claim) => on.write(commitDurableTurn, commitOf(n, claim, []))],
         ],
       );
     }
@@ -318,7 +320,7 @@ const turnOf = (n: number, state: 'running' | 'completed') => ({
   endedAtMs: state === 'running' ? null : atMs,
 });
 
-const commitOf = (n: number, claim: WorkClaim, alongside: AlongsideRows) => ({
+const commitOf = (n: number, claim: WorkClaim, alongside: readonly OperationCall[]) => ({
   claim,
   ...ofTurn(n),
   turn: turnOf(n, 'completed'),

@@ -3,40 +3,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '@gatehouse/server';
-import { startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type StepClock, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import type { Generation, World } from './week-world.ts';
-
-/** A clock that leaps, like that of a sleeping machine: what fell due meanwhile happens once, at the end. */
-export interface LeapClock extends Clock {
-  leap(ms: number): void;
-}
-
-function createLeapClock(startMs: number): LeapClock {
-  let now = startMs;
-  const timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
-  return {
-    now: () => now,
-    ageNow: () => now,
-    monotonic: () => now - startMs,
-    after(ms, run) {
-      const timer = { atMs: now + ms, run };
-      timers.add(timer);
-      return () => timers.delete(timer);
-    },
-    leap(ms) {
-      now += ms;
-      const due = [...timers].filter(({ atMs }) => atMs <= now).toSorted((a, b) => a.atMs - b.atMs);
-      // A timer may cancel another one.
-      for (const timer of due) if (timers.delete(timer)) timer.run();
-    },
-  };
-}
 
 /** A server over its crashes, stops and starts, all in this process, on one home that persists. */
 export interface Life {
   readonly server: () => TestServer;
-  readonly clock: () => LeapClock;
+  /** Leaps like that of a sleeping machine. */
+  readonly clock: () => StepClock;
   readonly generation: () => Generation;
   /** Lets all due work end, or gives up after so many checks: a call may hang. */
   settle(looks?: number): Promise<void>;
@@ -61,7 +35,7 @@ export async function createLife(
   let home = await newHome();
   await prepare(home);
   let generation: Generation = { alive: false };
-  let clock = createLeapClock(0);
+  let clock = createStepClock(0);
   let server: TestServer | undefined;
   let looking: DatabaseSync | undefined;
   const file = () => join(home, 'data', 'gatehouse.db');
@@ -132,7 +106,7 @@ export async function createLife(
       await end();
     },
     async start(atMs) {
-      clock = createLeapClock(atMs);
+      clock = createStepClock(atMs);
       generation = { alive: true };
       server = await startTestServer({
         homeDir: home,

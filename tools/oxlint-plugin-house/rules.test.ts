@@ -25,6 +25,7 @@ const refused: readonly [string, string, string][] = [
   ['network', elsewhere, 'import { connect } from "node:net"; export const t = connect(1);'],
   ['network', elsewhere, 'import { Pool } from "undici"; export const t = Pool;'],
   ['network', elsewhere, 'export const t = await import("undici");'],
+  ['network', elsewhere, 'import Pool from "undici/lib/dispatcher/pool.js"; export const t = Pool;'],
   ['network', elsewhere, 'export const t = new WebSocket("ws://127.0.0.1/");'],
   ['child-process', elsewhere, 'import { spawn } from "node:child_process"; export const t = spawn;'],
   ['child-process', elsewhere, 'export const t = await import("child_process");'],

@@ -65,6 +65,8 @@ const clientFunctions = new Map([
   ['tls', ['connect']],
 ]);
 
+const isUndici = (module: string | undefined): boolean => module !== undefined && /^undici(?:\/|$)/.test(module);
+
 const network = serverRule('network', (context) => {
   const say = (node: Node, what: string): void =>
     context.report({ node, message: `${what} goes round the checks on outward requests: use the function of kernel/egress.ts.` });
@@ -85,12 +87,12 @@ const network = serverRule('network', (context) => {
     ImportDeclaration(node) {
       const module = loadedModule(node);
       if (module === undefined) return;
-      if (module === 'undici' || module === 'http2') say(node, module);
+      if (isUndici(module) || module === 'http2') say(node, module);
       const names = importedNames(node);
       for (const name of clientFunctions.get(module) ?? []) if (names.has(name)) say(node, `${name} of node:${module}`);
     },
     ImportExpression(node) {
-      if (stringOf(node.source) === 'undici') say(node, 'undici');
+      if (isUndici(stringOf(node.source))) say(node, 'undici');
     },
   };
 });

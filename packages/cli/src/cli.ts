@@ -27,7 +27,7 @@ import { addToolsCommand } from './commands/tools.ts';
 import { addUsageCommand } from './commands/usage.ts';
 import { addWebhooksCommand } from './commands/webhooks.ts';
 import { addWorkspaceCommand } from './commands/workspace.ts';
-import { cliExitCodes, exitCode } from './exit-codes.ts';
+import { cliExitCodes, exitCode, type SetExit } from './exit-codes.ts';
 import { type CliError, describeFailure, usageError } from './failure.ts';
 import { type Io, printLine } from './io.ts';
 import { nearest } from './nearest.ts';
@@ -48,7 +48,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function createProgram(io: Io, setExit: (code: number) => void): Command {
+function createProgram(io: Io, setExit: SetExit): Command {
   const program = new Command('gatehouse')
     .description('The self-hosted gateway through which programs and people drive AI agents.')
     .version(version, '-V, --version')

@@ -3,6 +3,9 @@ export const exitCode = { ok: 0, failed: 1, usage: 2, unreachable: 3, refused: 4
 
 export type ExitCode = (typeof exitCode)[keyof typeof exitCode];
 
+/** Sets the exit code of a command that does not throw; `start` passes on the code of the daemon. */
+export type SetExit = (code: number) => void;
+
 /** Exit codes with descriptions, for the reference and `gatehouse --help`. */
 export const cliExitCodes: readonly { readonly code: ExitCode; readonly text: string }[] = [
   { code: exitCode.ok, text: 'Done.' },

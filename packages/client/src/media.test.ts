@@ -51,7 +51,7 @@ test('reads metadata and content, whole or in part', async () => {
   await using session = await open(({ path, headers, response }) => {
     if (path === '/media/m1.png/meta') return info;
     if (path.startsWith('/media?')) return { media: [info], total: 1, asked: path };
-    if (path !== '/media/m1.png') return answer(response, 404, { error: 'No medium x/y.', code: 'not_found' });
+    if (path !== '/media/m1.png') return answer(response, 404, { error: 'No media file x/y.', code: 'not_found' });
     return void response
       .writeHead(headers.range === undefined ? 200 : 206, { 'content-type': 'image/png' })
       .end(headers.range === undefined ? bytes : bytes.slice(1, 3));

@@ -42,15 +42,15 @@ const turn = {
   conversationRef: 'cv_0000000000000000000000000000000000000000000',
   traceId: 't1',
 };
-const medium = { mediaId: 'm1.md', contentType: 'text/markdown', size: 7, fileName: 'notes.md', savedAt: 1 };
+const mediaFile = { mediaId: 'm1.md', contentType: 'text/markdown', size: 7, fileName: 'notes.md', savedAt: 1 };
 
 const routes: Record<string, (seen: SeenRequest) => unknown> = {
   '/rpc': ({ body }) => rpcReply(body),
   '/api/chat': ({ body }) => ({ ...turn, response: JSON.parse(body).attachments === undefined ? 'House.' : 'Only a heading.' }),
   '/api/chat/stream': ({ response }) =>
     void streamEvents(response, `id: 1\nevent: token\ndata: {"delta":"A house"}\n\nid: 2\nevent: done\ndata: ${JSON.stringify(turn)}\n\n`),
-  '/media?fileName=notes.md': () => medium,
-  '/media/m1.md/meta': () => medium,
+  '/media?fileName=notes.md': () => mediaFile,
+  '/media/m1.md/meta': () => mediaFile,
   '/media/m1.md': ({ response }) => void response.end('# Notes'),
   '/api/events?kinds=agent%3Ahot_added': ({ response }) =>
     void streamEvents(response, 'retry: 3000\n\nid: 12\nevent: agent:hot_added\ndata: {"agentId":"scout","timestamp":1}\n\n'),

@@ -41,23 +41,23 @@ const eventMessages: Readonly<Record<string, Message>> = {
   ping: { use: output(Ping), title: 'ping', summary: 'Sent every 15 seconds as a sign that a silent connection is alive.' },
 };
 const chatMessages: Readonly<Record<string, Message>> = {
-  token: { use: output(ApiChatToken), title: 'token', summary: 'The next part of the answer.' },
+  token: { use: output(ApiChatToken()), title: 'token', summary: 'The next part of the answer.' },
   gap: {
-    use: output(ApiChatGap),
+    use: output(ApiChatGap()),
     title: 'gap',
     summary: 'The stream continues after a part that is no longer kept; the whole answer is in `done`.',
   },
-  done: { use: output(ApiChatResult), title: 'done', summary: 'The whole answer; the last event.' },
-  error: { use: output(HttpError), title: 'error', summary: 'The turn failed; the last event.' },
+  done: { use: output(ApiChatResult()), title: 'done', summary: 'The whole answer; the last event.' },
+  error: { use: output(HttpError()), title: 'error', summary: 'The turn failed; the last event.' },
 };
-const chatRequest: Message = { use: { schema: ApiChatRequest, side: 'input' }, title: 'request', summary: 'The body that starts the stream.' };
+const chatRequest: Message = { use: { schema: ApiChatRequest(), side: 'input' }, title: 'request', summary: 'The body that starts the stream.' };
 const socketMessages: Readonly<Record<string, Message>> = {
   request: {
-    use: { schema: RpcRequest, side: 'input' },
+    use: { schema: RpcRequest(), side: 'input' },
     title: 'request',
     summary: 'A JSON-RPC 2.0 request or notification; see /openrpc.json for the methods.',
   },
-  reply: { use: output(RpcReply), title: 'reply', summary: 'Its reply; notifications have none.' },
+  reply: { use: output(RpcReply()), title: 'reply', summary: 'Its reply; notifications have none.' },
 };
 
 const bearer = { $ref: '#/components/securitySchemes/bearer' };

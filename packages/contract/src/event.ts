@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { once } from './once.ts';
 
 /**
  * Audience of an event on a stream: `owner` = the principal whose conversation it is about, and admins;
@@ -17,7 +18,15 @@ export interface EventDeclaration<Payload extends z.ZodType = z.ZodType> {
   readonly transient?: true;
 }
 
-/** Declares an event; the identity function that infers its payload. */
-export function event<Payload extends z.ZodType>(declaration: EventDeclaration<Payload>): EventDeclaration<Payload> {
-  return declaration;
+/** Declares an event; builds the schema of its payload when it is first read, which only documents and tests do. */
+export function event<Payload extends z.ZodType>(
+  declaration: Omit<EventDeclaration, 'payload'> & { readonly payload: () => Payload },
+): EventDeclaration<Payload> {
+  const payload = once(declaration.payload);
+  return {
+    ...declaration,
+    get payload() {
+      return payload();
+    },
+  };
 }

@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import type { ErrorCode } from './errors.ts';
+import { once } from './once.ts';
 import type { MethodScope } from './scopes.ts';
 
 /** Effect of a call: decides the audit class and what a tool policy may allow. */
@@ -24,7 +25,23 @@ export interface Method<Params extends z.ZodType = z.ZodType, Result extends z.Z
   readonly since: string;
 }
 
-/** Declares a method; the identity function that infers both shapes. */
-export function method<Params extends z.ZodType, Result extends z.ZodType>(declaration: Method<Params, Result>): Method<Params, Result> {
-  return declaration;
+/** A method as it is written: its schemas are functions, so that a process builds only those of the methods that it uses. */
+interface Declaration<Params extends z.ZodType, Result extends z.ZodType> extends Omit<Method<Params, Result>, 'params' | 'result'> {
+  readonly params: () => Params;
+  readonly result: () => Result;
+}
+
+/** Declares a method; builds both schemas when they are first read. */
+export function method<Params extends z.ZodType, Result extends z.ZodType>(declaration: Declaration<Params, Result>): Method<Params, Result> {
+  const params = once(declaration.params);
+  const result = once(declaration.result);
+  return {
+    ...declaration,
+    get params() {
+      return params();
+    },
+    get result() {
+      return result();
+    },
+  };
 }

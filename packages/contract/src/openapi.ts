@@ -21,10 +21,10 @@ export interface OpenApiOptions {
 }
 
 const errorBodies: Record<RouteFamily, SchemaUse> = {
-  v1: { schema: V1Error, side: 'output' },
-  messages: { schema: MessagesError, side: 'output' },
-  api: { schema: HttpError, side: 'output' },
-  rpc: { schema: RpcReply, side: 'output' },
+  v1: { schema: V1Error(), side: 'output' },
+  messages: { schema: MessagesError(), side: 'output' },
+  api: { schema: HttpError(), side: 'output' },
+  rpc: { schema: RpcReply(), side: 'output' },
 };
 
 const families: Record<RouteFamily, string> = {
@@ -96,8 +96,8 @@ type Writer = ReturnType<typeof createSchemaWriter>;
 
 function usesOf(route: Route): SchemaUse[] {
   return [
-    ...(route.body === undefined ? [] : [{ schema: route.body, side: 'input' as const }]),
-    ...[route.response, route.streamed].flatMap((schema) => (schema === undefined ? [] : [{ schema, side: 'output' as const }])),
+    ...(route.body === undefined ? [] : [{ schema: route.body(), side: 'input' as const }]),
+    ...[route.response?.(), route.streamed?.()].flatMap((schema) => (schema === undefined ? [] : [{ schema, side: 'output' as const }])),
   ];
 }
 
@@ -122,7 +122,7 @@ function describeRoute(name: string, route: Route, writer: Writer): JsonObject {
 }
 
 function requestBody(route: Route, writer: Writer): JsonObject {
-  if (route.body !== undefined) return { requestBody: { required: true, content: json(writer.schema({ schema: route.body, side: 'input' })) } };
+  if (route.body !== undefined) return { requestBody: { required: true, content: json(writer.schema({ schema: route.body(), side: 'input' })) } };
   if (route.rawBody === undefined || !hasBody(route)) return {};
   const content = Object.entries(route.rawBody).map(([type, description]) => {
     const bytes = { type: 'string', format: 'binary', description };
@@ -158,7 +158,7 @@ function namedParameters(place: 'query' | 'header', parameters: Route['query']):
 function success(name: string, route: Route, writer: Writer): JsonObject {
   if (name === 'responsesSocket') return { '101': { description: 'The connection is a WebSocket now.' } };
   if (name === 'ws') return { '101': { description: 'The connection is a WebSocket now; each text frame is a JSON-RPC message.' } };
-  const content: Record<string, Json> = route.response === undefined ? {} : { ...json(writer.schema({ schema: route.response, side: 'output' })) };
+  const content: Record<string, Json> = route.response === undefined ? {} : { ...json(writer.schema({ schema: route.response(), side: 'output' })) };
   if (route.streamed !== undefined) {
     content['text/event-stream'] = {
       schema: {
@@ -167,7 +167,7 @@ function success(name: string, route: Route, writer: Writer): JsonObject {
           route.streamText ??
           'With `stream: true`: one `data:` line per chunk in the shape of `x-event`, ended by `data: [DONE]`; comment lines keep the connection alive. A failure after the first byte is one data line with the error body, then `[DONE]`.',
       },
-      'x-event': writer.schema({ schema: route.streamed, side: 'output' }),
+      'x-event': writer.schema({ schema: route.streamed(), side: 'output' }),
     };
   }
   if (route.streamText !== undefined && route.streamed === undefined)

@@ -1,19 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { createApprovals } from './data/approvals.ts';
-import { createChatStore } from './data/chats.ts';
-import { type Connection, connect, listAgents } from './data/connect.ts';
+import { type Connection, connect } from './data/connect.ts';
 import { type Session, SessionContext } from './data/context.ts';
 import { isAuthenticationError, isConnectionError } from './data/errors.ts';
-import { watchHealth } from './data/health.ts';
-import { createInbox } from './data/inbox.ts';
-import { openLive } from './data/live.ts';
-import { createCallHistory } from './data/past-calls.ts';
-import { createStore } from './data/store.ts';
+import { closeSession, createSession } from './data/session.ts';
 import { clearTab, keepToken, takeToken } from './data/token.ts';
-import { createToolActivities } from './data/tool-activity.ts';
-import { createTurnCosts } from './data/turn-costs.ts';
 import { Login } from './login.tsx';
-import { navigate } from './router.ts';
 import { Shell } from './shell.tsx';
 import { Skeleton } from './ui/parts.tsx';
 
@@ -32,10 +23,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
   const endSession = useCallback(() => {
     const session = current.current;
     current.current = undefined;
-    for (const part of session === undefined
-      ? []
-      : [session.live, session.health, session.chats, session.approvals, session.inbox, session.pastCalls])
-      part.close();
+    if (session !== undefined) closeSession(session);
   }, []);
 
   const leave = useCallback(
@@ -50,34 +38,7 @@ export function App({ initialToken }: { readonly initialToken: string | undefine
 
   const enter = useCallback(
     (connection: Connection) => {
-      // Revoking a token closes its stream, and with it the session of this tab.
-      const live = openLive(connection.client, (error) => {
-        if (isAuthenticationError(error)) leave(error);
-      });
-      const agents = createStore(connection.agentIds);
-      live.listen(({ kind }) => {
-        // The server decides which agents the token may use; on failure the list stays as it was.
-        if (kind === 'agent:hot_added' || kind === 'agent:hot_removed') listAgents(connection).then(agents.set, () => undefined);
-      });
-      const session: Session = {
-        ...connection,
-        live,
-        health: watchHealth(connection.client, live),
-        agents,
-        chats: createChatStore(connection.client, connection.defaultAgentId),
-        turnCosts: createTurnCosts(live, async () =>
-          (await connection.client.activity({ limit: 100 })).entries.map(({ event, payload }) => ({ kind: event, payload })),
-        ),
-        approvals: createApprovals(connection.client, live, connection.admin),
-        inbox: createInbox(connection.client, live),
-        toolActivities: createToolActivities(live),
-        pastCalls: createCallHistory(),
-        logOut: () => {
-          leave();
-          // The address may name a conversation; the next user must not see it.
-          navigate('/', { replace: true });
-        },
-      };
+      const session = createSession(connection, leave);
       current.current = session;
       setState({ step: 'in', session });
     },

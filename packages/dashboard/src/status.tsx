@@ -54,7 +54,7 @@ export function StatusButton() {
 function StatusDialog({ health, onClose }: { readonly health: Health | undefined; readonly onClose: () => void }) {
   const { client, admin, live } = useSession();
   const { connection } = useStore(live.state);
-  const status = useLoad('status', (signal) => (admin ? client.call('gateway.status', {}, { signal }) : Promise.resolve(undefined)));
+  const status = useLoad(['gateway.status'], (signal) => (admin ? client.call('gateway.status', {}, { signal }) : Promise.resolve(undefined)));
   return (
     <Dialog title="Gateway status" onClose={onClose}>
       <div className="dialog-body">

@@ -28,6 +28,8 @@ export interface FakeAnswer {
   readonly delayMs?: number;
   /** Milliseconds between deltas. */
   readonly paceMs?: number;
+  /** Awaited before each delta is written, so that a test decides when the stream continues. */
+  readonly beforeDelta?: (nth: number) => Promise<unknown>;
   /** After this many deltas: an error frame, a malformed frame, a destroyed socket, silence, or a clean end without finish and [DONE]. */
   readonly breakAfter?: { readonly deltas: number; readonly by: 'error' | 'malformed' | 'cut' | 'stall' | 'end' };
   /** Neither status nor body ever arrives. */
@@ -288,6 +290,10 @@ function playStream(frames: FakeFrames, paceMs: number, answer: FakeAnswer | und
     return;
   }
   response.write(frames.head);
+  if (answer?.beforeDelta !== undefined) {
+    void writeStepped(frames.deltas.slice(0, count), answer.beforeDelta, response).then(finish);
+    return;
+  }
   if (paceMs === 0) {
     // Each delta is a separate write, hence a separate chunk on the wire.
     for (let i = 0; i < count; i += 1) response.write(frames.deltas[i]);
@@ -303,6 +309,14 @@ function playStream(frames: FakeFrames, paceMs: number, answer: FakeAnswer | und
     }
   }, paceMs);
   response.on('close', () => clearInterval(timer));
+}
+
+async function writeStepped(deltas: readonly Buffer[], beforeDelta: (nth: number) => Promise<unknown>, response: ServerResponse) {
+  for (const [nth, delta] of deltas.entries()) {
+    await beforeDelta(nth);
+    if (response.destroyed) return;
+    response.write(delta);
+  }
 }
 
 function writeSplit(bytes: Buffer, size: number | undefined, response: ServerResponse, done: () => void) {
@@ -357,13 +371,16 @@ function readBody(request: IncomingMessage, done: (body: unknown) => void) {
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     if (chunks.length === 0) return done(undefined);
-    const text = (chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)).toString();
-    try {
-      done(JSON.parse(text));
-    } catch {
-      done(text);
-    }
+    done(parsed((chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)).toString()));
   });
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

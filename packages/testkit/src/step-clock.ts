@@ -1,40 +1,54 @@
 import type { Clock } from '@gatehouse/server';
 
-/** A clock that only moves when advanced; due timers run in order. */
+/** A clock that only moves when a test moves it. */
 export interface StepClock extends Clock {
+  /** Time passes, and due timers run at their times, in order. */
   advance(ms: number): void;
+  /** The machine sleeps: each timer that fell due meanwhile runs once, at the end. */
+  leap(ms: number): void;
   /** Somebody sets the wall clock, back or forward: no time passes, and timers wait as long as before. */
   step(ms: number): void;
+  /** Returns the number of pending timers. */
+  pending(): number;
+}
+
+interface Timer {
+  readonly at: number;
+  readonly run: () => void;
 }
 
 export function createStepClock(startMs = 1_790_000_000_000): StepClock {
   let elapsed = 0;
   let setBy = 0;
-  let timers: { readonly at: number; readonly run: () => void }[] = [];
+  const timers = new Set<Timer>();
+  const due = (end: number) => [...timers].filter(({ at }) => at <= end).toSorted((a, b) => a.at - b.at);
+  const wallTime = () => startMs + setBy + elapsed;
   return {
-    now: () => startMs + setBy + elapsed,
-    ageNow: () => startMs + setBy + elapsed,
+    now: wallTime,
+    ageNow: wallTime,
     monotonic: () => elapsed,
     after(ms, run) {
       const timer = { at: elapsed + ms, run };
-      timers.push(timer);
-      return () => {
-        timers = timers.filter((other) => other !== timer);
-      };
+      timers.add(timer);
+      return () => timers.delete(timer);
     },
     advance(ms) {
       const end = elapsed + ms;
-      for (;;) {
-        const due = timers.filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0];
-        if (due === undefined) break;
-        timers = timers.filter((timer) => timer !== due);
-        elapsed = Math.max(elapsed, due.at);
-        due.run();
+      for (let [timer] = due(end); timer !== undefined; [timer] = due(end)) {
+        timers.delete(timer);
+        elapsed = Math.max(elapsed, timer.at);
+        timer.run();
       }
       elapsed = end;
+    },
+    leap(ms) {
+      elapsed += ms;
+      // A timer may cancel another one.
+      for (const timer of due(elapsed)) if (timers.delete(timer)) timer.run();
     },
     step(ms) {
       setBy += ms;
     },
+    pending: () => timers.size,
   };
 }

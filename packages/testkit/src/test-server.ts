@@ -1,22 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Client, createClient, createSocket, type GatehouseSocket } from '@gatehouse/client';
-import { type EventKind, type EventPayload, events, type TokenCompat, type TokenScope } from '@gatehouse/contract';
-import {
-  type Clock,
-  createServer,
-  type EventBus,
-  homePaths,
-  InstallKey,
-  type McpOffer,
-  RootConfig,
-  type ServerHandle,
-  silentLog,
-  type Tool,
-} from '@gatehouse/server';
+import type { EventKind, EventPayload, TokenCompat, TokenScope } from '@gatehouse/contract';
+import type { Clock, createServer, EventBus, McpOffer, RootConfig, ServerHandle, Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
 
@@ -65,10 +54,17 @@ export interface TestServer extends AsyncDisposable {
 
 /** Created by tools/test-threads.ts for the whole test run. */
 const bundledStorageWorker = process.env['GATEHOUSE_TEST_STORAGE_WORKER'];
+const emptyData = process.env['GATEHOUSE_TEST_DATA'];
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+  // Tests that take only a clock or a fake from the testkit do not load the whole server.
+  const [{ createServer, homePaths, InstallKey, RootConfig, silentLog }, { events }] = await Promise.all([
+    import('@gatehouse/server'),
+    import('@gatehouse/contract'),
+  ]);
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
+  if (emptyData !== undefined && options.homeDir === undefined) await cp(emptyData, join(homeDir, 'data'), { recursive: true });
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
   const config = RootConfig.parse({

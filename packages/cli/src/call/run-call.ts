@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { CallFlags } from '../commands/call.ts';
 import type { CommonFlags } from '../commands/options.ts';
+import { print } from '../commands/print.ts';
 import { connect } from '../connection/target.ts';
 import { unreadable, usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
@@ -20,7 +21,7 @@ export interface CallLine {
 /** Lists methods, shows the help of one, or calls it and prints the result as JSON. */
 export async function runCall({ name, words, flags }: CallLine, io: Io): Promise<void> {
   const document = loadMethods();
-  if (flags.list === true) return printLine(io.stdout, flags.output === 'json' ? JSON.stringify(document.methods) : methodList(document));
+  if (flags.list === true) return print(io, flags, document.methods, () => methodList(document));
   if (name === undefined) throw usageError('Missing method.', '`gatehouse call --list` lists all methods.');
   const shape = findMethod(document, name);
   const { params, own, help } = await parseCall(words, shape, (source) => readJsonSource(source, io));

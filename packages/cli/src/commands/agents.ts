@@ -6,11 +6,12 @@ import type { BatchEntry, Client } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { unreadable, usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { renderColumns, renderTable } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type ConfigFlags = CommonFlags & { name?: string; model?: string; instructions?: string; config?: string };
 type Agent = Result<'agents.get'>;
@@ -24,22 +25,36 @@ export function addAgentsCommand(program: Command, io: Io): void {
     .summary('list, show, create, change, suspend, resume and delete agents')
     .description('Manages agents; needs a token with scope admin.');
 
+  addList(agents, io);
+  addShow(agents, io);
+  addCreate(agents, io);
+  addUpdate(agents, io);
+  addSuspend(agents, io);
+  addResume(agents, io);
+  addDelete(agents, io);
+}
+
+function addList(agents: Command, io: Io): void {
   withConnection(agents.command('list', { isDefault: true }))
     .description('Lists the agents.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const all = await readAgents(client);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(all) : agentTable(all));
+      print(io, flags, all, agentTable);
     });
+}
 
+function addShow(agents: Command, io: Io): void {
   withConnection(agents.command('show <id>'))
     .description('Shows the effective configuration of an agent.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const agent = await client.call('agents.get', { agentId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(agent) : agentText(agent));
+      print(io, flags, agent, agentText);
     });
+}
 
+function addCreate(agents: Command, io: Io): void {
   withConfig(agents.command('create <id>'))
     .description('Creates an agent, which accepts turns immediately.')
     .action(async (agentId: string, flags: ConfigFlags) => {
@@ -47,9 +62,11 @@ export function addAgentsCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       // The server validates the configuration.
       const created = await client.call('agents.create', { agentId, config });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(created) : `Created ${created.agentId}; its folder is ${created.workspaceDir}.`);
+      print(io, flags, created, () => `Created ${created.agentId}; its folder is ${created.workspaceDir}.`);
     });
+}
 
+function addUpdate(agents: Command, io: Io): void {
   withConfig(agents.command('update <id>'))
     .description('Changes keys of an agent from its next turn on; null in --config resets a key to its default.')
     .option('--dry-run', 'only validate, and show the result')
@@ -58,26 +75,31 @@ export function addAgentsCommand(program: Command, io: Io): void {
       if (Object.keys(config).length === 0) throw usageError('Nothing to change.', 'Pass --name, --model, --instructions or --config.');
       const { client } = await connect(flags, io);
       const updated = await client.call('agents.update', { agentId, config, dryRun });
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(updated));
-      printLine(io.stdout, dryRun ? `${JSON.stringify(updated.config, null, 2)}\nNothing was changed.` : `Changed ${updated.agentId}.`);
+      print(io, flags, updated, () => (dryRun ? `${JSON.stringify(updated.config, null, 2)}\nNothing was changed.` : `Changed ${updated.agentId}.`));
     });
+}
 
+function addSuspend(agents: Command, io: Io): void {
   withConnection(agents.command('suspend <id>'))
     .description('Suspends an agent: it accepts no new turns, even after a restart.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const outcome = await client.call('agents.suspend', { agentId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Suspended ${outcome.agentId}.`);
+      print(io, flags, outcome, () => `Suspended ${outcome.agentId}.`);
     });
+}
 
+function addResume(agents: Command, io: Io): void {
   withConnection(agents.command('resume <id>'))
     .description('Resumes a suspended agent.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const outcome = await client.call('agents.resume', { agentId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Resumed ${outcome.agentId}.`);
+      print(io, flags, outcome, () => `Resumed ${outcome.agentId}.`);
     });
+}
 
+function addDelete(agents: Command, io: Io): void {
   withConnection(agents.command('delete <id>'))
     .description('Deletes an agent; its conversations are kept.')
     .option('-y, --yes', 'skip the confirmation')
@@ -85,7 +107,7 @@ export function addAgentsCommand(program: Command, io: Io): void {
       if (yes !== true) await confirm(`Delete the agent ${agentId}?`, io);
       const { client } = await connect(flags, io);
       const outcome = await client.call('agents.delete', { agentId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(outcome) : `Deleted ${outcome.agentId}.`);
+      print(io, flags, outcome, () => `Deleted ${outcome.agentId}.`);
     });
 }
 

@@ -2,9 +2,10 @@ import type { ParamsInput, Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { renderTable } from '../render/table.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type Query = ParamsInput<'obs.audit.query'>;
 type AuditFlags = CommonFlags & {
@@ -40,21 +41,21 @@ export function addAuditCommand(program: Command, io: Io): void {
       const query = readQuery(all);
       const { client } = await connect(all, io);
       const page = await client.call('obs.audit.query', query);
-      printLine(io.stdout, all.output === 'json' ? JSON.stringify(page) : auditTable(page));
+      print(io, all, page, auditTable);
     });
 }
 
 function readQuery({ limit, action, class: given, outcome, by, about, since, until, before }: AuditFlags): Query {
   return {
     limit,
-    ...(action === undefined ? {} : { actionType: action }),
+    actionType: action,
     ...(given === undefined ? {} : { classification: oneOf('class', given, classifications) }),
     ...(outcome === undefined ? {} : { outcome: oneOf('outcome', outcome, outcomes) }),
-    ...(by === undefined ? {} : { principalId: by }),
-    ...(about === undefined ? {} : { target: about }),
+    principalId: by,
+    target: about,
     ...(since === undefined ? {} : { sinceMs: readTime('since', since) }),
     ...(until === undefined ? {} : { untilMs: readTime('until', until) }),
-    ...(before === undefined ? {} : { before }),
+    before,
   };
 }
 

@@ -3,12 +3,13 @@ import type { Command } from 'commander';
 import { askControlInfo, startControlJob } from '../connection/control-socket.ts';
 import { controlSocketFile, homeDir } from '../connection/target.ts';
 import { CliError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { renderBytes } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { runDaemonMode } from './daemon-process.ts';
 import { followJob } from './job.ts';
 import { homeOption, jsonOption, type OutputFlags, outputOption } from './options.ts';
+import { print } from './print.ts';
 
 type BackupFlags = OutputFlags & { readonly home?: string };
 
@@ -27,10 +28,10 @@ export function addBackupCommand(program: Command, io: Io): void {
     .action(async (file: string | undefined, flags: BackupFlags) => {
       const home = homeDir(flags, io);
       const target = file === undefined ? undefined : resolve(io.workingDir, file);
-      const running = await startControlJob(controlSocketFile(home), '/control/backup', target === undefined ? {} : { file: target });
+      const running = await startControlJob(controlSocketFile(home), '/control/backup', { file: target });
       const lines = running ?? runDaemonMode(['--home', home, '--backup', ...(target === undefined ? [] : [target])], io);
       const result = await followJob(lines, 'Backup', io);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Wrote ${result.file}, ${renderBytes(result.bytes)}.`);
+      print(io, flags, result, () => `Wrote ${result.file}, ${renderBytes(result.bytes)}.`);
     });
 }
 
@@ -54,6 +55,6 @@ export function addRestoreCommand(program: Command, io: Io): void {
       if (flags.yes !== true) await confirm(`Replace all data of ${home} with ${file}?`, io);
       const result = await followJob(runDaemonMode(['--home', home, '--restore', resolve(io.workingDir, file)], io), 'Restore', io);
       const kept = result.previous === undefined ? '' : ` The former data is in ${result.previous}.`;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(result) : `Restored ${result.file}, ${renderBytes(result.bytes)}.${kept}`);
+      print(io, flags, result, () => `Restored ${result.file}, ${renderBytes(result.bytes)}.${kept}`);
     });
 }

@@ -3,11 +3,12 @@ import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { exitCode } from '../exit-codes.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine } from '../io.ts';
 import { type Conversation, converse, shownText } from './conversation.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { addressOf } from './sessions.ts';
 import { sessionTable } from './sessions-text.ts';
 import { noteFinish, runKeptTurn, runTurn, type Turn } from './turn.ts';
@@ -28,7 +29,7 @@ const defaultSession = `${terminalKeys}chat`;
 const maxListed = 200;
 
 /** `gatehouse chat`: a conversation in the terminal, or one question and its answer. */
-export function addChatCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addChatCommand(program: Command, io: Io, setExit: SetExit): void {
   withConnection(program.command('chat [text...]'))
     .summary('chat with an agent')
     .description(
@@ -74,7 +75,7 @@ async function openConversation(client: Client, flags: ChatFlags, io: Io): Promi
 
 /** Lists own conversations, newest first: an admin would also see those of other users. */
 async function conversationsOf(client: Client, { agent }: ChatFlags): Promise<Result<'session.list'>> {
-  const listed = await client.call('session.list', { kind: 'dm', limit: maxListed, ...(agent === undefined ? {} : { agentId: agent }) });
+  const listed = await client.call('session.list', { kind: 'dm', limit: maxListed, agentId: agent });
   const sessions = listed.sessions.filter(({ sessionKey }) => sessionKey.startsWith(terminalKeys));
   return { ...listed, sessions, total: sessions.length };
 }
@@ -82,7 +83,7 @@ async function conversationsOf(client: Client, { agent }: ChatFlags): Promise<Re
 async function listConversations(flags: ChatFlags, io: Io): Promise<void> {
   const { client } = await connect(flags, io);
   const listed = await conversationsOf(client, flags);
-  printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : sessionTable(listed));
+  print(io, flags, listed, sessionTable);
 }
 
 async function newestConversation(client: Client, flags: ChatFlags): Promise<string> {

@@ -13,6 +13,7 @@ import { type Io, printLine } from '../io.ts';
 import { nearest } from '../nearest.ts';
 import { renderTable, renderTime } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { readPeriod } from './period.ts';
 
 interface ConnectFlags {
@@ -29,6 +30,8 @@ interface ConnectFlags {
 
 /** Placeholder for the secret when none is created. */
 const placeholder = '<token>';
+
+const clientRows = clients.map(({ id, title, route, files, takesMcp }) => ({ id, title, route, write: files !== undefined, mcp: takesMcp === true }));
 
 /** `gatehouse connect CLIENT`: creates a token for a third-party client, and that client's configuration. */
 export function addConnectCommand(program: Command, io: Io): void {
@@ -52,7 +55,7 @@ export function addConnectCommand(program: Command, io: Io): void {
     .option('--write', "write the client's configuration files, after a backup of each")
     .option('--dry-run', 'only show what would be configured')
     .action(async (name: string | undefined, flags: CommonFlags & ConnectFlags) => {
-      if (flags.list === true || name === undefined) return printLine(io.stdout, listText(flags));
+      if (flags.list === true || name === undefined) return print(io, flags, clientRows, clientTable);
       await connectClient(findClient(name), flags, io);
     });
 }
@@ -67,14 +70,14 @@ async function connectClient(wanted: ConnectedClient, flags: CommonFlags & Conne
   const access = (secret: string): Access => ({ url, secret, model: offer.model, models: offer.models, mcp: flags.mcp === true });
   // Detects files that can't be merged or written before a token is created or replaced.
   const merged = flags.write === true ? await mergeAll(wanted.files?.(access(placeholder), io) ?? []) : [];
-  if (flags.dryRun === true) return print(wanted, access(placeholder), { offer, former: former?.id, written: [] }, flags, io);
+  if (flags.dryRun === true) return printConfig(wanted, access(placeholder), { offer, former: former?.id, written: [] }, flags, io);
   const prepared = await prepareAll(merged, io.now());
   const making = replaceToken(client, former, {
     id,
     scopes: flags.mcp === true ? ['api', 'mcp-client'] : ['api'],
     compat: compatOf(wanted, flags.tools),
     ...(flags.agent !== undefined && { agents: [flags.agent] }),
-    ...(expiresAt !== undefined && { expiresAt }),
+    expiresAt,
   });
   const token = await making.catch(async (error: unknown) => {
     await Promise.all(prepared.map((file) => file.discard()));
@@ -85,7 +88,7 @@ async function connectClient(wanted: ConnectedClient, flags: CommonFlags & Conne
     const texts = await mergeAll(wanted.files?.(access(token.secret), io) ?? []);
     for (const [at, { text }] of texts.entries()) written.push(...((await prepared[at]?.commit(text).then((one) => [one])) ?? []));
   }
-  await print(wanted, access(token.secret), { offer, former: former?.id, token, written }, flags, io);
+  await printConfig(wanted, access(token.secret), { offer, former: former?.id, token, written }, flags, io);
 }
 
 async function reach(flags: CommonFlags, io: Io) {
@@ -146,7 +149,7 @@ interface Done {
 }
 
 /** Prints the configuration to standard output, and messages about it to standard error. */
-async function print(client: ConnectedClient, access: Access, done: Done, flags: CommonFlags & ConnectFlags, io: Io): Promise<void> {
+async function printConfig(client: ConnectedClient, access: Access, done: Done, flags: CommonFlags & ConnectFlags, io: Io): Promise<void> {
   const env = client.env?.(access) ?? {};
   const files = await Promise.all((client.files?.(access, io) ?? []).map(async (one) => ({ file: one.file, text: await mergeFile('', one) })));
   if (flags.output === 'json') {
@@ -179,9 +182,7 @@ function say(client: ConnectedClient, { token, former, offer, written }: Done, i
   printLine(io.stderr, lines.join('\n'));
 }
 
-function listText({ output }: CommonFlags): string {
-  const rows = clients.map(({ id, title, route, files, takesMcp }) => ({ id, title, route, write: files !== undefined, mcp: takesMcp === true }));
-  if (output === 'json') return JSON.stringify(rows);
+function clientTable(rows: typeof clientRows): string {
   return renderTable(
     ['Client', 'Name', 'Route', '--write', '--mcp'],
     rows.map((row) => [row.id, row.title, row.route, row.write ? 'yes' : 'no', row.mcp ? 'yes' : 'no']),

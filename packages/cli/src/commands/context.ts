@@ -1,10 +1,11 @@
 import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { type Paint, createPaint } from '../render/paint.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { addressOf } from './sessions.ts';
 
 type Tree = Result<'context.tree'>;
@@ -26,8 +27,7 @@ export function addContextCommand(program: Command, io: Io): void {
       // An unknown conversation has an empty tree without an error; this call reports it.
       const { session } = await client.call('session.history', { ...addressOf(name, agent), limit: 1 });
       const tree = await client.call('context.tree', { conversationRef: session.conversationRef });
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(tree));
-      printLine(io.stdout, treeText(tree, session, createPaint(io)));
+      print(io, flags, tree, () => treeText(tree, session, createPaint(io)));
     });
 }
 

@@ -11,6 +11,7 @@ import { estimateText, jobTable, runTable, scheduleText, statusText } from './cr
 import { addGroup } from './group.ts';
 import { collect, type JobFlags, readPayload, readPolicies, readSchedule, withJob } from './job-flags.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type AgentFlags = CommonFlags & { agent?: string };
 type Cleared = 'deliveryTarget' | 'wakeGate' | 'cacheRetention' | 'toolPolicy' | 'maxConsecutiveDependencyErrors';
@@ -30,14 +31,28 @@ export function addCronCommand(program: Command, io: Io): void {
     .summary('list, add, change and run scheduled jobs')
     .description('Scheduled jobs. JOB is the name of a job, or its id (cj_…) when the name is ambiguous.');
 
+  addList(cron, io);
+  addAdd(cron, io);
+  addUpdate(cron, io);
+  addSwitch(cron, io, 'pause');
+  addSwitch(cron, io, 'resume');
+  addRemove(cron, io);
+  addRun(cron, io);
+  addRuns(cron, io);
+  addStatus(cron, io);
+}
+
+function addList(cron: Command, io: Io): void {
   withAgent(cron.command('list', { isDefault: true }), 'only those of this agent')
     .description('Lists jobs with their next runs.')
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
-      const listed = await client.call('cron.list', agentOf(agent));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : jobTable(listed));
+      const listed = await client.call('cron.list', { agentId: agent });
+      print(io, flags, listed, jobTable);
     });
+}
 
+function addAdd(cron: Command, io: Io): void {
   withJob(cron.command('add <name>'))
     .description('Adds a job: schedule it with --cron, --every, --at or --in; set its task with --message, --event or --deliver.')
     .option('--agent <id>', 'agent (default: the default one)')
@@ -49,13 +64,12 @@ export function addCronCommand(program: Command, io: Io): void {
       const policies = await readPolicies(flags, io);
       const { client } = await connect(flags, io);
       if (payload.kind === 'agent_turn' && flags.output !== 'json') await printEstimate(client, schedule, flags.agent, io);
-      const done = await client.call('cron.add', { name, schedule, payload, ...agentOf(flags.agent), ...policies });
-      printLine(
-        io.stdout,
-        flags.output === 'json' ? JSON.stringify(done) : `Added ${plainText(done.name)}, ${plainText(scheduleText(done.schedule))}: ${done.jobId}`,
-      );
+      const done = await client.call('cron.add', { name, schedule, payload, agentId: flags.agent, ...policies });
+      print(io, flags, done, () => `Added ${plainText(done.name)}, ${plainText(scheduleText(done.schedule))}: ${done.jobId}`);
     });
+}
 
+function addUpdate(cron: Command, io: Io): void {
   withJob(cron.command('update <job>'))
     .description('Changes the given settings of a job; the rest stays.')
     .option('--name <name>', 'new name')
@@ -73,21 +87,22 @@ export function addCronCommand(program: Command, io: Io): void {
       if (Object.keys(changes).length === 0) throw usageError('Nothing to change.', 'See gatehouse cron update --help.');
       const { client } = await connect(flags, io);
       const done = await client.call('cron.update', { ...jobOf(job), ...changes });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Changed ${plainText(done.jobName)}.`);
+      print(io, flags, done, () => `Changed ${plainText(done.jobName)}.`);
     });
+}
 
-  for (const [name, paused] of [
-    ['pause', true],
-    ['resume', false],
-  ] as const)
-    withConnection(cron.command(`${name} <job>`))
-      .description(paused ? 'Pauses the schedule of a job.' : 'Resumes a paused job; its next run is scheduled from now.')
-      .action(async (job: string, flags: CommonFlags) => {
-        const { client } = await connect(flags, io);
-        const done = await client.call('cron.update', { ...jobOf(job), paused });
-        printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `${paused ? 'Paused' : 'Resumed'} ${plainText(done.jobName)}.`);
-      });
+function addSwitch(cron: Command, io: Io, name: 'pause' | 'resume'): void {
+  const paused = name === 'pause';
+  withConnection(cron.command(`${name} <job>`))
+    .description(paused ? 'Pauses the schedule of a job.' : 'Resumes a paused job; its next run is scheduled from now.')
+    .action(async (job: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('cron.update', { ...jobOf(job), paused });
+      print(io, flags, done, () => `${paused ? 'Paused' : 'Resumed'} ${plainText(done.jobName)}.`);
+    });
+}
 
+function addRemove(cron: Command, io: Io): void {
   withConnection(cron.command('remove <job>'))
     .description('Removes a job with its run history.')
     .option('-y, --yes', 'skip the confirmation')
@@ -95,38 +110,42 @@ export function addCronCommand(program: Command, io: Io): void {
       if (yes !== true) await confirm(`Remove the job ${plainText(job)} with its run history?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('cron.remove', jobOf(job));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Removed ${plainText(done.jobName)}.`);
+      print(io, flags, done, () => `Removed ${plainText(done.jobName)}.`);
     });
+}
 
+function addRun(cron: Command, io: Io): void {
   withAgent(cron.command('run [job]'))
     .description('Runs a job now, or all overdue jobs with --due; does not wait for completion.')
     .option('--due', 'run all overdue jobs of the agent')
     .action(async (job: string | undefined, { agent, due, ...flags }: AgentFlags & { due?: true }) => {
       if ((job === undefined) !== (due === true)) throw usageError('Pass a job or --due.');
       const { client } = await connect(flags, io);
-      const done = await client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), ...agentOf(agent) });
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
-      printLine(
-        io.stdout,
+      const done = await client.call('cron.run', { ...(job === undefined ? { mode: 'due' } : { jobName: job }), agentId: agent });
+      print(io, flags, done, () =>
         done.mode === 'force' ? `Started ${plainText(done.jobName)}: ${done.executionId}` : `Started ${done.executionIds.length} overdue jobs.`,
       );
     });
+}
 
+function addRuns(cron: Command, io: Io): void {
   withAgent(cron.command('runs <job>'))
     .description('Lists the runs of a job, newest first.')
     .addOption(countOption('--limit <n>', 'number of runs, at most 10000', 20))
     .action(async (job: string, { agent, limit, ...flags }: AgentFlags & { limit: number }) => {
       const { client } = await connect(flags, io);
-      const listed = await client.call('cron.runs', { jobName: job, limit, ...agentOf(agent) });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : runTable(listed, widthOf(io)));
+      const listed = await client.call('cron.runs', { jobName: job, limit, agentId: agent });
+      print(io, flags, listed, () => runTable(listed, widthOf(io)));
     });
+}
 
+function addStatus(cron: Command, io: Io): void {
   withAgent(cron.command('status'))
     .description("Shows the state of an agent's schedule.")
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
-      const status = await client.call('cron.status', agentOf(agent));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(status) : statusText(status));
+      const status = await client.call('cron.status', { agentId: agent });
+      print(io, flags, status, statusText);
     });
 }
 
@@ -144,10 +163,6 @@ async function printEstimate(client: Client, schedule: ParamsInput<'cron.add'>['
 
 function withAgent(command: Command, help = 'agent (default: the default one)'): Command {
   return withConnection(command).option('--agent <id>', help);
-}
-
-function agentOf(agentId: string | undefined): { agentId?: string } {
-  return agentId === undefined ? {} : { agentId };
 }
 
 function jobOf(job: string): { jobId: string } | { jobName: string } {

@@ -2,13 +2,14 @@ import { AuthenticationError, type Client, GatehouseError, MethodNotFoundError, 
 import type { ProviderState } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect, homeDir } from '../connection/target.ts';
-import { exitCode } from '../exit-codes.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
 import { CliError, describeFailure } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderDuration } from '../render/table.ts';
 import { readDaemonMode } from './daemon-process.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 export interface Check {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface Check {
 }
 
 /** `gatehouse doctor`: runs the daemon's checks of its home, and checks the running daemon. Exits with 1 when a check failed. */
-export function addDoctorCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addDoctorCommand(program: Command, io: Io, setExit: SetExit): void {
   withConnection(program.command('doctor'))
     .summary('diagnose problems')
     .description(
@@ -27,7 +28,7 @@ export function addDoctorCommand(program: Command, io: Io, setExit: (code: numbe
     .action(async (flags: CommonFlags) => {
       const checks = [...(await offlineChecks(flags, io)), ...(await onlineChecks(flags, io))];
       if (checks.some((check) => check.status === 'fail')) setExit(exitCode.failed);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify({ checks }) : renderChecks(checks));
+      print(io, flags, { checks }, () => renderChecks(checks));
     });
 }
 

@@ -1,10 +1,11 @@
 import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { renderDuration, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type State = Result<'heartbeat.states'>['agents'][number];
 
@@ -14,39 +15,43 @@ export function addHeartbeatCommand(program: Command, io: Io): void {
     .summary('list, enable, disable and trigger heartbeats of agents')
     .description('At each heartbeat an agent reviews its checklist and recent events. Needs a token with scope admin.');
 
+  addList(heartbeat, io);
+  addSwitch(heartbeat, io, 'enable');
+  addSwitch(heartbeat, io, 'disable');
+  addTrigger(heartbeat, io);
+}
+
+function addList(heartbeat: Command, io: Io): void {
   withConnection(heartbeat.command('list', { isDefault: true }))
     .description('Lists agents with the state of their heartbeats.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('heartbeat.states');
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : stateTable(listed.agents));
+      print(io, flags, listed, () => stateTable(listed.agents));
     });
+}
 
-  for (const [name, enabled] of [
-    ['enable', true],
-    ['disable', false],
-  ] as const)
-    withConnection(heartbeat.command(`${name} <agent>`))
-      .description(enabled ? 'Enables the heartbeat of an agent.' : 'Disables the heartbeat of an agent; it makes no model calls.')
-      .action(async (agentId: string, flags: CommonFlags) => {
-        const { client } = await connect(flags, io);
-        const done = await client.call('heartbeat.update', { agentId, enabled });
-        if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
-        const next = done.nextDueAtMs === null ? '' : `; next run at ${renderTime(done.nextDueAtMs)}`;
-        printLine(io.stdout, `The heartbeat of ${agentId} is ${enabled ? 'on' : 'off'}${next}.`);
-      });
+function addSwitch(heartbeat: Command, io: Io, name: 'enable' | 'disable'): void {
+  const enabled = name === 'enable';
+  withConnection(heartbeat.command(`${name} <agent>`))
+    .description(enabled ? 'Enables the heartbeat of an agent.' : 'Disables the heartbeat of an agent; it makes no model calls.')
+    .action(async (agentId: string, flags: CommonFlags) => {
+      const { client } = await connect(flags, io);
+      const done = await client.call('heartbeat.update', { agentId, enabled });
+      const next = done.nextDueAtMs === null ? '' : `; next run at ${renderTime(done.nextDueAtMs)}`;
+      print(io, flags, done, () => `The heartbeat of ${agentId} is ${enabled ? 'on' : 'off'}${next}.`);
+    });
+}
 
+function addTrigger(heartbeat: Command, io: Io): void {
   withConnection(heartbeat.command('trigger <agent>'))
     .description('Triggers a heartbeat now; does not wait for it.')
     .action(async (agentId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('heartbeat.trigger', { agentId });
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(done));
       const { status, correlationId } = done.admission;
-      printLine(
-        io.stdout,
-        `${status === 'accepted' ? `Triggered the heartbeat of ${agentId}` : `A heartbeat of ${agentId} is already pending`}: ${correlationId}`,
-      );
+      const outcome = status === 'accepted' ? `Triggered the heartbeat of ${agentId}` : `A heartbeat of ${agentId} is already pending`;
+      print(io, flags, done, () => `${outcome}: ${correlationId}`);
     });
 }
 

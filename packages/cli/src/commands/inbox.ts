@@ -2,11 +2,12 @@ import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { plainText } from '../render/plain.ts';
 import { renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type ListFlags = CommonFlags & { unread?: true; limit: number; before?: string };
 
@@ -16,6 +17,11 @@ export function addInboxCommand(program: Command, io: Io): void {
     .summary('read messages from jobs, heartbeats, webhooks, sub-agents and graphs')
     .description('Messages to you from jobs, heartbeats, webhooks, sub-agents and graphs; with scope admin, messages to all users.');
 
+  addList(inbox, io);
+  addRead(inbox, io);
+}
+
+function addList(inbox: Command, io: Io): void {
   withConnection(inbox.command('list', { isDefault: true }))
     .description('Shows messages, newest first; * marks unread ones.')
     .option('--unread', 'only unread messages')
@@ -23,10 +29,12 @@ export function addInboxCommand(program: Command, io: Io): void {
     .option('--before <id>', 'older than this message: the next page')
     .action(async ({ unread, limit, before, ...flags }: ListFlags) => {
       const { client } = await connect(flags, io);
-      const page = await client.call('inbox.list', { unreadOnly: unread === true, limit, ...(before === undefined ? {} : { before }) });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : messagesText(page, limit));
+      const page = await client.call('inbox.list', { unreadOnly: unread === true, limit, before });
+      print(io, flags, page, () => messagesText(page, limit));
     });
+}
 
+function addRead(inbox: Command, io: Io): void {
   withConnection(inbox.command('read [ids...]'))
     .description('Marks messages as read.')
     .option('--all', 'all messages')
@@ -34,7 +42,7 @@ export function addInboxCommand(program: Command, io: Io): void {
       if ((ids.length === 0) === (all !== true)) throw usageError('Pass message ids or --all.');
       const { client } = await connect(flags, io);
       const done = await client.call('inbox.markRead', all === true ? { all } : { ids });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Marked ${done.marked} messages as read.`);
+      print(io, flags, done, () => `Marked ${done.marked} messages as read.`);
     });
 }
 

@@ -83,8 +83,8 @@ export function readSchedule({ cron, every, at, in: span, tz, anchor, fold }: Sc
   if (fold !== undefined && at === undefined) throw usageError('--fold is for --at.');
   const zone = tz === undefined ? {} : { tz };
   if (cron !== undefined) return { kind: 'cron', expr: cron, ...zone };
-  if (every !== undefined) return { kind: 'every', everyMs: every, ...(anchor === undefined ? {} : { anchorMs: anchor }) };
-  if (at !== undefined) return { kind: 'at', at, ...zone, ...(fold === undefined ? {} : { fold }) };
+  if (every !== undefined) return { kind: 'every', everyMs: every, anchorMs: anchor };
+  if (at !== undefined) return { kind: 'at', at, ...zone, fold };
   return span === undefined ? undefined : { kind: 'in', seconds: Math.ceil(span / 1000) };
 }
 
@@ -98,8 +98,8 @@ export function readPayload({ message, event, deliver, now, model, timeout }: Jo
     return {
       kind: 'agent_turn',
       message,
-      ...(model === undefined ? {} : { model }),
-      ...(timeout === undefined ? {} : { timeoutSeconds: timeout }),
+      model,
+      timeoutSeconds: timeout,
     };
   if (event !== undefined) return { kind: 'heartbeat_event', text: event, wakeMode: now === true ? 'now' : 'next-heartbeat' };
   return deliver === undefined ? undefined : { kind: 'delivery', text: deliver };

@@ -1,7 +1,7 @@
 import type { Client, EventsOptions, GapEvent, ServerEvent } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { exitCode } from '../exit-codes.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
 import { type Io, printLine, writePaced } from '../io.ts';
 import { renderEvent } from '../render/event-line.ts';
@@ -12,7 +12,7 @@ import { type CommonFlags, countOption, withConnection } from './options.ts';
 type LogsFlags = CommonFlags & { readonly kinds?: string[]; readonly sinceId?: string; readonly last?: number; readonly follow: boolean };
 
 /** `gatehouse logs`: shows server events live. */
-export function addLogsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addLogsCommand(program: Command, io: Io, setExit: SetExit): void {
   withConnection(program.command('logs'))
     .summary('show events live')
     .description('Shows the events of the daemon until Ctrl-C, one line each; with --json one JSON object each. Resumes after a lost connection.')

@@ -1,13 +1,14 @@
 import type { Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { exitCode } from '../exit-codes.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
 import { usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type ConnectFlags = CommonFlags & { sse?: true; header: string[]; agent: string[] };
 type Connected = Result<'mcp.connect'>;
@@ -17,27 +18,40 @@ const patienceMs = 120_000;
 const descriptionLength = 80;
 
 /** `gatehouse mcp list | status | connect | disconnect | reconnect | test`. */
-export function addMcpCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addMcpCommand(program: Command, io: Io, setExit: SetExit): void {
   const mcp = addGroup(program, 'mcp')
     .summary('list, connect, disconnect and test MCP servers')
     .description('MCP servers whose tools agents may use; needs a token with scope admin. Local programs (stdio) can only be set up in config.yaml.');
 
+  addList(mcp, io);
+  addStatus(mcp, io);
+  addConnect(mcp, io);
+  addReconnect(mcp, io);
+  addDisconnect(mcp, io);
+  addTest(mcp, io, setExit);
+}
+
+function addList(mcp: Command, io: Io): void {
   withConnection(mcp.command('list', { isDefault: true }))
     .description('Lists the servers with the state of their connections.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('mcp.list');
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : serverTable(listed));
+      print(io, flags, listed, serverTable);
     });
+}
 
+function addStatus(mcp: Command, io: Io): void {
   withConnection(mcp.command('status <name>'))
     .description('Shows the state of a server and its tools.')
     .action(async (name: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const status = await client.call('mcp.status', { name });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(status) : statusText(status));
+      print(io, flags, status, statusText);
     });
+}
 
+function addConnect(mcp: Command, io: Io): void {
   withConnection(mcp.command('connect <name> [address]'))
     .description('Connects a known server, or a remote one at ADDRESS, which is then stored.')
     .option('--sse', 'use the older SSE transport instead of streamable HTTP')
@@ -58,35 +72,39 @@ export function addMcpCommand(program: Command, io: Io, setExit: (code: number) 
               ...(agent.length === 0 ? {} : { agents: agent }),
             };
       const done = await client.call('mcp.connect', { name, ...remote }, { timeoutMs: patienceMs });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : connectedText(done));
+      print(io, flags, done, connectedText);
     });
+}
 
+function addReconnect(mcp: Command, io: Io): void {
   withConnection(mcp.command('reconnect <name>'))
     .description('Closes the connection to a server, if any, and connects again.')
     .action(async (name: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('mcp.reconnect', { name }, { timeoutMs: patienceMs });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : connectedText(done));
+      print(io, flags, done, connectedText);
     });
+}
 
+function addDisconnect(mcp: Command, io: Io): void {
   withConnection(mcp.command('disconnect <name>'))
     .description('Disconnects a server; it stays disconnected until you connect it again.')
     .option('--forget', 'also remove the stored server and its headers')
     .action(async (name: string, { forget, ...flags }: CommonFlags & { forget?: true }) => {
       const { client } = await connect(flags, io);
       const done = await client.call('mcp.disconnect', { name, forget: forget === true });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Disconnected ${done.name}${done.forgotten ? ' and removed it' : ''}.`);
+      print(io, flags, done, () => `Disconnected ${done.name}${done.forgotten ? ' and removed it' : ''}.`);
     });
+}
 
+function addTest(mcp: Command, io: Io, setExit: SetExit): void {
   withConnection(mcp.command('test <name>'))
     .description('Opens a separate connection and measures a round trip; exits with 1 on failure.')
     .action(async (name: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const found = await client.call('mcp.test', { name }, { timeoutMs: patienceMs });
       if (!found.success) setExit(exitCode.failed);
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(found));
-      printLine(
-        io.stdout,
+      print(io, flags, found, () =>
         found.success
           ? `${plainText(name)} responded in ${found.latencyMs.toFixed(1)} ms: ${found.toolCount} tools.`
           : `${plainText(name)} failed: ${plainText(found.error)}`,

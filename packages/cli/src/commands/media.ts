@@ -11,11 +11,20 @@ import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { writeNewFile } from './new-file.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 /** `gatehouse media list | upload | download | info | delete`. */
 export function addMediaCommand(program: Command, io: Io): void {
   const media = addGroup(program, 'media').summary('list, upload, download and delete files').description('Files that the token may access.');
 
+  addList(media, io);
+  addUpload(media, io);
+  addDownload(media, io);
+  addInfo(media, io);
+  addDelete(media, io);
+}
+
+function addList(media: Command, io: Io): void {
   withConnection(media.command('list', { isDefault: true }))
     .description('Lists the files, newest first.')
     .addOption(countOption('--limit <n>', 'how many, at most 200', 50))
@@ -23,9 +32,11 @@ export function addMediaCommand(program: Command, io: Io): void {
     .action(async ({ limit, offset, ...flags }: CommonFlags & { limit: number; offset: number }) => {
       const { client } = await connect(flags, io);
       const listed = await client.listMedia({ limit, offset });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : mediaTable(listed, offset));
+      print(io, flags, listed, () => mediaTable(listed, offset));
     });
+}
 
+function addUpload(media: Command, io: Io): void {
   withConnection(media.command('upload <file...>'))
     .description('Uploads files and prints their ids, for use as attachments.')
     .option('--type <type>', 'content type, such as image/png (default: detected by the server)')
@@ -40,7 +51,9 @@ export function addMediaCommand(program: Command, io: Io): void {
       }
       if (flags.output === 'json') printLine(io.stdout, JSON.stringify(stored));
     });
+}
 
+function addDownload(media: Command, io: Io): void {
   withConnection(media.command('download <id> [file]'))
     .description('Writes a file to FILE (default: its stored name, in this folder), which must not exist; - is standard output.')
     .action(async (id: string, file: string | undefined, flags: CommonFlags) => {
@@ -53,17 +66,21 @@ export function addMediaCommand(program: Command, io: Io): void {
         return;
       }
       const written = await writeNewFile(name, content, io);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${plainText(written.file)}, ${renderBytes(written.bytes)}.`);
+      print(io, flags, written, () => `Wrote ${plainText(written.file)}, ${renderBytes(written.bytes)}.`);
     });
+}
 
+function addInfo(media: Command, io: Io): void {
   withConnection(media.command('info <id>'))
     .description('Shows the details of a file.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const info = await client.mediaInfo(id);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(info) : infoText(info));
+      print(io, flags, info, infoText);
     });
+}
 
+function addDelete(media: Command, io: Io): void {
   withConnection(media.command('delete <id>'))
     .description('Permanently deletes a file.')
     .option('-y, --yes', 'skip the confirmation')
@@ -71,7 +88,7 @@ export function addMediaCommand(program: Command, io: Io): void {
       if (yes !== true) await confirm(`Delete the file ${id}?`, io);
       const { client } = await connect(flags, io);
       await client.deleteMedia(id);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify({ mediaId: id, deleted: true }) : `Deleted ${plainText(id)}.`);
+      print(io, flags, { mediaId: id, deleted: true }, () => `Deleted ${plainText(id)}.`);
     });
 }
 

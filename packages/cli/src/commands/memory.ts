@@ -9,6 +9,7 @@ import { addGroup } from './group.ts';
 import { browsed, entryText, foundMemories, lifecycleText, reviewText, statsText } from './memory-text.ts';
 import { writeNewFile } from './new-file.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type AgentFlags = CommonFlags & { agent?: string };
 type FilterFlags = AgentFlags & { type?: MemoryType; trust?: TrustLevel; tag: string[]; limit: number };
@@ -26,6 +27,19 @@ export function addMemoryCommand(program: Command, io: Io): void {
     .summary('search, browse, store, delete and export what agents remember')
     .description('What agents remember across conversations; storing, deleting, exporting and maintenance need scope admin.');
 
+  addBrowse(memory, io);
+  addSearch(memory, io);
+  addShow(memory, io);
+  addStore(memory, io);
+  addDelete(memory, io);
+  addExport(memory, io);
+  addStats(memory, io);
+  addFlush(memory, io);
+  addReview(memory, io);
+  addLifecycle(memory, io);
+}
+
+function addBrowse(memory: Command, io: Io): void {
   withFilters(memory.command('browse', { isDefault: true }), 20, 'only those of this agent')
     .description('Lists memories, newest first.')
     .addOption(countOption('--offset <n>', 'number of entries to skip', 0))
@@ -35,15 +49,17 @@ export function addMemoryCommand(program: Command, io: Io): void {
       const page = await client.call('memory.browse', {
         limit,
         offset,
-        ...agentOf(agent),
+        agentId: agent,
         ...(oldest === true ? { sort: 'oldest' } : {}),
-        ...(type === undefined ? {} : { memoryType: type }),
-        ...(trust === undefined ? {} : { trustLevel: trust }),
+        memoryType: type,
+        trustLevel: trust,
         ...(tag.length === 0 ? {} : { tags: tag }),
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : browsed(page));
+      print(io, flags, page, browsed);
     });
+}
 
+function addSearch(memory: Command, io: Io): void {
   withFilters(memory.command('search <words...>'), 10, 'agent (default: the default one)')
     .description('Finds memories by terms and by meaning, best first, and explains each match.')
     .action(async (words: string[], { agent, type, trust, tag, limit, ...flags }: FilterFlags) => {
@@ -53,23 +69,27 @@ export function addMemoryCommand(program: Command, io: Io): void {
       const found = await client.call('memory.search', {
         query,
         limit,
-        ...agentOf(agent),
+        agentId: agent,
         ...(type === undefined ? {} : { types: [type] }),
         ...(trust === undefined ? {} : { trust: [trust] }),
         ...(tag.length === 0 ? {} : { tags: tag }),
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : foundMemories(found));
+      print(io, flags, found, foundMemories);
     });
+}
 
+function addShow(memory: Command, io: Io): void {
   withConnection(memory.command('show <id>'))
     .description('Shows a memory with all its details.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const { entry } = await client.call('memory.inspect', { id });
       if (entry === undefined) throw usageError(`No memory ${id}.`, 'Pass the full id, as `memory browse --json` prints it.');
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(entry) : entryText(entry));
+      print(io, flags, entry, entryText);
     });
+}
 
+function addStore(memory: Command, io: Io): void {
   withConnection(memory.command('store [text]'))
     .description('Stores a memory for everyone who uses the agent; reads standard input without TEXT.')
     .option('--agent <id>', 'agent (default: the default one)')
@@ -83,17 +103,18 @@ export function addMemoryCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const stored = await client.call('memory.store', {
         content,
-        ...agentOf(agent),
-        ...(type === undefined ? {} : { memoryType: type }),
+        agentId: agent,
+        memoryType: type,
         ...(tag.length === 0 ? {} : { tags: tag }),
         ...(external === true ? { trustLevel: 'external' } : {}),
         ...(pin === true ? { pinned: pin } : {}),
       });
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(stored));
-      if (stored.tainted) printLine(io.stderr, 'Stored as external: the content looks like a prompt injection.');
-      printLine(io.stdout, stored.id);
+      if (stored.tainted && flags.output !== 'json') printLine(io.stderr, 'Stored as external: the content looks like a prompt injection.');
+      print(io, flags, stored, ({ id }) => id);
     });
+}
 
+function addDelete(memory: Command, io: Io): void {
   withConnection(memory.command('delete <id...>'))
     .description('Deletes memories.')
     .option('-y, --yes', 'skip the confirmation')
@@ -102,9 +123,11 @@ export function addMemoryCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const done = await client.call('memory.delete', { ids });
       const missed = done.failed === 0 ? '' : `; ${done.failed} not found`;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Deleted ${done.deleted} memories${missed}.`);
+      print(io, flags, done, () => `Deleted ${done.deleted} memories${missed}.`);
     });
+}
 
+function addExport(memory: Command, io: Io): void {
   withConnection(memory.command('export'))
     .description('Writes all memories as one JSON object.')
     .option('--agent <id>', 'only those of this agent')
@@ -112,27 +135,31 @@ export function addMemoryCommand(program: Command, io: Io): void {
     .action(async ({ agent, file, ...flags }: AgentFlags & { file?: string }) => {
       const { client } = await connect(flags, io);
       const entries: Result<'memory.export'>['entries'] = [];
-      let page = await client.call('memory.export', { ...agentOf(agent), limit: exportPage });
+      let page = await client.call('memory.export', { agentId: agent, limit: exportPage });
       for (;;) {
         entries.push(...page.entries);
         if (!page.hasMore) break;
-        page = await client.call('memory.export', { ...agentOf(agent), limit: exportPage, offset: entries.length });
+        page = await client.call('memory.export', { agentId: agent, limit: exportPage, offset: entries.length });
       }
       const whole = { exportedAt: page.exportedAt, totalEntries: page.totalEntries, entries };
-      if (file === undefined) return printLine(io.stdout, JSON.stringify(whole, null, flags.output === 'json' ? 0 : 2));
+      if (file === undefined) return print(io, flags, whole, () => JSON.stringify(whole, null, 2));
       const written = await writeNewFile(file, new Blob([`${JSON.stringify(whole, null, 2)}\n`]).stream(), io);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${entries.length} memories to ${written.file}.`);
+      print(io, flags, written, () => `Wrote ${entries.length} memories to ${written.file}.`);
     });
+}
 
+function addStats(memory: Command, io: Io): void {
   withConnection(memory.command('stats'))
     .description('Counts memories by type and trust.')
     .option('--agent <id>', 'only those of this agent')
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
-      const stats = await client.call('memory.stats', agentOf(agent));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(stats) : statsText(stats));
+      const stats = await client.call('memory.stats', { agentId: agent });
+      print(io, flags, stats, statsText);
     });
+}
 
+function addFlush(memory: Command, io: Io): void {
   withConnection(memory.command('flush'))
     .description('Permanently deletes all memories of an agent.')
     .requiredOption('--agent <id>', 'agent; required, so that none is flushed by mistake')
@@ -141,18 +168,22 @@ export function addMemoryCommand(program: Command, io: Io): void {
       if (yes !== true) await confirm(`Permanently delete all memories of ${agent}?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('memory.flush', { agentId: agent });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Flushed ${done.entriesRemoved} memories of ${agent}.`);
+      print(io, flags, done, () => `Flushed ${done.entriesRemoved} memories of ${agent}.`);
     });
+}
 
+function addReview(memory: Command, io: Io): void {
   withConnection(memory.command('review'))
     .description('Reviews changed conversations and stores what is worth remembering; uses a model, which costs tokens.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async ({ agent, ...flags }: AgentFlags) => {
       const { client } = await connect(flags, io);
-      const done = await client.call('memory.review', agentOf(agent), { timeoutMs: patienceMs });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : reviewText(done));
+      const done = await client.call('memory.review', { agentId: agent }, { timeoutMs: patienceMs });
+      print(io, flags, done, reviewText);
     });
+}
 
+function addLifecycle(memory: Command, io: Io): void {
   withConnection(memory.command('lifecycle'))
     .description('Promotes memories that are used, demotes fading ones, and evicts expired ones and those over the limits.')
     .option('--agent <id>', 'agent (default: the default one)')
@@ -161,8 +192,8 @@ export function addMemoryCommand(program: Command, io: Io): void {
     .action(async ({ agent, dryRun = false, yes, ...flags }: AgentFlags & { dryRun?: boolean; yes?: true }) => {
       if (!dryRun && yes !== true) await confirm('Sweep the memories? `--dry-run` shows the plan.', io);
       const { client } = await connect(flags, io);
-      const done = await client.call('memory.lifecycle', { ...agentOf(agent), dryRun }, { timeoutMs: patienceMs });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : lifecycleText(done));
+      const done = await client.call('memory.lifecycle', { agentId: agent, dryRun }, { timeoutMs: patienceMs });
+      print(io, flags, done, lifecycleText);
     });
 }
 
@@ -177,8 +208,4 @@ function withFilters(command: Command, limit: number, agentText: string): Comman
 
 function collect(value: string, before: readonly string[]): string[] {
   return [...before, value];
-}
-
-function agentOf(agent: string | undefined): { agentId?: string } {
-  return agent === undefined ? {} : { agentId: agent };
 }

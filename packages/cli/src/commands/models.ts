@@ -2,42 +2,50 @@ import type { Result } from '@gatehouse/contract';
 import type { Client } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { exitCode } from '../exit-codes.ts';
-import { type Io, printLine } from '../io.ts';
+import { exitCode, type SetExit } from '../exit-codes.ts';
+import type { Io } from '../io.ts';
 import { plainText } from '../render/plain.ts';
 import { renderTable } from '../render/table.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type Listed = Extract<Result<'models.list'>, { models: unknown }>['models'];
 
 /** `gatehouse models list | test`. */
-export function addModelsCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addModelsCommand(program: Command, io: Io, setExit: SetExit): void {
   const models = addGroup(program, 'models')
     .summary('list models and check a provider')
     .description('The catalog of models; needs a token with scope admin.');
 
+  addList(models, io);
+  addTest(models, io, setExit);
+}
+
+function addList(models: Command, io: Io): void {
   withConnection(models.command('list', { isDefault: true }))
     .description('Lists the models in the catalog.')
     .option('--provider <id>', 'only those of one provider')
     .action(async ({ provider, ...flags }: CommonFlags & { provider?: string }) => {
       const { client } = await connect(flags, io);
       const listed = await readModels(client, provider);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : modelTable(listed));
+      print(io, flags, listed, modelTable);
     });
+}
 
+function addTest(models: Command, io: Io, setExit: SetExit): void {
   withConnection(models.command('test <provider>'))
     .description('Checks a provider in the catalog: its configuration, models and users. Sends nothing to it. Exits with 1 when it is unusable.')
     .action(async (provider: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const found = await client.call('models.test', { provider });
       if (found.status !== 'available') setExit(exitCode.failed);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : testText(found));
+      print(io, flags, found, testText);
     });
 }
 
 async function readModels(client: Client, provider: string | undefined): Promise<Listed> {
-  const listed = await client.call('models.list', provider === undefined ? {} : { provider });
+  const listed = await client.call('models.list', { provider });
   if ('models' in listed) return listed.models;
   return listed.providers.flatMap(({ name, models }) => models.map((model) => ({ provider: name, ...model })));
 }

@@ -2,13 +2,14 @@ import type { ParamsInput } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { createPaint } from '../render/paint.ts';
 import { plainText } from '../render/plain.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { writeNewFile } from './new-file.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { compactedText, erasedText, foundText, sessionTable, transcript } from './sessions-text.ts';
 
 type ListFlags = CommonFlags & { agent?: string; kind?: Kind; limit: number; offset: number };
@@ -28,6 +29,18 @@ export function addSessionsCommand(program: Command, io: Io): void {
     .summary('list, show, search, export, fork, compact, reset, erase and delete conversations')
     .description('Conversations that the token may access; erasing and deleting need scope admin.');
 
+  addList(sessions, io);
+  addShow(sessions, io);
+  addSearch(sessions, io);
+  addExport(sessions, io);
+  addFork(sessions, io);
+  addCompact(sessions, io);
+  addReset(sessions, io);
+  addErase(sessions, io);
+  addDelete(sessions, io);
+}
+
+function addList(sessions: Command, io: Io): void {
   withConnection(sessions.command('list', { isDefault: true }))
     .description('Lists the conversations, newest first.')
     .option('--agent <id>', 'only those of this agent')
@@ -41,11 +54,13 @@ export function addSessionsCommand(program: Command, io: Io): void {
         limit,
         offset,
         ...(agent === undefined ? { allAgents: true } : { agentId: agent }),
-        ...(kind === undefined ? {} : { kind }),
+        kind,
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : sessionTable(listed));
+      print(io, flags, listed, sessionTable);
     });
+}
 
+function addShow(sessions: Command, io: Io): void {
   withConnection(sessions.command('show <session>'))
     .description(`Shows the newest messages of a conversation. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -56,9 +71,11 @@ export function addSessionsCommand(program: Command, io: Io): void {
       const oldest = await client.call('session.history', { ...address, limit });
       const { total } = oldest;
       const newest = total <= limit ? oldest : await client.call('session.history', { ...address, limit, offset: total - limit });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(newest) : transcript(newest, createPaint(io)));
+      print(io, flags, newest, () => transcript(newest, createPaint(io)));
     });
+}
 
+function addSearch(sessions: Command, io: Io): void {
   withConnection(sessions.command('search <words...>'))
     .description('Finds messages by terms in all conversations that the token may access; "quoted terms" must be adjacent.')
     .option('--agent <id>', 'only conversations of this agent')
@@ -68,10 +85,12 @@ export function addSessionsCommand(program: Command, io: Io): void {
       const query = words.join(' ').trim();
       if (query === '') throw usageError('The query is empty.');
       const { client } = await connect(flags, io);
-      const found = await client.call('session.search', { query, limit, ...agentOf(agent), ...(scope === undefined ? {} : { scope }) });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : foundText(found, createPaint(io)));
+      const found = await client.call('session.search', { query, limit, agentId: agent, scope });
+      print(io, flags, found, () => foundText(found, createPaint(io)));
     });
+}
 
+function addExport(sessions: Command, io: Io): void {
   withConnection(sessions.command('export <session>'))
     .description(`Writes a whole conversation as one JSON object. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -79,11 +98,13 @@ export function addSessionsCommand(program: Command, io: Io): void {
     .action(async (name: string, { agent, file, ...flags }: OneFlags & { file?: string }) => {
       const { client } = await connect(flags, io);
       const exported = await client.call('session.export', addressOf(name, agent));
-      if (file === undefined) return printLine(io.stdout, JSON.stringify(exported, null, flags.output === 'json' ? 0 : 2));
+      if (file === undefined) return print(io, flags, exported, () => JSON.stringify(exported, null, 2));
       const written = await writeNewFile(file, new Blob([`${JSON.stringify(exported, null, 2)}\n`]).stream(), io);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(written) : `Wrote ${exported.messageCount} messages to ${written.file}.`);
+      print(io, flags, written, () => `Wrote ${exported.messageCount} messages to ${written.file}.`);
     });
+}
 
+function addFork(sessions: Command, io: Io): void {
   withConnection(sessions.command('fork <session>'))
     .description(`Creates a conversation from the messages of another one. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -93,27 +114,27 @@ export function addSessionsCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const made = await client.call('session.fork', {
         ...addressOf(name, agent),
-        ...(at === undefined ? {} : { seq: at }),
-        ...(key === undefined ? {} : { forkKey: key }),
+        seq: at,
+        forkKey: key,
       });
       const text = `Created ${plainText(made.sessionKey)} with ${made.messageCount} messages: ${made.conversationRef}`;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(made) : text);
+      print(io, flags, made, () => text);
     });
+}
 
+function addCompact(sessions: Command, io: Io): void {
   withConnection(sessions.command('compact <session>'))
     .description(`Summarizes earlier messages, so that the model reads less; all messages are kept. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
     .option('--instructions <text>', 'what the summary should focus on')
     .action(async (name: string, { agent, instructions, ...flags }: OneFlags & { instructions?: string }) => {
       const { client } = await connect(flags, io);
-      const done = await client.call(
-        'session.compact',
-        { ...addressOf(name, agent), ...(instructions === undefined ? {} : { instructions }) },
-        { timeoutMs: compactTimeoutMs },
-      );
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : compactedText(done));
+      const done = await client.call('session.compact', { ...addressOf(name, agent), instructions }, { timeoutMs: compactTimeoutMs });
+      print(io, flags, done, compactedText);
     });
+}
 
+function addReset(sessions: Command, io: Io): void {
   withConnection(sessions.command('reset <session>'))
     .description(`Starts over in a conversation: the agent no longer sees its messages, which stay readable. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -121,9 +142,11 @@ export function addSessionsCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const done = await client.call('session.reset', addressOf(name, agent));
       const text = `Reset ${plainText(done.sessionKey)} of ${done.agentId}: the agent no longer sees ${done.previousMessageCount} messages.`;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : text);
+      print(io, flags, done, () => text);
     });
+}
 
+function addErase(sessions: Command, io: Io): void {
   withConnection(sessions.command('erase <session>'))
     .description(`Permanently erases the messages and summaries of a conversation; needs scope admin. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -139,9 +162,11 @@ export function addSessionsCommand(program: Command, io: Io): void {
         ...(memory === true ? { memory } : {}),
         ...(derived === true ? { purgeDerived: derived } : {}),
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : erasedText(done));
+      print(io, flags, done, erasedText);
     });
+}
 
+function addDelete(sessions: Command, io: Io): void {
   withConnection(sessions.command('delete <session>'))
     .description(`Archives a conversation and removes it. ${which}`)
     .option('--agent <id>', 'agent of the session key (default: default)')
@@ -151,15 +176,11 @@ export function addSessionsCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const deleted = await client.call('session.delete', addressOf(name, agent));
       const text = `Deleted ${plainText(deleted.sessionKey)} of ${deleted.agentId}, ${deleted.transcript.messageCount} messages; archived as ${deleted.archiveId}.`;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(deleted) : text);
+      print(io, flags, deleted, () => text);
     });
 }
 
 /** Identifies a conversation from the command line, by reference or by session key and agent. */
 export function addressOf(name: string, agent: string | undefined): ParamsInput<'session.history'> {
-  return name.startsWith('cv_') ? { conversationRef: name } : { sessionKey: name, ...agentOf(agent) };
-}
-
-function agentOf(agent: string | undefined): { agentId?: string } {
-  return agent === undefined ? {} : { agentId: agent };
+  return name.startsWith('cv_') ? { conversationRef: name } : { sessionKey: name, agentId: agent };
 }

@@ -3,12 +3,13 @@ import type { ParamsInput, Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import { CliError, usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { plainText } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { readLocalText, readSkill } from './read-skill.ts';
 
 type Skill = Result<'skills.list'>['skills'][number];
@@ -26,25 +27,38 @@ export function addSkillsCommand(program: Command, io: Io): void {
     .summary('list, install, change and delete skills')
     .description('Instructions for specific kinds of work, vetted before they are saved; all but listing need a token with scope admin.');
 
+  addList(skills, io);
+  addShow(skills, io);
+  addCreate(skills, io);
+  addImport(skills, io);
+  addUpdate(skills, io);
+  addDelete(skills, io);
+}
+
+function addList(skills: Command, io: Io): void {
   withConnection(skills.command('list', { isDefault: true }))
     .description('Lists the skills of an agent with their vetting results.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async ({ agent, ...flags }: TargetFlags) => {
       const { client } = await connect(flags, io);
-      const listed = await client.call('skills.list', agentOf(agent));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : skillTable(listed.skills));
+      const listed = await client.call('skills.list', { agentId: agent });
+      print(io, flags, listed, () => skillTable(listed.skills));
     });
+}
 
+function addShow(skills: Command, io: Io): void {
   withConnection(skills.command('show <name>'))
     .description('Shows the details and findings of a skill.')
     .option('--agent <id>', 'agent (default: the default one)')
     .action(async (name: string, { agent, ...flags }: TargetFlags) => {
       const { client } = await connect(flags, io);
-      const found = (await client.call('skills.list', agentOf(agent))).skills.filter((one) => one.name === name);
+      const found = (await client.call('skills.list', { agentId: agent })).skills.filter((one) => one.name === name);
       if (found.length === 0) throw usageError(`No skill ${plainText(name)}.`);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(found) : found.map(skillText).join('\n\n'));
+      print(io, flags, found, () => found.map(skillText).join('\n\n'));
     });
+}
 
+function addCreate(skills: Command, io: Io): void {
   withInstall(skills.command('create <path>'))
     .description('Installs a folder with a SKILL.md, or a single SKILL.md.')
     .option('--name <name>', 'name of the skill (default: the folder name)')
@@ -54,9 +68,11 @@ export function addSkillsCommand(program: Command, io: Io): void {
       const done = await vetted(() =>
         client.call('skills.upload', { name: name ?? local.name, files: [...local.files], force: force === true, ...target(agent, shared) }),
       );
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Installed ${done.name} with ${done.fileCount} files (${done.verdict}).`);
+      print(io, flags, done, () => `Installed ${done.name} with ${done.fileCount} files (${done.verdict}).`);
     });
+}
 
+function addImport(skills: Command, io: Io): void {
   withInstall(skills.command('import <url>'))
     .description('Installs a folder from a public repository: https://github.com/OWNER/REPOSITORY/tree/BRANCH/PATH.')
     .action(async (url: string, { agent, shared, force, ...flags }: InstallFlags) => {
@@ -64,18 +80,22 @@ export function addSkillsCommand(program: Command, io: Io): void {
       const done = await vetted(() =>
         client.call('skills.import', { url, force: force === true, ...target(agent, shared) }, { timeoutMs: patienceMs }),
       );
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Imported ${done.name} with ${done.fileCount} files (${done.verdict}).`);
+      print(io, flags, done, () => `Imported ${done.name} with ${done.fileCount} files (${done.verdict}).`);
     });
+}
 
+function addUpdate(skills: Command, io: Io): void {
   withInstall(skills.command('update <name> <file>'))
     .description('Replaces the SKILL.md of a skill; its other files are kept.')
     .action(async (name: string, file: string, { agent, shared, force, ...flags }: InstallFlags) => {
       const content = await readLocalText(file, maxContentBytes, io);
       const { client } = await connect(flags, io);
       const done = await vetted(() => client.call('skills.update', { name, content, force: force === true, ...target(agent, shared) }));
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Replaced ${done.name} (${done.verdict}).`);
+      print(io, flags, done, () => `Replaced ${done.name} (${done.verdict}).`);
     });
+}
 
+function addDelete(skills: Command, io: Io): void {
   withTarget(skills.command('delete <name>'))
     .description('Deletes a skill with all its files.')
     .option('-y, --yes', 'skip the confirmation')
@@ -83,7 +103,7 @@ export function addSkillsCommand(program: Command, io: Io): void {
       if (yes !== true) await confirm(`Delete the skill ${plainText(name)}?`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('skills.delete', { name, ...target(agent, shared) });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Deleted ${plainText(name)}.`);
+      print(io, flags, done, () => `Deleted ${plainText(name)}.`);
     });
 }
 
@@ -95,12 +115,8 @@ function withInstall(command: Command): Command {
   return withTarget(command).option('--force', 'accept the reported findings; a rejected skill stays rejected');
 }
 
-function agentOf(agent: string | undefined): { agentId?: string } {
-  return agent === undefined ? {} : { agentId: agent };
-}
-
-function target(agent: string | undefined, shared: true | undefined): { agentId?: string; scope: Scope } {
-  return { ...agentOf(agent), scope: shared === true ? 'shared' : 'local' };
+function target(agent: string | undefined, shared: true | undefined): { agentId: string | undefined; scope: Scope } {
+  return { agentId: agent, scope: shared === true ? 'shared' : 'local' };
 }
 
 /** Reports the gate's complete answer, line by line, and what to do about it. */

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import type { SetExit } from '../exit-codes.ts';
 import type { Io } from '../io.ts';
 import { requireDaemon, runDaemon } from './daemon-process.ts';
 import { homeOption } from './options.ts';
 
 /** `gatehouse start`: replaces this process with the daemon where the platform supports it, otherwise runs it as a child. */
-export function addStartCommand(program: Command, io: Io, setExit: (code: number) => void): void {
+export function addStartCommand(program: Command, io: Io, setExit: SetExit): void {
   program
     .command('start')
     .summary('start the daemon in the foreground')

@@ -2,9 +2,10 @@ import type { Health, Result } from '@gatehouse/contract';
 import { type Client, PermissionError } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 /** `gatehouse status`: shows health and, with an admin token, the state of the daemon. */
 export function addStatusCommand(program: Command, io: Io): void {
@@ -15,16 +16,23 @@ export function addStatusCommand(program: Command, io: Io): void {
       const { client, url } = await connect(flags, io);
       const health = await client.health();
       const status = await gatewayStatus(client);
-      if (flags.output === 'json') return printLine(io.stdout, JSON.stringify({ url, health, status: status ?? null }));
-      printLine(
-        io.stdout,
-        `Gatehouse ${health.version} at ${status?.address === null ? 'its owner-only socket, without a listener' : url}: ${health.status}, up ${renderDuration(health.uptimeMs)}`,
-      );
-      printLine(
-        io.stdout,
-        renderColumns([...checkRows(health), ...(status === undefined ? [['details', 'need a token with scope admin']] : statusRows(status))]),
-      );
+      print(io, flags, { url, health, status: status ?? null }, statusText);
     });
+}
+
+interface Status {
+  readonly url: string;
+  readonly health: Health;
+  readonly status: Result<'gateway.status'> | null;
+}
+
+function statusText({ url, health, status }: Status): string {
+  const place = status?.address === null ? 'its owner-only socket, without a listener' : url;
+  const details = status === null ? [['details', 'need a token with scope admin']] : statusRows(status);
+  return [
+    `Gatehouse ${health.version} at ${place}: ${health.status}, up ${renderDuration(health.uptimeMs)}`,
+    renderColumns([...checkRows(health), ...details]),
+  ].join('\n');
 }
 
 async function gatewayStatus(client: Client): Promise<Result<'gateway.status'> | undefined> {

@@ -4,6 +4,7 @@ import { connect } from '../connection/target.ts';
 import { type Io, printLine } from '../io.ts';
 import { renderTable, renderTime } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { readPeriod } from './period.ts';
 
 type Scope = ParamsInput<'tokens.create'>['scopes'][number];
@@ -24,14 +25,23 @@ export function addTokensCommand(program: Command, io: Io): void {
     .summary('list, create, revoke and rotate access tokens')
     .description('Manages access tokens; needs a token with scope admin.');
 
+  addList(tokens, io);
+  addCreate(tokens, io);
+  addRevoke(tokens, io);
+  addRotate(tokens, io);
+}
+
+function addList(tokens: Command, io: Io): void {
   withConnection(tokens.command('list'))
     .description('Lists the valid tokens. Secrets are never shown again.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('tokens.list');
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed.tokens) : tokenTable(listed.tokens));
+      print(io, flags, listed.tokens, () => tokenTable(listed.tokens));
     });
+}
 
+function addCreate(tokens: Command, io: Io): void {
   withConnection(tokens.command('create'))
     .description('Creates a token and shows its secret once.')
     .option('--id <id>', 'name of the token (default: random)')
@@ -45,24 +55,26 @@ export function addTokensCommand(program: Command, io: Io): void {
       const created = await client.call('tokens.create', {
         // An empty list would mean every scope, so the default is explicit. The server validates the names.
         scopes: (scope ?? ['rpc']) as Scope[],
-        ...(id === undefined ? {} : { id }),
-        ...(agent === undefined ? {} : { agents: agent }),
-        ...(fields === undefined && tools === undefined
-          ? {}
-          : { compat: { ...(fields !== undefined && { fields }), ...(tools !== undefined && { tools }) } }),
+        id,
+        agents: agent,
+        ...(fields === undefined && tools === undefined ? {} : { compat: { fields, tools } }),
         ...(expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod('--expires-in', expiresIn) }),
       });
       printSecret(created, flags, io);
     });
+}
 
+function addRevoke(tokens: Command, io: Io): void {
   withConnection(tokens.command('revoke <id>'))
     .description('Revokes a token immediately and closes its connections.')
     .action(async (id: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const revoked = await client.call('tokens.revoke', { id });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(revoked) : `Revoked ${revoked.id}.`);
+      print(io, flags, revoked, () => `Revoked ${revoked.id}.`);
     });
+}
 
+function addRotate(tokens: Command, io: Io): void {
   withConnection(tokens.command('rotate <id>'))
     .description('Replaces the secret of a token and shows the new one once.')
     .action(async (id: string, flags: CommonFlags) => {
@@ -88,10 +100,8 @@ function tokenTable(tokens: Result<'tokens.list'>['tokens']): string {
 
 /** Prints only the secret to standard output, so that it can be redirected to a file. */
 function printSecret(created: Result<'tokens.create'>, flags: CommonFlags, io: Io): void {
-  if (flags.output === 'json') return printLine(io.stdout, JSON.stringify(created));
-  printLine(
-    io.stderr,
-    `Token ${created.id}, scopes ${created.scopes.join(' ')}${created.expiresAt === undefined ? '' : `, expires ${renderTime(created.expiresAt)}`}. ${created.message}`,
-  );
-  printLine(io.stdout, created.secret);
+  const { id, scopes, expiresAt, message, secret } = created;
+  const expiry = expiresAt === undefined ? '' : `, expires ${renderTime(expiresAt)}`;
+  if (flags.output !== 'json') printLine(io.stderr, `Token ${id}, scopes ${scopes.join(' ')}${expiry}. ${message}`);
+  print(io, flags, created, () => secret);
 }

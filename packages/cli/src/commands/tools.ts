@@ -1,10 +1,11 @@
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { shorten } from '../render/plain.ts';
 import { renderTable } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type Tool = Result<'tools.list'>['tools'][number];
 type Origin = NonNullable<ParamsInput<'tools.list'>['origin']>;
@@ -20,9 +21,9 @@ export function addToolsCommand(program: Command, io: Io): void {
     .option('--allowed', 'only allowed tools')
     .action(async (agentId: string | undefined, { origin, allowed, ...flags }: CommonFlags & { origin: Origin; allowed?: true }) => {
       const { client } = await connect(flags, io);
-      const listed = await client.call('tools.list', { origin, ...(agentId === undefined ? {} : { agentId }) });
+      const listed = await client.call('tools.list', { origin, agentId });
       const tools = allowed === true ? listed.tools.filter((tool) => tool.allowed) : listed.tools;
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify({ ...listed, tools }) : toolTable(tools));
+      print(io, flags, { ...listed, tools }, () => toolTable(tools));
     });
 }
 

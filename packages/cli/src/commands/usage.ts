@@ -1,9 +1,10 @@
 import type { ParamsInput, Result } from '@gatehouse/contract';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { type Cell, renderTable } from '../render/table.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 
 type Key = NonNullable<ParamsInput<'usage.report'>['groupBy']>[number];
 type Report = Result<'usage.report'>;
@@ -33,9 +34,9 @@ export function addUsageCommand(program: Command, io: Io): void {
         untilMs,
         limit,
         timeZone: timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
-        ...(agent === undefined ? {} : { agentId: agent }),
+        agentId: agent,
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(report) : reportText(report, by));
+      print(io, flags, report, () => reportText(report, by));
     });
 }
 

@@ -2,13 +2,14 @@ import type { ParamsInput, Result } from '@gatehouse/contract';
 import { type Command, InvalidArgumentError } from 'commander';
 import { connect } from '../connection/target.ts';
 import { usageError } from '../failure.ts';
-import { type Io, printLine } from '../io.ts';
+import type { Io } from '../io.ts';
 import { causeNote, widthOf, withNotes, withRefusals } from '../render/notes.ts';
 import { plainText, shorten } from '../render/plain.ts';
 import { renderColumns, renderTable, renderTime } from '../render/table.ts';
 import { addGroup } from './group.ts';
 import { collect } from './job-flags.ts';
 import { type CommonFlags, countOption, withConnection } from './options.ts';
+import { print } from './print.ts';
 import { readLocalText } from './read-skill.ts';
 
 type State = NonNullable<ParamsInput<'webhooks.deliveries'>['state']>;
@@ -26,14 +27,23 @@ export function addWebhooksCommand(program: Command, io: Io): void {
     .summary('list webhooks and deliveries, replay and test')
     .description('Webhooks that start turns or wake agents, as set up in config.yaml. Needs a token with scope admin.');
 
+  addList(webhooks, io);
+  addDeliveries(webhooks, io);
+  addReplay(webhooks, io);
+  addTest(webhooks, io);
+}
+
+function addList(webhooks: Command, io: Io): void {
   withConnection(webhooks.command('list', { isDefault: true }))
     .description('Lists the mappings in order of evaluation.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const listed = await client.call('webhooks.list');
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(listed) : mappingTable(listed));
+      print(io, flags, listed, mappingTable);
     });
+}
 
+function addDeliveries(webhooks: Command, io: Io): void {
   withConnection(webhooks.command('deliveries'))
     .description('Lists the deliveries of the last seven days, newest first.')
     .option('--mapping <id>', 'only deliveries of this mapping')
@@ -44,21 +54,25 @@ export function addWebhooksCommand(program: Command, io: Io): void {
       const { client } = await connect(flags, io);
       const page = await client.call('webhooks.deliveries', {
         limit,
-        ...(mapping === undefined ? {} : { mapping }),
-        ...(state === undefined ? {} : { state }),
-        ...(before === undefined ? {} : { before }),
+        mapping,
+        state,
+        before,
       });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(page) : deliveryTable(page, widthOf(io)));
+      print(io, flags, page, () => deliveryTable(page, widthOf(io)));
     });
+}
 
+function addReplay(webhooks: Command, io: Io): void {
   withConnection(webhooks.command('replay <id>'))
     .description('Replays a delivery as a new one in the same conversation.')
     .action(async (deliveryId: string, flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       const done = await client.call('webhooks.replay', { deliveryId });
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : `Replayed ${done.replayOf} as ${done.deliveryId}.`);
+      print(io, flags, done, () => `Replayed ${done.replayOf} as ${done.deliveryId}.`);
     });
+}
 
+function addTest(webhooks: Command, io: Io): void {
   withConnection(webhooks.command('test <mapping>'))
     .description('Previews what a mapping makes of a payload; runs nothing without --run.')
     .option('--payload <json>', 'the payload (default: {})')
@@ -71,7 +85,7 @@ export function addWebhooksCommand(program: Command, io: Io): void {
       const params = { mapping, payload: parsePayload(text), headers: readHeaders(header), run: run === true };
       const { client } = await connect(flags, io);
       const done = await client.call('webhooks.test', params);
-      printLine(io.stdout, flags.output === 'json' ? JSON.stringify(done) : testText(done));
+      print(io, flags, done, testText);
     });
 }
 

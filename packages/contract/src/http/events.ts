@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 const EventId = z.int().min(0).describe('Ids grow, also over restarts, and do not reveal the number of events.');
@@ -18,10 +19,12 @@ export const EventGap = z
 export type EventGap = z.output<typeof EventGap>;
 
 /** Answer of `GET /api/activity`: the newest events that the token may see, oldest first. */
-export const ActivityList = z
-  .strictObject({
-    entries: z.array(z.strictObject({ id: EventId, event: z.string(), payload: z.looseObject({}), timestamp: EpochMs })),
-    count: z.int().min(0),
-  })
-  .meta({ id: 'ActivityList' });
-export type ActivityList = z.output<typeof ActivityList>;
+export const ActivityList = once(() =>
+  z
+    .strictObject({
+      entries: z.array(z.strictObject({ id: EventId, event: z.string(), payload: z.looseObject({}), timestamp: EpochMs })),
+      count: z.int().min(0),
+    })
+    .meta({ id: 'ActivityList' }),
+);
+export type ActivityList = z.output<ReturnType<typeof ActivityList>>;

@@ -1,17 +1,20 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 
 export const HealthCheck = z.strictObject({ status: z.enum(['ok', 'degraded', 'failed']), detail: z.string().optional() });
 
 /** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready and while draining. */
-export const Health = z
-  .strictObject({
-    status: z.enum(['ok', 'degraded', 'starting', 'draining']),
-    version: z.string(),
-    uptimeMs: z.int().min(0),
-    checks: z.record(z.string(), HealthCheck),
-  })
-  .meta({ id: 'Health' });
-export type Health = z.output<typeof Health>;
+export const Health = once(() =>
+  z
+    .strictObject({
+      status: z.enum(['ok', 'degraded', 'starting', 'draining']),
+      version: z.string(),
+      uptimeMs: z.int().min(0),
+      checks: z.record(z.string(), HealthCheck),
+    })
+    .meta({ id: 'Health' }),
+);
+export type Health = z.output<ReturnType<typeof Health>>;
 
 /** Error body of every route outside `/v1` and `/rpc`. */
-export const HttpError = z.strictObject({ error: z.string(), code: z.string(), requestId: z.string() }).meta({ id: 'HttpError' });
+export const HttpError = once(() => z.strictObject({ error: z.string(), code: z.string(), requestId: z.string() }).meta({ id: 'HttpError' }));

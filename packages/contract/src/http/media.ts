@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 /** Letters, digits, dots, hyphens and underscores (http-gateway.md §4.7); no leading dot, no `..`, no sidecar. */
@@ -11,25 +12,29 @@ export const MediaId = z
   )
   .meta({ id: 'MediaId' });
 
-/** Facts of a stored medium: answer of `POST /media` and `GET /media/{id}/meta`. */
-export const MediaInfo = z
-  .strictObject({
-    mediaId: MediaId,
-    contentType: z.string(),
-    size: z.int().min(0).describe('Bytes.'),
-    fileName: z.string().optional(),
-    savedAt: EpochMs,
-  })
-  .meta({ id: 'MediaInfo' });
-export type MediaInfo = z.output<typeof MediaInfo>;
+/** Facts of a stored media file: answer of `POST /media` and `GET /media/{id}/meta`. */
+export const MediaInfo = once(() =>
+  z
+    .strictObject({
+      mediaId: MediaId,
+      contentType: z.string(),
+      size: z.int().min(0).describe('Bytes.'),
+      fileName: z.string().optional(),
+      savedAt: EpochMs,
+    })
+    .meta({ id: 'MediaInfo' }),
+);
+export type MediaInfo = z.output<ReturnType<typeof MediaInfo>>;
 
 /** Answer of `GET /media`: newest first. */
-export const MediaList = z.strictObject({ media: z.array(MediaInfo), total: z.int().min(0) }).meta({ id: 'MediaList' });
-export type MediaList = z.output<typeof MediaList>;
+export const MediaList = once(() => z.strictObject({ media: z.array(MediaInfo()), total: z.int().min(0) }).meta({ id: 'MediaList' }));
+export type MediaList = z.output<ReturnType<typeof MediaList>>;
 
 /** Page of a list in the query of `GET /media`. */
-export const MediaPage = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
-});
-export type MediaPage = z.output<typeof MediaPage>;
+export const MediaPage = once(() =>
+  z.strictObject({
+    limit: z.coerce.number().int().min(1).max(200).default(50),
+    offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+  }),
+);
+export type MediaPage = z.output<ReturnType<typeof MediaPage>>;

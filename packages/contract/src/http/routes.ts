@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import type { RouteScope } from '../scopes.ts';
 import { ApiChatGap, ApiChatRequest, ApiChatResult, ApiChatToken } from './api-chat.ts';
 import { ApiAgents, ApiChannels, ApiChatHistory } from './api-lists.ts';
@@ -34,8 +35,9 @@ export interface Route {
   /** `x-api-key` is accepted too, as the same bearer token. */
   readonly apiKey?: true;
   readonly summary: string;
-  readonly body?: z.ZodType;
-  readonly response?: z.ZodType;
+  /** Schemas are functions, built when they are first used: see `once`. */
+  readonly body?: () => z.ZodType;
+  readonly response?: () => z.ZodType;
   /** Types of a body that is not JSON, each with a description; none when there is no body. */
   readonly rawBody?: Readonly<Record<string, string>>;
   /** Failure statuses in addition to the derived ones. */
@@ -45,7 +47,7 @@ export interface Route {
   /** Status of success; 200 otherwise. */
   readonly success?: 201 | 204;
   /** Shape of one data line when the answer is an event stream. */
-  readonly streamed?: z.ZodType;
+  readonly streamed?: () => z.ZodType;
   /** Description of an event stream with its own event formats. */
   readonly streamText?: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -99,7 +101,7 @@ export const routes = {
     family: 'v1',
     rateLimited: true,
     summary: 'Runs one agent turn over the given messages, in a separate conversation that is not kept.',
-    body: z.union([ChatCompletionRequest, ExtendedChatCompletionRequest]).describe(compatNote),
+    body: once(() => z.union([ChatCompletionRequest(), ExtendedChatCompletionRequest()]).describe(compatNote)),
     response: ChatCompletion,
     streamed: ChatCompletionChunk,
   },
@@ -128,7 +130,7 @@ export const routes = {
     family: 'v1',
     rateLimited: true,
     summary: 'Converts texts to vectors.',
-    body: z.union([EmbeddingRequest, ExtendedEmbeddingRequest]).describe(compatNote),
+    body: once(() => z.union([EmbeddingRequest(), ExtendedEmbeddingRequest()]).describe(compatNote)),
     response: EmbeddingResponse,
   },
   messages: {
@@ -267,7 +269,7 @@ export const routes = {
         'With a key: the id of the last `token` event that the client has; the stream resumes after it, or after a `gap` event where it cannot.',
     },
     body: ApiChatRequest,
-    streamed: z.union([ApiChatToken, ApiChatGap, ApiChatResult, HttpError]),
+    streamed: once(() => z.union([ApiChatToken(), ApiChatGap(), ApiChatResult(), HttpError()])),
     streamText:
       'Events: `token` with `{delta}` (and an `id` under an Idempotency-Key), `gap` with `{resumesAt}`, and last `done` with the answer of `/api/chat` or `error` with the error body; comment lines keep the connection alive.',
   },
@@ -396,8 +398,8 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'The bytes of a medium of the caller; conditions and one byte range are honoured (RFC 9110).',
-    rawResponse: 'The bytes, in the type of the medium.',
+    summary: 'The bytes of a media file of the caller; conditions and one byte range are honoured (RFC 9110).',
+    rawResponse: 'The bytes, in the type of the media file.',
   },
   mediaInfo: {
     method: 'GET',
@@ -405,7 +407,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'The facts of a medium of the caller.',
+    summary: 'The facts of a media file of the caller.',
     response: MediaInfo,
   },
   mediaDelete: {
@@ -414,7 +416,7 @@ export const routes = {
     scope: 'rpc',
     family: 'api',
     rateLimited: true,
-    summary: 'Deletes a medium of the caller for good.',
+    summary: 'Deletes a media file of the caller for good.',
     success: 204,
   },
   webhook: {
@@ -442,7 +444,7 @@ export const routes = {
       'Accepts a webhook with any format for the first mapping of the configuration that matches. It is stored before the answer; a repeat of a stored one gets the same answer and triggers nothing. The path begins with `webhooks.path`.',
     headers: signatureHeaders,
     failures: [401],
-    body: z.unknown().describe('Any JSON; the github preset accepts forms as well.'),
+    body: once(() => z.unknown().describe('Any JSON; the github preset accepts forms as well.')),
     response: WebhookReceived,
   },
   metrics: {
@@ -461,7 +463,7 @@ export const routes = {
     family: 'api',
     rateLimited: true,
     summary: 'The AsyncAPI document of the event streams and of the WebSocket.',
-    response: document,
+    response: () => document,
   },
   openapi: {
     method: 'GET',
@@ -470,7 +472,7 @@ export const routes = {
     family: 'api',
     rateLimited: true,
     summary: 'The OpenAPI document of the HTTP routes.',
-    response: document,
+    response: () => document,
   },
   openrpc: {
     method: 'GET',
@@ -479,7 +481,7 @@ export const routes = {
     family: 'api',
     rateLimited: true,
     summary: 'The OpenRPC document of the JSON-RPC methods.',
-    response: document,
+    response: () => document,
   },
   rpc: {
     method: 'POST',
@@ -488,8 +490,8 @@ export const routes = {
     family: 'rpc',
     rateLimited: true,
     summary: 'JSON-RPC 2.0 over HTTP: one request, or a batch of at most 50.',
-    body: z.union([RpcRequest, z.array(RpcRequest).min(1).max(50)]),
-    response: z.union([RpcReply, z.array(RpcReply)]),
+    body: once(() => z.union([RpcRequest(), z.array(RpcRequest()).min(1).max(50)])),
+    response: once(() => z.union([RpcReply(), z.array(RpcReply())])),
   },
   mcp: {
     method: 'POST',
@@ -503,8 +505,8 @@ export const routes = {
       'Mcp-Session-Id': 'The session that `initialize` began; not used from protocol version 2026-07-28 on.',
       'MCP-Protocol-Version': 'The negotiated version.',
     },
-    body: z.union([RpcRequest, z.array(RpcRequest).min(1).max(50)]),
-    streamed: document,
+    body: once(() => z.union([RpcRequest(), z.array(RpcRequest()).min(1).max(50)])),
+    streamed: () => document,
     streamText: 'One JSON-RPC message per event: notifications of the call, then its response; comment lines keep the connection alive.',
   },
   mcpStream: {
@@ -515,7 +517,7 @@ export const routes = {
     rateLimited: true,
     summary: 'Notifications of the server to an MCP session, as an event stream: that the list of tools changed. One for each session.',
     headers: { 'Mcp-Session-Id': 'The session that `initialize` began.' },
-    streamed: document,
+    streamed: () => document,
     streamText: 'One JSON-RPC notification per event; comment lines keep the connection alive.',
   },
   mcpEnd: {

@@ -1,31 +1,34 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { AgentId, ConversationRef, PrintedSessionKey, SessionKey } from '../shared/session.ts';
 import { EpochMs, TurnOrigin } from '../shared/turn.ts';
 
 export const ApprovalId = z.string().regex(/^ap_[0-9a-f-]{36}$/, 'expected the id of a request for approval, ap_ followed by a UUID');
 
 /** Exactly what is to be approved, uncut. */
-export const ApprovalRequest = z
-  .strictObject({
-    requestId: ApprovalId,
-    toolName: z.string(),
-    action: z.string().describe('What the call does, in one line.'),
-    params: z.unknown().describe('All arguments of the call, live secrets replaced by `[REDACTED]`.'),
-    paramsBytes: z.int().min(0).describe('Bytes of the original arguments.'),
-    digest: z.string().describe('SHA-256 of agent, conversation, tool, arguments and workspace: what an approval is bound to.'),
-    reason: z.string().describe('Why it must be approved.'),
-    agentId: AgentId,
-    sessionKey: PrintedSessionKey,
-    conversationRef: ConversationRef,
-    origin: TurnOrigin,
-    trustLevel: z.enum(['clean', 'tainted']).describe('`tainted`: the model had read text from outside when it made the call.'),
-    createdAt: EpochMs,
-    timeoutMs: z.int().min(0),
-    expiresAt: EpochMs.describe('An undecided call is then denied by `system:timeout`.'),
-  })
-  .meta({ id: 'ApprovalRequest' });
-export type ApprovalRequest = z.output<typeof ApprovalRequest>;
+export const ApprovalRequest = once(() =>
+  z
+    .strictObject({
+      requestId: ApprovalId,
+      toolName: z.string(),
+      action: z.string().describe('What the call does, in one line.'),
+      params: z.unknown().describe('All arguments of the call, live secrets replaced by `[REDACTED]`.'),
+      paramsBytes: z.int().min(0).describe('Bytes of the original arguments.'),
+      digest: z.string().describe('SHA-256 of agent, conversation, tool, arguments and workspace: what an approval is bound to.'),
+      reason: z.string().describe('Why it must be approved.'),
+      agentId: AgentId,
+      sessionKey: PrintedSessionKey,
+      conversationRef: ConversationRef,
+      origin: TurnOrigin,
+      trustLevel: z.enum(['clean', 'tainted']).describe('`tainted`: the model had read text from outside when it made the call.'),
+      createdAt: EpochMs,
+      timeoutMs: z.int().min(0),
+      expiresAt: EpochMs.describe('An undecided call is then denied by `system:timeout`.'),
+    })
+    .meta({ id: 'ApprovalRequest' }),
+);
+export type ApprovalRequest = z.output<ReturnType<typeof ApprovalRequest>>;
 
 const choice = {
   approved: z.boolean(),
@@ -63,8 +66,8 @@ export const adminApproval = {
     risk: 'read',
     summary: 'Lists the tool calls pending an approval, oldest first.',
     description: 'When arguments are long, a page holds fewer requests than `total`; get the next one with `after`.',
-    params: z.strictObject({ after: ApprovalId.optional().describe('The last request of the previous page.') }),
-    result: z.strictObject({ requests: z.array(ApprovalRequest), total: z.int().min(0) }),
+    params: () => z.strictObject({ after: ApprovalId.optional().describe('The last request of the previous page.') }),
+    result: () => z.strictObject({ requests: z.array(ApprovalRequest()), total: z.int().min(0) }),
     examples: [{ params: {}, result: { requests: [example], total: 1 } }],
     since: '0.1.0',
   }),
@@ -74,8 +77,8 @@ export const adminApproval = {
     summary: 'Approves or denies one call; of several decisions about it the first one wins.',
     description:
       'The call continues at once if its turn still waits. When the turn has ended, an approval is valid for the same call once, within ten minutes. A second decision fails with `conflict`, which names the first decider.',
-    params: z.strictObject({ requestId: ApprovalId, ...choice }),
-    result: z.strictObject({ requestId: ApprovalId, approved: z.boolean(), approvedBy: z.string(), reason: z.string().nullable() }),
+    params: () => z.strictObject({ requestId: ApprovalId, ...choice }),
+    result: () => z.strictObject({ requestId: ApprovalId, approved: z.boolean(), approvedBy: z.string(), reason: z.string().nullable() }),
     errors: ['not_found', 'conflict'],
     examples: [
       {
@@ -89,8 +92,8 @@ export const adminApproval = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Approves or denies all pending calls, or those of one session key.',
-    params: z.strictObject({ sessionKey: SessionKey.optional().describe('Only calls of conversations with this key.'), ...choice }),
-    result: z.strictObject({ resolved: z.int().min(0), requestIds: z.array(ApprovalId) }),
+    params: () => z.strictObject({ sessionKey: SessionKey.optional().describe('Only calls of conversations with this key.'), ...choice }),
+    result: () => z.strictObject({ resolved: z.int().min(0), requestIds: z.array(ApprovalId) }),
     examples: [{ params: { approved: false, sessionKey: 'ada:desk', reason: 'not now' }, result: { resolved: 1, requestIds: [example.requestId] } }],
     since: '0.1.0',
   }),
@@ -98,8 +101,8 @@ export const adminApproval = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Forgets denials, so that the same calls ask again.',
-    params: z.strictObject({ sessionKey: SessionKey.optional().describe('Only those of conversations with this key.') }),
-    result: z.strictObject({ cleared: z.literal(true) }),
+    params: () => z.strictObject({ sessionKey: SessionKey.optional().describe('Only those of conversations with this key.') }),
+    result: () => z.strictObject({ cleared: z.literal(true) }),
     examples: [{ params: {}, result: { cleared: true } }],
     since: '0.1.0',
   }),

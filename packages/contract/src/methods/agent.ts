@@ -1,31 +1,34 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { operationTypes } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity } from '../shared/session.ts';
 import { FinishReason, TokensUsed } from '../shared/turn.ts';
 import { FailureCause } from '../shared/waiting.ts';
 
 const executeParams = z.strictObject({ message: z.string().min(1), ...conversationAddress });
-const executeResult = z
-  .strictObject({
-    response: z.string(),
-    tokensUsed: TokensUsed,
-    cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that was read from the provider's prompt cache."),
-    costUsd: z
-      .number()
-      .min(0)
-      .nullable()
-      .optional()
-      .describe('Cost of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
-    finishReason: FinishReason,
-    ...conversationIdentity,
-    traceId: z.string(),
-    failure: z
-      .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause.optional() })
-      .optional()
-      .describe('Why the turn did not complete its work; absent when it did.'),
-  })
-  .meta({ id: 'TurnReply' });
+const executeResult = once(() =>
+  z
+    .strictObject({
+      response: z.string(),
+      tokensUsed: TokensUsed,
+      cachedInput: z.int().min(0).optional().describe("Part of `tokensUsed.input` that was read from the provider's prompt cache."),
+      costUsd: z
+        .number()
+        .min(0)
+        .nullable()
+        .optional()
+        .describe('Cost of all model calls of the turn, in US dollars; null when the price of one of them is not known.'),
+      finishReason: FinishReason,
+      ...conversationIdentity,
+      traceId: z.string(),
+      failure: z
+        .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause.optional() })
+        .optional()
+        .describe('Why the turn did not complete its work; absent when it did.'),
+    })
+    .meta({ id: 'TurnReply' }),
+);
 const executeExample = {
   params: { message: 'What is a gateway?', sessionKey: { userId: 'ada', channelId: 'desk' } },
   result: {
@@ -50,8 +53,8 @@ export const agent = {
       'A fresh `sessionKey` creates the conversation; without an address the conversation of the calling token is used. ' +
       'Turns of one conversation run one after the other (50 may wait). The result is sent after the messages, the usage and the turn row are committed and synced. ' +
       'A turn that ends for another reason than `stop` is a result, not an error: read `finishReason`.',
-    params: executeParams,
-    result: executeResult,
+    params: () => executeParams,
+    result: () => executeResult(),
     errors: ['not_found', 'denied', 'rate_limited', 'unavailable'],
     examples: [executeExample],
     since: '0.1.0',
@@ -61,8 +64,8 @@ export const agent = {
     risk: 'mutate',
     summary: 'Does the same as `agent.execute`; JSON-RPC does not stream deltas, so the server logs a warning and answers as a whole.',
     description: 'For deltas use the streamed chat routes of the HTTP gateway.',
-    params: executeParams,
-    result: executeResult,
+    params: () => executeParams,
+    result: () => executeResult(),
     errors: ['not_found', 'denied', 'rate_limited', 'unavailable'],
     examples: [executeExample],
     since: '0.1.0',
@@ -72,26 +75,28 @@ export const agent = {
     risk: 'read',
     summary: 'Returns how much of the input the providers served from their prompt caches, and what that saved.',
     description: 'Costs are in US dollars. `cacheHitRate` is cached input tokens over all input tokens, 0 to 1.',
-    params: z.strictObject({
-      sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'),
-      agentId: AgentId.optional(),
-    }),
-    result: z.strictObject({
-      providers: z.array(
-        z.strictObject({
-          provider: z.string(),
-          model: z.string(),
-          callCount: z.int().min(0),
-          inputTokens: z.int().min(0),
-          cacheReadTokens: z.int().min(0),
-          cacheWriteTokens: z.int().min(0),
-          totalCost: z.number().min(0),
-          totalCacheSaved: z.number(),
-          cacheHitRate: z.number().min(0).max(1),
-        }),
-      ),
-      totalCacheSaved: z.number(),
-    }),
+    params: () =>
+      z.strictObject({
+        sinceMs: z.int().min(1).optional().describe('Length of the window that ends now, in milliseconds; all retained calls otherwise.'),
+        agentId: AgentId.optional(),
+      }),
+    result: () =>
+      z.strictObject({
+        providers: z.array(
+          z.strictObject({
+            provider: z.string(),
+            model: z.string(),
+            callCount: z.int().min(0),
+            inputTokens: z.int().min(0),
+            cacheReadTokens: z.int().min(0),
+            cacheWriteTokens: z.int().min(0),
+            totalCost: z.number().min(0),
+            totalCacheSaved: z.number(),
+            cacheHitRate: z.number().min(0).max(1),
+          }),
+        ),
+        totalCacheSaved: z.number(),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -120,29 +125,30 @@ export const agent = {
     scope: 'admin',
     risk: 'read',
     summary: "Returns the agent's primary model and, for each kind of work, the selected model and the reason.",
-    params: z.strictObject({ agentId: AgentId.optional().describe('The default agent otherwise.') }),
-    result: z.strictObject({
-      agentId: AgentId,
-      primaryModel: z.string().describe('provider/modelId'),
-      primaryProvider: z.string(),
-      providerFamily: z.string(),
-      tieringActive: z.boolean(),
-      operations: z.array(
-        z.strictObject({
-          operationType: z
-            .enum([...operationTypes, 'embedding'])
-            .describe('`embedding` is section `embedding`, which applies to all agents, and is present when it is configured.'),
-          model: z.string().describe('provider/modelId'),
-          provider: z.string(),
-          modelId: z.string(),
-          source: z.enum(['config', 'default']),
-          timeoutMs: z.int().min(1),
-          tieringActive: z.boolean(),
-          crossProvider: z.boolean(),
-          apiKeyConfigured: z.boolean(),
-        }),
-      ),
-    }),
+    params: () => z.strictObject({ agentId: AgentId.optional().describe('The default agent otherwise.') }),
+    result: () =>
+      z.strictObject({
+        agentId: AgentId,
+        primaryModel: z.string().describe('provider/modelId'),
+        primaryProvider: z.string(),
+        providerFamily: z.string(),
+        tieringActive: z.boolean(),
+        operations: z.array(
+          z.strictObject({
+            operationType: z
+              .enum([...operationTypes, 'embedding'])
+              .describe('`embedding` is section `embedding`, which applies to all agents, and is present when it is configured.'),
+            model: z.string().describe('provider/modelId'),
+            provider: z.string(),
+            modelId: z.string(),
+            source: z.enum(['config', 'default']),
+            timeoutMs: z.int().min(1),
+            tieringActive: z.boolean(),
+            crossProvider: z.boolean(),
+            apiKeyConfigured: z.boolean(),
+          }),
+        ),
+      }),
     errors: ['not_found'],
     examples: [
       {

@@ -1,34 +1,39 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { autonomyProfiles, Capability } from '../shared/capability.ts';
 import { AgentId } from '../shared/session.ts';
 import { RootRunId } from '../shared/sub-agent.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-const Budget = z.strictObject({
-  cap: z.enum(['perTurnTokens', 'perHourTokens', 'perDayTokens', 'perTurnUsd', 'perHourUsd', 'perDayUsd']).describe('Its key under `budgets`.'),
-  scope: z.enum(['agent', 'all']).describe("`agent`: the agent's own cap; `all`: the cap and usage of all agents together."),
-  window: z.enum(['turn', 'hour', 'day']).describe('Hour and day are the last 60 minutes and the last 24 hours.'),
-  unit: z.enum(['tokens', 'usd']),
-  limit: z.number().min(0),
-  used: z.number().min(0).describe('0 for caps of a turn, which start again with each turn.'),
-  reserved: z.number().min(0).describe('Reserved by running calls until they are settled with their actual usage.'),
-  remaining: z.number().min(0),
-  warnAt: z.number().min(0).describe('Usage at which a warning is emitted, once per window.'),
-  resetsInMs: z.int().min(0).nullable().describe('Time until the oldest usage leaves the window and capacity returns; null without usage.'),
-});
+const Budget = once(() =>
+  z.strictObject({
+    cap: z.enum(['perTurnTokens', 'perHourTokens', 'perDayTokens', 'perTurnUsd', 'perHourUsd', 'perDayUsd']).describe('Its key under `budgets`.'),
+    scope: z.enum(['agent', 'all']).describe("`agent`: the agent's own cap; `all`: the cap and usage of all agents together."),
+    window: z.enum(['turn', 'hour', 'day']).describe('Hour and day are the last 60 minutes and the last 24 hours.'),
+    unit: z.enum(['tokens', 'usd']),
+    limit: z.number().min(0),
+    used: z.number().min(0).describe('0 for caps of a turn, which start again with each turn.'),
+    reserved: z.number().min(0).describe('Reserved by running calls until they are settled with their actual usage.'),
+    remaining: z.number().min(0),
+    warnAt: z.number().min(0).describe('Usage at which a warning is emitted, once per window.'),
+    resetsInMs: z.int().min(0).nullable().describe('Time until the oldest usage leaves the window and capacity returns; null without usage.'),
+  }),
+);
 
-const Autonomy = z.strictObject({
-  profile: z.enum(autonomyProfiles),
-  caps: z.array(Capability).describe('What may currently be started; for a sub-agent, what both its lease and its profile allow.'),
-  rootRunId: RootRunId.optional().describe('Root run of the calling turn.'),
-  budget: z
-    .strictObject({ tokensRemaining: z.number().min(0), usdRemaining: z.number().min(0), wallClockMsRemaining: z.int().min(0) })
-    .describe('What remains for everything that the request started, in total.'),
-  spawns: z.strictObject({ perMinuteRemaining: z.int().min(0) }),
-  messages: z.strictObject({ perHourRemaining: z.int().min(0) }),
-  outwardQuota: z.strictObject({ perHourRemaining: z.int().min(0) }),
-});
+const Autonomy = once(() =>
+  z.strictObject({
+    profile: z.enum(autonomyProfiles),
+    caps: z.array(Capability).describe('What may currently be started; for a sub-agent, what both its lease and its profile allow.'),
+    rootRunId: RootRunId.optional().describe('Root run of the calling turn.'),
+    budget: z
+      .strictObject({ tokensRemaining: z.number().min(0), usdRemaining: z.number().min(0), wallClockMsRemaining: z.int().min(0) })
+      .describe('What remains for everything that the request started, in total.'),
+    spawns: z.strictObject({ perMinuteRemaining: z.int().min(0) }),
+    messages: z.strictObject({ perHourRemaining: z.int().min(0) }),
+    outwardQuota: z.strictObject({ perHourRemaining: z.int().min(0) }),
+  }),
+);
 
 export const capabilities = {
   'capabilities.introspect': method({
@@ -38,17 +43,18 @@ export const capabilities = {
     description:
       'An agent sees its own state. Other callers name an agent that they may use, or get the default one; its remaining budget applies to their turns too. ' +
       'Only configured caps are listed. Nothing is cached: the figures are current.',
-    params: z.strictObject({ agentId: AgentId.optional() }),
-    result: z.strictObject({
-      agentId: AgentId,
-      enabled: z.boolean().describe('False while the agent is suspended.'),
-      budgets: z.array(Budget),
-      concurrency: z
-        .strictObject({ running: z.int().min(0), queued: z.int().min(0), max: z.int().min(1) })
-        .describe('Running turns of the agent, turns queued for a slot, and the maximum of concurrent turns.'),
-      autonomy: Autonomy,
-      timestamp: EpochMs,
-    }),
+    params: () => z.strictObject({ agentId: AgentId.optional() }),
+    result: () =>
+      z.strictObject({
+        agentId: AgentId,
+        enabled: z.boolean().describe('False while the agent is suspended.'),
+        budgets: z.array(Budget()),
+        concurrency: z
+          .strictObject({ running: z.int().min(0), queued: z.int().min(0), max: z.int().min(1) })
+          .describe('Running turns of the agent, turns queued for a slot, and the maximum of concurrent turns.'),
+        autonomy: Autonomy(),
+        timestamp: EpochMs,
+      }),
     errors: ['not_found'],
     examples: [
       {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import {
   CronCounter,
   cronDeliveryStates,
@@ -43,23 +44,25 @@ export const CronJob = z
 export type CronJob = z.output<typeof CronJob>;
 
 /** One occurrence as listed by `cron.runs` (json-rpc.md §2.3). */
-export const CronRun = z
-  .strictObject({
-    ...cronRunIdentity,
-    terminalAtMs: EpochMs.optional(),
-    durationMs: z.int().min(0).optional(),
-    status: z.enum(cronRunStates),
-    deliveryStatus: z.enum(cronDeliveryStates),
-    errorKind: z.string().max(64).optional(),
-    reason: z.string().max(1000).optional().describe('One sentence that says why it was skipped, failed or ended otherwise.'),
-    wakeGate: CronGateVerdict.optional().describe('Decision of the wake gate. An extension of the specification.'),
-    counters: z.array(CronCounter).max(32).optional().describe('Counters of an ended `internal_action`.'),
-    cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('Set while the run waits; a run waiting for an approval has the status `dispatched`.'),
-    effectsRefused: EffectsRefused.optional(),
-  })
-  .meta({ id: 'CronRun' });
-export type CronRun = z.output<typeof CronRun>;
+export const CronRun = once(() =>
+  z
+    .strictObject({
+      ...cronRunIdentity,
+      terminalAtMs: EpochMs.optional(),
+      durationMs: z.int().min(0).optional(),
+      status: z.enum(cronRunStates),
+      deliveryStatus: z.enum(cronDeliveryStates),
+      errorKind: z.string().max(64).optional(),
+      reason: z.string().max(1000).optional().describe('One sentence that says why it was skipped, failed or ended otherwise.'),
+      wakeGate: CronGateVerdict.optional().describe('Decision of the wake gate. An extension of the specification.'),
+      counters: z.array(CronCounter).max(32).optional().describe('Counters of an ended `internal_action`.'),
+      cause: FailureCause.optional(),
+      waiting: WorkWaiting.optional().describe('Set while the run waits; a run waiting for an approval has the status `dispatched`.'),
+      effectsRefused: EffectsRefused.optional(),
+    })
+    .meta({ id: 'CronRun' }),
+);
+export type CronRun = z.output<ReturnType<typeof CronRun>>;
 
 const { sessionPolicy, continuationMode, deliveryTarget, wakeGate, cacheRetention, toolPolicy, maxConsecutiveDependencyErrors } = cronPolicyShape;
 const agentParam = { agentId: AgentId.optional().describe('The default agent when absent.') };
@@ -85,17 +88,19 @@ export const cronTargets: Readonly<Record<z.output<typeof target>, readonly ('st
   all: ['store', 'ledger'],
 };
 
-const Intent = z.discriminatedUnion('status', [
-  z.strictObject({ status: z.literal('none') }),
-  z.strictObject({
-    status: z.literal('pending'),
-    operationId: z.string(),
-    target,
-    phase: z.enum(['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded']),
-    digest: z.string(),
-  }),
-  z.strictObject({ status: z.literal('invalid'), digest: z.string() }),
-]);
+const Intent = once(() =>
+  z.discriminatedUnion('status', [
+    z.strictObject({ status: z.literal('none') }),
+    z.strictObject({
+      status: z.literal('pending'),
+      operationId: z.string(),
+      target,
+      phase: z.enum(['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded']),
+      digest: z.string(),
+    }),
+    z.strictObject({ status: z.literal('invalid'), digest: z.string() }),
+  ]),
+);
 
 const jobId = 'cj_0198c5f2-6f0a-7c3e-9a52-3d1b8c7e4f10';
 const executionId = 'ce_0198c5f3-1111-7c3e-9a52-3d1b8c7e4f10';
@@ -109,14 +114,15 @@ export const cron = {
     summary: 'Adds a job to an agent, with its action and schedule.',
     description:
       'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of the job owner. `destinationEndpoint` must be the built-in channel, as there are no chat channels yet: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, to which the text is then added too.',
-    params: z.strictObject({
-      name: NewCronJobName,
-      ...agentParam,
-      schedule: CronScheduleRequest,
-      payload: CronPayload,
-      ...cronPolicyShape,
-    }),
-    result: z.strictObject({ jobId: CronJobId, name: CronJobName, schedule: CronSchedule }),
+    params: () =>
+      z.strictObject({
+        name: NewCronJobName,
+        ...agentParam,
+        schedule: CronScheduleRequest,
+        payload: CronPayload,
+        ...cronPolicyShape,
+      }),
+    result: () => z.strictObject({ jobId: CronJobId, name: CronJobName, schedule: CronSchedule }),
     errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [
       {
@@ -137,12 +143,13 @@ export const cron = {
     risk: 'read',
     summary: 'Lists jobs of one agent, or of all agents when none is named.',
     description: 'Ordered by agent and name, at most 1,000 per response; `total` is the number of all jobs.',
-    params: z.strictObject({
-      agentId: AgentId.optional(),
-      offset: z.int().min(0).default(0),
-      limit: z.int().min(1).max(1000).default(1000),
-    }),
-    result: z.strictObject({ jobs: z.array(CronJob), total: z.int().min(0) }),
+    params: () =>
+      z.strictObject({
+        agentId: AgentId.optional(),
+        offset: z.int().min(0).default(0),
+        limit: z.int().min(1).max(1000).default(1000),
+      }),
+    result: () => z.strictObject({ jobs: z.array(CronJob), total: z.int().min(0) }),
     errors: ['not_found'],
     examples: [
       {
@@ -172,24 +179,25 @@ export const cron = {
     summary: 'Changes, pauses or resumes a job.',
     description:
       'Omitted fields keep their values, except that `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` are dropped when the payload is no longer an `agent_turn`; null removes `deliveryTarget`, `wakeGate`, `cacheRetention`, `toolPolicy` or `maxConsecutiveDependencyErrors`. `paused: false` clears the errors and computes the next run from now. A running occurrence is not affected. Built-in jobs and finished one-shot jobs cannot be changed.',
-    params: z
-      .strictObject({
-        jobId: CronJobId.optional(),
-        jobName: CronJobName.optional(),
-        name: NewCronJobName.optional(),
-        schedule: CronScheduleRequest.optional(),
-        payload: CronPayload.optional(),
-        sessionPolicy,
-        continuationMode,
-        deliveryTarget: deliveryTarget.nullable(),
-        wakeGate: wakeGate.nullable(),
-        cacheRetention: cacheRetention.nullable(),
-        toolPolicy: toolPolicy.nullable(),
-        maxConsecutiveDependencyErrors: maxConsecutiveDependencyErrors.nullable(),
-        paused: z.boolean().optional(),
-      })
-      .refine(named, namedMessage),
-    result: z.strictObject({ jobName: CronJobName, updated: z.literal(true) }),
+    params: () =>
+      z
+        .strictObject({
+          jobId: CronJobId.optional(),
+          jobName: CronJobName.optional(),
+          name: NewCronJobName.optional(),
+          schedule: CronScheduleRequest.optional(),
+          payload: CronPayload.optional(),
+          sessionPolicy,
+          continuationMode,
+          deliveryTarget: deliveryTarget.nullable(),
+          wakeGate: wakeGate.nullable(),
+          cacheRetention: cacheRetention.nullable(),
+          toolPolicy: toolPolicy.nullable(),
+          maxConsecutiveDependencyErrors: maxConsecutiveDependencyErrors.nullable(),
+          paused: z.boolean().optional(),
+        })
+        .refine(named, namedMessage),
+    result: () => z.strictObject({ jobName: CronJobName, updated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [{ params: { jobName: 'morning report', paused: true }, result: { jobName: 'morning report', updated: true } }],
     since: '0.1.0',
@@ -199,8 +207,8 @@ export const cron = {
     risk: 'destructive',
     summary: 'Removes a job with the records of its runs.',
     description: 'Rejected while an occurrence is running, and for built-in jobs.',
-    params: z.strictObject({ jobId: CronJobId.optional(), jobName: CronJobName.optional() }).refine(named, namedMessage),
-    result: z.strictObject({ jobName: CronJobName, removed: z.literal(true) }),
+    params: () => z.strictObject({ jobId: CronJobId.optional(), jobName: CronJobName.optional() }).refine(named, namedMessage),
+    result: () => z.strictObject({ jobName: CronJobName, removed: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { jobName: 'morning report' }, result: { jobName: 'morning report', removed: true } }],
     since: '0.1.0',
@@ -211,21 +219,22 @@ export const cron = {
     summary: "Returns the state of an agent's schedule, with the digests that `cron.reset` compares.",
     description:
       'Available in every state. Non-admin tokens see only their own counts, sizes and digests; `cron.reset` compares the global ones shown to admins.',
-    params: z.strictObject(agentParam),
-    result: z.strictObject({
-      state: z.enum(['initializing', 'disabled', 'ready', 'active', 'maintenance', 'failed']),
-      configuredEnabled: z.boolean(),
-      running: z.boolean(),
-      strictAuthoritiesValid: z.boolean(),
-      ownershipReconciled: z.boolean(),
-      jobCount: z.int().min(0),
-      activeClaimCount: z.int().min(0),
-      resolvedAgentId: AgentId,
-      store: Authority,
-      ledger: Authority,
-      intent: Intent,
-      lastError: z.strictObject({ code: z.string(), errorKind: z.string() }).optional(),
-    }),
+    params: () => z.strictObject(agentParam),
+    result: () =>
+      z.strictObject({
+        state: z.enum(['initializing', 'disabled', 'ready', 'active', 'maintenance', 'failed']),
+        configuredEnabled: z.boolean(),
+        running: z.boolean(),
+        strictAuthoritiesValid: z.boolean(),
+        ownershipReconciled: z.boolean(),
+        jobCount: z.int().min(0),
+        activeClaimCount: z.int().min(0),
+        resolvedAgentId: AgentId,
+        store: Authority,
+        ledger: Authority,
+        intent: Intent(),
+        lastError: z.strictObject({ code: z.string(), errorKind: z.string() }).optional(),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -251,15 +260,16 @@ export const cron = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the runs of a job, newest first.',
-    params: z
-      .strictObject({
-        jobId: CronJobId.optional(),
-        jobName: JobNameOrId.optional(),
-        limit: z.int().min(1).max(cronLimits.runs).default(20),
-        agentId: AgentId.optional(),
-      })
-      .refine(named, namedMessage),
-    result: z.strictObject({ runs: z.array(CronRun) }),
+    params: () =>
+      z
+        .strictObject({
+          jobId: CronJobId.optional(),
+          jobName: JobNameOrId.optional(),
+          limit: z.int().min(1).max(cronLimits.runs).default(20),
+          agentId: AgentId.optional(),
+        })
+        .refine(named, namedMessage),
+    result: () => z.strictObject({ runs: z.array(CronRun()) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [
       {
@@ -292,25 +302,27 @@ export const cron = {
     summary: 'Runs a job now, or all overdue jobs.',
     description:
       'Mode `force` creates a separate occurrence: the next run and the error count do not change. Mode `due` starts the jobs that the scheduler would start, once per job, ordered by time, at most 100 per call. The call does not wait for the runs.',
-    params: z
-      .strictObject({
-        jobId: CronJobId.optional(),
-        jobName: JobNameOrId.optional(),
-        mode: z.enum(['force', 'due']).default('force'),
-        agentId: AgentId.optional(),
-      })
-      .refine((given) => given.mode !== 'force' || named(given), namedMessage)
-      .refine((given) => given.mode !== 'due' || !named(given), { message: 'not allowed with mode due', path: ['jobName'] }),
-    result: z.discriminatedUnion('mode', [
-      z.strictObject({
-        triggered: z.boolean(),
-        mode: z.literal('force'),
-        jobName: CronJobName,
-        resolvedAgentId: AgentId,
-        executionId: CronExecutionId,
-      }),
-      z.strictObject({ triggered: z.boolean(), mode: z.literal('due'), resolvedAgentId: AgentId, executionIds: z.array(CronExecutionId) }),
-    ]),
+    params: () =>
+      z
+        .strictObject({
+          jobId: CronJobId.optional(),
+          jobName: JobNameOrId.optional(),
+          mode: z.enum(['force', 'due']).default('force'),
+          agentId: AgentId.optional(),
+        })
+        .refine((given) => given.mode !== 'force' || named(given), namedMessage)
+        .refine((given) => given.mode !== 'due' || !named(given), { message: 'not allowed with mode due', path: ['jobName'] }),
+    result: () =>
+      z.discriminatedUnion('mode', [
+        z.strictObject({
+          triggered: z.boolean(),
+          mode: z.literal('force'),
+          jobName: CronJobName,
+          resolvedAgentId: AgentId,
+          executionId: CronExecutionId,
+        }),
+        z.strictObject({ triggered: z.boolean(), mode: z.literal('due'), resolvedAgentId: AgentId, executionIds: z.array(CronExecutionId) }),
+      ]),
     errors: ['not_found', 'precondition_failed', 'unavailable'],
     examples: [
       {
@@ -326,22 +338,24 @@ export const cron = {
     summary: 'Returns the next times of a schedule, without adding a job.',
     description:
       'An extension of the specification. Skipped and repeated wall times are handled as for jobs: an expression with fixed times (no `*` and no step in seconds, minutes and hours) runs once for each, in a fold at the first pass and in a gap at its end; any other follows real time. Returns fewer times than requested when there are no more.',
-    params: z.strictObject({
-      schedule: CronScheduleRequest,
-      count: z.int().min(1).max(50).default(10),
-      fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Returns times after this one; now when absent.'),
-      agentId: AgentId.optional().describe('Estimates the cost of an `agent_turn` of this agent.'),
-    }),
-    result: z.strictObject({
-      schedule: CronSchedule,
-      timesMs: z.array(EpochMs).max(50),
-      runsPerHour: z.number().min(0).describe('Average over a day; 0 for a single run.'),
-      costPerHourUsd: z
-        .number()
-        .min(0)
-        .nullable()
-        .describe('US dollars, estimated from the average cost of the last turns of the agent; null without `agentId` or a known price.'),
-    }),
+    params: () =>
+      z.strictObject({
+        schedule: CronScheduleRequest,
+        count: z.int().min(1).max(50).default(10),
+        fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Returns times after this one; now when absent.'),
+        agentId: AgentId.optional().describe('Estimates the cost of an `agent_turn` of this agent.'),
+      }),
+    result: () =>
+      z.strictObject({
+        schedule: CronSchedule,
+        timesMs: z.array(EpochMs).max(50),
+        runsPerHour: z.number().min(0).describe('Average over a day; 0 for a single run.'),
+        costPerHourUsd: z
+          .number()
+          .min(0)
+          .nullable()
+          .describe('US dollars, estimated from the average cost of the last turns of the agent; null without `agentId` or a known price.'),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -362,25 +376,27 @@ export const cron = {
     summary: "Deletes an agent's jobs, the records of their runs, or both, if they have not changed since the caller read them.",
     description:
       'Compare-and-set: `expectedDigests` contains the digests from `cron.status` of the parts to delete, `store` and `ledger` depending on the target. Waits up to 30 seconds for running jobs. The deleted data is kept in an archive in the database. After a crash, the next start resumes the reset from its recorded phase.',
-    params: z
-      .strictObject({ target, expectedDigests: Digests, confirmed: z.literal(true), ...agentParam })
-      .refine(({ target: of, expectedDigests }) => cronTargets[of].every((part) => expectedDigests[part] !== undefined), {
-        message: 'expected a digest, or null, for each part of the target',
-        path: ['expectedDigests'],
-      })
-      .refine(({ target: of, expectedDigests }) => Object.keys(expectedDigests).length === cronTargets[of].length, {
-        message: 'expected only digests of the target',
-        path: ['expectedDigests'],
+    params: () =>
+      z
+        .strictObject({ target, expectedDigests: Digests, confirmed: z.literal(true), ...agentParam })
+        .refine(({ target: of, expectedDigests }) => cronTargets[of].every((part) => expectedDigests[part] !== undefined), {
+          message: 'expected a digest, or null, for each part of the target',
+          path: ['expectedDigests'],
+        })
+        .refine(({ target: of, expectedDigests }) => Object.keys(expectedDigests).length === cronTargets[of].length, {
+          message: 'expected only digests of the target',
+          path: ['expectedDigests'],
+        }),
+    result: () =>
+      z.strictObject({
+        operationId: z.string(),
+        target,
+        resolvedAgentId: AgentId,
+        beforeDigests: Digests,
+        afterDigests: Digests,
+        state: z.enum(['disabled', 'ready', 'active']),
+        reactivated: z.boolean(),
       }),
-    result: z.strictObject({
-      operationId: z.string(),
-      target,
-      resolvedAgentId: AgentId,
-      beforeDigests: Digests,
-      afterDigests: Digests,
-      state: z.enum(['disabled', 'ready', 'active']),
-      reactivated: z.boolean(),
-    }),
     errors: ['not_found', 'conflict', 'precondition_failed'],
     examples: [
       {

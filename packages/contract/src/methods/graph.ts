@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import {
   GraphEdge,
   graphDefinition,
@@ -30,25 +31,27 @@ const AnyGraph = z.string().min(1).max(200);
 const SavedGraphId = z.string().regex(/^sg_[0-9a-f-]{36}$/, 'expected sg_ followed by a UUID');
 
 const times = { startedAt: EpochMs.optional(), completedAt: EpochMs.optional() };
-const NodeView = z
-  .strictObject({
-    status: z.enum(graphNodeStates),
-    type_id: z.enum(graphNodeTypes).optional(),
-    runId: SubAgentRunId.optional().describe('The sub-agent run of the node, the latest when it has several.'),
-    output: z.string().optional().describe('At most 500 characters, cut between code points.'),
-    error: z.string().optional(),
-    cause: FailureCause.optional(),
-    waiting: WorkWaiting.optional().describe('What a run of the node waits for.'),
-    effectsRefused: EffectsRefused.optional(),
-    progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
-    attempt: z.int().min(1).optional(),
-    partial: z.boolean().optional().describe('The node was stopped early and has a partial output.'),
-    waitsForAnswer: z.boolean().optional().describe('A pending approval gate; answer it with `graph.answer`.'),
-    question: z.string().optional().describe('Question of a pending gate, at most 8000 characters.'),
-    ...times,
-    durationMs: z.int().min(0).optional(),
-  })
-  .meta({ id: 'GraphNodeView' });
+const NodeView = once(() =>
+  z
+    .strictObject({
+      status: z.enum(graphNodeStates),
+      type_id: z.enum(graphNodeTypes).optional(),
+      runId: SubAgentRunId.optional().describe('The sub-agent run of the node, the latest when it has several.'),
+      output: z.string().optional().describe('At most 500 characters, cut between code points.'),
+      error: z.string().optional(),
+      cause: FailureCause.optional(),
+      waiting: WorkWaiting.optional().describe('What a run of the node waits for.'),
+      effectsRefused: EffectsRefused.optional(),
+      progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
+      attempt: z.int().min(1).optional(),
+      partial: z.boolean().optional().describe('The node was stopped early and has a partial output.'),
+      waitsForAnswer: z.boolean().optional().describe('A pending approval gate; answer it with `graph.answer`.'),
+      question: z.string().optional().describe('Question of a pending gate, at most 8000 characters.'),
+      ...times,
+      durationMs: z.int().min(0).optional(),
+    })
+    .meta({ id: 'GraphNodeView' }),
+);
 
 const waitsForAnswer = z.literal(true).optional().describe('One of its approval gates is waiting for the answer of a person.');
 
@@ -63,34 +66,38 @@ const Row = z.strictObject({
   nodeCount: z.int().min(1),
 });
 
-const GraphView = z
-  .strictObject({
-    ...Row.shape,
-    isTerminal: z.boolean(),
-    rootRunId: RootRunId.optional(),
-    cancelReason: z.enum(['manual', 'timeout', 'budget', 'killed']).optional(),
-    executionOrder: z.array(NodeId),
-    edges: z.array(GraphEdge),
-    nodes: z.record(NodeId, NodeView),
-    stats: z.strictObject({
-      total: z.int(),
-      completed: z.int(),
-      failed: z.int(),
-      skipped: z.int(),
-      running: z.int(),
-      pending: z.int(),
-      tokens: z.int().min(0),
-      cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
-    }),
-  })
-  .meta({ id: 'GraphView' });
+const GraphView = once(() =>
+  z
+    .strictObject({
+      ...Row.shape,
+      isTerminal: z.boolean(),
+      rootRunId: RootRunId.optional(),
+      cancelReason: z.enum(['manual', 'timeout', 'budget', 'killed']).optional(),
+      executionOrder: z.array(NodeId),
+      edges: z.array(GraphEdge),
+      nodes: z.record(NodeId, NodeView()),
+      stats: z.strictObject({
+        total: z.int(),
+        completed: z.int(),
+        failed: z.int(),
+        skipped: z.int(),
+        running: z.int(),
+        pending: z.int(),
+        tokens: z.int().min(0),
+        cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
+      }),
+    })
+    .meta({ id: 'GraphView' }),
+);
 
-const GraphList = z
-  .strictObject({
-    graphs: z.array(Row),
-    concurrency: z.strictObject({ globalActiveSubAgents: z.int().min(0), maxGlobalSubAgents: z.int().min(1), queueDepth: z.int().min(0) }),
-  })
-  .meta({ id: 'GraphList' });
+const GraphList = once(() =>
+  z
+    .strictObject({
+      graphs: z.array(Row),
+      concurrency: z.strictObject({ globalActiveSubAgents: z.int().min(0), maxGlobalSubAgents: z.int().min(1), queueDepth: z.int().min(0) }),
+    })
+    .meta({ id: 'GraphList' }),
+);
 
 const savedFields = { id: SavedGraphId, label: z.string(), createdAt: EpochMs, updatedAt: EpochMs, nodeCount: z.int().min(1) };
 const runFields = { graphId: GraphId, name: z.string(), status: z.enum(graphStates), date: z.iso.datetime() };
@@ -104,15 +111,16 @@ export const graph = {
     risk: 'read',
     summary: 'Validates a graph and returns its execution order; stores nothing.',
     description: 'An invalid graph is refused with `data.issues`; for the configuration of a typed node they contain the expected shape.',
-    params: definition,
-    result: z.strictObject({
-      valid: z.literal(true),
-      nodeCount: z.int().min(1),
-      executionOrder: z.array(NodeId),
-      label: z.string().optional(),
-      warnings: z.array(GraphWarning),
-      userVariables: z.array(z.string()).describe('Names of the variables that the tasks use.'),
-    }),
+    params: () => definition,
+    result: () =>
+      z.strictObject({
+        valid: z.literal(true),
+        nodeCount: z.int().min(1),
+        executionOrder: z.array(NodeId),
+        label: z.string().optional(),
+        warnings: z.array(GraphWarning),
+        userVariables: z.array(z.string()).describe('Names of the variables that the tasks use.'),
+      }),
     examples: [
       {
         params: { nodes },
@@ -128,29 +136,31 @@ export const graph = {
     description:
       'The run is stored before the answer and resumes after a restart. Pass either `nodes`, or the `graphId` that `graph.load` returned. A graph with approval gates needs ' +
       '`announceChannelType` and `announceChannelId`: `gateway`, and `inbox` or the reference of a conversation of the caller.',
-    params: z
-      .strictObject({
-        ...graphDefinition,
-        nodes: graphDefinition.nodes.optional(),
-        graphId: GraphId.optional(),
-        variables: z
-          .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/), z.string().max(20_000))
-          .refine((all) => Object.keys(all).length <= 100, 'expected at most 100 variables')
-          .default({}),
-        node_progress: z.boolean().default(false).describe('Announces the end of each node too.'),
-        announceChannelType: z.string().min(1).max(64).optional(),
-        announceChannelId: z.string().min(1).max(256).optional(),
-      })
-      .refine((one) => (one.nodes === undefined) !== (one.graphId === undefined), { message: 'expected either nodes or graphId', path: ['nodes'] }),
-    result: z.strictObject({
-      graphId: GraphId,
-      async: z.literal(true),
-      nodeCount: z.int().min(1),
-      label: z.string().optional(),
-      rootRunId: RootRunId,
-      hint: z.string(),
-      warnings: z.array(GraphWarning),
-    }),
+    params: () =>
+      z
+        .strictObject({
+          ...graphDefinition,
+          nodes: graphDefinition.nodes.optional(),
+          graphId: GraphId.optional(),
+          variables: z
+            .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/), z.string().max(20_000))
+            .refine((all) => Object.keys(all).length <= 100, 'expected at most 100 variables')
+            .default({}),
+          node_progress: z.boolean().default(false).describe('Announces the end of each node too.'),
+          announceChannelType: z.string().min(1).max(64).optional(),
+          announceChannelId: z.string().min(1).max(256).optional(),
+        })
+        .refine((one) => (one.nodes === undefined) !== (one.graphId === undefined), { message: 'expected either nodes or graphId', path: ['nodes'] }),
+    result: () =>
+      z.strictObject({
+        graphId: GraphId,
+        async: z.literal(true),
+        nodeCount: z.int().min(1),
+        label: z.string().optional(),
+        rootRunId: RootRunId,
+        hint: z.string(),
+        warnings: z.array(GraphWarning),
+      }),
     errors: ['not_found', 'denied', 'precondition_failed', 'rate_limited'],
     examples: [
       {
@@ -164,11 +174,12 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns the status of one graph, or lists the recent ones.',
-    params: z.strictObject({
-      graphId: AnyGraph.optional(),
-      recentMinutes: z.int().min(1).max(10_080).optional().describe('Without `graphId`: graphs that ran within so many minutes; 60 when absent.'),
-    }),
-    result: z.union([GraphView, GraphList]),
+    params: () =>
+      z.strictObject({
+        graphId: AnyGraph.optional(),
+        recentMinutes: z.int().min(1).max(10_080).optional().describe('Without `graphId`: graphs that ran within so many minutes; 60 when absent.'),
+      }),
+    result: () => z.union([GraphView(), GraphList()]),
     errors: ['not_found'],
     examples: [{ params: {}, result: { graphs: [], concurrency: { globalActiveSubAgents: 0, maxGlobalSubAgents: 20, queueDepth: 0 } } }],
     since: '0.1.0',
@@ -177,12 +188,13 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns the outputs of the nodes of a graph, at most 12000 characters each.',
-    params: z.strictObject({ graphId: AnyGraph }),
-    result: z.strictObject({
-      graphId: GraphId,
-      outputs: z.record(NodeId, z.string().nullable()),
-      source: z.enum(['memory', 'disk']).describe('`memory` while the graph runs and shortly after, then `disk`: the database.'),
-    }),
+    params: () => z.strictObject({ graphId: AnyGraph }),
+    result: () =>
+      z.strictObject({
+        graphId: GraphId,
+        outputs: z.record(NodeId, z.string().nullable()),
+        source: z.enum(['memory', 'disk']).describe('`memory` while the graph runs and shortly after, then `disk`: the database.'),
+      }),
     errors: ['not_found'],
     examples: [{ params: { graphId }, result: { graphId, outputs: { research: 'Tides come twice a day.', report: null }, source: 'memory' } }],
     since: '0.1.0',
@@ -191,8 +203,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'mutate',
     summary: 'Cancels a graph: no further node starts, running nodes finish.',
-    params: z.strictObject({ graphId: AnyGraph }),
-    result: z.strictObject({ cancelled: z.literal(true), graphId: GraphId }),
+    params: () => z.strictObject({ graphId: AnyGraph }),
+    result: () => z.strictObject({ cancelled: z.literal(true), graphId: GraphId }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId }, result: { cancelled: true, graphId } }],
     since: '0.1.0',
@@ -204,8 +216,8 @@ export const graph = {
     description:
       'Only the owner of the graph may answer. Refusing terms outweigh approving ones. An answer approves when it says nothing else: one with a condition or a question, ' +
       'with other terms or in another language, is rejected and the gate stays pending.',
-    params: z.strictObject({ graphId: AnyGraph, nodeId: NodeId, answer: z.string().min(1).max(2000) }),
-    result: z.strictObject({ graphId: GraphId, nodeId: NodeId, approved: z.boolean() }),
+    params: () => z.strictObject({ graphId: AnyGraph, nodeId: NodeId, answer: z.string().min(1).max(2000) }),
+    result: () => z.strictObject({ graphId: GraphId, nodeId: NodeId, approved: z.boolean() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId, nodeId: 'gate', answer: 'yes, go ahead' }, result: { graphId, nodeId: 'gate', approved: true } }],
     since: '0.1.0',
@@ -214,13 +226,14 @@ export const graph = {
     scope: 'rpc',
     risk: 'mutate',
     summary: 'Validates and saves a graph under a name; replaces the graph with this `id`, if given.',
-    params: z.strictObject({
-      ...graphDefinition,
-      label: z.string().min(1).max(200),
-      id: SavedGraphId.optional(),
-      agentId: AgentId.optional().describe('Runs nodes without an agent when the graph is loaded and executed.'),
-    }),
-    result: z.strictObject({ id: SavedGraphId, saved: z.literal(true), warnings: z.array(GraphWarning) }),
+    params: () =>
+      z.strictObject({
+        ...graphDefinition,
+        label: z.string().min(1).max(200),
+        id: SavedGraphId.optional(),
+        agentId: AgentId.optional().describe('Runs nodes without an agent when the graph is loaded and executed.'),
+      }),
+    result: () => z.strictObject({ id: SavedGraphId, saved: z.literal(true), warnings: z.array(GraphWarning) }),
     errors: ['not_found'],
     examples: [{ params: { label: 'Report', nodes }, result: { id, saved: true, warnings: [] } }],
     since: '0.1.0',
@@ -229,16 +242,17 @@ export const graph = {
     scope: 'rpc',
     risk: 'mutate',
     summary: 'Returns a saved graph with a new `graphId`, which `graph.execute` accepts within 24 hours.',
-    params: z.strictObject({ id: SavedGraphId }),
-    result: z.strictObject({
-      ...savedFields,
-      agentId: AgentId.optional(),
-      nodes: z.array(GraphNode),
-      edges: z.array(GraphEdge),
-      settings: GraphSettings,
-      graphId: GraphId,
-      warnings: z.array(GraphWarning),
-    }),
+    params: () => z.strictObject({ id: SavedGraphId }),
+    result: () =>
+      z.strictObject({
+        ...savedFields,
+        agentId: AgentId.optional(),
+        nodes: z.array(GraphNode),
+        edges: z.array(GraphEdge),
+        settings: GraphSettings,
+        graphId: GraphId,
+        warnings: z.array(GraphWarning),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -263,11 +277,12 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists saved graphs, sorted by name.',
-    params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
-    result: z.strictObject({
-      entries: z.array(z.strictObject({ ...savedFields, name: z.string(), agentId: AgentId.optional() })),
-      ...pageResult,
-    }),
+    params: () => z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
+    result: () =>
+      z.strictObject({
+        entries: z.array(z.strictObject({ ...savedFields, name: z.string(), agentId: AgentId.optional() })),
+        ...pageResult,
+      }),
     examples: [
       {
         params: {},
@@ -286,8 +301,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Deletes a saved graph; its runs stay.',
-    params: z.strictObject({ id: SavedGraphId }),
-    result: z.strictObject({ id: SavedGraphId, deleted: z.literal(true) }),
+    params: () => z.strictObject({ id: SavedGraphId }),
+    result: () => z.strictObject({ id: SavedGraphId, deleted: z.literal(true) }),
     errors: ['not_found'],
     examples: [{ params: { id }, result: { id, deleted: true } }],
     since: '0.1.0',
@@ -296,19 +311,20 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Lists the stored runs, newest first.',
-    params: z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
-    result: z.strictObject({
-      runs: z.array(
-        z.strictObject({
-          ...runFields,
-          waitsForAnswer,
-          nodeCount: z.int().min(1),
-          fileCount: z.int().min(0).describe('Number of stored outputs.'),
-          cause: FailureCause.optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
-        }),
-      ),
-      ...pageResult,
-    }),
+    params: () => z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
+    result: () =>
+      z.strictObject({
+        runs: z.array(
+          z.strictObject({
+            ...runFields,
+            waitsForAnswer,
+            nodeCount: z.int().min(1),
+            fileCount: z.int().min(0).describe('Number of stored outputs.'),
+            cause: FailureCause.optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
+          }),
+        ),
+        ...pageResult,
+      }),
     examples: [
       {
         params: {},
@@ -327,20 +343,21 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns one run with the complete outputs of its nodes.',
-    params: z.strictObject({ graphId: GraphId }),
-    result: z.strictObject({
-      ...runFields,
-      nodes: z.array(
-        z.strictObject({
-          nodeId: NodeId,
-          status: z.enum(graphNodeStates),
-          output: z.string().nullable(),
-          error: z.string().optional(),
-          cause: FailureCause.optional(),
-          artifacts: z.array(z.strictObject({ filename: z.string(), content: z.string() })),
-        }),
-      ),
-    }),
+    params: () => z.strictObject({ graphId: GraphId }),
+    result: () =>
+      z.strictObject({
+        ...runFields,
+        nodes: z.array(
+          z.strictObject({
+            nodeId: NodeId,
+            status: z.enum(graphNodeStates),
+            output: z.string().nullable(),
+            error: z.string().optional(),
+            cause: FailureCause.optional(),
+            artifacts: z.array(z.strictObject({ filename: z.string(), content: z.string() })),
+          }),
+        ),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -367,8 +384,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Deletes an ended run with its outputs.',
-    params: z.strictObject({ graphId: GraphId }),
-    result: z.strictObject({ graphId: GraphId, deleted: z.literal(true) }),
+    params: () => z.strictObject({ graphId: GraphId }),
+    result: () => z.strictObject({ graphId: GraphId, deleted: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId }, result: { graphId, deleted: true } }],
     since: '0.1.0',

@@ -1,29 +1,32 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { AgentHeartbeat, heartbeatFields } from '../shared/agent-config.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 import { WakeAdmission } from '../shared/wake.ts';
 
-const HeartbeatState = z
-  .strictObject({
-    agentId: AgentId,
-    enabled: z.boolean().describe('Whether both the agent and the installation enable it.'),
-    intervalMs: z.int().min(0),
-    lastRunAtMs: EpochMs.nullable().describe('Start of the last beat that called a model.'),
-    nextDueAtMs: EpochMs.nullable().describe('Null when it is off, suspended or stopped.'),
-    tickStartedAtMs: EpochMs.nullable().describe('Start of the running beat.'),
-    consecutiveErrors: z.int().min(0),
-    backoffUntilMs: EpochMs.nullable(),
-    lastAlertAtMs: EpochMs.nullable(),
-    lastErrorKind: z.enum(['transient', 'permanent']).nullable(),
-    stoppedBy: z
-      .enum(['auth', 'billing'])
-      .nullable()
-      .describe('The provider rejected the key or the account: no beat runs until one is triggered manually or the configuration changes.'),
-    queuedEvents: z.int().min(0).describe('Number of events queued for the next beat.'),
-  })
-  .meta({ id: 'HeartbeatState' });
+const HeartbeatState = once(() =>
+  z
+    .strictObject({
+      agentId: AgentId,
+      enabled: z.boolean().describe('Whether both the agent and the installation enable it.'),
+      intervalMs: z.int().min(0),
+      lastRunAtMs: EpochMs.nullable().describe('Start of the last beat that called a model.'),
+      nextDueAtMs: EpochMs.nullable().describe('Null when it is off, suspended or stopped.'),
+      tickStartedAtMs: EpochMs.nullable().describe('Start of the running beat.'),
+      consecutiveErrors: z.int().min(0),
+      backoffUntilMs: EpochMs.nullable(),
+      lastAlertAtMs: EpochMs.nullable(),
+      lastErrorKind: z.enum(['transient', 'permanent']).nullable(),
+      stoppedBy: z
+        .enum(['auth', 'billing'])
+        .nullable()
+        .describe('The provider rejected the key or the account: no beat runs until one is triggered manually or the configuration changes.'),
+      queuedEvents: z.int().min(0).describe('Number of events queued for the next beat.'),
+    })
+    .meta({ id: 'HeartbeatState' }),
+);
 
 const Effective = z.strictObject({ ...AgentHeartbeat.shape }).meta({ id: 'EffectiveHeartbeat' });
 
@@ -48,8 +51,8 @@ export const heartbeat = {
     scope: 'admin',
     risk: 'read',
     summary: 'Lists the agents with the states of their heartbeats.',
-    params: z.strictObject({}),
-    result: z.strictObject({ agents: z.array(HeartbeatState) }),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ agents: z.array(HeartbeatState()) }),
     examples: [{ params: {}, result: { agents: [exampleState] } }],
     since: '0.1.0',
   }),
@@ -57,12 +60,13 @@ export const heartbeat = {
     scope: 'admin',
     risk: 'read',
     summary: "Returns an agent's own heartbeat configuration and the effective one.",
-    params: z.strictObject({ agentId: AgentId }),
-    result: z.strictObject({
-      agentId: AgentId,
-      perAgent: AgentHeartbeat,
-      effective: Effective,
-    }),
+    params: () => z.strictObject({ agentId: AgentId }),
+    result: () =>
+      z.strictObject({
+        agentId: AgentId,
+        perAgent: AgentHeartbeat,
+        effective: Effective,
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -82,23 +86,24 @@ export const heartbeat = {
     summary: "Changes an agent's heartbeat configuration, effective immediately.",
     description:
       'Omitted fields keep their values; `null` resets a field to its value in `scheduler.heartbeat`. The configuration is the key `heartbeat` of the agent, so `agents.get` returns it too. A heartbeat stopped by its model starts again.',
-    params: z.strictObject({
-      agentId: AgentId,
-      enabled: z.boolean().nullish(),
-      intervalMs: fields.intervalMs.nullish(),
-      prompt: fields.prompt.nullish(),
-      model: fields.model.nullish(),
-      lightContext: fields.lightContext.nullish(),
-      ackMaxChars: fields.ackMaxChars.nullish(),
-      activeHours: fields.activeHours.nullish(),
-      toolPolicy: fields.toolPolicy.nullish(),
-      timeoutMs: fields.timeoutMs.nullish(),
-      showOk: fields.showOk.nullish(),
-      showAlerts: fields.showAlerts.nullish(),
-      alertThreshold: fields.alertThreshold.nullish(),
-      alertCooldownMs: fields.alertCooldownMs.nullish(),
-    }),
-    result: z.strictObject({ agentId: AgentId, config: AgentHeartbeat, updated: z.literal(true), nextDueAtMs: EpochMs.nullable() }),
+    params: () =>
+      z.strictObject({
+        agentId: AgentId,
+        enabled: z.boolean().nullish(),
+        intervalMs: fields.intervalMs.nullish(),
+        prompt: fields.prompt.nullish(),
+        model: fields.model.nullish(),
+        lightContext: fields.lightContext.nullish(),
+        ackMaxChars: fields.ackMaxChars.nullish(),
+        activeHours: fields.activeHours.nullish(),
+        toolPolicy: fields.toolPolicy.nullish(),
+        timeoutMs: fields.timeoutMs.nullish(),
+        showOk: fields.showOk.nullish(),
+        showAlerts: fields.showAlerts.nullish(),
+        alertThreshold: fields.alertThreshold.nullish(),
+        alertCooldownMs: fields.alertCooldownMs.nullish(),
+      }),
+    result: () => z.strictObject({ agentId: AgentId, config: AgentHeartbeat, updated: z.literal(true), nextDueAtMs: EpochMs.nullable() }),
     errors: ['not_found'],
     examples: [
       {
@@ -119,8 +124,8 @@ export const heartbeat = {
     summary: 'Requests a beat of an agent now; the call does not wait for it.',
     description:
       'Ignores active hours and the backoff after errors. Like every beat, it calls no model when the checklist is empty and there are no events.',
-    params: z.strictObject({ agentId: AgentId }),
-    result: z.strictObject({ agentId: AgentId, triggered: z.literal(true), admission: WakeAdmission }),
+    params: () => z.strictObject({ agentId: AgentId }),
+    result: () => z.strictObject({ agentId: AgentId, triggered: z.literal(true), admission: WakeAdmission }),
     errors: ['not_found', 'precondition_failed', 'unavailable'],
     examples: [
       {

@@ -86,8 +86,8 @@ export const mcp = {
     scope: 'admin',
     risk: 'read',
     summary: 'Lists the MCP servers of config.yaml and the stored ones, with the state of their connections.',
-    params: z.strictObject({}),
-    result: z.strictObject({ servers: z.array(z.strictObject(row)), total: z.int().min(0) }),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ servers: z.array(z.strictObject(row)), total: z.int().min(0) }),
     examples: [{ params: {}, result: { servers: [exampleRow], total: 1 } }],
     since: '0.1.0',
   }),
@@ -96,25 +96,26 @@ export const mcp = {
     risk: 'read',
     summary: 'Returns the state of one MCP server and the tools that it offers.',
     description: 'Descriptions and instructions are text of the server, stripped of invisible characters and shortened.',
-    params: z.strictObject(named),
-    result: z.strictObject({
-      ...row,
-      maxReconnectAttempts: z.int(),
-      address: z.string().optional().describe('Origin of a remote server, or the program of a stdio server.'),
-      headerNames: z.array(z.string()).optional().describe('Headers that are sent to a remote server, without their values.'),
-      instructions: z.string().optional().describe('The server’s own usage notes, at most 4096 characters; not shown to any model.'),
-      stderr: z.string().optional().describe('The end of the error output of a stdio server, redacted.'),
-      droppedTools: z.int().min(0).describe('Tools that were omitted: beyond the limits, or not valid.'),
-      tools: z.array(
-        z.strictObject({
-          name: z.string(),
-          qualifiedName: z.string().describe('`mcp:<server>/<tool>`'),
-          callableName: z.string().describe('`mcp__<server>--<tool>`: what a model calls, and what policies name.'),
-          description: z.string().optional(),
-          risk: z.enum(['read', 'write']).describe('`read` when `readOnlyTools` of the server names it.'),
-        }),
-      ),
-    }),
+    params: () => z.strictObject(named),
+    result: () =>
+      z.strictObject({
+        ...row,
+        maxReconnectAttempts: z.int(),
+        address: z.string().optional().describe('Origin of a remote server, or the program of a stdio server.'),
+        headerNames: z.array(z.string()).optional().describe('Headers that are sent to a remote server, without their values.'),
+        instructions: z.string().optional().describe('The server’s own usage notes, at most 4096 characters; not shown to any model.'),
+        stderr: z.string().optional().describe('The end of the error output of a stdio server, redacted.'),
+        droppedTools: z.int().min(0).describe('Tools that were omitted: beyond the limits, or not valid.'),
+        tools: z.array(
+          z.strictObject({
+            name: z.string(),
+            qualifiedName: z.string().describe('`mcp:<server>/<tool>`'),
+            callableName: z.string().describe('`mcp__<server>--<tool>`: what a model calls, and what policies name.'),
+            description: z.string().optional(),
+            risk: z.enum(['read', 'write']).describe('`read` when `readOnlyTools` of the server names it.'),
+          }),
+        ),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -144,12 +145,13 @@ export const mcp = {
     summary: 'Connects an MCP server and returns the names of its tools; does nothing when it is connected.',
     description:
       'With only a name, the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
-    params: z.strictObject({
-      ...named,
-      ...remote,
-      agents: z.array(AgentId).min(1).max(64).optional().describe('For a stored server: the only agents that see its tools.'),
-    }),
-    result: z.strictObject(connected),
+    params: () =>
+      z.strictObject({
+        ...named,
+        ...remote,
+        agents: z.array(AgentId).min(1).max(64).optional().describe('For a stored server: the only agents that see its tools.'),
+      }),
+    result: () => z.strictObject(connected),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
     examples: [{ params: { name: 'search', transport: 'http', url: 'https://mcp.example/mcp' }, result: exampleConnected }],
     since: '0.1.0',
@@ -159,8 +161,8 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Ends the connection to an MCP server, until someone connects it again.',
     description: 'A stored server stays disconnected after a restart, one of config.yaml is connected again then unless it says `enabled: false`.',
-    params: z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also deletes a stored server.') }),
-    result: z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
+    params: () => z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also deletes a stored server.') }),
+    result: () => z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
     errors: ['not_found', 'precondition_failed', 'denied'],
     examples: [{ params: { name: 'search' }, result: { name: 'search', status: 'disconnected', forgotten: false } }],
     since: '0.1.0',
@@ -170,8 +172,8 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Closes the connection to an MCP server, if there is one, and opens it again.',
     description: 'An unknown server is connected when `transport` and `url` are given, as by `mcp.connect`.',
-    params: z.strictObject({ ...named, ...remote }),
-    result: z.strictObject(connected),
+    params: () => z.strictObject({ ...named, ...remote }),
+    result: () => z.strictObject(connected),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
     examples: [{ params: { server_name: 'search' }, result: exampleConnected }],
     since: '0.1.0',
@@ -181,16 +183,17 @@ export const mcp = {
     risk: 'read',
     summary: 'Opens a separate connection to an MCP server, measures a round trip, lists the tools and closes it again.',
     description: 'Takes at most 15 seconds. A failure is part of the result; wrong parameters are an error.',
-    params: z.strictObject({ ...named, ...remote }),
-    result: z.discriminatedUnion('success', [
-      z.strictObject({
-        success: z.literal(true),
-        latencyMs: z.number().min(0).describe('One ping round trip.'),
-        toolCount: z.int().min(0),
-        tools: z.array(z.string()),
-      }),
-      z.strictObject({ success: z.literal(false), error: z.string() }),
-    ]),
+    params: () => z.strictObject({ ...named, ...remote }),
+    result: () =>
+      z.discriminatedUnion('success', [
+        z.strictObject({
+          success: z.literal(true),
+          latencyMs: z.number().min(0).describe('One ping round trip.'),
+          toolCount: z.int().min(0),
+          tools: z.array(z.string()),
+        }),
+        z.strictObject({ success: z.literal(false), error: z.string() }),
+      ]),
     errors: ['not_found', 'denied'],
     examples: [
       { params: { name: 'files' }, result: { success: true, latencyMs: 1.4, toolCount: 1, tools: ['read_file'] } },

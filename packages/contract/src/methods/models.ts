@@ -37,8 +37,8 @@ export const models = {
     scope: 'admin',
     risk: 'read',
     summary: 'Lists the ids of the providers in the catalog.',
-    params: z.strictObject({}),
-    result: z.strictObject({ providers: z.array(z.string()), count: z.int().min(0) }),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ providers: z.array(z.string()), count: z.int().min(0) }),
     examples: [{ params: {}, result: { providers: ['local', 'offline'], count: 2 } }],
     since: '0.1.0',
   }),
@@ -47,14 +47,15 @@ export const models = {
     risk: 'read',
     summary: 'Lists the models of the catalog, of one provider or grouped by provider.',
     description: 'With `provider`: `models` and `total` (an unknown provider returns an empty list). Without: `providers` and `totalModels`.',
-    params: z.strictObject({ provider: z.string().min(1).optional() }),
-    result: z.union([
-      z.strictObject({ models: z.array(ListedModelWithProvider), total: z.int().min(0) }),
-      z.strictObject({
-        providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel) })),
-        totalModels: z.int().min(0),
-      }),
-    ]),
+    params: () => z.strictObject({ provider: z.string().min(1).optional() }),
+    result: () =>
+      z.union([
+        z.strictObject({ models: z.array(ListedModelWithProvider), total: z.int().min(0) }),
+        z.strictObject({
+          providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel) })),
+          totalModels: z.int().min(0),
+        }),
+      ]),
     examples: [
       { params: { provider: 'local' }, result: { models: [{ provider: 'local', ...example }], total: 1 } },
       { params: {}, result: { providers: [{ name: 'local', modelCount: 1, models: [example] }], totalModels: 1 } },
@@ -65,17 +66,18 @@ export const models = {
     scope: 'admin',
     risk: 'read',
     summary: 'Checks a provider against the local catalog; no network, credential check or inference.',
-    params: z.strictObject({ provider: z.string().min(1) }),
-    result: z.strictObject({
-      provider: z.string(),
-      status: z.enum(['available', 'no_models', 'not_configured']),
-      source: z.enum(['config', 'environment', 'local_server', 'built_in']).optional(),
-      message: z.string().optional(),
-      hint: z.string().optional(),
-      modelsAvailable: z.int().min(0),
-      validatedModels: z.int().min(0),
-      agentsUsing: z.array(z.strictObject({ agentId: z.string(), model: z.string() })),
-    }),
+    params: () => z.strictObject({ provider: z.string().min(1) }),
+    result: () =>
+      z.strictObject({
+        provider: z.string(),
+        status: z.enum(['available', 'no_models', 'not_configured']),
+        source: z.enum(['config', 'environment', 'local_server', 'built_in']).optional(),
+        message: z.string().optional(),
+        hint: z.string().optional(),
+        modelsAvailable: z.int().min(0),
+        validatedModels: z.int().min(0),
+        agentsUsing: z.array(z.strictObject({ agentId: z.string(), model: z.string() })),
+      }),
     examples: [
       {
         params: { provider: 'local' },

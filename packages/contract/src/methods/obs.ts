@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 const AuditId = z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID');
@@ -9,23 +10,25 @@ const Outcome = z.enum(['success', 'failure', 'denied']);
 const exact = z.string().min(1).max(512);
 
 /** One decision or change that is relevant to security. */
-export const AuditEntry = z
-  .strictObject({
-    id: AuditId,
-    at: EpochMs,
-    kind: z.enum(['approval', 'auth', 'skill_vet', 'security', 'audit']).describe('Subject; `audit` is everything else.'),
-    classification: Classification,
-    outcome: Outcome,
-    severity: z.enum(['info', 'warning', 'error']).describe('`error`: it failed; `warning`: it was denied, or destroyed something.'),
-    action: z.string(),
-    actor: z.string().describe('The principal, such as `token:ops`; `system` for automatic actions.'),
-    target: z.string().optional(),
-    refs: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
-      .describe('Ids, names and counts that belong to it, `traceId` among them; text that looks like a secret is removed.'),
-  })
-  .meta({ id: 'AuditEntry' });
-export type AuditEntry = z.output<typeof AuditEntry>;
+export const AuditEntry = once(() =>
+  z
+    .strictObject({
+      id: AuditId,
+      at: EpochMs,
+      kind: z.enum(['approval', 'auth', 'skill_vet', 'security', 'audit']).describe('Subject; `audit` is everything else.'),
+      classification: Classification,
+      outcome: Outcome,
+      severity: z.enum(['info', 'warning', 'error']).describe('`error`: it failed; `warning`: it was denied, or destroyed something.'),
+      action: z.string(),
+      actor: z.string().describe('The principal, such as `token:ops`; `system` for automatic actions.'),
+      target: z.string().optional(),
+      refs: z
+        .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
+        .describe('Ids, names and counts that belong to it, `traceId` among them; text that looks like a secret is removed.'),
+    })
+    .meta({ id: 'AuditEntry' }),
+);
+export type AuditEntry = z.output<ReturnType<typeof AuditEntry>>;
 
 export const obs = {
   'obs.audit.query': method({
@@ -33,18 +36,19 @@ export const obs = {
     risk: 'read',
     summary: 'Returns the recorded decisions and changes relevant to security, newest first.',
     description: 'Every filter is optional; they are combined with AND. A token limited to some agents sees its own actions.',
-    params: z.strictObject({
-      limit: z.int().min(1).default(200).describe('Rows of one page; more than 1000 are treated as 1000.'),
-      before: AuditId.optional().describe('The last row of the previous page.'),
-      sinceMs: EpochMs.optional().describe('First millisecond.'),
-      untilMs: EpochMs.optional().describe('The first millisecond that no longer counts.'),
-      actionType: exact.optional().describe('Exactly this action, such as `tokens.create`.'),
-      classification: Classification.optional(),
-      outcome: Outcome.optional(),
-      principalId: exact.optional(),
-      target: exact.optional(),
-    }),
-    result: z.strictObject({ rows: z.array(AuditEntry), hasMore: z.boolean() }),
+    params: () =>
+      z.strictObject({
+        limit: z.int().min(1).default(200).describe('Rows of one page; more than 1000 are treated as 1000.'),
+        before: AuditId.optional().describe('The last row of the previous page.'),
+        sinceMs: EpochMs.optional().describe('First millisecond.'),
+        untilMs: EpochMs.optional().describe('The first millisecond that no longer counts.'),
+        actionType: exact.optional().describe('Exactly this action, such as `tokens.create`.'),
+        classification: Classification.optional(),
+        outcome: Outcome.optional(),
+        principalId: exact.optional(),
+        target: exact.optional(),
+      }),
+    result: () => z.strictObject({ rows: z.array(AuditEntry()), hasMore: z.boolean() }),
     errors: ['not_found'],
     examples: [
       {

@@ -10,8 +10,8 @@ export const scheduler = {
     summary: "Triggers an agent's heartbeat, or the check of all heartbeats; it runs no cron jobs.",
     description:
       'Requests close together become one heartbeat. Two heartbeats of an agent are at least 30 seconds apart, and no more than five start within a minute; earlier ones wait. The default agent is woken when none is named; `monitoring` calls no model and takes no agent.',
-    params: z.strictObject({ target: z.enum(['agent', 'monitoring']), agentId: AgentId.optional() }),
-    result: WakeAdmission,
+    params: () => z.strictObject({ target: z.enum(['agent', 'monitoring']), agentId: AgentId.optional() }),
+    result: () => WakeAdmission,
     errors: ['not_found', 'denied', 'precondition_failed', 'unavailable'],
     examples: [
       {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { MediaId } from '../http/media.ts';
 import { method } from '../method.ts';
+import { once } from '../once.ts';
 import { pageParams, pageResult } from '../shared/paging.ts';
 import {
   AgentId,
@@ -17,30 +18,32 @@ const identityExample = { conversationRef: 'cv_000000000000000000000000000000000
 
 export const SessionKind = z.enum(['dm', 'group', 'sub-agent', 'v1']).meta({ id: 'SessionKind' });
 
-/** A stored medium that belongs to a message, as it was when the message was accepted. */
+/** A stored media file that belongs to a message, as it was when the message was accepted. */
 export const MessageAttachment = z
   .strictObject({ mediaId: MediaId, contentType: z.string(), size: z.int().min(0).describe('Bytes.'), fileName: z.string().optional() })
   .meta({ id: 'MessageAttachment' });
 export type MessageAttachment = z.output<typeof MessageAttachment>;
 
 /** One stored message; `toolCalls` on assistant rows, `toolCallId` and `toolName` on tool rows. */
-export const StoredMessage = z
-  .strictObject({
-    seq: z.int().min(1).describe('Position in the conversation, from 1, without gaps.'),
-    turnId: z.string(),
-    role: z.enum(['user', 'assistant', 'tool']),
-    content: z.string(),
-    toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
-    toolCallId: z.string().optional(),
-    toolName: z.string().optional(),
-    attachments: z.array(MessageAttachment).optional(),
-    deliveryStatus: z
-      .enum(['confirmed', 'pending'])
-      .optional()
-      .describe('In a history: `confirmed` once the turn of the message is stored and delivered.'),
-    timestamp: EpochMs,
-  })
-  .meta({ id: 'StoredMessage' });
+export const StoredMessage = once(() =>
+  z
+    .strictObject({
+      seq: z.int().min(1).describe('Position in the conversation, from 1, without gaps.'),
+      turnId: z.string(),
+      role: z.enum(['user', 'assistant', 'tool']),
+      content: z.string(),
+      toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
+      toolCallId: z.string().optional(),
+      toolName: z.string().optional(),
+      attachments: z.array(MessageAttachment).optional(),
+      deliveryStatus: z
+        .enum(['confirmed', 'pending'])
+        .optional()
+        .describe('In a history: `confirmed` once the turn of the message is stored and delivered.'),
+      timestamp: EpochMs,
+    })
+    .meta({ id: 'StoredMessage' }),
+);
 
 const summaryFields = {
   ...conversationIdentity,
@@ -74,21 +77,23 @@ const messagesExample = [
 ];
 
 /** A found message. */
-const SearchHit = z
-  .strictObject({
-    ...conversationIdentity,
-    title: z.string().optional(),
-    seq: z.int().min(1),
-    turnId: z.string(),
-    role: z.enum(['user', 'assistant', 'tool']),
-    snippet: z.string().describe('An excerpt of the message on one line, at most 200 characters.'),
-    marks: z
-      .array(z.strictObject({ start: z.int().min(0), end: z.int().min(1) }))
-      .describe('Positions of the query terms in `snippet`: offsets in UTF-16 code units, like JavaScript string indexes.'),
-    score: z.number().min(0).max(1),
-    timestamp: EpochMs,
-  })
-  .meta({ id: 'SessionSearchHit' });
+const SearchHit = once(() =>
+  z
+    .strictObject({
+      ...conversationIdentity,
+      title: z.string().optional(),
+      seq: z.int().min(1),
+      turnId: z.string(),
+      role: z.enum(['user', 'assistant', 'tool']),
+      snippet: z.string().describe('An excerpt of the message on one line, at most 200 characters.'),
+      marks: z
+        .array(z.strictObject({ start: z.int().min(0), end: z.int().min(1) }))
+        .describe('Positions of the query terms in `snippet`: offsets in UTF-16 code units, like JavaScript string indexes.'),
+      score: z.number().min(0).max(1),
+      timestamp: EpochMs,
+    })
+    .meta({ id: 'SessionSearchHit' }),
+);
 
 export const session = {
   'session.status': method({
@@ -97,17 +102,18 @@ export const session = {
     summary: "Returns the calling session's model, token usage, executed steps and step limit.",
     description:
       "Without an address it is the conversation of the caller's own token; before its first turn the counts are zero. Costs are in US dollars.",
-    params: z.strictObject({ ...conversationAddress }),
-    result: z.strictObject({
-      ...conversationIdentity,
-      model: z.string(),
-      agentName: z.string(),
-      tokensUsed: z.strictObject({ totalTokens: z.int().min(0), totalCost: z.number().min(0) }),
-      stepsExecuted: z.int().min(0),
-      maxSteps: z.int().min(1),
-      running: z.boolean(),
-      queued: z.int().min(0),
-    }),
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        model: z.string(),
+        agentName: z.string(),
+        tokensUsed: z.strictObject({ totalTokens: z.int().min(0), totalCost: z.number().min(0) }),
+        stepsExecuted: z.int().min(0),
+        maxSteps: z.int().min(1),
+        running: z.boolean(),
+        queued: z.int().min(0),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -132,14 +138,15 @@ export const session = {
     summary: 'Lists the conversations that the caller may see, of one agent or of all, newest first.',
     description:
       'A plain `rpc` token sees its own conversations, `admin` and `*` see all, an agent those of its principal with itself. Everything about a conversation is in the database: there are no transcript or workspace files to merge with it. Completions of `/v1` (kind `v1`) are listed only when requested by kind: their usage is kept, not their messages.',
-    params: z.strictObject({
-      agentId: AgentId.optional().describe('The default agent when absent.'),
-      allAgents: z.boolean().default(false).describe('Conversations of all agents that the caller may reach; wins over `agentId`.'),
-      kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
-      sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
-      ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
-    }),
-    result: z.strictObject({ sessions: z.array(z.strictObject(summaryFields)), ...pageResult }),
+    params: () =>
+      z.strictObject({
+        agentId: AgentId.optional().describe('The default agent when absent.'),
+        allAgents: z.boolean().default(false).describe('Conversations of all agents that the caller may reach; wins over `agentId`.'),
+        kind: z.enum(['all', 'dm', 'group', 'sub-agent', 'v1']).default('all').describe('`group`: the session key names a peer or a thread.'),
+        sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
+        ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
+      }),
+    result: () => z.strictObject({ sessions: z.array(z.strictObject(summaryFields)), ...pageResult }),
     examples: [{ params: { kind: 'dm' }, result: { sessions: [summaryExample], total: 1, offset: 0, limit: 50, hasMore: false } }],
     since: '0.1.0',
   }),
@@ -148,23 +155,24 @@ export const session = {
     risk: 'read',
     summary: 'Returns the stored messages of a conversation, oldest first.',
     description: 'Negative offsets are not supported: to read the newest messages, use `offset` = `total` − `limit`.',
-    params: z.strictObject({ ...conversationAddress, ...pageParams({ defaultLimit: 20, maxLimit: 200 }) }),
-    result: z.strictObject({
-      session: z.strictObject({
-        ...summaryFields,
-        inputTokens: z.int().min(0),
-        outputTokens: z.int().min(0),
-        toolCalls: z.int().min(0),
-        compactions: z.int().min(0),
-        resetCount: z.int().min(0),
-        resetSeq: z
-          .int()
-          .min(0)
-          .describe('Messages up to this position precede the last reset, so the model does not see them any more. 0 without a reset.'),
+    params: () => z.strictObject({ ...conversationAddress, ...pageParams({ defaultLimit: 20, maxLimit: 200 }) }),
+    result: () =>
+      z.strictObject({
+        session: z.strictObject({
+          ...summaryFields,
+          inputTokens: z.int().min(0),
+          outputTokens: z.int().min(0),
+          toolCalls: z.int().min(0),
+          compactions: z.int().min(0),
+          resetCount: z.int().min(0),
+          resetSeq: z
+            .int()
+            .min(0)
+            .describe('Messages up to this position precede the last reset, so the model does not see them any more. 0 without a reset.'),
+        }),
+        messages: z.array(StoredMessage()),
+        ...pageResult,
       }),
-      messages: z.array(StoredMessage),
-      ...pageResult,
-    }),
     errors: ['not_found'],
     examples: [
       {
@@ -187,13 +195,14 @@ export const session = {
     summary: 'Archives a conversation and removes its partition; retrieval memories stay.',
     description:
       'The archive row keeps the whole transcript. A running turn of the conversation ends first. The idempotency keys of its turns stay used and return no answer any more.',
-    params: z.strictObject({ ...conversationAddress }),
-    result: z.strictObject({
-      ...conversationIdentity,
-      deleted: z.literal(true),
-      archiveId: z.string(),
-      transcript: z.strictObject({ messageCount: z.int().min(0), createdAt: EpochMs, updatedAt: EpochMs }),
-    }),
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        deleted: z.literal(true),
+        archiveId: z.string(),
+        transcript: z.strictObject({ messageCount: z.int().min(0), createdAt: EpochMs, updatedAt: EpochMs }),
+      }),
     errors: ['not_found'],
     examples: [
       {
@@ -212,22 +221,23 @@ export const session = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns a complete conversation with its metadata as one JSON object.',
-    params: z.strictObject({ ...conversationAddress }),
-    result: z.strictObject({
-      ...conversationIdentity,
-      metadata: z.strictObject({
-        kind: SessionKind,
-        tenantId: z.string(),
-        endpoint: ChannelEndpoint.optional(),
-        tokensUsed: TokensUsed,
-        totalCost: z.number().min(0),
-        turns: z.int().min(0),
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        metadata: z.strictObject({
+          kind: SessionKind,
+          tenantId: z.string(),
+          endpoint: ChannelEndpoint.optional(),
+          tokensUsed: TokensUsed,
+          totalCost: z.number().min(0),
+          turns: z.int().min(0),
+        }),
+        messages: z.array(StoredMessage()),
+        messageCount: z.int().min(0),
+        createdAt: EpochMs,
+        updatedAt: EpochMs,
       }),
-      messages: z.array(StoredMessage),
-      messageCount: z.int().min(0),
-      createdAt: EpochMs,
-      updatedAt: EpochMs,
-    }),
     errors: ['not_found'],
     examples: [
       {
@@ -250,17 +260,19 @@ export const session = {
     summary: 'Searches messages in all conversations that the caller may see; without a query it lists the newest conversations.',
     description:
       'A message must contain all query terms, in any form (`deploy` finds `deployed`), case or accent; terms in quotes must follow each other. A message is found as soon as it is stored. The newest 1000 matches are counted and the newest 200 of them compared: `truncated` means that there are more, or that many messages are not indexed yet. Without `agentId` all agents that the caller may reach are searched.',
-    params: z.strictObject({
-      agentId: AgentId.optional(),
-      query: z.string().max(1000).optional(),
-      scope: z.enum(['all', 'user', 'assistant', 'tool']).default('all').describe('Role of the message; `tool` means tool results.'),
-      kind: z.enum(['all', 'dm', 'group', 'sub-agent']).default('all'),
-      limit: z.int().min(1).max(50).default(10),
-    }),
-    result: z.discriminatedUnion('mode', [
-      z.strictObject({ mode: z.literal('recent'), sessions: z.array(z.strictObject(summaryFields)), total: z.int().min(0) }),
-      z.strictObject({ mode: z.literal('search'), results: z.array(SearchHit), total: z.int().min(0), truncated: z.boolean() }),
-    ]),
+    params: () =>
+      z.strictObject({
+        agentId: AgentId.optional(),
+        query: z.string().max(1000).optional(),
+        scope: z.enum(['all', 'user', 'assistant', 'tool']).default('all').describe('Role of the message; `tool` means tool results.'),
+        kind: z.enum(['all', 'dm', 'group', 'sub-agent']).default('all'),
+        limit: z.int().min(1).max(50).default(10),
+      }),
+    result: () =>
+      z.discriminatedUnion('mode', [
+        z.strictObject({ mode: z.literal('recent'), sessions: z.array(z.strictObject(summaryFields)), total: z.int().min(0) }),
+        z.strictObject({ mode: z.literal('search'), results: z.array(SearchHit()), total: z.int().min(0), truncated: z.boolean() }),
+      ]),
     examples: [
       {
         params: { query: 'gateway relays' },
@@ -295,19 +307,21 @@ export const session = {
     summary: 'Summarises a conversation so that less of it is sent to the model; every message stays stored.',
     description:
       'Waits for a running turn of the conversation and returns when the summaries are stored. `method` is `truncated` when no model returned a summary, and `none` when there was nothing to compact.',
-    params: z.strictObject({
-      ...conversationAddress,
-      instructions: z.string().min(1).max(4000).optional().describe('What the summary should focus on.'),
-    }),
-    result: z.strictObject({
-      ...conversationIdentity,
-      compacted: z.boolean(),
-      messageCount: z.int().min(0),
-      tokensBefore: z.int().min(0).describe('Tokens of the conversation that were sent to the model before.'),
-      tokensAfter: z.int().min(0),
-      summaries: z.int().min(0).describe('Number of summaries written.'),
-      method: z.enum(['summary', 'truncated', 'none']),
-    }),
+    params: () =>
+      z.strictObject({
+        ...conversationAddress,
+        instructions: z.string().min(1).max(4000).optional().describe('What the summary should focus on.'),
+      }),
+    result: () =>
+      z.strictObject({
+        ...conversationIdentity,
+        compacted: z.boolean(),
+        messageCount: z.int().min(0),
+        tokensBefore: z.int().min(0).describe('Tokens of the conversation that were sent to the model before.'),
+        tokensAfter: z.int().min(0),
+        summaries: z.int().min(0).describe('Number of summaries written.'),
+        method: z.enum(['summary', 'truncated', 'none']),
+      }),
     errors: ['not_found', 'precondition_failed'],
     examples: [
       {
@@ -323,8 +337,8 @@ export const session = {
     summary: 'Resets a conversation: later turns no longer see its earlier messages, and its summaries are dropped.',
     description:
       'The conversation keeps its identity, and its messages stay readable and searchable. A running turn ends first. `previousMessageCount` counts the messages since the last reset; when it is 0 the call changes nothing.',
-    params: z.strictObject({ ...conversationAddress }),
-    result: z.strictObject({ ...conversationIdentity, reset: z.literal(true), previousMessageCount: z.int().min(0) }),
+    params: () => z.strictObject({ ...conversationAddress }),
+    result: () => z.strictObject({ ...conversationIdentity, reset: z.literal(true), previousMessageCount: z.int().min(0) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { sessionKey: 'ada:desk' }, result: { ...identityExample, reset: true, previousMessageCount: 2 } }],
     since: '0.1.0',
@@ -336,26 +350,28 @@ export const session = {
       'Erases the content of a conversation for good: messages, summaries and the answers of idempotency keys; with `memory` also its memories.',
     description:
       'Usage stays booked, and the conversation keeps its identity. It waits for a running turn of the conversation, and new turns wait for it: each message is either erased or kept whole. Missing layers count as 0, so a repeated call succeeds and erases nothing, and memories of a deleted conversation can still be removed. `purgeDerived` (or `purge_derived`) also removes everything derived from its memories, even if other conversations contributed; otherwise derived memories only lose this source.',
-    params: z
-      .strictObject({
-        ...conversationAddress,
-        memory: z.boolean().default(false).describe('Also removes the memories that come from the conversation.'),
-        purgeDerived: z.boolean().optional().describe('Also removes memories derived from them; requires `memory`.'),
-        purge_derived: z.boolean().optional().describe('The same as `purgeDerived`.'),
-      })
-      .refine((params) => params.memory || !(params.purgeDerived ?? params.purge_derived ?? false), {
-        path: ['memory'],
-        message: 'expected true, because purgeDerived is',
+    params: () =>
+      z
+        .strictObject({
+          ...conversationAddress,
+          memory: z.boolean().default(false).describe('Also removes the memories that come from the conversation.'),
+          purgeDerived: z.boolean().optional().describe('Also removes memories derived from them; requires `memory`.'),
+          purge_derived: z.boolean().optional().describe('The same as `purgeDerived`.'),
+        })
+        .refine((params) => params.memory || !(params.purgeDerived ?? params.purge_derived ?? false), {
+          path: ['memory'],
+          message: 'expected true, because purgeDerived is',
+        }),
+    result: () =>
+      z.strictObject({
+        conversationRef: ConversationRef,
+        messagesDeleted: z.int().min(0),
+        summariesDeleted: z.int().min(0),
+        memoriesDeleted: z.int().min(0).optional().describe('Only with `memory`, like the next two.'),
+        derivedDeleted: z.int().min(0).optional(),
+        derivedUnlinked: z.int().min(0).optional().describe('Derived memories that were kept and lost a source.'),
+        runtimeSessionDestroyed: z.boolean().describe('Whether the model could see any of the conversation.'),
       }),
-    result: z.strictObject({
-      conversationRef: ConversationRef,
-      messagesDeleted: z.int().min(0),
-      summariesDeleted: z.int().min(0),
-      memoriesDeleted: z.int().min(0).optional().describe('Only with `memory`, like the next two.'),
-      derivedDeleted: z.int().min(0).optional(),
-      derivedUnlinked: z.int().min(0).optional().describe('Derived memories that were kept and lost a source.'),
-      runtimeSessionDestroyed: z.boolean().describe('Whether the model could see any of the conversation.'),
-    }),
     errors: ['precondition_failed', 'denied'],
     examples: [
       {
@@ -379,12 +395,13 @@ export const session = {
     summary: 'Creates a new conversation from the messages of another one, up to any of them; the original is unchanged.',
     description:
       'The new conversation belongs to the caller and has the same agent; its usage starts at zero. Tool results after the last message are copied with the call that they answer. At most 50,000 messages are copied.',
-    params: z.strictObject({
-      ...conversationAddress,
-      seq: z.int().min(1).optional().describe('Position of the last message that is copied; all when absent.'),
-      forkKey: SessionKey.optional().describe('Session key of the new conversation; derived from that of the original when absent.'),
-    }),
-    result: z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(1) }),
+    params: () =>
+      z.strictObject({
+        ...conversationAddress,
+        seq: z.int().min(1).optional().describe('Position of the last message that is copied; all when absent.'),
+        forkKey: SessionKey.optional().describe('Session key of the new conversation; derived from that of the original when absent.'),
+      }),
+    result: () => z.strictObject({ ...conversationIdentity, forkedFrom: ConversationRef, messageCount: z.int().min(1) }),
     errors: ['not_found', 'conflict', 'precondition_failed'],
     examples: [
       {
@@ -402,5 +419,5 @@ export const session = {
   }),
 };
 
-export type StoredMessage = z.output<typeof StoredMessage>;
+export type StoredMessage = z.output<ReturnType<typeof StoredMessage>>;
 export type SessionKind = z.output<typeof SessionKind>;

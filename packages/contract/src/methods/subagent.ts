@@ -25,12 +25,13 @@ export const subagent = {
     description:
       'An agent sees runs that its conversation requested, a plain `rpc` token those of its principal, both without content. An admin sees all with content, and ' +
       'may name `agentId` and `rootRunId`. Queued and running runs are listed regardless of their age.',
-    params: z.strictObject({
-      recentMinutes: z.int().min(1).max(10_080).default(30),
-      agentId: AgentId.optional().describe('Admin only.'),
-      rootRunId: RootRunId.optional().describe('Admin only.'),
-    }),
-    result: z.strictObject({ runs: z.array(z.union([SubAgentRecord, SubAgentFacts])), total: z.int().min(0).describe('Length of `runs`.') }),
+    params: () =>
+      z.strictObject({
+        recentMinutes: z.int().min(1).max(10_080).default(30),
+        agentId: AgentId.optional().describe('Admin only.'),
+        rootRunId: RootRunId.optional().describe('Admin only.'),
+      }),
+    result: () => z.strictObject({ runs: z.array(z.union([SubAgentRecord, SubAgentFacts])), total: z.int().min(0).describe('Length of `runs`.') }),
     examples: [
       {
         params: {},
@@ -46,21 +47,23 @@ export const subagent = {
     description:
       'Unknown and foreign ids are `denied_unknown` at once. Without ids it waits for up to 32 running or queued runs that the caller sees. ' +
       '`timeoutMs` is `security.agentToAgent.waitTimeoutMs` when absent; 0 returns the current state.',
-    params: z.strictObject({
-      runIds: z.array(AnyRunId).min(1).max(32).optional(),
-      timeoutMs: z.int().min(0).max(300_000).optional().describe('Milliseconds.'),
-    }),
-    result: z.strictObject({
-      results: z.array(
-        z.strictObject({
-          runId: z.string(),
-          status: z.enum(['completed', 'denied_unknown', 'timeout', 'cancelled']),
-          completion: SubAgentCompletion.optional().describe(
-            'Set for ended runs, successful or not; `summary` and `resultRef` only for the requester of the run and for admins.',
-          ),
-        }),
-      ),
-    }),
+    params: () =>
+      z.strictObject({
+        runIds: z.array(AnyRunId).min(1).max(32).optional(),
+        timeoutMs: z.int().min(0).max(300_000).optional().describe('Milliseconds.'),
+      }),
+    result: () =>
+      z.strictObject({
+        results: z.array(
+          z.strictObject({
+            runId: z.string(),
+            status: z.enum(['completed', 'denied_unknown', 'timeout', 'cancelled']),
+            completion: SubAgentCompletion.optional().describe(
+              'Set for ended runs, successful or not; `summary` and `resultRef` only for the requester of the run and for admins.',
+            ),
+          }),
+        ),
+      }),
     examples: [{ params: { runIds: [runId], timeoutMs: 0 }, result: { results: [{ runId, status: 'timeout' }] } }],
     since: '0.1.0',
   }),
@@ -68,8 +71,8 @@ export const subagent = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Stops a running or queued sub-agent and everything that it delegated.',
-    params: z.strictObject({ target: AnyRunId.describe('Id of the run.') }),
-    result: z.strictObject({ killed: z.literal(true), runId: SubAgentRunId }),
+    params: () => z.strictObject({ target: AnyRunId.describe('Id of the run.') }),
+    result: () => z.strictObject({ killed: z.literal(true), runId: SubAgentRunId }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { target: runId }, result: { killed: true, runId } }],
     since: '0.1.0',
@@ -81,11 +84,12 @@ export const subagent = {
     description:
       'With `security.agentToAgent.steerInject` the message is added to the run at its next step; without it the run is killed and a new one begins ' +
       'with the message as its task. The message counts as text from outside for its reader.',
-    params: z.strictObject({ target: AnyRunId.describe('Id of the run.'), message: z.string().min(1).max(100_000) }),
-    result: z.discriminatedUnion('status', [
-      z.strictObject({ status: z.literal('steered'), oldRunId: SubAgentRunId, newRunId: SubAgentRunId }),
-      z.strictObject({ status: z.literal('steered_inject'), runId: SubAgentRunId }),
-    ]),
+    params: () => z.strictObject({ target: AnyRunId.describe('Id of the run.'), message: z.string().min(1).max(100_000) }),
+    result: () =>
+      z.discriminatedUnion('status', [
+        z.strictObject({ status: z.literal('steered'), oldRunId: SubAgentRunId, newRunId: SubAgentRunId }),
+        z.strictObject({ status: z.literal('steered_inject'), runId: SubAgentRunId }),
+      ]),
     errors: ['not_found', 'precondition_failed', 'rate_limited'],
     examples: [
       { params: { target: runId, message: 'Look at the tests first.' }, result: { status: 'steered', oldRunId: runId, newRunId: otherRunId } },
@@ -96,8 +100,8 @@ export const subagent = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Refuses new sub-agents until `subagent.resume` or a restart; running and queued ones continue.',
-    params: z.strictObject({}),
-    result: z.strictObject({ ...gate, changed: z.boolean() }),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ ...gate, changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, changed: true } }],
     since: '0.1.0',
   }),
@@ -105,8 +109,8 @@ export const subagent = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Accepts new sub-agents again.',
-    params: z.strictObject({}),
-    result: z.strictObject({ ...gate, changed: z.boolean() }),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject({ ...gate, changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, paused: false, changed: true } }],
     since: '0.1.0',
   }),
@@ -114,8 +118,8 @@ export const subagent = {
     scope: 'admin',
     risk: 'read',
     summary: 'Returns whether new sub-agents are accepted.',
-    params: z.strictObject({}),
-    result: z.strictObject(gate),
+    params: () => z.strictObject({}),
+    result: () => z.strictObject(gate),
     examples: [{ params: {}, result: gateExample }],
     since: '0.1.0',
   }),

@@ -35,22 +35,23 @@ export const tokens = {
     scope: 'admin',
     risk: 'read',
     summary: 'Lists the tokens in force, without their secrets.',
-    params: z.strictObject({}),
-    result: z.strictObject({
-      tokens: z.array(
-        z.strictObject({
-          id: TokenId,
-          scopes: Scopes,
-          source: z.enum(['config', 'generated', 'created']),
-          agents: z.array(AgentId).optional(),
-          compat: Compat,
-          createdAt: EpochMs.optional().describe('Absent for tokens of config.yaml.'),
-          expiresAt: EpochMs.optional(),
-          lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
-        }),
-      ),
-      total: z.int().min(0),
-    }),
+    params: () => z.strictObject({}),
+    result: () =>
+      z.strictObject({
+        tokens: z.array(
+          z.strictObject({
+            id: TokenId,
+            scopes: Scopes,
+            source: z.enum(['config', 'generated', 'created']),
+            agents: z.array(AgentId).optional(),
+            compat: Compat,
+            createdAt: EpochMs.optional().describe('Absent for tokens of config.yaml.'),
+            expiresAt: EpochMs.optional(),
+            lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
+          }),
+        ),
+        total: z.int().min(0),
+      }),
     examples: [{ params: {}, result: { tokens: [{ id: 'ops', scopes: ['*'], source: 'config' }], total: 1 } }],
     since: '0.1.0',
   }),
@@ -59,18 +60,19 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Creates an access token, valid at once; the secret is returned only here.',
     description: 'No token creates one wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
-    params: z.strictObject({
-      id: TokenId.optional().describe('A random id otherwise.'),
-      replace: z
-        .boolean()
-        .optional()
-        .describe('Replaces a token of this id created by tokens.create, in one step: when it fails the old secret stays valid.'),
-      scopes: Scopes,
-      agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
-      expiresAt: EpochMs.optional(),
-      compat: Compat,
-    }),
-    result: z.strictObject(created),
+    params: () =>
+      z.strictObject({
+        id: TokenId.optional().describe('A random id otherwise.'),
+        replace: z
+          .boolean()
+          .optional()
+          .describe('Replaces a token of this id created by tokens.create, in one step: when it fails the old secret stays valid.'),
+        scopes: Scopes,
+        agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
+        expiresAt: EpochMs.optional(),
+        compat: Compat,
+      }),
+    result: () => z.strictObject(created),
     errors: ['conflict', 'denied', 'precondition_failed'],
     examples: [
       {
@@ -103,8 +105,8 @@ export const tokens = {
     summary: 'Revokes a token at once; its open sockets and streams are closed.',
     description:
       'Calls running on a socket have two seconds to answer. Conversations belong to the id of a token: one created later with the same id has them again.',
-    params: z.strictObject({ id: TokenId }),
-    result: z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
+    params: () => z.strictObject({ id: TokenId }),
+    result: () => z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { id: 'ci' }, result: { id: 'ci', revoked: true, message: 'The token no longer grants access.' } }],
     since: '0.1.0',
@@ -115,8 +117,8 @@ export const tokens = {
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret becomes invalid with the call.',
     description:
       'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated.',
-    params: z.strictObject({ id: TokenId }),
-    result: z.strictObject({ ...created, rotated: z.literal(true) }),
+    params: () => z.strictObject({ id: TokenId }),
+    result: () => z.strictObject({ ...created, rotated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
     examples: [
       {

@@ -39,32 +39,34 @@ export const usage = {
       'Callers with scope `rpc` see the calls made for them, `admin` all calls. Every call counts: turns, retries, fallbacks, embeddings and background work. ' +
       'Rows are sorted by day first when `day` is requested, then by cost, the most expensive first; totals are those of all rows, including those beyond `limit`. ' +
       'A day is one of `timeZone`, however many hours it has. The key `conversation` is null for calls without a kept conversation, such as those of `/v1`.',
-    params: z.strictObject({
-      sinceMs: EpochMs.optional().describe('First millisecond; 30 days before the end otherwise. At most 366 days before the end.'),
-      untilMs: EpochMs.max(lastMs).optional().describe('The first millisecond that no longer counts; now otherwise.'),
-      timeZone: TimeZone.optional().describe("IANA name; the server's own otherwise."),
-      groupBy: z
-        .array(UsageKey)
-        .min(1)
-        .max(2)
-        .refine((keys) => new Set(keys).size === keys.length, 'expected different keys')
-        .default(['day']),
-      agentId: AgentId.optional().describe('Only calls of this agent.'),
-      limit: z.int().min(1).max(5000).default(1000),
-    }),
-    result: z.strictObject({
-      sinceMs: EpochMs,
-      untilMs: EpochMs,
-      timeZone: z.string(),
-      rows: z.array(
-        z.strictObject({
-          keys: z.array(z.string().nullable()).describe('In the order of `groupBy`; days as YYYY-MM-DD, models as provider/modelId.'),
-          ...sums,
-        }),
-      ),
-      totals: z.strictObject(sums),
-      truncated: z.boolean(),
-    }),
+    params: () =>
+      z.strictObject({
+        sinceMs: EpochMs.optional().describe('First millisecond; 30 days before the end otherwise. At most 366 days before the end.'),
+        untilMs: EpochMs.max(lastMs).optional().describe('The first millisecond that no longer counts; now otherwise.'),
+        timeZone: TimeZone.optional().describe("IANA name; the server's own otherwise."),
+        groupBy: z
+          .array(UsageKey)
+          .min(1)
+          .max(2)
+          .refine((keys) => new Set(keys).size === keys.length, 'expected different keys')
+          .default(['day']),
+        agentId: AgentId.optional().describe('Only calls of this agent.'),
+        limit: z.int().min(1).max(5000).default(1000),
+      }),
+    result: () =>
+      z.strictObject({
+        sinceMs: EpochMs,
+        untilMs: EpochMs,
+        timeZone: z.string(),
+        rows: z.array(
+          z.strictObject({
+            keys: z.array(z.string().nullable()).describe('In the order of `groupBy`; days as YYYY-MM-DD, models as provider/modelId.'),
+            ...sums,
+          }),
+        ),
+        totals: z.strictObject(sums),
+        truncated: z.boolean(),
+      }),
     errors: ['not_found'],
     examples: [
       {

@@ -5,8 +5,9 @@ import type { Connection } from './connect.ts';
 import type { HealthWatch } from './health.ts';
 import type { Inbox } from './inbox.ts';
 import type { LiveEvents } from './live.ts';
-import type { Store } from './store.ts';
 import type { CallHistory } from './past-calls.ts';
+import type { Queries } from './queries.ts';
+import type { Store } from './store.ts';
 import type { ToolActivities } from './tool-activity.ts';
 import type { TurnCosts } from './turn-costs.ts';
 
@@ -14,6 +15,8 @@ import type { TurnCosts } from './turn-costs.ts';
 export interface Session extends Connection {
   readonly live: LiveEvents;
   readonly health: HealthWatch;
+  /** What pages have loaded. */
+  readonly queries: Queries;
   /** Ids of the agents that the token may use, kept up to date. */
   readonly agents: Store<readonly string[]>;
   readonly chats: ChatStore;

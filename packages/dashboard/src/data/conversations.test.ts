@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Thread } from './chats.ts';
+import type { Thread } from './chat-thread.ts';
 import { type Conversation, searchConversations } from './conversations.ts';
 import { createStore } from './store.ts';
 

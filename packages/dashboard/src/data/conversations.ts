@@ -1,6 +1,5 @@
 import type { Result } from '@gatehouse/contract';
-import { useCallback, useEffect, useRef } from 'react';
-import type { Thread } from './chats.ts';
+import type { Thread } from './chat-thread.ts';
 import { useSession } from './context.ts';
 import type { Store } from './store.ts';
 import { type Loaded, useLoad } from './use-load.ts';
@@ -12,26 +11,12 @@ const settleMs = 1_500;
 
 /** Loads the conversations that the token may see, of one agent or of all, newest first; reloads when an event reports a change. */
 export function useConversations(limit: number, agentId?: string): Loaded<ConversationList> {
-  const { client, live } = useSession();
-  const list = useLoad(`conversations ${limit} ${agentId ?? ''}`, (signal) =>
-    client.call('session.list', agentId === undefined ? { allAgents: true, limit } : { agentId, limit }, { signal }),
+  const { client } = useSession();
+  return useLoad(
+    ['session.list', agentId, limit],
+    (signal) => client.call('session.list', agentId === undefined ? { allAgents: true, limit } : { agentId, limit }, { signal }),
+    { changedBy: ['session:created', 'session:expired'], settleMs },
   );
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const { reload } = list;
-  const reloadSoon = useCallback(() => {
-    clearTimeout(timer.current);
-    timer.current = setTimeout(reload, settleMs);
-  }, [reload]);
-  useEffect(() => {
-    const stop = live.listen(({ kind }) => {
-      if (kind === 'session:created' || kind === 'session:expired' || kind === 'gap') reloadSoon();
-    });
-    return () => {
-      stop();
-      clearTimeout(timer.current);
-    };
-  }, [live, reloadSoon]);
-  return list;
 }
 
 /** Searches titles, keys and agents, and the messages of loaded threads. */

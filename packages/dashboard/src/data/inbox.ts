@@ -39,7 +39,7 @@ export function createInbox(client: Pick<Client, 'call'>, live: Pick<LiveEvents,
     round += 1;
     const mine = round;
     state.set({ ...state.get(), loading: true });
-    client.call('inbox.list', { limit: pageSize, ...(before !== undefined && { before }) }).then(
+    client.call('inbox.list', { limit: pageSize, before }).then(
       ({ messages, unread }) => {
         if (mine !== round) return;
         const earlier = before === undefined ? [] : state.get().messages;

@@ -1,4 +1,7 @@
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useQuery } from '@tanstack/react-query';
+import { useCallback, useEffect, useRef } from 'react';
+import { useSession } from './context.ts';
+import { reload } from './queries.ts';
 
 /** The state of a load. Earlier data stays visible during a reload. */
 export interface Loaded<T> {
@@ -8,37 +11,39 @@ export interface Loaded<T> {
   readonly reload: () => void;
 }
 
-/** The outcome of the latest finished load. */
-interface Settled<T> {
-  readonly key: string;
-  readonly round: number;
-  readonly data: T | undefined;
-  readonly error: unknown;
+export interface LoadOptions {
+  /** Reloads a moment after an event whose kind has one of these prefixes, or a gap. */
+  readonly changedBy?: readonly string[];
+  /** Replaces the delay after such an event. */
+  readonly settleMs?: number;
+  /** True when the data of the previous key is shown until that of the new one is loaded. */
+  readonly keepsPrevious?: (previousKey: readonly unknown[]) => boolean;
 }
 
-/** Loads on mount, when `key` changes and on `reload`; the newest load wins and aborts an earlier one. */
-export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [settled, setSettled] = useState<Settled<T>>();
-  const [round, setRound] = useState(0);
-  const latest = useRef(load);
-  useEffect(() => {
-    latest.current = load;
-  }, [load]);
+const defaultSettleMs = 400;
 
+/**
+ * Loads on mount, when `key` changes and on `reload`. The key begins with the name of what is loaded and lists everything that
+ * `load` depends on: components with the same key share one request.
+ */
+export function useLoad<T>(key: readonly unknown[], load: (signal: AbortSignal) => Promise<T>, options: LoadOptions = {}): Loaded<T> {
+  const { changedBy, settleMs = defaultSettleMs, keepsPrevious } = options;
+  const { client } = useSession().queries;
+  const query = useQuery<{ readonly value: T }>(
+    {
+      queryKey: key,
+      // In an object, because the data of a query must not be undefined.
+      queryFn: async ({ signal }) => ({ value: await load(signal) }),
+      meta: changedBy === undefined ? {} : { staleness: { changedBy, settleMs } },
+      placeholderData: (data, previous) => (previous !== undefined && keepsPrevious?.(previous.queryKey) === true ? data : undefined),
+    },
+    client,
+  );
+  const latestKey = useRef(key);
   useEffect(() => {
-    const abort = new AbortController();
-    latest.current(abort.signal).then(
-      (data) => {
-        if (!abort.signal.aborted) setSettled({ key, round, data, error: undefined });
-      },
-      (error: unknown) => {
-        if (!abort.signal.aborted) setSettled((before) => ({ key, round, data: before?.key === key ? before.data : undefined, error }));
-      },
-    );
-    return () => abort.abort();
-  }, [key, round]);
-
-  const reload = useCallback(() => setRound((before) => before + 1), []);
-  const loading = settled?.key !== key || settled.round !== round;
-  return { data: settled?.key === key ? settled.data : undefined, error: loading ? undefined : settled.error, loading, reload };
+    latestKey.current = key;
+  });
+  const reloadNow = useCallback(() => void reload(client, latestKey.current), [client]);
+  const loading = query.isFetching || query.isPending;
+  return { data: query.data?.value, error: loading ? undefined : (query.error ?? undefined), loading, reload: reloadNow };
 }

@@ -1,5 +1,6 @@
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useId, useRef } from 'react';
 import { Button, Failure, IconButton } from './parts.tsx';
+import { useAction } from '../data/use-action.ts';
 
 /** A native modal dialog: it traps the focus, closes with Escape and restores the focus. */
 export function Dialog({
@@ -59,24 +60,15 @@ export function Confirm({
   readonly run: () => Promise<void>;
   readonly onClose: () => void;
 }) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const confirm = (): void => {
-    setBusy(true);
-    setError(undefined);
-    run().then(onClose, (failure: unknown) => {
-      setError(failure);
-      setBusy(false);
-    });
-  };
+  const confirm = useAction();
   return (
     <Dialog title={title} onClose={onClose}>
       <div className="dialog-body">{children}</div>
-      {error !== undefined && <Failure error={error} />}
+      {confirm.error !== undefined && <Failure error={confirm.error} />}
       <footer>
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" disabled={busy} onClick={confirm}>
-          {busy ? 'Working…' : action}
+        <Button look="danger" disabled={confirm.busy} onClick={() => confirm.run(() => run().then(onClose))}>
+          {confirm.busy ? 'Working…' : action}
         </Button>
       </footer>
     </Dialog>

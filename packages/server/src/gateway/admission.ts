@@ -3,9 +3,9 @@ import { allows, type Route, scopeNames } from '@gatehouse/contract';
 import type { TransportTracer } from '../features/operations/observability/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
+import type { Quota } from '../kernel/limiter.ts';
 import { secretOf } from './auth.ts';
 import type { HttpCall } from './http-call.ts';
-import type { Quota } from './limits.ts';
 
 /**
  * Whether a route starts work that is refused under load. Reads continue, and so does JSON-RPC, which checks each call.

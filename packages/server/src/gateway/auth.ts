@@ -6,11 +6,10 @@ import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
+import { RateLimiter } from '../kernel/limiter.ts';
 import type { Log } from '../kernel/log.ts';
 import type { ClientAddress } from './address.ts';
-import { SlidingWindow } from './limits.ts';
 
-const windowMs = 60_000;
 const maxFailures = 10;
 const maxAddresses = 10_000;
 
@@ -56,19 +55,10 @@ export function createAuthenticator(deps: {
   readonly meter?: Pick<TransportMeter, 'wrongSecret'> | undefined;
 }): Authenticator {
   const { tokens, clock, bus, log } = deps;
-  const failures = new Map<string, SlidingWindow>();
+  const failures = new RateLimiter({ limit: maxFailures, windowMs: 60_000, slides: true, clock, maxKeys: maxAddresses });
 
-  function recordFailure(address: ClientAddress, now: number): void {
-    const window = failures.get(address.key) ?? new SlidingWindow(maxFailures, windowMs);
-    failures.delete(address.key);
-    if (failures.size >= maxAddresses)
-      for (const oldest of failures.keys()) {
-        failures.delete(oldest);
-        break;
-      }
-    failures.set(address.key, window);
-    window.add(now);
-    if (window.waitMs(now) === 0) return;
+  function recordFailure(address: ClientAddress): void {
+    if (failures.take(address.key).remaining > 0) return;
     log.warn({ remoteAddress: address.text }, 'Too many failed logins; further wrong ones from this address are answered with 429 for a while');
     bus.emit('security:warn', {
       category: 'failed_logins',
@@ -82,11 +72,10 @@ export function createAuthenticator(deps: {
     authenticate(secret, address) {
       const identity = tokens.authenticate(secret);
       if (identity !== undefined) return identity;
-      const now = clock.monotonic();
-      const waitMs = failures.get(address.key)?.waitMs(now) ?? 0;
       deps.meter?.wrongSecret();
-      if (waitMs > 0) throw new AppError('rate_limited', 'Too many failed logins from this address', { retryAfterMs: waitMs });
-      recordFailure(address, now);
+      const { allowed, resetMs } = failures.peek(address.key);
+      if (!allowed) throw new AppError('rate_limited', 'Too many failed logins from this address', { retryAfterMs: resetMs });
+      recordFailure(address);
       return undefined;
     },
   };

@@ -5,7 +5,7 @@ import { type AppError, toAppError } from '../kernel/app-error.ts';
 export type RpcId = RpcReply['id'];
 
 /** Returns the body of a failure on `/v1` (http-gateway.md §2.8). */
-function v1ErrorBody(error: AppError): z.output<typeof V1Error> {
+function v1ErrorBody(error: AppError): z.output<ReturnType<typeof V1Error>> {
   return { error: { message: error.message, type: error.entry.v1, param: error.details.param ?? null, code: null } };
 }
 

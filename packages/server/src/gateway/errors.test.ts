@@ -14,7 +14,7 @@ afterAll(() => fixture[Symbol.asyncDispose]());
 async function expectFailure(response: Response, status: number, code: string): Promise<void> {
   const body: unknown = await response.json();
   expect([response.status, body]).toEqual([status, { error: expect.any(String), code, requestId: response.headers.get('x-request-id') }]);
-  expect(HttpError.parse(body).error).not.toBe('');
+  expect(HttpError().parse(body).error).not.toBe('');
   expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
 }
 

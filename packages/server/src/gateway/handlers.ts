@@ -1,5 +1,6 @@
 import type { RouteName } from '@gatehouse/contract';
 import { AppError } from '../kernel/app-error.ts';
+import type { RateLimiter } from '../kernel/limiter.ts';
 import type { HttpCall } from './http-call.ts';
 import { sendError } from './reply.ts';
 import { createRpcRoute } from './rpc/http.ts';
@@ -17,16 +18,15 @@ import { createHealthRoute } from './routes/health.ts';
 import { createHookRoutes } from './routes/hooks.ts';
 import { createMediaRoutes } from './routes/media.ts';
 import type { McpRoute } from './mcp/route.ts';
-import { createCountTokensRoute } from './routes/messages/count.ts';
-import { createMessagesRoute } from './routes/messages/create.ts';
+import { createCountTokensRoute } from './routes/messages/count-tokens.ts';
+import { createMessagesRoute } from './routes/messages/create-message.ts';
 import { createCompactRoute, createResponseTokensRoute } from './routes/responses/condense.ts';
-import { createResponseRoute } from './routes/responses/create.ts';
-import { createStoredResponseRoutes } from './routes/responses/stored.ts';
+import { createResponseRoute } from './routes/responses/create-response.ts';
+import { createStoredResponseRoutes } from './routes/responses/stored-responses.ts';
 import { createChatRoute } from './routes/v1-chat.ts';
 import { createEmbeddingsRoute } from './routes/v1-embeddings.ts';
 import { createModelRoutes } from './routes/v1-models.ts';
 import type { GatewayDeps } from './app.ts';
-import type { RateLimiter } from './limits.ts';
 
 /** One handler per declared route; a missing one is a compile error. */
 export type RouteHandlers = { readonly [R in RouteName]: (call: HttpCall) => void | Promise<void> };

@@ -1,6 +1,6 @@
 import net from 'node:net';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../kernel/clock.ts';
 import { createListener } from './listener.ts';
 import { createSocketGuard } from './socket-guard.ts';
 import { startGateway, testTokens } from './testing/gateway-fixture.ts';
@@ -46,8 +46,8 @@ describe('slow clients (R18)', () => {
 
 describe('unauthenticated clients', () => {
   it('hold a bounded number of idle sockets, not counting those that showed a token', async () => {
-    let now = 0;
-    const guard = createSocketGuard({ clock: { ...systemClock, monotonic: () => now }, tls: false, max: 3 });
+    const clock = createStepClock();
+    const guard = createSocketGuard({ clock, tls: false, max: 3 });
     const server = net.createServer((socket) => guard.track(socket));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();
@@ -64,7 +64,7 @@ describe('unauthenticated clients', () => {
     expect(guard.size).toBe(5);
     guard.prove(accepted[0] as net.Socket);
     guard.begin(accepted[1] as net.Socket);
-    now = 2_000;
+    clock.advance(2_000);
     await join();
     await expect.poll(() => guard.size).toBe(4);
     expect(accepted.map((socket) => socket.destroyed)).toEqual([false, false, true, true, false, false]);

@@ -1,5 +1,6 @@
 import type { AppError } from '../kernel/app-error.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { drained } from './drained.ts';
 import { errorBody } from './error-body.ts';
 import type { HttpCall } from './http-call.ts';
 
@@ -94,15 +95,7 @@ export class SseWriter {
   drained(): Promise<void> {
     const { outgoing } = this.#call;
     if (!outgoing.writableNeedDrain || outgoing.destroyed) return Promise.resolve();
-    return new Promise((resolve) => {
-      const cancel = this.#clock.after(this.#stallMs, () => this.#call.cut());
-      const done = (): void => {
-        cancel();
-        outgoing.off('drain', done).off('close', done);
-        resolve();
-      };
-      outgoing.on('drain', done).on('close', done);
-    });
+    return drained(this.#call, this.#clock, this.#stallMs);
   }
 
   /** Sends the rest and completes the response. */

@@ -13,6 +13,9 @@ export interface Identity {
   readonly compat?: TokenCompat;
 }
 
+/** Returns the current identity of a token; undefined when it was revoked or has expired. */
+export type IdentityOf = (tokenId: string) => Identity | undefined;
+
 /** The agent whose turn makes a call; `identity` is the user that it works for. */
 export interface AgentCaller {
   readonly agentId: string;

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { AppError } from './app-error.ts';
 import type { Clock } from './clock.ts';
 import { StartError } from './lifecycle/start-error.ts';
+import { repeat } from './timers.ts';
 
 /** How much this user may still write on the disk of a folder. */
 export interface FreeSpace {
@@ -51,13 +52,14 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
   const { folders, minFreeBytes, clock, onChange, freeSpace = freeSpaceOf } = deps;
   let shortage: Shortage | undefined;
   let disposed = false;
-  let cancel = clock.after(checkMs, again);
-
-  function again(): void {
-    void check().then(() => {
-      if (!disposed) cancel = clock.after(checkMs, again);
-    });
-  }
+  const checks = repeat({
+    clock,
+    everyMs: checkMs,
+    run: check,
+    onError(error) {
+      throw error;
+    },
+  });
 
   async function check(): Promise<void> {
     const found = minFreeBytes === 0 ? undefined : await firstShortage();
@@ -92,7 +94,7 @@ export function createDiskWatch(deps: DiskWatchDeps): DiskWatch {
     check,
     [Symbol.dispose]() {
       disposed = true;
-      cancel();
+      void checks[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,6 +1,7 @@
 import { access, constants, mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import type { Clock } from './clock.ts';
 import type { JailBound, JailLimits } from './jail.ts';
+import { sleep } from './timers.ts';
 
 /** A separate group for each jailed program, created by the process itself before it becomes the program, so that nothing it starts can escape. */
 export interface Cgroups {
@@ -58,15 +59,10 @@ export function createCgroups(layout: Layout): Cgroups {
     },
     async remove(pid, { clock, withinMs }) {
       const until = clock.monotonic() + withinMs;
-      for (const folder of folders) while (!(await removeGroup(`${folder}/${prefix}${pid}`)) && clock.monotonic() < until) await pause(clock);
+      for (const folder of folders)
+        while (!(await removeGroup(`${folder}/${prefix}${pid}`)) && clock.monotonic() < until) await sleep(clock, pauseMs);
     },
   };
-}
-
-function pause(clock: Clock): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  clock.after(pauseMs, resolve);
-  return promise;
 }
 
 /** Kills its processes; true when the group is gone. */

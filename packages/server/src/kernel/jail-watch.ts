@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from './clock.ts';
 import type { JailBound, JailLimits } from './jail.ts';
+import { sleep } from './timers.ts';
 
 const everyMs = 100;
 /** bubblewrap outside and inside. */
@@ -30,11 +31,7 @@ export function watchGroup(
       ended = true;
       cancel();
       const until = clock.monotonic() + withinMs;
-      while (clock.monotonic() < until && (await Promise.all(members.map(isRunning))).includes(true)) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        clock.after(10, resolve);
-        await promise;
-      }
+      while (clock.monotonic() < until && (await Promise.all(members.map(isRunning))).includes(true)) await sleep(clock, 10);
     },
   };
 }

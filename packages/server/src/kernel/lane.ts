@@ -1,5 +1,6 @@
 import { AppError } from './app-error.ts';
 import { createFifo, type Fifo } from './fifo.ts';
+import { LaneGroup, type Waiter } from './lane-group.ts';
 
 export interface LaneEntry {
   /** What must not overlap: one conversation. Holders of one key run one after the other, in order of arrival. */
@@ -83,21 +84,8 @@ export interface LanesOptions {
   readonly monotonic?: () => number;
 }
 
-/** An entry that would wait longer than this, and longer than half a holder's time, is refused at once and can go elsewhere. */
-const longestWaitMs = 1_000;
-/** This few entries ahead are not an overload, however long they take. */
-const shortQueue = 16;
-/** Number of holders in the moving average of their times. */
-const holdersInMean = 16;
 /** Idle groups whose times are remembered. */
 const maxIdleGroups = 1_000;
-
-interface Waiter {
-  readonly entry: LaneEntry;
-  readonly grant: (group: Group) => void;
-  /** Leaves the queue that the waiter is in now. */
-  leave: () => void;
-}
 
 /** Exists while a key has a head or is reserved for one; `queue` holds the entries behind it. */
 interface Lane {
@@ -105,237 +93,200 @@ interface Lane {
   hasHead: boolean;
   running: boolean;
   kept: number;
-  /** Each rejects an entry that yields. */
-  readonly yielding: Set<() => void>;
-  readonly queue: Fifo<Waiter>;
+  /** Each rejects an entry that yields; most lanes never have one. */
+  yielding: Set<() => void> | undefined;
+  readonly queue: Fifo<Queued>;
 }
 
-interface Group {
-  readonly id: string;
-  running: number;
-  limit: number;
-  /** Entries waiting for the group, all principals together. */
-  waiting: number;
-  readonly beganMs: number;
-  /** Moving average of holders' times; undefined until one has finished. */
-  meanMs: number | undefined;
-  /** Principals that have waiting entries, the next one to be served first. */
-  readonly ring: Fifo<Principal>;
-  readonly principals: Map<string, Principal>;
-}
-
-interface Principal {
-  readonly id: string;
-  readonly waiting: Fifo<Waiter>;
-  leaveRing: () => void;
+interface Queued extends Waiter {
+  readonly entry: LaneEntry;
 }
 
 /** Order per conversation, a limit per agent, fairness between principals, no futile wait. All operations are O(1); idle keys cost nothing. */
 export function createLanes(options: LanesOptions = {}): Lanes {
-  const { maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000, monotonic = () => 0 } = options;
-  const lanes = new Map<string, Lane>();
-  const groups = new Map<string, Group>();
-  const maxQueuedPerPrincipal = Math.ceil(maxQueued / 2);
+  return new LaneTable(options);
+}
+
+class LaneTable implements Lanes {
+  readonly #options: Required<LanesOptions>;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #groups = new Map<string, LaneGroup>();
   /** Number of waiting entries by principal, in all groups; principals without one are absent. */
-  const queuedOf = new Map<string, number>();
-  let running = 0;
-  let queued = 0;
+  readonly #queuedOf = new Map<string, number>();
+  #running = 0;
+  #queued = 0;
 
-  function countQueued(principalId: string, change: 1 | -1): void {
-    queued += change;
-    const left = (queuedOf.get(principalId) ?? 0) + change;
-    if (left === 0) queuedOf.delete(principalId);
-    else queuedOf.set(principalId, left);
+  constructor({ maxQueuedPerLane = 50, maxQueued = 1000, retryAfterMs = 1000, monotonic = () => 0 }: LanesOptions) {
+    this.#options = { maxQueuedPerLane, maxQueued, retryAfterMs, monotonic };
   }
 
-  function groupOf(entry: LaneEntry): Group {
-    let group = groups.get(entry.group);
-    if (group === undefined) {
-      group = {
-        id: entry.group,
-        running: 0,
-        limit: entry.groupLimit,
-        waiting: 0,
-        beganMs: monotonic(),
-        meanMs: undefined,
-        ring: createFifo(),
-        principals: new Map(),
-      };
-      groups.set(entry.group, group);
+  counts(): { readonly running: number; readonly queued: number } {
+    return { running: this.#running, queued: this.#queued };
+  }
+
+  of(key: string): { readonly running: boolean; readonly queued: number } {
+    const lane = this.#lanes.get(key);
+    if (lane === undefined) return { running: false, queued: 0 };
+    return { running: lane.running || lane.kept > 0, queued: lane.queue.size + (lane.hasHead && !lane.running ? 1 : 0) };
+  }
+
+  ofGroup(id: string): { readonly running: number; readonly queued: number } {
+    const group = this.#groups.get(id);
+    return { running: group?.running ?? 0, queued: group?.waiting ?? 0 };
+  }
+
+  keep(key: string): void {
+    const lane = this.#lanes.get(key) ?? this.#openLane(key);
+    lane.kept += 1;
+    for (const turnAway of lane.yielding ?? []) turnAway();
+  }
+
+  isKept(key: string): boolean {
+    return (this.#lanes.get(key)?.kept ?? 0) > 0;
+  }
+
+  unkeep(key: string): void {
+    const lane = this.#lanes.get(key);
+    if (lane === undefined || lane.kept === 0) return;
+    lane.kept -= 1;
+    if (!lane.hasHead) this.#advance(key);
+  }
+
+  async acquire(entry: LaneEntry): Promise<Lease> {
+    if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
+    const lane = this.#lanes.get(entry.key);
+    if (entry.yields === true && entry.continues !== true && lane !== undefined && lane.kept > 0) throw new LaneKeptError();
+    const isNext = lane === undefined || (entry.continues === true && !lane.hasHead);
+    if (isNext) {
+      const group = this.#groupOf(entry);
+      // The limit may have been raised since the waiting entries were refused.
+      if (group.hasWaiting) this.#fill(group);
+      if (group.hasSlot) return this.#start(group, lane ?? this.#openLane(entry.key), entry);
     }
-    group.limit = entry.groupLimit;
-    return group;
+    if (entry.continues !== true) {
+      this.#refuseWhenFull(lane, entry.principalId);
+      if (isNext) this.#refuseWhenLate(this.#groupOf(entry), entry.principalId);
+    }
+    return this.#wait(entry, isNext ? undefined : lane);
   }
 
-  function openLane(key: string): Lane {
-    const lane: Lane = { hasHead: false, running: false, kept: 0, yielding: new Set(), queue: createFifo() };
-    lanes.set(key, lane);
-    return lane;
+  /** Waits behind the holder of a lane; without one, as the head of the lane, for a slot of its group. */
+  #wait(entry: LaneEntry, behind: Lane | undefined): Promise<Lease> {
+    this.#countQueued(entry.principalId, 1);
+    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
+    const settle = () => {
+      this.#countQueued(entry.principalId, -1);
+      entry.signal.removeEventListener('abort', onAbort);
+      behind?.yielding?.delete(turnAway);
+    };
+    const leave = (error: Error) => {
+      settle();
+      waiter.leave();
+      reject(error);
+    };
+    const onAbort = () => leave(new AppError('cancelled', 'Aborted while waiting for its turn'));
+    const turnAway = () => leave(new LaneKeptError());
+    const waiter: Queued = {
+      entry,
+      principalId: entry.principalId,
+      leave: () => {},
+      grant: (group) => {
+        settle();
+        resolve(this.#start(group, this.#lanes.get(entry.key) ?? this.#openLane(entry.key), entry));
+      },
+    };
+    entry.signal.addEventListener('abort', onAbort, { once: true });
+    if (behind === undefined) {
+      (this.#lanes.get(entry.key) ?? this.#openLane(entry.key)).hasHead = true;
+      this.#queueInGroup(waiter);
+    } else {
+      waiter.leave = behind.queue.push(waiter);
+      if (entry.yields === true) (behind.yielding ??= new Set()).add(turnAway);
+    }
+    return promise;
   }
 
-  function startIn(group: Group, lane: Lane, entry: LaneEntry): Lease {
+  #start(group: LaneGroup, lane: Lane, entry: LaneEntry): Lease {
     lane.hasHead = true;
     lane.running = true;
-    group.running += 1;
-    running += 1;
+    group.enter();
+    this.#running += 1;
+    const { monotonic } = this.#options;
     const sinceMs = monotonic();
     return new HeldLease(() => {
-      const heldMs = monotonic() - sinceMs;
-      group.meanMs = group.meanMs === undefined ? heldMs : group.meanMs + (heldMs - group.meanMs) / holdersInMean;
-      group.running -= 1;
-      running -= 1;
-      advanceLane(entry.key);
-      fillGroup(group);
+      group.left(monotonic() - sinceMs);
+      this.#running -= 1;
+      this.#advance(entry.key);
+      this.#fill(group);
     });
   }
 
   /** Called when the head of the lane is gone: the next entry starts to wait for its group. */
-  function advanceLane(key: string): void {
-    const lane = lanes.get(key);
+  #advance(key: string): void {
+    const lane = this.#lanes.get(key);
     if (lane === undefined) return;
     lane.hasHead = false;
     lane.running = false;
     if (lane.kept > 0) return;
     const next = lane.queue.shift();
     if (next === undefined) {
-      lanes.delete(key);
+      this.#lanes.delete(key);
       return;
     }
     lane.hasHead = true;
-    const group = groupOf(next.entry);
-    standInGroup(group, next);
-    fillGroup(group);
+    this.#fill(this.#queueInGroup(next));
   }
 
-  function standInGroup(group: Group, waiter: Waiter): void {
-    const id = waiter.entry.principalId;
-    let principal = group.principals.get(id);
-    if (principal === undefined) {
-      principal = { id, waiting: createFifo(), leaveRing: () => {} };
-      principal.leaveRing = group.ring.push(principal);
-      group.principals.set(id, principal);
+  #queueInGroup(waiter: Queued): LaneGroup {
+    const group = this.#groupOf(waiter.entry);
+    group.queue(waiter, () => {
+      this.#advance(waiter.entry.key);
+      this.#fill(group);
+    });
+    return group;
+  }
+
+  /** Admits waiting entries of a group; forgets an idle group when there are many. */
+  #fill(group: LaneGroup): void {
+    group.fill();
+    if (group.isIdle && this.#groups.size > maxIdleGroups) this.#groups.delete(group.id);
+  }
+
+  #openLane(key: string): Lane {
+    const lane: Lane = { hasHead: false, running: false, kept: 0, yielding: undefined, queue: createFifo() };
+    this.#lanes.set(key, lane);
+    return lane;
+  }
+
+  #groupOf({ group: id, groupLimit }: LaneEntry): LaneGroup {
+    let group = this.#groups.get(id);
+    if (group === undefined) {
+      group = new LaneGroup(id, groupLimit, this.#options.monotonic());
+      this.#groups.set(id, group);
     }
-    const from = principal;
-    const leaveQueue = from.waiting.push(waiter);
-    group.waiting += 1;
-    waiter.leave = () => {
-      leaveQueue();
-      group.waiting -= 1;
-      if (from.waiting.size === 0) {
-        from.leaveRing();
-        group.principals.delete(id);
-      }
-      advanceLane(waiter.entry.key);
-      fillGroup(group);
-    };
+    group.limit = groupLimit;
+    return group;
   }
 
-  /** Admits entries while the group has capacity, one of each principal in turn; forgets an idle group when there are many. */
-  function fillGroup(group: Group): void {
-    while (group.running < group.limit) {
-      const principal = group.ring.shift();
-      const waiter = principal?.waiting.shift();
-      if (principal === undefined || waiter === undefined) break;
-      if (principal.waiting.size > 0) principal.leaveRing = group.ring.push(principal);
-      else group.principals.delete(principal.id);
-      group.waiting -= 1;
-      waiter.grant(group);
-    }
-    if (group.running === 0 && group.principals.size === 0 && groups.size > maxIdleGroups) groups.delete(group.id);
+  #countQueued(principalId: string, change: 1 | -1): void {
+    this.#queued += change;
+    const left = (this.#queuedOf.get(principalId) ?? 0) + change;
+    if (left === 0) this.#queuedOf.delete(principalId);
+    else this.#queuedOf.set(principalId, left);
   }
 
-  function refuseWhenFull(lane: Lane | undefined, principalId: string): void {
-    if (lane !== undefined && lane.queue.size >= maxQueuedPerLane) {
+  #refuseWhenFull(lane: Lane | undefined, principalId: string): void {
+    const { maxQueuedPerLane, maxQueued, retryAfterMs } = this.#options;
+    if (lane !== undefined && lane.queue.size >= maxQueuedPerLane)
       throw new LaneFullError('lane', 'rate_limited', `Too many turns wait in this conversation (limit ${maxQueuedPerLane})`, retryAfterMs);
-    }
-    if (queued >= maxQueued) throw new LaneFullError('group', 'unavailable', `Too many turns wait (limit ${maxQueued})`, retryAfterMs);
-    if ((queuedOf.get(principalId) ?? 0) >= maxQueuedPerPrincipal) {
-      throw new LaneFullError('group', 'rate_limited', `Too many turns of this caller wait (limit ${maxQueuedPerPrincipal})`, retryAfterMs);
-    }
+    if (this.#queued >= maxQueued) throw new LaneFullError('group', 'unavailable', `Too many turns wait (limit ${maxQueued})`, retryAfterMs);
+    const maxOfPrincipal = Math.ceil(maxQueued / 2);
+    if ((this.#queuedOf.get(principalId) ?? 0) >= maxOfPrincipal)
+      throw new LaneFullError('group', 'rate_limited', `Too many turns of this caller wait (limit ${maxOfPrincipal})`, retryAfterMs);
   }
 
-  /** Entries of one principal wait for each other and for as many of each other principal. */
-  function refuseWhenLate(group: Group, principalId: string): void {
-    const own = group.principals.get(principalId);
-    const principals = group.principals.size + (own === undefined ? 1 : 0);
-    const place = Math.min(group.waiting + 1, ((own?.waiting.size ?? 0) + 1) * principals);
-    if (place <= shortQueue) return;
-    const heldMs = group.meanMs ?? monotonic() - group.beganMs;
-    const waitMs = (place * heldMs) / group.limit;
-    if (waitMs <= Math.max(longestWaitMs, heldMs / 2)) return;
-    throw new LaneFullError('group', 'unavailable', 'More turns wait for this agent than it can run in time', waitMs);
+  #refuseWhenLate(group: LaneGroup, principalId: string): void {
+    const waitMs = group.excessiveWaitMs(principalId, this.#options.monotonic());
+    if (waitMs !== undefined) throw new LaneFullError('group', 'unavailable', 'More turns wait for this agent than it can run in time', waitMs);
   }
-
-  return {
-    counts: () => ({ running, queued }),
-    of(key) {
-      const lane = lanes.get(key);
-      if (lane === undefined) return { running: false, queued: 0 };
-      return { running: lane.running || lane.kept > 0, queued: lane.queue.size + (lane.hasHead && !lane.running ? 1 : 0) };
-    },
-    ofGroup(id) {
-      const group = groups.get(id);
-      return { running: group?.running ?? 0, queued: group?.waiting ?? 0 };
-    },
-    keep(key) {
-      const lane = lanes.get(key) ?? openLane(key);
-      lane.kept += 1;
-      for (const turnAway of lane.yielding) turnAway();
-    },
-    isKept: (key) => (lanes.get(key)?.kept ?? 0) > 0,
-    unkeep(key) {
-      const lane = lanes.get(key);
-      if (lane === undefined || lane.kept === 0) return;
-      lane.kept -= 1;
-      if (!lane.hasHead) advanceLane(key);
-    },
-    async acquire(entry) {
-      if (entry.signal.aborted) throw new AppError('cancelled', 'Aborted before the turn began');
-      const lane = lanes.get(entry.key);
-      if (entry.yields === true && entry.continues !== true && lane !== undefined && lane.kept > 0) throw new LaneKeptError();
-      const isNext = lane === undefined || (entry.continues === true && !lane.hasHead);
-      if (isNext) {
-        const group = groupOf(entry);
-        // The limit may have been raised since the waiting entries were refused.
-        if (group.ring.size > 0) fillGroup(group);
-        if (group.running < group.limit) {
-          return startIn(group, lane ?? openLane(entry.key), entry);
-        }
-      }
-      if (entry.continues !== true) {
-        refuseWhenFull(lane, entry.principalId);
-        if (isNext) refuseWhenLate(groupOf(entry), entry.principalId);
-      }
-      countQueued(entry.principalId, 1);
-      return new Promise<Lease>((resolve, reject) => {
-        const leave = (error: Error) => {
-          entry.signal.removeEventListener('abort', onAbort);
-          lane?.yielding.delete(turnAway);
-          countQueued(entry.principalId, -1);
-          waiter.leave();
-          reject(error);
-        };
-        const onAbort = () => leave(new AppError('cancelled', 'Aborted while waiting for its turn'));
-        const turnAway = () => leave(new LaneKeptError());
-        const waiter: Waiter = {
-          entry,
-          leave: () => {},
-          grant: (granting) => {
-            countQueued(entry.principalId, -1);
-            entry.signal.removeEventListener('abort', onAbort);
-            lane?.yielding.delete(turnAway);
-            resolve(startIn(granting, lanes.get(entry.key) ?? openLane(entry.key), entry));
-          },
-        };
-        entry.signal.addEventListener('abort', onAbort, { once: true });
-        if (isNext) {
-          (lane ?? openLane(entry.key)).hasHead = true;
-          standInGroup(groupOf(entry), waiter);
-        } else {
-          waiter.leave = lane.queue.push(waiter);
-          if (entry.yields === true) lane.yielding.add(turnAway);
-        }
-      });
-    },
-  };
 }

@@ -56,6 +56,12 @@ export const ProviderConfig = z.strictObject({
     .default([])
     .describe('Models to list; for the well-known vendors the built-in table is taken when this is empty.'),
   maxConnections: z.int().min(1).max(4096).default(256).describe('Sockets to this provider at once.'),
+  fastStreams: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Frames of a streamed answer that differ from an earlier one in their text alone are passed on without being parsed. Turn it off if streamed answers of this provider arrive garbled while the same answers are right without streaming.',
+    ),
 });
 export type ProviderConfig = z.output<typeof ProviderConfig>;
 

@@ -178,7 +178,8 @@ function createClient({ id, config }: FoundProvider, { clock }: CreateModelsOpti
     maxConnections: config.maxConnections,
     clock,
   });
-  return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream) : createChatClient(upstream, vendor);
+  const { fastStreams } = config;
+  return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream, fastStreams) : createChatClient(upstream, vendor, fastStreams);
 }
 
 /** Returns the headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */

@@ -44,7 +44,7 @@ export function findKeys(env: Environment, log: Log): readonly FoundProvider[] {
     return [
       {
         id: type,
-        config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256 },
+        config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256, fastStreams: true },
         source: 'environment' as const,
         from: keyName,
         keyName,
@@ -70,7 +70,7 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
     providerTypes.map(async (type): Promise<FoundProvider | undefined> => {
       const { local, baseUrl } = vendors[type];
       if (local === undefined || baseUrl === undefined) return undefined;
-      const config: ProviderConfig = { type, baseUrl, headers: {}, models: [], maxConnections: 256 };
+      const config: ProviderConfig = { type, baseUrl, headers: {}, models: [], maxConnections: 256, fastStreams: true };
       const listed = await listModels(probe, baseUrl, {}, signal);
       return listed.length === 0 ? undefined : { id: type, config, source: 'local_server', from: new URL(baseUrl).origin, keyName: '', listed };
     }),

@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts';
+import { sleep } from '../kernel/timers.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
 import {
@@ -131,20 +132,8 @@ async function mayRetry(clock: Clock, error: ModelError, signal: AbortSignal): P
   if (error.partial !== undefined || error.usage !== undefined || signal.aborted) return false;
   if (error.kind === 'network') return true;
   if (error.kind !== 'overloaded' || (error.retryAfterMs ?? 0) > longestRetryPauseMs) return false;
-  await pause(clock, error.retryAfterMs ?? overloadedPauseMs, signal);
+  await sleep(clock, error.retryAfterMs ?? overloadedPauseMs, signal);
   return !signal.aborted;
-}
-
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      cancel();
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const cancel = clock.after(ms, done);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }
 
 /** What an agent does on its own behalf counts as one caller. */

@@ -1,3 +1,5 @@
+import type { JsonFragment } from '../kernel/json-fragment.ts';
+
 /** US dollars per million tokens. */
 export interface ModelPrice {
   readonly input: number;
@@ -141,8 +143,8 @@ export interface ModelResult {
  */
 export interface ModelSink {
   /** Receives the reasoning that precedes text: fragments like those of `text`, then each block when it is complete. */
-  readonly thinking?: { fragment(jsonFragment: string): void; block(block: ThinkingBlock): void };
-  text(jsonFragment: string): void;
+  readonly thinking?: { fragment(fragment: JsonFragment): void; block(block: ThinkingBlock): void };
+  text(fragment: JsonFragment): void;
   flush(): boolean;
   drained(): Promise<void>;
   /** The requester does not see the stream: another model may generate the answer again. */

@@ -1,4 +1,5 @@
 import type { TurnOrigin } from '@gatehouse/contract';
+import type { OperationCall } from '../kernel/db/operation.ts';
 import type { ToolCall } from '../llm/model.ts';
 import type { Tool } from './tool.ts';
 import type { TurnInput } from './turn.ts';
@@ -33,6 +34,16 @@ export interface BackgroundTasks {
   take(conversationRef: string): TaskAnnouncement | undefined;
   /** Whether a task that the turn started has not been reported yet. */
   isPending(turn: Pick<TurnInput, 'turnId' | 'conversationRef'>): boolean;
+}
+
+/** Settles the results that a turn has taken, together with the turn. */
+export interface TakenResults {
+  /** Returns the call that marks them in a transaction of the turn: `telling` when it opens, `told` when it ends. */
+  markCall(taskIds: readonly string[], state: 'telling' | 'told'): OperationCall;
+  /** Called when the turn is committed. */
+  reported(taskIds: readonly string[]): void;
+  /** Called when the turn was not committed, so that the results must be reported again. */
+  release(taskIds: readonly string[]): void;
 }
 
 /** Set for a turn whose calls may continue in the background: its messages are stored, so that a result has a conversation to return to. */

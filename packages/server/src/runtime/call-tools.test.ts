@@ -1,5 +1,6 @@
 import { type AgentConfigInput, events, type TurnOrigin } from '@gatehouse/contract';
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../kernel/app-error.ts';
 import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
@@ -9,7 +10,7 @@ import type { ToolCall } from '../llm/model.ts';
 import { callTools } from './call-tools.ts';
 import { createFence } from './fence.ts';
 import { createInjectionMonitor } from './injection-monitor.ts';
-import { createSteppedClock, turnInput } from './testing.ts';
+import { turnInput } from './testing.ts';
 import type { Tool, ToolContext, ToolResult } from './tool.ts';
 
 type Run = (args: unknown, context: ToolContext) => Promise<ToolResult>;
@@ -32,7 +33,7 @@ function setUp(
   tools: readonly Tool[],
   options: { readonly agent?: AgentConfigInput; readonly origin?: TurnOrigin; readonly beforeOnce?: () => Promise<void> } = {},
 ) {
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const seen: BusEvent[] = [];
   const bus = createEventBus((error) => {
     throw error;
@@ -147,7 +148,7 @@ describe('tool calls of a step', () => {
     const { run, clock, abort } = setUp([tool('look', hangs), tool('write', hangs, { effect: 'once' })]);
     const late = run(['look']);
     await settle();
-    clock.step(1000);
+    clock.advance(1000);
     expect(await late).toMatchObject([{ isError: true, content: '"look" was stopped: no result within 1000 ms' }]);
     const stopped = run(['write'], ['look']);
     await settle();

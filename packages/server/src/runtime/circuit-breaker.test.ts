@@ -1,14 +1,15 @@
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { ModelError, type ModelErrorKind } from '../llm/model.ts';
 import { createCircuitBreakers } from './circuit-breaker.ts';
-import { createSteppedClock, testModel } from './testing.ts';
+import { testModel } from './testing.ts';
 
 const config = { failures: 3, resetMs: 1000 };
 const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 type Outcome = 'ok' | ModelErrorKind;
 
 function setUp() {
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const opened: string[] = [];
   const breakers = createCircuitBreakers(clock, ({ agentId, model }) => opened.push(`${agentId} ${model}`));
   const call = (over: { agentId?: string; caller?: string; modelIds?: readonly string[] } = {}) => {
@@ -89,12 +90,12 @@ describe('circuit breaker', () => {
   it('lets one try after the pause: success closes it, failure reopens it, anything else leaves the next one to try', () => {
     const { run, refused, clock, begin } = setUp();
     for (let index = 0; index < 3; index += 1) run('server');
-    clock.step(1000);
+    clock.advance(1000);
     const probe = begin();
     expect(refused()).toMatchObject({ retryAfterMs: 1000 });
     probe.settle('overloaded');
     expect(refused()).toMatchObject({ retryAfterMs: 1000 });
-    clock.step(1000);
+    clock.advance(1000);
     begin().settle('aborted');
     begin().end(false);
     begin().settle('ok');
@@ -106,7 +107,7 @@ describe('circuit breaker', () => {
     const { refused, clock, begin } = setUp();
     const early = Array.from({ length: 6 }, () => begin());
     for (const admission of early.slice(0, 3)) admission.settle('server');
-    clock.step(600);
+    clock.advance(600);
     for (const admission of early.slice(3)) admission.settle('server');
     expect(refused()).toMatchObject({ retryAfterMs: 400 });
   });

@@ -1,10 +1,11 @@
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { silentLog } from '../kernel/log.ts';
 import type { ModelMessage, ToolSpec } from '../llm/model.ts';
 import { createFence } from './fence.ts';
 import { createRunTurn } from './run-turn.ts';
-import { createScriptedModels, createSteppedClock, type ScriptedAnswer, turnInput } from './testing.ts';
+import { createScriptedModels, type ScriptedAnswer, turnInput } from './testing.ts';
 import type { Tool } from './tool.ts';
 
 const open: ToolSpec = { name: 'open', description: 'Opens a file of the caller', parameters: { type: 'object' } };
@@ -25,7 +26,7 @@ function setUp(...script: readonly ScriptedAnswer[]) {
       return { content: 'seen' };
     },
   });
-  const run = createRunTurn({ models, clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
+  const run = createRunTurn({ models, clock: createStepClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
   return { run, asked, tools: [own('read'), own('look')], ran: () => ran, offered: () => asked.at(-1)?.request.tools };
 }
 

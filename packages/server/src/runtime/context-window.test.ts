@@ -116,6 +116,23 @@ describe('context window', () => {
     expect('needed' in fitted && fitted.needed).toBeGreaterThan(countTokens(question) + 50);
   });
 
+  it.each([
+    ['a question that cannot be cut', user('x'.repeat(500_000))],
+    ['an answer of which the end costs most', assistant(`${words(60_000)}${'漢'.repeat(200_000)}`)],
+  ])('counts %s a few times only', (_, message) => {
+    let counted = 0;
+    const count = (text: string) => ((counted += text.length), countTokens(text));
+    createFitContext(count)({ messages: [user('question'), message], fixedTokens: 0, limit: 20_000 });
+    expect(counted).toBeLessThan(6 * 500_000);
+  });
+
+  it('keeps most of an attachment when the question is a few tokens too long', () => {
+    const question = `Sum up: ${createFence({ key: new Uint8Array(32) }).wrap(words(10_000), { source: 'attachment' })}`;
+    const whole = fit({ messages: [user(question)], fixedTokens: 0, limit: 1_000_000 })?.tokens ?? 0;
+    const [asked] = fit({ messages: [user(question)], fixedTokens: 0, limit: whole - 5 })?.messages ?? [];
+    expect(asked?.content.length).toBeGreaterThan(question.length / 2);
+  });
+
   it('cuts untrusted attachments of the question', () => {
     const fence = createFence({ key: new Uint8Array(32) });
     const question = `BEGIN ${words(100)} END\n\n${fence.wrap(words(5000), { source: 'attachment' })}`;

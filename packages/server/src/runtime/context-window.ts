@@ -168,18 +168,18 @@ function cutTo(list: readonly ModelMessage[], index: number, least: number, { ov
   const isOwn = message.role === 'user' && !message.content.startsWith(notesHead);
   const cut = isOwn ? cutInsideFences : cutFenced;
   let kept = Math.floor(whole.length * Math.min(1, allowed / tokens));
-  // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
-  while (kept >= 0) {
+  const leastLength = isOwn ? cut(whole, 0).length : 0;
+  for (;;) {
     const shorter = cut(whole, kept);
-    if (isOwn && kept === 0 && shorter.length < whole.length) {
+    const isLeast = kept === 0 || shorter.length <= leastLength;
+    const needed = shorter.length === whole.length ? tokens : countTokens(shorter);
+    if (needed <= allowed || (isOwn && isLeast && shorter.length < whole.length)) {
       replace(index, withLongestText(message, shorter));
       return;
     }
-    if (countTokens(shorter) <= allowed) {
-      replace(index, withLongestText(message, shorter));
-      return;
-    }
-    kept = kept === 0 ? -1 : Math.max(0, Math.floor(kept * 0.9) - 1);
+    if (isLeast) return;
+    // Tokens are not spread evenly over a text, and the note in the gap costs some as well.
+    kept = Math.max(0, Math.floor(kept * Math.min(0.9, allowed / needed)) - 1);
   }
 }
 

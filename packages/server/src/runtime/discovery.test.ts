@@ -1,10 +1,11 @@
 import { AgentConfig, type AgentConfigInput } from '@gatehouse/contract';
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { silentLog } from '../kernel/log.ts';
 import { createFence } from './fence.ts';
 import { createRunTurn } from './run-turn.ts';
-import { createScriptedModels, createSteppedClock, type ScriptedAnswer, turnInput } from './testing.ts';
+import { createScriptedModels, type ScriptedAnswer, turnInput } from './testing.ts';
 import { createTextRank } from './text-rank.ts';
 import { selectTools } from './tool-policy.ts';
 import type { Tool } from './tool.ts';
@@ -36,7 +37,7 @@ const many: readonly Tool[] = [
 
 function begin(config: AgentConfigInput, ...script: ScriptedAnswer[]) {
   const { models, asked } = createScriptedModels(...script);
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const run = createRunTurn({ models, clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
   const agent = AgentConfig.parse(config);
   const tools = selectTools(many, agent, 'rpc');

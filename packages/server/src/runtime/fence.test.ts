@@ -1,3 +1,4 @@
+import { cpuGrowth, linear } from '@gatehouse/testkit/cpu-growth';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createFence } from './fence.ts';
@@ -108,10 +109,11 @@ describe('fence', () => {
     expect(takeApart(fence.wrap(`a${hidden}b\u202ec\u200bd\u0007e`, { source: 's' })).inner).toBe('abcde');
   });
 
-  it('is as fast for hostile texts as for others', () => {
-    const started = performance.now();
-    for (const fragment of ['<', '<<', '<< untrusted ', 'untrusted', 'untrusted-', 'é', 'untrusted-text', '\u200b', 'e\u0301'])
-      fence.wrap(`${fragment.repeat(200_000 / fragment.length)} untrusted ü`, { source: 's' });
-    expect(performance.now() - started).toBeLessThan(3000);
-  });
+  it.each(['<', '<<', '<< untrusted ', 'untrusted', 'untrusted-', 'é', 'untrusted-text', '\u200b', 'e\u0301'])(
+    'takes time linear in the length of a hostile text: %j',
+    async (fragment) => {
+      const wrap = (length: number) => fence.wrap(`${fragment.repeat(length / fragment.length)} untrusted ü`, { source: 's' });
+      expect(await cpuGrowth(25_000, wrap)).toBeLessThan(linear);
+    },
+  );
 });

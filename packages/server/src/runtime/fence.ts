@@ -9,6 +9,9 @@ export interface FenceLabel {
   readonly [attribute: string]: string | boolean | undefined;
 }
 
+/** Encloses text between lines that its author cannot imitate; see `Fence.wrap`. */
+export type FenceText = (text: string, label: FenceLabel) => string;
+
 /**
  * Encloses text that did not come from the operator between two lines that carry a marker which its author cannot
  * know (reliability: prompt fences). Removes hidden characters and breaks imitations of the lines.

@@ -1,10 +1,11 @@
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { silentLog } from '../kernel/log.ts';
 import type { ModelMessage } from '../llm/model.ts';
 import { callTools } from './call-tools.ts';
 import { createFence } from './fence.ts';
-import { createSteppedClock, turnInput } from './testing.ts';
+import { turnInput } from './testing.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { createToolGate } from './tool-gate.ts';
 
@@ -56,7 +57,7 @@ async function during(work: (call: ToolContext['callTool']) => Promise<void>, me
       return { allowed: false, message: 'Not run: nobody approved it' };
     },
   });
-  const deps = { clock: createSteppedClock(), fence, gate, log: silentLog, hideSecrets: (text: string) => text.replaceAll('secret', '***') };
+  const deps = { clock: createStepClock(), fence, gate, log: silentLog, hideSecrets: (text: string) => text.replaceAll('secret', '***') };
   const results = await callTools(deps, { input, signal: input.signal, beforeOnce: async () => {} }, [{ id: 'c1', name: 'script', arguments: '{}' }]);
   expect(results[0]?.content).toBe('ended');
   return asked;

@@ -1,11 +1,12 @@
 import type { AgentConfigInput } from '@gatehouse/contract';
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { silentLog } from '../kernel/log.ts';
 import type { NewTask } from './background.ts';
 import { callTools } from './call-tools.ts';
 import { createFence } from './fence.ts';
-import { createSteppedClock, turnInput } from './testing.ts';
+import { turnInput } from './testing.ts';
 import type { Tool, ToolContext, ToolResult } from './tool.ts';
 
 const ticks = async () => {
@@ -14,7 +15,7 @@ const ticks = async () => {
 
 /** One promotable call of a tool that ends on request. */
 function begin(options: { agent?: AgentConfigInput; full?: boolean; refuseRow?: boolean; kept?: boolean; tool?: Partial<Tool> } = {}) {
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const work = Promise.withResolvers<ToolResult>();
   const begun: NewTask[] = [];
   const inspected: string[] = [];
@@ -64,9 +65,9 @@ describe('a long call', () => {
   it('continues as a task; its result is fenced, and the end of the turn does not affect it', async () => {
     const { clock, begun, results, work, turn, aborted } = begin();
     await ticks();
-    clock.step(29_999);
+    clock.advance(29_999);
     expect(begun).toEqual([]);
-    clock.step(1);
+    clock.advance(1);
     const [message] = await results;
     expect(message?.content).toMatch(/^"slow" takes longer than 30000 ms and continues in the background as task bt_1\./);
     expect(message).not.toHaveProperty('isError');
@@ -83,7 +84,7 @@ describe('a long call', () => {
   it('stays in its turn when it ends in time', async () => {
     const { clock, begun, results, work } = begin();
     await ticks();
-    clock.step(29_000);
+    clock.advance(29_000);
     work.resolve({ content: 'quick' });
     expect((await results)[0]?.content).toBe('quick');
     expect([begun.length, clock.pending()]).toEqual([0, 0]);
@@ -97,7 +98,7 @@ describe('a long call', () => {
   ] as const)('stays in its turn, under its own deadline, when %s', async (_when, options) => {
     const { clock, begun, results, aborted } = begin(options);
     await ticks();
-    clock.step(300_000);
+    clock.advance(300_000);
     expect((await results)[0]).toMatchObject({ isError: true, content: expect.stringContaining('no result within 300000 ms') });
     expect([begun.length, aborted(), clock.pending()]).toEqual([0, true, 0]);
   });
@@ -105,7 +106,7 @@ describe('a long call', () => {
   it('is handled once when no slot was free: it is neither inspected nor put into a file as if it were a task', async () => {
     const { clock, results, work, inspected } = begin({ full: true });
     await ticks();
-    clock.step(30_000);
+    clock.advance(30_000);
     work.resolve({ content: 'from the net', outside: { source: 'web' } });
     expect((await results)[0]?.content).toContain('from the net');
     await ticks();
@@ -115,11 +116,11 @@ describe('a long call', () => {
   it('is stopped at the deadline of tasks, counted from its start', async () => {
     const { clock, begun, results, aborted } = begin({ agent: { background: { afterMs: 10_000, maxMs: 60_000 } } });
     await ticks();
-    clock.step(10_000);
+    clock.advance(10_000);
     await results;
-    clock.step(49_999);
+    clock.advance(49_999);
     expect(aborted()).toBe(false);
-    clock.step(1);
+    clock.advance(1);
     expect(await begun[0]?.end()).toMatchObject({ outcome: 'timeout', content: expect.stringContaining('no result within 60000 ms') });
     expect(aborted()).toBe(true);
   });
@@ -127,7 +128,7 @@ describe('a long call', () => {
   it('can be cancelled, and reports a failure with our message', async () => {
     const first = begin();
     await ticks();
-    first.clock.step(30_000);
+    first.clock.advance(30_000);
     await first.results;
     first.begun[0]?.stop('it was cancelled');
     expect(await first.begun[0]?.end()).toMatchObject({
@@ -138,7 +139,7 @@ describe('a long call', () => {
 
     const second = begin();
     await ticks();
-    second.clock.step(30_000);
+    second.clock.advance(30_000);
     await second.results;
     second.work.reject(new Error('secret path'));
     expect(await second.begun[0]?.end()).toMatchObject({ outcome: 'error', content: expect.stringContaining('The tool "slow" failed') });
@@ -148,7 +149,7 @@ describe('a long call', () => {
     const { clock, begun, results, work } = begin();
     await ticks();
     work.resolve({ content: 'just now' });
-    clock.step(30_000);
+    clock.advance(30_000);
     expect((await results)[0]?.content).toContain('bt_1');
     expect((await begun[0]?.end())?.content).toContain('just now');
   });
@@ -156,7 +157,7 @@ describe('a long call', () => {
   it('that cannot be recorded is stopped', async () => {
     const { clock, results, aborted } = begin({ refuseRow: true });
     await ticks();
-    clock.step(30_000);
+    clock.advance(30_000);
     expect((await results)[0]).toMatchObject({ isError: true, content: expect.stringContaining('could not be recorded as a task') });
     expect(aborted()).toBe(true);
   });
@@ -166,7 +167,7 @@ describe('a long call', () => {
     await ticks();
     turn.abort();
     expect((await results)[0]?.content).toContain('the turn was stopped');
-    clock.step(30_000);
+    clock.advance(30_000);
     expect(begun).toEqual([]);
   });
 });
@@ -188,7 +189,7 @@ it('looks each tool up once, however many calls a step has', async () => {
   const input = turnInput({ tools, agent: { tools: { profile: 'full' } } });
   const calls = Array.from({ length: 50 }, (_, index) => ({ id: `c${index}`, name: `t${1999 - index}`, arguments: '' }));
   const results = await callTools(
-    { clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog },
+    { clock: createStepClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog },
     { input, signal: new AbortController().signal, beforeOnce: async () => {} },
     calls,
   );

@@ -1,12 +1,13 @@
 import type { AgentConfigInput } from '@gatehouse/contract';
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { describe, expect, it } from 'vitest';
 import { silentLog } from '../kernel/log.ts';
 import { ModelError, type ModelInfo, type ModelMessage } from '../llm/model.ts';
 import { createFence } from './fence.ts';
 import { createRunTurn } from './run-turn.ts';
 import type { Attempt, Models } from '../llm/models.ts';
-import { createScriptedModels, createSteppedClock, type ScriptedAnswer, testModel, turnInput } from './testing.ts';
+import { createScriptedModels, type ScriptedAnswer, testModel, turnInput } from './testing.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import type { TurnSink } from './turn.ts';
 import type { TurnBudget } from './turn-budget.ts';
@@ -15,7 +16,7 @@ const full: AgentConfigInput = { tools: { profile: 'full' } };
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 function setUp(...script: readonly ScriptedAnswer[]) {
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const { models, asked } = createScriptedModels(...script);
   const run = createRunTurn({ models, clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog });
   return { clock, asked, run };
@@ -122,7 +123,7 @@ describe('a turn', () => {
       { text: 'done' },
     );
     const sameIds = createRunTurn({
-      clock: createSteppedClock(),
+      clock: createStepClock(),
       fence: createFence({ key: Buffer.alloc(32) }),
       log: silentLog,
       models: {
@@ -232,8 +233,8 @@ describe('a turn ends', () => {
     };
     const turn = run(turnInput({ agent: { turnTimeoutMs: 1000 }, budget }));
     await settle();
-    clock.step(1000);
-    clock.step(5000);
+    clock.advance(1000);
+    clock.advance(5000);
     expect(await turn).toMatchObject({ finishReason: 'timeout' });
     const usage = { input: 77, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
     end?.({ model: testModel, usage, latencyMs: 1, startedAtMs: 1, outcome: 'ok' });
@@ -263,6 +264,9 @@ describe('a turn ends', () => {
     expect(answered).toMatchObject({ finishReason: 'stop', text: 'Here.', messages: [{ role: 'assistant', content: 'Here.' }] });
     expect(answered.calls).toHaveLength(2);
     expect(second.asked.map((call) => call.request.system.length)).toEqual([1, 2]);
+    const blank = setUp({ text: ' \n' }, { text: 'Here.' });
+    await blank.run(turnInput());
+    expect(blank.asked.map((call) => call.request.messages.length)).toEqual([1, 1]);
     const never = setUp({ text: '' });
     expect(await never.run(turnInput())).toMatchObject({
       finishReason: 'output_starved',
@@ -279,9 +283,9 @@ describe('a turn ends', () => {
     const { sink, text } = collectingSink();
     const running = run(turnInput({ agent: { turnTimeoutMs: 5000 } }), sink);
     await settle();
-    clock.step(4999);
+    clock.advance(4999);
     await settle();
-    clock.step(1);
+    clock.advance(1);
     expect(await running).toMatchObject({
       finishReason: 'timeout',
       text: 'Half a',
@@ -306,7 +310,7 @@ describe('a turn ends', () => {
       }),
     );
     await settle();
-    clock.step(5000);
+    clock.advance(5000);
     const result = await running;
     expect(result).toMatchObject({ finishReason: 'timeout', steps: 1 });
     expect(result.messages.map((message) => message.content)).toEqual([
@@ -331,9 +335,9 @@ describe('a turn ends', () => {
     const { run, clock } = setUp({ hang: 'forever' });
     const running = run(turnInput({ agent: { turnTimeoutMs: 1000 } }));
     await settle();
-    clock.step(1000);
+    clock.advance(1000);
     await settle();
-    clock.step(5000);
+    clock.advance(5000);
     expect(await running).toMatchObject({ finishReason: 'timeout', text: '' });
   });
 
@@ -491,7 +495,7 @@ describe('the circuit breaker of an agent', () => {
     const agent = { circuitBreaker: { failures: 2, resetMs: 10_000 } };
     await run(turnInput({ agent }));
     await run(turnInput({ agent }));
-    clock.step(4000);
+    clock.advance(4000);
     expect(await run(turnInput({ agent }))).toMatchObject({
       finishReason: 'circuit_open',
       steps: 0,
@@ -500,7 +504,7 @@ describe('the circuit breaker of an agent', () => {
     });
     expect(await run(turnInput({ agent, agentId: 'other' }))).toMatchObject({ finishReason: 'provider_degraded' });
     expect(asked).toHaveLength(3);
-    clock.step(6000);
+    clock.advance(6000);
     const both = await Promise.all([run(turnInput({ agent })), run(turnInput({ agent }))]);
     expect(both.map((result) => result.finishReason)).toEqual(['stop', 'circuit_open']);
     expect(await run(turnInput({ agent }))).toMatchObject({ finishReason: 'stop' });

@@ -1,43 +1,9 @@
+import { toFragment } from '../kernel/json-fragment.ts';
 import { AgentConfig, type AgentConfigInput } from '@gatehouse/contract';
 import type { CallContext } from '../kernel/call-context.ts';
-import type { Clock } from '../kernel/clock.ts';
 import { ModelError, type ModelInfo, type ModelResult, type ModelUsage } from '../llm/model.ts';
 import type { Models } from '../llm/models.ts';
 import type { TurnInput } from './turn.ts';
-
-/** A clock that only moves when advanced; for tests. */
-export interface SteppedClock extends Clock {
-  step(ms: number): void;
-  /** Number of pending timers. */
-  pending(): number;
-}
-
-export function createSteppedClock(): SteppedClock {
-  let now = 0;
-  const timers = new Set<{ readonly at: number; readonly run: () => void }>();
-  return {
-    now: () => 1_800_000_000_000 + now,
-    ageNow: () => 1_800_000_000_000 + now,
-    monotonic: () => now,
-    after(ms, run) {
-      const timer = { at: now + ms, run };
-      timers.add(timer);
-      return () => timers.delete(timer);
-    },
-    step(ms) {
-      const end = now + ms;
-      for (;;) {
-        const due = [...timers].filter((timer) => timer.at <= end).toSorted((a, b) => a.at - b.at)[0];
-        if (due === undefined) break;
-        timers.delete(due);
-        now = due.at;
-        due.run();
-      }
-      now = end;
-    },
-    pending: () => timers.size,
-  };
-}
 
 export const testModel: ModelInfo = {
   provider: 'test',
@@ -85,7 +51,7 @@ export function createScriptedModels(...script: readonly ScriptedAnswer[]) {
         });
       const text = answer.text ?? '';
       if (text !== '' && sink !== undefined) {
-        for (const word of text.split(/(?<= )/)) sink.text(JSON.stringify(word).slice(1, -1));
+        for (const word of text.split(/(?<= )/)) sink.text(toFragment(word));
         sink.flush();
       }
       if (answer.hang === 'forever') await new Promise(() => {});

@@ -1,3 +1,4 @@
+import type { JsonFragment } from '../kernel/json-fragment.ts';
 import type { AgentConfig, FinishReason, OperationType, TurnOrigin } from '@gatehouse/contract';
 import type { CallContext } from '../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage, ModelOptions, ModelSink, ModelUsage, ThinkingBlock, ToolCall, ToolSpec } from '../llm/model.ts';
@@ -6,27 +7,33 @@ import type { Tool } from './tool.ts';
 import type { TurnBudget } from './turn-budget.ts';
 import type { TurnFailure } from './turn-failure.ts';
 
+/** What the model of a turn receives in addition to messages. */
+export interface TurnAsk {
+  /** Tried in order; the first is the primary. Never empty. */
+  readonly models: readonly ModelInfo[];
+  readonly system: readonly string[];
+  /** Already filtered by policy. */
+  readonly tools: readonly Tool[];
+  /** Tools that the caller runs itself: a call of one ends the turn with `clientCalls`. They hide an agent's tool of the same name. */
+  readonly clientTools?: readonly ToolSpec[] | undefined;
+  readonly options?: ModelOptions | undefined;
+  readonly temperature?: number | undefined;
+  readonly maxTokens?: number | undefined;
+}
+
 /** Everything that one run of the loop needs; nothing in here is looked up again while it runs. */
-export interface TurnInput {
+export interface TurnInput extends TurnAsk {
   readonly turnId: string;
   readonly traceId: string;
   readonly agentId: string;
   readonly agent: AgentConfig;
   readonly origin: TurnOrigin;
-  /** Tried in order; the first is the primary. Never empty. */
-  readonly models: readonly ModelInfo[];
-  readonly system: readonly string[];
   /** The conversation so far, ending with the message to answer. Never cut by the caller: the loop keeps it inside the window. */
   readonly messages: readonly ModelMessage[];
   /** The start of `messages` exactly as sent by a caller that keeps the conversation itself, without added text. Sent whole or not at all. */
-  readonly whole?: readonly ModelMessage[];
+  readonly whole?: readonly ModelMessage[] | undefined;
   /** Earlier messages derive from untrusted text, even if that is no longer visible. */
-  readonly taintedBefore?: boolean;
-  /** Already filtered by policy. */
-  readonly tools: readonly Tool[];
-  /** Tools that the caller runs itself: a call of one ends the turn with `clientCalls`. They hide an agent's tool of the same name. */
-  readonly clientTools?: readonly ToolSpec[];
-  readonly options?: ModelOptions;
+  readonly taintedBefore?: boolean | undefined;
   readonly workspaceDir: string;
   readonly conversationRef: string;
   readonly sessionKey: string;
@@ -35,20 +42,18 @@ export interface TurnInput {
   /** Call context for tools that call features: the identity of the turn's caller, with `agentCaller` set. */
   readonly call: CallContext;
   /** Absent when no call of the turn may continue in the background, and no background result is added to it. */
-  readonly background?: BackgroundAuthority;
-  readonly temperature?: number;
-  readonly maxTokens?: number;
+  readonly background?: BackgroundAuthority | undefined;
   /** Writes the turn's open row before a tool of class `once` runs, with the tasks reported to the turn until then; called before each. */
-  readonly beforeOnce?: (reported: readonly string[]) => Promise<void>;
+  readonly beforeOnce?: ((reported: readonly string[]) => Promise<void>) | undefined;
   /** Stores the turn's progress step by step, so that another process can continue it. */
-  readonly ledger?: TurnLedger;
+  readonly ledger?: TurnLedger | undefined;
   /** Operation that the calls are charged to; `interactive` when absent. */
-  readonly operation?: OperationType;
+  readonly operation?: OperationType | undefined;
   /** Caps over agent and time; without it only `agent.budgets.perTurnTokens` applies. */
   readonly budget?: TurnBudget;
   /** The authority under which it acts, if not that of its origin. */
-  readonly authority?: TurnOrigin;
-  readonly steering?: TurnSteering;
+  readonly authority?: TurnOrigin | undefined;
+  readonly steering?: TurnSteering | undefined;
   readonly signal: AbortSignal;
   /** Aborts the turn from within: a guard found that it must not continue. */
   readonly abort?: (reason: Error) => void;
@@ -109,7 +114,7 @@ export interface TurnLedger {
 /** Destination of a turn's stream; see ModelSink for `text`, `flush` and `drained`. Absent without a reader. */
 export interface TurnSink {
   readonly thinking?: NonNullable<ModelSink['thinking']>;
-  text(jsonFragment: string): void;
+  text(fragment: JsonFragment): void;
   flush(): boolean;
   drained(): Promise<void>;
   readonly onlyWatched?: boolean;
@@ -133,33 +138,38 @@ export interface CallRecord {
 
 export type AnswerEnding = { readonly by: 'stop_sequence'; readonly sequence: string } | { readonly by: 'content_filter' };
 
-export interface TurnResult {
+/** What the caller of a turn learns about its end. */
+export interface TurnAnswer {
   readonly finishReason: FinishReason;
   /** The streamed text: the texts of all steps, joined by an empty line; partial when the turn ended early. */
   readonly text: string;
-  /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
-  readonly messages: readonly ModelMessage[];
-  readonly calls: readonly CallRecord[];
   /** How many messages were omitted or shortened because they do not fit. */
   readonly leftOut?: number;
   /** Calls for the caller to run: the turn ended for that. They are also in the last assistant message; results of agent calls may follow it. */
   readonly clientCalls?: readonly ToolCall[];
-  /** Signed reasoning of the turn's model calls, in order. */
+  /** Signed reasoning of the turn's model calls, in order; only if the caller permitted it. */
   readonly thinking?: readonly ThinkingBlock[];
   /** Why the last answer ended, if it was not the model's own decision. */
   readonly ending?: AnswerEnding;
-  readonly steps: number;
-  readonly model: ModelInfo;
-  /** The turn has not ended: it continues once this call is decided. */
-  readonly waiting?: ApprovalWait;
   /** Calls that needed an approval and were not run: refused, denied, or decided by nobody in time; absent: none. */
   readonly effectsRefused?: number;
-  /** Tasks whose results are among `messages`. */
-  readonly reported?: readonly string[];
   /** The model had read untrusted text, so that its output counts as such text for others. */
   readonly tainted: boolean;
   /** Set for a failed turn. */
   readonly failure?: TurnFailure;
+}
+
+/** What one run of the loop has produced. */
+export interface TurnResult extends TurnAnswer {
+  /** What the turn adds to the conversation after the user's message: assistant and tool messages, in order. */
+  readonly messages: readonly ModelMessage[];
+  readonly calls: readonly CallRecord[];
+  readonly steps: number;
+  readonly model: ModelInfo;
+  /** The turn has not ended: it continues once this call is decided. */
+  readonly waiting?: ApprovalWait;
+  /** Tasks whose results are among `messages`. */
+  readonly reported?: readonly string[];
 }
 
 /** The loop: a function of its input; events go to `sink`, the result is complete. Never rejects. */

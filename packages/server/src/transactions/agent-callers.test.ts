@@ -8,6 +8,7 @@ import type { Db } from '../kernel/db/db.ts';
 import { operation } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
+import { createLanes } from '../kernel/lane.ts';
 import { silentLog } from '../kernel/log.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { migrations, operations } from './registry.ts';
@@ -80,11 +81,10 @@ beforeEach(async () => {
     resetSession,
     resetConversation,
     compact: async () => ({ messageCount: 1, tokensBefore: 1, tokensAfter: 1, summaries: 0, method: 'none' }),
-    alone: (_ref, _call, run) => run(),
     cleared: () => {},
     clearing: async () => ({ [Symbol.dispose]() {} }),
     stop: () => {},
-    laneOf: () => ({ running: false, queued: 0 }),
+    lanes: createLanes(),
   });
 });
 afterEach(async () => {

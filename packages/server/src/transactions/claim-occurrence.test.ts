@@ -9,7 +9,7 @@ import { builtInJobs } from '../features/unattended/cron/jobs/built-in.ts';
 import { planClaim } from '../features/unattended/cron/occurrences/claim.ts';
 import { CronConfig } from '../features/unattended/cron/config.ts';
 import { parseJob } from '../features/unattended/cron/jobs/job.ts';
-import { createScheduler } from '../features/unattended/cron/occurrences/scheduler.ts';
+import { Scheduler } from '../features/unattended/cron/occurrences/scheduler.ts';
 import { addJob, dueJobs, type JobRow, reconcileBuiltIns } from '../features/unattended/cron/store.ts';
 
 const startMs = Date.UTC(2026, 8, 21, 12);
@@ -86,7 +86,7 @@ test('a virtual day with 2,000 jobs that are not due queries the database once',
       return db.read(operation, input);
     },
   };
-  await using scheduler = createScheduler({
+  await using scheduler = new Scheduler({
     setBack: async () => {},
     db: counting,
     clock,
@@ -111,7 +111,7 @@ test('1,500 jobs of one minute begin on time: those at the end of the queue are 
   await addJobs(db, 1_500, startMs + hourMs);
   const clock = createStepClock(startMs + hourMs);
   const lateBy: number[] = [];
-  await using scheduler = createScheduler({
+  await using scheduler = new Scheduler({
     setBack: async () => {},
     db,
     clock,

@@ -15,8 +15,9 @@ import { endWork } from './end-interrupted-turn.ts';
 import { createDurable } from '../features/unattended/durable/durable.ts';
 import { acceptWork } from '../features/unattended/durable/store.ts';
 import type { DurableTurn } from '../features/conversations/turns/api.ts';
-import { DurableRun } from '../features/conversations/turns/durable/durable.ts';
-import { createRuns } from '../features/conversations/turns/run.ts';
+import { OpenDurableTurn } from '../features/conversations/turns/durable/durable.ts';
+import { createAdmissions } from '../features/conversations/turns/lanes/admission.ts';
+import { createTurnRunner } from '../features/conversations/turns/running/turn-runner.ts';
 import type { CallContext } from '../kernel/call-context.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { operation } from '../kernel/db/operation.ts';
@@ -184,7 +185,7 @@ function toolsOf(process: Process, world: World): Tool[] {
 
 interface Booted {
   readonly durable: ReturnType<typeof createDurable>;
-  readonly outcomes: Awaited<ReturnType<ReturnType<typeof createRuns>['run']>>[];
+  readonly outcomes: Awaited<ReturnType<ReturnType<typeof createTurnRunner>['run']>>[];
 }
 
 let boots = 0;
@@ -201,7 +202,8 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     onSpend: () => {},
     warn: () => {},
   });
-  const runs = createRuns({
+  const admissions = createAdmissions();
+  const runner = createTurnRunner({
     memory: { attribute() {} },
     skills: { ended() {} },
     db: mortal,
@@ -210,7 +212,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     runTurn: createRunTurn({ models: modelsOf(process, world), clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog }),
     openTurn,
     commitTurn,
-    background: { reported() {}, release() {} },
+    background: { markCall: () => expect.unreachable(), reported() {}, release() {} },
     autonomy: { begin: () => undefined, end() {}, capped: (budget) => budget },
     budgetOf: (agentId, store, used) => new LedgerBudget(ledger, agentId, store, used),
   });
@@ -253,28 +255,27 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       reserveForDurable,
       commitDurableTurn,
       parked: async () => {},
+      continued: () => {},
       turnEnded: () => {},
     };
-    return runs.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {
-      const run = await DurableRun.open(deps, turn, start, admitted);
-      const outcome = await runs.run(
+    return admissions.admit({ agentId: 'default', conversationRef: target.ref }, call, async (admitted) => {
+      const opened = await OpenDurableTurn.open(deps, turn, start, admitted);
+      const outcome = await runner.run(
         {
           target,
           agent,
           origin: 'cron',
-          models: [testModel],
-          tools: toolsOf(process, world),
-          system: ['You are Gate.'],
+          ask: { models: [testModel], tools: toolsOf(process, world), system: ['You are Gate.'] },
           history: [],
           brought: [{ role: 'user', content: question }],
           question: { text: question },
           kept: true,
-          durable: run,
+          durable: opened,
         },
         admitted,
         undefined,
       );
-      outcomes.push(run.ended(outcome));
+      outcomes.push(opened.ended(outcome));
       return 'settled' as const;
     });
   };

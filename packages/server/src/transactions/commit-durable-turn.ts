@@ -1,5 +1,5 @@
 import { bookCalls } from './open-work.ts';
-import { keepAlongside } from './commit-turn.ts';
+import { callAlongside } from './commit-turn.ts';
 import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/unattended/durable/store.ts';
 import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
 import { takeSteers } from '../features/delegation/subagents/requests/steer-store.ts';
@@ -75,7 +75,7 @@ export const commitDurableTurn = operation('turns.commitDurable', async (tx, inp
       ? await retryWork(tx, { id, owner, fence, errorKind: settlement.errorKind, notBeforeMs: settlement.notBeforeMs })
       : await settleWork(tx, { id, owner, fence, ...settlement, atMs: turn.endedAtMs ?? 0 });
   if (!settled || conversation === null) await book(tx, input, calls);
-  if (!settled) return { settled, created: false };
+  if (!settled) return { settled, created: false, outputs: [] };
   await recordTurn(tx, turn, conversation === null ? [] : calls, turn.conversationRef);
   let created = false;
   if (conversation !== null) {
@@ -84,9 +84,9 @@ export const commitDurableTurn = operation('turns.commitDurable', async (tx, inp
     await growUsage(tx, { ref: turn.conversationRef, ...sums });
   }
   await dropLedger(tx, turn.id);
-  const endedRun = await keepAlongside(tx, alongside);
+  const outputs = await callAlongside(tx, alongside);
   if (audit !== undefined) await appendAudit(tx, audit);
-  return { settled, created, ...(endedRun !== undefined && { endedRun }) };
+  return { settled, created, outputs };
 });
 
 async function book(tx: Tx, { turnId, agentId, principalId, conversationRef }: DurableOf, calls: readonly ModelCallRow[]): Promise<void> {

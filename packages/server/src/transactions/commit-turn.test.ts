@@ -3,10 +3,12 @@ import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
 import type { ResponseRow } from '../features/conversations/responses/api.ts';
-import { OpenRow } from '../features/conversations/turns/durable/open-row.ts';
+import { OpenRow } from '../features/conversations/turns/running/open-row.ts';
 import { reserveForTurn, type TurnRow } from '../features/conversations/turns/store.ts';
 import type { Db } from '../kernel/db/db.ts';
-import { operation } from '../kernel/db/operation.ts';
+import { keepReceipt } from '../features/conversations/receipts/store.ts';
+import { keepResponse } from '../features/conversations/responses/store.ts';
+import { operation, toCall } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { migrations } from './registry.ts';
 
@@ -31,7 +33,10 @@ const spent = operation('test.spent', async (tx) => {
 
 let db: Db & AsyncDisposable;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [openTurn, commitTurn, abortOpenTurns, openWork, bookWork, reserveForTurn, counts, spent], migrations });
+  db = await openInlineDb({
+    operations: [openTurn, commitTurn, keepReceipt, keepResponse, abortOpenTurns, openWork, bookWork, reserveForTurn, counts, spent],
+    migrations,
+  });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -90,16 +95,18 @@ const conversation = {
   atMs: 2,
 };
 
-test('the caller’s rows are stored with the opening of the turn, and with its end', async () => {
-  await db.write(openTurn, { turn, alongside: { receipt } });
+test('the caller’s operations run with the opening of the turn, and with its end', async () => {
+  await db.write(openTurn, { turn, alongside: [toCall(keepReceipt, receipt)] });
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 0, message: 0 });
-  await db.write(commitTurn, { turn, calls: [], conversation, alongside: { receipt: { ...receipt, outcomeJson: '{}' }, response } });
+  const alongside = [toCall(keepReceipt, { ...receipt, outcomeJson: '{}' }), toCall(keepResponse, response)];
+  await db.write(commitTurn, { turn, calls: [], conversation, alongside });
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 1, response: 1, message: 1 });
 });
 
 test('a turn is lost together with rows that could not be stored with it', async () => {
-  await db.write(commitTurn, { turn, calls: [], conversation: null, alongside: { response } });
-  const again = { turn: { ...turn, id: 'tn_2' }, calls: [], conversation, alongside: { receipt, response } };
+  await db.write(commitTurn, { turn, calls: [], conversation: null, alongside: [toCall(keepResponse, response)] });
+  const alongside = [toCall(keepReceipt, receipt), toCall(keepResponse, response)];
+  const again = { turn: { ...turn, id: 'tn_2' }, calls: [], conversation, alongside };
   await expect(db.write(commitTurn, again)).rejects.toThrow(/UNIQUE/);
   expect(await db.read(counts, undefined)).toEqual({ turn: 1, receipt: 0, response: 1, message: 0 });
 });
@@ -140,7 +147,9 @@ test('a reserve alone stores no rows of the caller; a once-only call does, and t
     traceId: '0'.repeat(32),
     startedAtMs: 1,
   };
-  const row = new OpenRow({ db, openTurn }, start, { opened: () => ({ receipt }) });
+  const row = new OpenRow({ db, openTurn, background: { markCall: () => expect.unreachable() } }, start, {
+    opened: () => [toCall(keepReceipt, receipt)],
+  });
   await row.reserve(500, 'p/m');
   expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 0 });
   await row.beforeOnce([]);

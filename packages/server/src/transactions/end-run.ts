@@ -34,6 +34,9 @@ export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: Ru
   return { row, seen: await readSeen(tx, runId) };
 }
 
+/** `endRun` as an operation, called in the transaction of the run's last turn. */
+export const endRunWithTurn = operation('subagents.endWithTurn', endRun);
+
 async function acceptAnnouncement(tx: Tx, runId: string, agentId: string, atMs: number): Promise<void> {
   // Exactly one per run: the id of the work guarantees it as well.
   await acceptWork(tx, { id: `wi_${runId}`, kind: announceWork, key: runId, digest: '', agentId, payload: { runId }, owed: true, atMs });

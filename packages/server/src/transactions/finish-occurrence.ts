@@ -1,7 +1,7 @@
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import type { WorkClaim, WorkEnd } from '../features/unattended/durable/api.ts';
-import { findWork, type WorkStatus } from '../features/unattended/durable/store.ts';
-import type { Finish } from '../features/unattended/cron/occurrences/finish.ts';
+import { findWork } from '../features/unattended/durable/store.ts';
+import type { Finish, Finished } from '../features/unattended/cron/occurrences/finish.ts';
 import {
   endOccurrence,
   openOccurrences,
@@ -15,17 +15,6 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Outcome of ending an occurrence. */
-export interface Finished {
-  readonly row: OccurrenceRow;
-  /** Providers failed too often, and the job was paused. */
-  readonly paused: boolean;
-  /** The inbox message is new there. */
-  readonly delivered: boolean;
-  /** The target conversation is new. */
-  readonly created: boolean;
-}
-
 const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
   dispatched: 'done',
   completed: 'done',
@@ -36,8 +25,8 @@ const workEnds: Readonly<Record<Finish['end']['status'], WorkEnd>> = {
 };
 
 /**
- * Ends an occurrence with everything that it leaves behind, in one commit: its record, its job, its work, and the
- * message to its recipient. Undefined when another process holds the claim by now, or it had ended before: then nothing is done.
+ * Ends an occurrence with everything that it leaves behind, in one commit: its record, its job, its work unless that ends with its
+ * turn, and the message to its recipient. Undefined when another process holds the claim by now, or it had ended before: then nothing is done.
  */
 export const finishOccurrence = operation(
   'cron.finish',
@@ -62,13 +51,12 @@ export const finishOccurrence = operation(
 
 const settlementOf = (claim: WorkClaim, { status, errorKind, atMs }: Finish['end']) => ({ ...claim, state: workEnds[status], errorKind, atMs });
 
-/** Returns occurrences without an end and the state of their work: if the turn was committed just before the daemon stopped, the work is over. */
-export const readUnfinished = operation(
-  'cron.unfinished',
-  async (tx, { limit }: { readonly limit: number }): Promise<{ row: OccurrenceRow; work: WorkStatus | null }[]> => {
-    const found = [];
-    for (const row of await openOccurrences(tx, limit))
-      found.push({ row, work: (await findWork(tx, { kind: cronWork, key: row.executionId })) ?? null });
-    return found;
-  },
-);
+/** Returns occurrences that have no end although their work is over. Used at start. */
+export const readUnfinished = operation('cron.unfinished', async (tx, { limit }: { readonly limit: number }): Promise<OccurrenceRow[]> => {
+  const found: OccurrenceRow[] = [];
+  for (const row of await openOccurrences(tx, limit)) {
+    const work = await findWork(tx, { kind: cronWork, key: row.executionId });
+    if (work === undefined || (work.state !== 'accepted' && work.state !== 'running')) found.push(row);
+  }
+  return found;
+});

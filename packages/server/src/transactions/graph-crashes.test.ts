@@ -165,7 +165,7 @@ async function begin(
     subagents: process.subagents(world),
     work: { generate: () => Promise.reject(new Error('no node asks for a summary')) },
     durable: durable.api,
-    inbox: { announce() {} },
+    inbox: { deliverCall: () => expect.unreachable(), announce() {} },
     autonomy: {
       onStop: (given) => void (stop = given),
       admit() {},

@@ -86,10 +86,10 @@ import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
 import { beginBeat, endBeat, recoverBeats } from './heartbeat-work.ts';
 import { beginScript, endScript } from './orchestrate-work.ts';
-import { acceptSend, failSendWork } from './send-work.ts';
+import { acceptSend, failSendWork, keepAnswer } from './send-work.ts';
 import { subagentChildOperations } from '../features/delegation/subagents/status/child-store.ts';
 import { subagentMigrations } from '../features/delegation/subagents/migrations.ts';
-import { finishRun, killRuns } from './end-run.ts';
+import { endRunWithTurn, finishRun, killRuns } from './end-run.ts';
 import { subagentListOperations } from '../features/delegation/subagents/status/list-store.ts';
 import { announcementOperations } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { subagentRunOperations } from '../features/delegation/subagents/store.ts';
@@ -134,6 +134,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   acceptRun,
   beginRun,
   finishRun,
+  endRunWithTurn,
   killRuns,
   injectSteer,
   replaceRun,
@@ -164,6 +165,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...inboxOperations,
   ...sessionSendOperations,
   acceptSend,
+  keepAnswer,
   failSendWork,
   beginScript,
   endScript,

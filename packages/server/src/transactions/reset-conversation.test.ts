@@ -54,7 +54,7 @@ const furnish = operation('test.furnish', async (tx) => {
     const cutAt = { cut_seq: 2, prefix: '', prefix_tokens: 0, behind: 0, updated_at_ms: 1 };
     await tx.build((db) => db.insertInto('context_state').values({ conversation_id: index + 1, ...cutAt }));
     await markReviewed(tx, { agentId: 'default', conversationRef: ref, toSeq: 2, atMs: 1 });
-    await keepReceipt(tx, {
+    await keepReceipt.run(tx, {
       principalId: 'token:a',
       key: ref,
       digest: 'd',

@@ -19,13 +19,13 @@ export const acceptSend = operation('sessionSend.accept', async (tx, { send, wor
   await acceptWork(tx, work);
 });
 
-/** Stores an answer with what follows from it: the next work item, or the end and the inbox message. */
-export async function keepSend(tx: Tx, { next, inbox, ...answer }: SendProgress): Promise<void> {
+/** Stores an answer with what follows from it: the next work item, or the end and the inbox message. Called in the transaction of its turn. */
+export const keepAnswer = operation('sessionSend.keepAnswer', async (tx, { next, inbox, ...answer }: SendProgress): Promise<void> => {
   const state = next !== undefined ? 'open' : answer.errorKind === null ? 'done' : 'failed';
   if (!(await advanceSend(tx, { ...answer, state, announced: inbox !== undefined }))) return;
   if (next !== undefined) await acceptWork(tx, next);
   if (inbox !== undefined) await inboxDeliver(tx, inbox);
-}
+});
 
 /** Ends a message without an answer, with its work and the notice to its sender; false when another process holds the claim and continues it. */
 export const failSendWork = operation(

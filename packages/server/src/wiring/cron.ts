@@ -1,28 +1,23 @@
 import { claimManually, claimOccurrence } from '../transactions/claim-occurrence.ts';
 import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
 import { createCron } from '../features/unattended/cron/cron.ts';
-import type { InternalAction } from '../features/unattended/cron/occurrences/execute.ts';
+import type { InternalAction } from '../features/unattended/cron/occurrences/run-action.ts';
 import { createWakeGate } from '../features/unattended/cron/occurrences/wake-gate/wake-gate.ts';
 import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { HeartbeatApi } from '../features/unattended/heartbeat/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
 import type { MemoryLifeApi } from '../features/knowledge/memory/api.ts';
-import { conversationRef, parseSessionKey, printSessionKey, tenantId } from '../features/conversations/sessions/conversation.ts';
+import { conversationRef, conversationTarget, parseSessionKey, printSessionKey, tenantId } from '../features/conversations/sessions/conversation.ts';
 import type { TurnsApi } from '../features/conversations/turns/api.ts';
 import { finishOccurrence, readUnfinished } from '../transactions/finish-occurrence.ts';
-import type { Identity } from '../kernel/call-context.ts';
-import { type Clock, systemClock } from '../kernel/clock.ts';
-import type { Db } from '../kernel/db/db.ts';
-import type { EventBus } from '../kernel/event-bus.ts';
-import type { FenceLabel } from '../runtime/fence.ts';
-import type { ServerOptions } from '../server-handle.ts';
+import type { IdentityOf } from '../kernel/call-context.ts';
+import { systemClock } from '../kernel/clock.ts';
+import type { FenceText } from '../runtime/fence.ts';
+import type { Assembly } from './assembly.ts';
 
 export interface CronWiring {
-  readonly options: ServerOptions;
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
+  /** Id of this run of the daemon. */
   readonly bootId: string;
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
@@ -31,15 +26,17 @@ export interface CronWiring {
   readonly heartbeat: HeartbeatApi;
   readonly inbox: InboxApi;
   readonly memory: MemoryLifeApi;
-  readonly fence: (text: string, label: FenceLabel) => string;
-  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly fence: FenceText;
+  readonly identityOf: IdentityOf;
   readonly knowsModel: (name: string) => boolean;
+  /** Called after messages were stored. */
   readonly noticeMessages: () => void;
+  /** Ends the waits of a root run for approvals, as denied. */
   readonly endWaits: (rootRunId: string) => Promise<unknown>;
 }
 
 /** Wires scheduled jobs to what they use. */
-export function wireCron({ options, turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
+export function wireCron({ options, core }: Assembly, { turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
   const review: InternalAction = async (agent, signal) => {
     const { conversationsReviewed, conversationsFailed, extracted, duplicates, rejected, admitted, derived, consolidated } = await memory.review(
       agent,
@@ -56,7 +53,7 @@ export function wireCron({ options, turns, memory, identityOf, knowsModel, ...de
   };
   return createCron({
     ...deps,
-    log: options.log.module('cron'),
+    ...core('cron'),
     config: options.config.scheduler.cron,
     selfMax: options.config.autonomy.guards.cronSelfMax,
     input: {
@@ -70,17 +67,12 @@ export function wireCron({ options, turns, memory, identityOf, knowsModel, ...de
     execute: {
       turns,
       identityOf,
-      conversationOf: (agentId, principalId, key) => ({
-        ref: conversationRef(agentId, principalId, key),
-        sessionKey: printSessionKey(key),
-        agentId,
-        principalId,
-      }),
+      conversationOf: conversationTarget,
       // A script runs in real time, whatever clock the rest uses.
       runWakeGate: createWakeGate({ after: systemClock.after }),
       actions: { memory_review: review, reflection: review, memory_lifecycle: lifecycle },
+      finish: finishOccurrence,
     },
-    finish: finishOccurrence,
     operations: { claim: claimOccurrence, claimManually, unfinished: readUnfinished },
   });
 }

@@ -1,81 +1,194 @@
-import type { AgentsApi } from '../features/agents/agents/api.ts';
-import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
 import type { ModelWork } from '../features/access/budgets/api.ts';
+import type { Agent, AgentsApi } from '../features/agents/agents/api.ts';
+import { conversationTarget } from '../features/conversations/sessions/conversation.ts';
+import type { TurnsApi } from '../features/conversations/turns/api.ts';
+import type { AutonomyApi } from '../features/delegation/autonomy/api.ts';
+import { createGraphs } from '../features/delegation/graph/graph.ts';
+import { createOrchestrate } from '../features/delegation/orchestrate/orchestrate.ts';
+import { createSessionSend } from '../features/delegation/session-send/session-send.ts';
+import { createFindTarget } from '../features/delegation/session-send/targets.ts';
+import type { StoppedRun, SubagentsApi } from '../features/delegation/subagents/api.ts';
+import { boundsOf, readOptions } from '../features/delegation/subagents/requests/options.ts';
+import { isEnded } from '../features/delegation/subagents/run/row.ts';
+import { findChild } from '../features/delegation/subagents/status/child-store.ts';
+import { createSubagents } from '../features/delegation/subagents/subagents.ts';
+import type { MediaLibrary } from '../features/environment/media/api.ts';
+import { limitsFor } from '../features/environment/shell/config.ts';
+import { maskedInside, workspaceInside, workspaceMounts } from '../features/environment/shell/workspace-mounts.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { InboxApi } from '../features/unattended/inbox/api.ts';
-import type { MediaLibrary } from '../features/environment/media/api.ts';
-import type { SessionsApi } from '../features/conversations/sessions/api.ts';
-import type { TurnsApi } from '../features/conversations/turns/api.ts';
-import type { Identity } from '../kernel/call-context.ts';
-import type { Clock } from '../kernel/clock.ts';
-import type { Db } from '../kernel/db/db.ts';
-import type { EventBus } from '../kernel/event-bus.ts';
-import type { WorkspaceCapacity } from '../features/environment/workspace/api.ts';
-import type { Jail } from '../kernel/jail.ts';
-import type { FileTaints } from '../features/environment/workspace/api.ts';
-import type { FenceLabel } from '../runtime/fence.ts';
+import { AppError } from '../kernel/app-error.ts';
+import type { IdentityOf } from '../kernel/call-context.ts';
+import { systemClock } from '../kernel/clock.ts';
+import type { FenceText } from '../runtime/fence.ts';
 import type { Tool } from '../runtime/tool.ts';
-import type { ServerOptions } from '../server-handle.ts';
-import { wireGraphs } from './graphs.ts';
-import { wireSubagents } from './subagents.ts';
-import { createMessaging } from './messaging.ts';
+import { acceptRun, beginRun } from '../transactions/accept-run.ts';
+import { deliverAnnouncement, takeAnnouncement } from '../transactions/deliver-announcements.ts';
+import { endWorkWithMessage } from '../transactions/end-interrupted-turn.ts';
+import { endRunWithTurn, finishRun, killRuns } from '../transactions/end-run.ts';
+import { acceptGraph, closeGraph, graphsOfRoot, moveGraphNodes } from '../transactions/graph-work.ts';
+import { beginScript, endScript } from '../transactions/orchestrate-work.ts';
+import { acceptSend, failSendWork, keepAnswer } from '../transactions/send-work.ts';
+import { injectSteer, replaceRun } from '../transactions/steer-run.ts';
+import { waitingOfRun, waitingRunsOf } from '../transactions/waiting-runs.ts';
+import type { Assembly } from './assembly.ts';
+import type { Conversations } from './conversations.ts';
+import type { Foundation } from './foundation.ts';
+import type { Tooling } from './tooling.ts';
 
-export interface DelegationDeps {
-  /** Owns everything built here. */
-  readonly building: AsyncDisposableStack;
-  readonly options: ServerOptions;
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
-  /** Id of this run of the daemon. */
-  readonly bootId: string;
+export interface DelegationWiring {
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
   readonly durable: DurableWork;
   readonly inbox: InboxApi;
-  readonly sessions: SessionsApi;
   readonly turns: TurnsApi;
-  readonly toolsOf: (agentId: string) => readonly Tool[];
-  /** Opened when it is first needed. */
-  readonly jail: () => Promise<Jail>;
-  readonly capacity: WorkspaceCapacity;
+  readonly toolsOf: (agent: Agent) => readonly Tool[];
+  readonly foundation: Pick<Foundation, 'lifetime'>;
+  readonly tooling: Pick<Tooling, 'workspace' | 'openedJail'>;
+  readonly conversations: Pick<Conversations, 'sessions'>;
   readonly knowsModel: (name: string) => boolean;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   /** Returns the current identity of a token; undefined when it is gone. */
-  readonly identityOf: (tokenId: string) => Identity | undefined;
-  /** Called after messages were stored. */
-  readonly noticeMessages: () => void;
-  /** Whether turns of one of these conversations ever read untrusted text. */
-  readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
-  readonly taints: FileTaints;
+  readonly identityOf: IdentityOf;
   readonly work: ModelWork;
   readonly media: MediaLibrary;
+  /** Called when runs were stopped, once that is stored. */
+  readonly runsStopped: (runs: readonly StoppedRun[]) => Promise<void>;
 }
+export type Delegation = ReturnType<typeof wireDelegation>;
 
-/** Creates everything with which agents work together: sub-agents, messages between conversations, graphs, scripts that call tools. */
-export function createDelegation(deps: DelegationDeps) {
-  const subagents = deps.building.use(wireSubagents(deps));
-  const graphs = deps.building.use(wireGraphs({ ...deps, subagents: subagents.api }));
-  const messaging = createMessaging(deps);
-  const fixed: readonly Tool[] = [...subagents.tools, ...graphs.tools, ...messaging.sendTools];
-  let scriptTools = messaging.scriptTools();
+/** Wires everything with which agents work together: sub-agents, graphs, messages between conversations, scripts that call tools. */
+export function wireDelegation(assembly: Assembly, wired: DelegationWiring) {
+  const { building } = assembly;
+  const deps = toDeps(wired);
+  const subagents = building.use(wireSubagents(assembly, deps));
+  const graphs = building.use(wireGraphs(assembly, { ...deps, subagents: subagents.api }));
+  const sessionSend = wireSessionSend(assembly, deps);
+  const orchestrate = wireOrchestrate(assembly, deps);
+  subagents.api.onStopped(wired.runsStopped);
+  const fixed: readonly Tool[] = [...subagents.tools, ...graphs.tools, ...sessionSend.tools];
+  let scriptTools = orchestrate.tools();
   let tools = [...fixed, ...scriptTools];
   return {
-    methods: { ...subagents.methods, ...graphs.methods, ...messaging.methods },
+    methods: { ...subagents.methods, ...graphs.methods, ...sessionSend.methods },
     /** Returns the same array until it changes. */
     tools(): readonly Tool[] {
-      if (messaging.scriptTools() !== scriptTools) {
-        scriptTools = messaging.scriptTools();
+      if (orchestrate.tools() !== scriptTools) {
+        scriptTools = orchestrate.tools();
         tools = [...fixed, ...scriptTools];
       }
       return tools;
     },
-    scriptCalls: messaging.scriptCalls,
-    onStopped: subagents.api.onStopped,
+    scriptCalls: orchestrate.calls,
     /** Called when the daemon stops: nothing new is accepted from here on. */
     stopping(): void {
       subagents.stopping();
       graphs.stopping();
     },
   };
+}
+
+type Deps = ReturnType<typeof toDeps>;
+
+/** Returns what the parts of delegation use of the other areas. */
+function toDeps({ foundation, tooling: { workspace, openedJail }, conversations: { sessions }, toolsOf, ...deps }: DelegationWiring) {
+  return {
+    ...deps,
+    bootId: foundation.lifetime.bootId,
+    sessions: sessions.api,
+    isTainted: sessions.isTainted,
+    noticeMessages: sessions.noticeMessages,
+    toolsOf(agentId: string): readonly Tool[] {
+      const agent = deps.agents.find(agentId);
+      return agent === undefined ? [] : toolsOf(agent);
+    },
+    jail: openedJail,
+    capacity: workspace.capacity,
+    taints: workspace.taints,
+  };
+}
+
+function wireSubagents({ options, core }: Assembly, deps: Deps) {
+  return createSubagents({
+    ...deps,
+    ...core('subagents'),
+    config: options.config.security.agentToAgent,
+    conversationOf: conversationTarget,
+    operations: {
+      accept: acceptRun,
+      begin: beginRun,
+      finish: finishRun,
+      endWithTurn: endRunWithTurn,
+      kill: killRuns,
+      inject: injectSteer,
+      replace: replaceRun,
+      takeAnnouncement,
+      deliverAnnouncement,
+      waitingOf: waitingRunsOf,
+      waitingOfRun,
+    },
+  });
+}
+
+function wireGraphs({ options, core }: Assembly, deps: Deps & { readonly subagents: SubagentsApi }) {
+  const { enabled, allowAgents, graphMaxConcurrency, subagentContext } = options.config.security.agentToAgent;
+  return createGraphs({
+    ...deps,
+    ...core('graphs'),
+    concurrency: graphMaxConcurrency,
+    maxDepth: subagentContext.maxSpawnDepth,
+    assertCanDelegate({ agentCaller }) {
+      if (agentCaller !== undefined && !enabled) throw new AppError('denied', 'Agents may not start other agents (security.agentToAgent.enabled)');
+      const refusal = deps.subagents.refusal();
+      if (refusal !== undefined) throw refusal;
+    },
+    assertCanStart(agentId, { agentCaller }) {
+      if (agentCaller === undefined || agentId === agentCaller.agentId || allowAgents.length === 0 || allowAgents.includes(agentId)) return;
+      throw new AppError('denied', `Sub-agents of agent ${agentId} are not allowed here`);
+    },
+    operations: { accept: acceptGraph, move: moveGraphNodes, close: closeGraph, endWithMessage: endWorkWithMessage, ofRoot: graphsOfRoot },
+  });
+}
+
+function wireSessionSend({ options, db, bus, clock }: Assembly, deps: Deps) {
+  return createSessionSend({
+    ...deps,
+    db,
+    bus,
+    clock,
+    policy: options.config.security.agentToAgent,
+    acceptSend,
+    keepAnswer,
+    failSendWork,
+    findTarget: createFindTarget({
+      sessions: deps.sessions,
+      async childOf(about) {
+        const run = await db.read(findChild, about);
+        if (run === undefined) return undefined;
+        const { conversationRef: ref, sessionKey, agentId, principalId } = run;
+        return { ref, sessionKey, agentId, principalId, isStarting: !isEnded(run), bounds: boundsOf(readOptions(run.optionsJson)) };
+      },
+    }),
+    isPending: deps.sessions.isPending,
+    ownOf: deps.sessions.own,
+  });
+}
+
+function wireOrchestrate({ options, db, bus, clock }: Assembly, deps: Deps) {
+  const { config, home } = options;
+  return createOrchestrate({
+    ...deps,
+    db,
+    bus,
+    clock,
+    isEnabled: config.exec.enabled,
+    rates: config.autonomy.guards.rate,
+    key: options.installKey.derive('capability'),
+    socketFile: home.capabilitySocketFile,
+    processClock: systemClock,
+    workspace: { inside: workspaceInside, masked: maskedInside, mounts: workspaceMounts },
+    limitsOf: (agent) => limitsFor(config.exec, agent.config.exec),
+    beginScript,
+    endScript,
+  });
 }

@@ -184,6 +184,7 @@ describe('an event taints the beat that delivers it', () => {
   ])('%s', async (_title, queue, isClean) => {
     rmSync(file(), { force: true });
     const before = server.provider.served();
+    const ended = server.heard('scheduler:heartbeat_wake_terminal');
     server.provider.queue(writes);
     await queue();
     await expect.poll(() => (clock.advance(250), server.provider.served()), { interval: 5, timeout: 5_000 }).toBeGreaterThan(before);
@@ -195,5 +196,7 @@ describe('an event taints the beat that delivers it', () => {
       .toBe(true);
     expect(existsSync(file())).toBe(isClean);
     await server.client.call('admin.approval.resolveAll', { approved: false });
+    // The next beat must not meet what is left of this one.
+    await expect.poll(() => ended.length).toBe(1);
   });
 });

@@ -4,54 +4,80 @@ import { createControlSocket } from '../gateway/control-socket.ts';
 import { createCapabilitySocket } from '../gateway/rpc/capability-socket.ts';
 import { createDispatch } from '../gateway/rpc/dispatch.ts';
 import { loadTransport } from '../llm/wire/upstream.ts';
-import type { Core } from './core.ts';
-import type { ServerOptions } from '../server-handle.ts';
+import { defaultAgentOf, primaryModel } from '../features/conversations/turns/preparation/resolve-target.ts';
+import type { ModelWork } from '../features/access/budgets/api.ts';
+import type { EmbedTexts } from '../gateway/routes/v1-embeddings.ts';
+import type { Embedder } from '../llm/embeddings.ts';
+import type { Assembly } from './assembly.ts';
+import { requireDiskSpace } from './disk-guard.ts';
+import type { Foundation } from './foundation.ts';
 import { createHealth } from './health.ts';
 
-/** Options of the gateway that follow from the server options and the core. */
-type Given = 'config' | 'version' | 'homeDir' | 'mcpOffer' | 'badResults' | 'health' | 'meter' | 'metrics' | 'tracer' | 'overload' | 'log';
+/** What the gateway uses of the features. */
+type Used =
+  | 'handlers'
+  | 'tokens'
+  | 'turns'
+  | 'media'
+  | 'responses'
+  | 'receipts'
+  | 'webhooks'
+  | 'events'
+  | 'sessions'
+  | 'models'
+  | 'agents'
+  | 'documents';
 
-export interface ListenersDeps extends Omit<GatewayDeps, Given | 'keepAliveMs'> {
-  /** Owns everything built here. */
-  readonly building: AsyncDisposableStack;
-  readonly options: ServerOptions;
-  readonly core: Core;
+export interface ListenersWiring extends Pick<GatewayDeps, Used> {
+  readonly foundation: Omit<Foundation, 'assembly'>;
+  readonly work: Pick<ModelWork, 'embed'>;
+  readonly embedder: Embedder | undefined;
   readonly scriptCalls: ScriptCalls;
-  readonly isClockDoubted: () => boolean;
 }
 
-/** Creates all listeners of the daemon: the gateway, the socket of its owner, the socket of scripts. */
-export function createListeners({ building, options, core, scriptCalls, isClockDoubted, ...deps }: ListenersDeps) {
+/** Wires all listeners of the daemon: the gateway, the socket of its owner, the socket of scripts. */
+export function wireListeners(
+  { building, options, db, bus, clock }: Assembly,
+  { foundation, work, embedder, scriptCalls, ...deps }: ListenersWiring,
+) {
   const { config, home, log, version, overrides = {} } = options;
-  const { lifetime, metrics, traces, load, db } = core;
-  const { bus, clock, handlers, models, turns } = deps;
+  const { lifetime, metrics, traces, load } = foundation;
+  const { models, turns, agents } = deps;
+  const guarded = requireDiskSpace(deps.handlers, foundation.disk.assertCanWrite);
+  const handlers = traces?.handlers(guarded) ?? guarded;
   const badResults = overrides.badResults ?? 'log';
   let state: 'starting' | 'running' | 'draining' = 'starting';
   const gateway = building.use(
     createGateway({
       ...deps,
+      handlers,
+      bus,
+      clock,
       config: config.gateway,
       version,
       homeDir: home.dir,
       mcpOffer: overrides.mcpOffer,
       badResults,
+      primaryModel: (agent) => primaryModel(agent, models),
+      embed: embedder === undefined ? undefined : embedForDefaultAgent(work, agents),
+      embeddingModel: embedder,
       health: createHealth({
         version,
         clock,
         models,
         state: () => state,
-        storage: core.storage,
+        storage: foundation.storageStatus,
         overload: load.overload,
-        lacking: core.disk.lacking,
-        isReplaced: core.build.isReplaced,
-        programFault: core.build.fault,
-        isClockDoubted,
+        lacking: foundation.disk.lacking,
+        isReplaced: foundation.build.isReplaced,
+        programFault: foundation.build.fault,
+        isClockDoubted: () => foundation.doubt() !== undefined,
         controlPlaneOnly: lifetime.controlPlaneOnly,
       }),
       meter: metrics.transports,
       metrics: metrics.render,
       tracer: traces?.transports,
-      overload: core.refusal,
+      overload: foundation.refusal,
       log: log.module('gateway'),
     }),
   );
@@ -102,4 +128,10 @@ export function createListeners({ building, options, core, scriptCalls, isClockD
       return gateway.drain(timeoutMs);
     },
   };
+}
+
+/** Embeddings of `/v1` count against the default agent of their caller. */
+function embedForDefaultAgent(work: Pick<ModelWork, 'embed'>, agents: GatewayDeps['agents']): EmbedTexts {
+  return (texts, { identity, signal }, dimensions) =>
+    work.embed({ agentId: defaultAgentOf(agents, identity), principalId: identity.principalId, texts, signal, dimensions });
 }

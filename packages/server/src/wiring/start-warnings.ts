@@ -4,6 +4,8 @@ import { presetNames } from '../features/unattended/webhooks/config.ts';
 import { isUniform } from '../features/access/tokens/secret.ts';
 import type { Jail } from '../kernel/jail.ts';
 import { refuseTool } from '../runtime/tool-policy.ts';
+import type { ServerOptions } from '../server-handle.ts';
+import type { Foundation } from './foundation.ts';
 
 /** Returns warnings that the server cannot give: only its caller knows the file and the log. */
 export function startWarnings(
@@ -62,5 +64,20 @@ export function fileSystemWarnings(dataDir: string, typeOf: (folder: string) => 
   if (name === undefined) return [];
   return [
     `${dataDir} is on a network file system (${name}): the database needs a local disk, and the lock may not hold against daemons on other machines. Choose another home folder`,
+  ];
+}
+
+/** Returns everything that the person at the terminal should know about this start. */
+export async function findWarnings(
+  { config, home }: Pick<ServerOptions, 'config' | 'home'>,
+  { lifetime, warnings, doubt }: Pick<Foundation, 'lifetime' | 'warnings' | 'doubt'>,
+  openJail: () => Promise<Pick<Jail, 'unavailable'>>,
+): Promise<readonly string[]> {
+  return [
+    ...serverWarnings(config.gateway, lifetime.controlPlaneOnly),
+    ...fileSystemWarnings(home.dataDir),
+    ...warnings,
+    ...[doubt() ?? []].flat(),
+    ...(await jailWarnings(config, openJail)),
   ];
 }

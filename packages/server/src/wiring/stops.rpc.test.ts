@@ -1,4 +1,4 @@
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -22,28 +22,30 @@ const work: Tool = {
   },
 };
 
+const options: TestServerOptions = {
+  tools: [work],
+  config: {
+    agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } }, spare: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
+    approvals: { rules: [{ tools: ['mcp__t--work', 'exec', 'sessions_spawn'], action: 'auto', tainted: true }] },
+  },
+};
+const callWork = () => ({ toolCalls: [{ id: `call_${crypto.randomUUID()}`, name: work.name, arguments: '{}' }] });
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({
-    tools: [work],
-    config: {
-      agents: { default: { model: 'mock/mock-fast', tools: { profile: 'full' } }, spare: { model: 'mock/mock-fast', tools: { profile: 'full' } } },
-      approvals: { rules: [{ tools: ['mcp__t--work', 'exec', 'sessions_spawn'], action: 'auto', tainted: true }] },
-    },
-  });
+  server = await startTestServer(options);
 });
 afterAll(() => server[Symbol.asyncDispose]());
 beforeEach(() => {
   calls.length = 0;
-  server.provider.setAnswer(() => ({ toolCalls: [{ id: `call_${crypto.randomUUID()}`, name: work.name, arguments: '{}' }] }));
+  server.provider.setAnswer(callWork);
 });
 
 const atWork = (count = 1) => expect.poll(() => calls.length).toBe(count);
 const asked = () => server.provider.requests.length;
 
 /** Every route that runs a turn, as its client sees it: `refusal` is what a caller reads whose token is revoked meanwhile. */
-const post = async (path: string, token: string, body: object, headers: Record<string, string> = {}) => {
-  const response = await fetch(`${server.url}${path}`, {
+const post = async (path: string, token: string, body: object, headers: Record<string, string> = {}, { url } = server) => {
+  const response = await fetch(`${url}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
@@ -121,17 +123,25 @@ describe('tokens.revoke', () => {
     expect(await others).toMatchObject({ finishReason: 'aborted', failure: { message: 'The conversation was deleted' } });
   });
 
-  test('an expired token likewise; a rotated one continues', async () => {
+  test('an expired token likewise', async () => {
+    const clock = createStepClock();
+    await using own = await startTestServer({ ...options, clock });
+    own.provider.setAnswer(callWork);
+    const brief = await own.client.call('tokens.create', { scopes: ['rpc'], expiresAt: clock.now() + 60_000 });
+    const expiring = post('/rpc', brief.secret, execute, {}, own);
+    await atWork();
+    clock.advance(60_001);
+    expect(await expiring).toMatch(/unauthenticated/);
+    expect(calls.map(({ signal }) => signal.aborted)).toEqual([true]);
+  });
+
+  test('a rotated token continues', async () => {
     const rotated = await server.as(['rpc', 'api']);
     const turn = post('/rpc', rotated.token, execute);
     const stream = post('/v1/chat/completions', rotated.token, { ...chat, stream: true });
     await atWork(2);
     await server.client.call('tokens.rotate', { id: rotated.tokenId });
-    const brief = await server.client.call('tokens.create', { scopes: ['rpc'], expiresAt: Date.now() + 400 });
-    const expiring = post('/rpc', brief.secret, execute);
-    await atWork(3);
-    expect(await expiring).toMatch(/unauthenticated/);
-    expect(calls.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);
+    expect(calls.map(({ signal }) => signal.aborted)).toEqual([false, false]);
     await server.client.call('agents.suspend', { agentId: 'default' });
     await server.client.call('agents.resume', { agentId: 'default' });
     expect(await turn).toContain('Agent is suspended: default');

@@ -1,4 +1,3 @@
-import type { WorkWaiting } from '@gatehouse/contract';
 import type { Approvals, ApprovalWaiting } from '../features/access/approvals/approvals.ts';
 import type { Autonomy } from '../features/delegation/autonomy/autonomy.ts';
 import type { BackgroundApi } from '../features/environment/background/api.ts';
@@ -7,7 +6,7 @@ import type { StoppedRun } from '../features/delegation/subagents/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import type { Turns } from '../features/conversations/turns/turns.ts';
 import type { ParkedTurn } from '../features/conversations/turns/durable/durable.ts';
-import type { KeptLanes } from '../features/conversations/turns/durable/kept-lanes.ts';
+import type { KeptLanes } from '../features/conversations/turns/lanes/kept-lanes.ts';
 import type { DurableWork } from '../features/unattended/durable/api.ts';
 import type { Log } from '../kernel/log.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -18,11 +17,12 @@ export interface StopsDeps {
   readonly turns: Pick<Turns, 'abortRoot' | 'stop'>;
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
-  readonly approvals: Pick<Approvals, 'left' | 'isWaitingIn' | 'drop' | 'clearing'>;
+  readonly approvals: Pick<Approvals, 'isWaitingIn' | 'drop' | 'clearing'>;
   readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
   readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
   readonly log: Log;
 }
+export type Stops = ReturnType<typeof createStops>;
 
 /**
  * Propagates each stop to everything that runs: waiting or running turns, tool calls and commands in the background. Call it after the
@@ -98,6 +98,8 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       releaseLanes(({ target }) => target.ref === conversationRef);
       unwatched(endWaits((run) => run.conversationRef === conversationRef, 'elsewhere'));
     },
+    /** Called when all messages of a conversation were removed. */
+    messagesRemoved: background.forget,
     /** Until it is disposed, no turn of the conversation starts to wait for an approval. */
     async conversationCleared(conversationRef: string): Promise<Disposable> {
       const clearing = await approvals.clearing(conversationRef);
@@ -114,27 +116,11 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     approvalDecided(approvalId: string): void {
       void durable.resumeWaiting({ kind: 'approval', subject: approvalId });
     },
-    /** Returns turns at the root of their work that are waiting for an approval, or for their agent since. */
-    waitingTurns: () =>
-      keptLanes
-        .all()
-        .flatMap(({ rootRunId, runId, origin, startedAtMs, target: { ref: conversationRef, agentId, principalId } }) =>
-          rootRunId === null || runId !== null ? [] : [{ rootRunId, origin, startedAtMs, conversationRef, agentId, principalId }],
-        ),
-    /** Returns the oldest wait of these runs. */
-    waitingOf(isMeant: (run: ApprovalWaiting) => boolean): WorkWaiting | undefined {
-      const [first] = approvals.left().filter(isMeant);
-      return first && { kind: 'approval', approvalId: first.approvalId, sinceMs: first.sinceMs, untilMs: first.untilMs };
-    },
     async runsStopped(runs: readonly StoppedRun[]): Promise<void> {
       for (const { runId } of runs) commands.end({ runId });
       const ids = new Set(runs.map(({ runId }) => runId));
       releaseLanes(({ runId }) => runId !== null && ids.has(runId));
       await endWaits(({ runId }) => runId !== undefined && ids.has(runId), 'elsewhere');
-    },
-    /** Returns the turn behind a root of which only background work is left. */
-    backgroundRoot(rootRunId: string) {
-      return commands.running().find((command) => command.rootRunId === rootRunId) ?? background.rootTurn(rootRunId);
     },
   };
 }

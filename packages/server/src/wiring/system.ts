@@ -3,20 +3,12 @@ import { createAuditQuery } from '../features/operations/observability/audit-que
 import { createSettings } from '../features/operations/settings/settings.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import { recordAudit } from '../kernel/audit.ts';
-import type { Clock } from '../kernel/clock.ts';
-import type { Db } from '../kernel/db/db.ts';
-import type { EventBus } from '../kernel/event-bus.ts';
-import type { ServerOptions } from '../server-handle.ts';
+import type { Assembly } from './assembly.ts';
 
-export interface SystemWiring extends Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'> {
-  readonly options: ServerOptions;
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
-}
+export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'>;
 
 /** Wires the daemon's information about itself: its state, its configuration, its audit, and the documents of its interface. */
-export function wireSystem({ options, db, bus, clock, ...deps }: SystemWiring) {
+export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {
   const redactText = options.redactor.redact;
   const settings = createSettings({ schema: RootConfig, config: options.config, redactText });
   const about = () => {

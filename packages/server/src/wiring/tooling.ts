@@ -12,38 +12,39 @@ import { createWorkspace, type WorkspaceDeps } from '../features/environment/wor
 import type { ApprovalsDeps } from '../features/access/approvals/approvals.ts';
 import { createEgress } from '../kernel/egress.ts';
 import { type Jail, openJail } from '../kernel/jail.ts';
-import { type Clock, systemClock } from '../kernel/clock.ts';
-import type { Db } from '../kernel/db/db.ts';
-import type { EventBus } from '../kernel/event-bus.ts';
-import type { FenceLabel } from '../runtime/fence.ts';
-import type { ServerOptions } from '../server-handle.ts';
+import { systemClock } from '../kernel/clock.ts';
+import type { FenceText } from '../runtime/fence.ts';
+import type { InboxApi } from '../features/unattended/inbox/api.ts';
+import type { Sessions } from '../features/conversations/sessions/sessions.ts';
+import { createSessionTools } from '../features/conversations/sessions/tool.ts';
+import { createToolSet, type ToolSet } from '../runtime/tool-set.ts';
+import type { Tool } from '../runtime/tool.ts';
+import type { Assembly } from './assembly.ts';
+import type { Delegation } from './delegation.ts';
+import type { Foundation } from './foundation.ts';
+import type { Late } from './late.ts';
+import type { Stops } from './stops.ts';
+import type { Unattended } from './unattended.ts';
 
-export interface ToolingDeps {
-  /** Owns everything built here. */
-  readonly building: AsyncDisposableStack;
-  readonly options: ServerOptions;
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly clock: Clock;
+export interface ToolingWiring {
   readonly agents: AgentsApi;
-  readonly fence: (text: string, label: FenceLabel) => string;
-  readonly capabilities: ApprovalsDeps['capabilities'];
-  readonly asking: Pick<ApprovalsDeps, 'announceMessage' | 'resume'>;
-  readonly isStopped: AutonomyApi['isStopped'];
+  readonly fence: FenceText;
+  readonly autonomy: ApprovalsDeps['capabilities'] & { readonly api: Pick<AutonomyApi, 'isStopped'> };
+  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly stops: Late<Stops>;
   readonly disk: WorkspaceDeps['disk'];
 }
 
-/** Creates the tools of agents: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
-export async function createTooling({ building, options, db, bus, clock, agents, fence, capabilities, asking, isStopped, disk }: ToolingDeps) {
+export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
+
+/** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
+export async function wireTooling({ building, options, core, clock }: Assembly, { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
   const skills = building.use(
     await createSkills({
-      db,
-      bus,
-      clock,
-      log: log.module('skills'),
+      ...core('skills'),
       agents,
       config: config.skills,
       sharedDir: config.skills.sharedDir ?? home.skillsDir,
@@ -60,10 +61,7 @@ export async function createTooling({ building, options, db, bus, clock, agents,
   building.defer(async () => (await jail)?.[Symbol.asyncDispose]());
   const mcp = building.use(
     await createMcp({
-      db,
-      bus,
-      clock,
-      log: log.module('mcp'),
+      ...core('mcp'),
       config: config.mcp,
       version: options.version,
       redactor: options.redactor,
@@ -74,10 +72,7 @@ export async function createTooling({ building, options, db, bus, clock, agents,
   );
   const workspace = building.use(
     createWorkspace({
-      db,
-      bus,
-      clock,
-      log: log.module('workspace'),
+      ...core('workspace'),
       agents,
       path: options.env['PATH'],
       hideSecrets: options.redactor.hide,
@@ -88,17 +83,15 @@ export async function createTooling({ building, options, db, bus, clock, agents,
   );
   const approvals = building.use(
     await createApprovals({
-      db,
-      bus,
-      clock,
-      log: log.module('approvals'),
+      ...core('approvals'),
       config: config.approvals,
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),
-      capabilities,
+      capabilities: autonomy,
       askApproval,
       withdrawApproval,
-      ...asking,
+      announceMessage: inbox.announce,
+      resume: (approvalId) => stops.value.approvalDecided(approvalId),
     }),
   );
   const shell = building.use(
@@ -109,9 +102,37 @@ export async function createTooling({ building, options, db, bus, clock, agents,
       capacity: workspace.capacity,
       env: options.env,
       agentOf: (agentId) => agents.find(agentId)?.config,
-      isStopped,
+      isStopped: autonomy.api.isStopped,
       taints: workspace.taints,
     }),
   );
   return { web, skills, mcp, workspace, approvals, shell, openedJail };
+}
+
+export interface ToolSetWiring {
+  readonly foundation: Pick<Foundation, 'metrics' | 'traces'>;
+  readonly tooling: Tooling;
+  readonly memory: readonly Tool[];
+  readonly sessions: Pick<Sessions, 'methods' | 'isTainted'>;
+  readonly background: Tool;
+  readonly unattended: Late<Unattended>;
+  readonly delegation: Late<Delegation>;
+}
+
+/** Joins the tools of all features, with every call metered and traced. */
+export function wireToolSet({ options }: Assembly, { foundation: { metrics, traces }, tooling, sessions, ...deps }: ToolSetWiring): ToolSet {
+  const { web, skills, mcp, workspace, shell } = tooling;
+  return createToolSet(
+    [
+      ...workspace.tools,
+      ...shell.tools,
+      ...web.tools,
+      ...deps.memory,
+      ...createSessionTools(sessions.methods, sessions.isTainted),
+      deps.background,
+      ...(options.overrides?.tools ?? []),
+    ],
+    [mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
+    (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
+  );
 }

@@ -112,7 +112,7 @@ test('a beat whose turn failed for good just before the daemon stopped is report
   expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until/)]);
 });
 
-test('a job run with a committed turn but no end is ended by the next start, once, with its delivery', async () => {
+test('a job run whose end is refused by the storage commits nothing of its turn, and ends once when the storage accepts it', async () => {
   await start();
   await server.client.call('cron.add', {
     name: 'report',
@@ -121,18 +121,35 @@ test('a job run with a committed turn but no end is ended by the next start, onc
     deliveryTarget: targetOf('token:root'),
   });
   refuse('UPDATE ON cron_occurrence WHEN NEW.terminal_at_ms IS NOT NULL');
-  server.provider.queue({ text: 'All is well.' });
+  server.provider.queue({ text: 'All is well.' }, { text: 'All is well.' });
   await server.client.call('cron.run', { jobName: 'report' });
-  await expect.poll(() => workState('cron')).toEqual([{ state: 'done' }]);
+  // Returned to the queue, for a retry.
+  await expect.poll(() => workState('cron')).toEqual([{ state: 'accepted' }]);
   expect(await inbox()).toEqual([]);
-  expect(await server.ended('report')).toEqual([]);
+  expect(rows('SELECT * FROM turn WHERE ended_at_ms IS NOT NULL')).toEqual([]);
   await server[Symbol.asyncDispose]();
   allow();
   await start();
+  server.provider.queue({ text: 'All is well.' });
+  clock.advance(60_000);
   expect(await server.runs('report')).toMatchObject([{ status: 'completed', deliveryStatus: 'accepted' }]);
   const [message] = await inbox();
   expect(message).toContain('All is well.');
   await restart();
   expect(await inbox()).toHaveLength(1);
-  expect(server.provider.served()).toBe(0);
+});
+
+test('a job run that was left without an end although its work is over ends as unknown', async () => {
+  await start();
+  await server.client.call('cron.add', {
+    name: 'report',
+    schedule: { kind: 'every', everyMs: 86_400_000 },
+    payload: { kind: 'agent_turn', message: 'Report' },
+  });
+  await server.client.call('cron.run', { jobName: 'report' });
+  await server.runs('report');
+  await server[Symbol.asyncDispose]();
+  sql(`UPDATE cron_occurrence SET terminal_at_ms = NULL, status = 'started'`);
+  await start();
+  expect(await server.runs('report')).toMatchObject([{ status: 'unknown', errorKind: 'owner_lost', deliveryStatus: 'not_requested' }]);
 });

@@ -30,7 +30,7 @@ export function AgentPage({ rest }: { readonly rest: string }) {
 
 function Whole({ agentId, part }: { readonly agentId: string; readonly part: string }) {
   const { client, chats } = useSession();
-  const found = useLoad(`agent ${agentId}`, (signal) => client.call('agents.get', { agentId }, { signal }));
+  const found = useLoad(['agents.get', agentId], (signal) => client.call('agents.get', { agentId }, { signal }));
   const agent = found.data;
   const path = `/agents/${encodeURIComponent(agentId)}`;
   return (

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLeaveGuard } from '../../router.ts';
 import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
 import type { Agent } from './agent-page.tsx';
@@ -20,22 +21,19 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
   const stored = JSON.stringify(config, null, 2);
   const [text, setText] = useState(stored);
   const [checked, setChecked] = useState<Checked>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const { busy, error, run, clearError } = useAction();
   const [outcome, setOutcome] = useState<string>();
   const unsaved = text !== stored;
   useLeaveGuard(unsaved, 'The changed configuration was not applied. Leave anyway?');
 
-  const run = (work: () => Promise<void>): void => {
-    setBusy(true);
-    setError(undefined);
+  const start = (work: () => Promise<void>): void => {
     setOutcome(undefined);
-    work()
-      .catch((failure: unknown) => {
-        setError(failure);
+    run(() =>
+      work().catch((failure: unknown) => {
         setChecked(undefined);
-      })
-      .finally(() => setBusy(false));
+        throw failure;
+      }),
+    );
   };
   const check = async (): Promise<void> => {
     const wanted: unknown = JSON.parse(text);
@@ -59,7 +57,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
       aria-label="Configuration"
       onSubmit={(event) => {
         event.preventDefault();
-        run(check);
+        start(check);
       }}
     >
       <p className="hint">
@@ -95,7 +93,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
         <Button
           look="primary"
           disabled={busy || current === undefined || current.changes.length === 0}
-          onClick={() => current !== undefined && run(() => apply(current))}
+          onClick={() => current !== undefined && start(() => apply(current))}
         >
           Apply
         </Button>
@@ -104,7 +102,7 @@ export function ConfigTab({ agent, onChanged }: { readonly agent: Agent; readonl
             look="quiet"
             onClick={() => {
               setText(stored);
-              setError(undefined);
+              clearError();
             }}
           >
             Discard changes

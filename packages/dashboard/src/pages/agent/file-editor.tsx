@@ -2,6 +2,7 @@ import { type Client, GatehouseError } from '@gatehouse/client';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { useLeaveGuard } from '../../router.ts';
 import { diffTexts } from '../../ui/diff.ts';
@@ -38,7 +39,7 @@ async function readStored(client: Client, agentId: string, filePath: string, sig
 export function FileEditor(props: EditorProps) {
   const { agentId, path } = props;
   const { client } = useSession();
-  const found = useLoad(`file ${agentId} ${path}`, async (signal) => ({ stored: await readStored(client, agentId, path, signal) }));
+  const found = useLoad(['workspace.readFile', agentId, path], async (signal) => ({ stored: await readStored(client, agentId, path, signal) }));
   if (found.error !== undefined) return <Failure error={found.error} title={path} onRetry={found.reload} />;
   if (found.data === undefined) return <Skeleton lines={6} />;
   const { stored } = found.data;
@@ -70,19 +71,12 @@ function Editor({ agentId, path, isNew, template, onWritten, onGone, loaded }: E
   const [base, setBase] = useState(loaded);
   const [text, setText] = useState(loaded ?? '');
   const [asked, setAsked] = useState<{ readonly stored: string | undefined } | 'delete' | 'reset'>();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const unsaved = text !== (base ?? '');
   useLeaveGuard(unsaved, `${path} has unsaved changes. Leave anyway?`);
   const close = (): void => setAsked(undefined);
 
-  const review = (): void => {
-    setBusy(true);
-    setError(undefined);
-    readStored(client, agentId, path)
-      .then((stored) => setAsked({ stored }), setError)
-      .finally(() => setBusy(false));
-  };
+  const review = (): void => run(async () => setAsked({ stored: await readStored(client, agentId, path) }));
   const write = async (): Promise<void> => {
     await client.call('workspace.writeFile', { agentId, filePath: path, content: text });
     setBase(text);
@@ -170,17 +164,8 @@ function WriteDialog({
   readonly write: () => Promise<void>;
   readonly onClose: () => void;
 }) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const [hunks] = useState(() => diffTexts(stored ?? '', text));
-  const run = (): void => {
-    setBusy(true);
-    setError(undefined);
-    write().then(onClose, (failure: unknown) => {
-      setError(failure);
-      setBusy(false);
-    });
-  };
   return (
     <Dialog title={`Save ${path}?`} onClose={onClose} wide>
       <div className="dialog-body">
@@ -194,7 +179,7 @@ function WriteDialog({
       {error !== undefined && <Failure error={error} />}
       <footer>
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" disabled={busy} onClick={run}>
+        <Button look="primary" disabled={busy} onClick={() => run(() => write().then(onClose))}>
           {busy ? 'Saving…' : 'Save'}
         </Button>
       </footer>

@@ -36,9 +36,7 @@ function Folder({ path, ...props }: TreeProps & { readonly path: string | undefi
   const [openFolders, setOpenFolders] = useState<ReadonlySet<string>>(
     () => new Set(current?.includes('/') === true ? [current.split('/')[0] ?? ''] : []),
   );
-  const listed = useLoad(`folder ${agentId} ${path ?? ''}`, (signal) =>
-    client.call('workspace.listDir', { agentId, ...(path !== undefined && { subdir: path }) }, { signal }),
-  );
+  const listed = useLoad(['workspace.listDir', agentId, path], (signal) => client.call('workspace.listDir', { agentId, subdir: path }, { signal }));
   const { reload } = listed;
   useEffect(() => {
     if (round > 0) reload();

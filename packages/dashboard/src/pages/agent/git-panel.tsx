@@ -3,6 +3,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { GitDiffView } from '../../ui/diff-view.tsx';
 import { Confirm, Dialog } from '../../ui/dialog.tsx';
@@ -43,25 +44,16 @@ export function GitPanel({
   readonly onRestored: (path: string) => void;
 }) {
   const { client } = useSession();
-  const state = useLoad(`git ${agentId} ${round}`, (signal) => loadState(client, agentId, signal));
-  const [message, setMessage] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const state = useLoad(['workspace.git.status', 'workspace.git.log', agentId, round], (signal) => loadState(client, agentId, signal));
   const [outcome, setOutcome] = useState<string>();
+  // Survives a reload of the list, which removes the form for a moment.
+  const [message, setMessage] = useState('');
   const [asked, setAsked] = useState<{ readonly diff: string | undefined } | { readonly restore: string }>();
   const close = (): void => setAsked(undefined);
-  const commit = (): void => {
-    setBusy(true);
-    setError(undefined);
-    setOutcome(undefined);
-    client
-      .call('workspace.git.commit', { agentId, ...(message.trim() !== '' && { message: message.trim() }) })
-      .then((made) => {
-        setMessage('');
-        setOutcome(`Committed as ${made.sha.slice(0, 10)}.`);
-        state.reload();
-      }, setError)
-      .finally(() => setBusy(false));
+  const committed = (sha: string): void => {
+    setOutcome(`Committed as ${sha.slice(0, 10)}.`);
+    setMessage('');
+    state.reload();
   };
   const { data } = state;
   return (
@@ -80,71 +72,15 @@ export function GitPanel({
         )}
       </div>
       {state.error !== undefined && <GitFailure error={state.error} onRetry={state.reload} />}
-      {error !== undefined && <Failure error={error} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {data === undefined && state.loading && <Skeleton lines={3} />}
       {data !== undefined && !data.status.clean && (
         <>
-          <ul className="history">
-            {data.status.entries.slice(0, shownEntries).map(({ path, status }) => (
-              <li key={path} className="git-entry">
-                <Badge tone={tones[status] ?? 'neutral'}>{status}</Badge>
-                <span className="mono cut">{path}</span>
-                <span className="grow" />
-                {status !== 'untracked' && (
-                  <>
-                    <Button small label={`Show changes to ${path}`} onClick={() => setAsked({ diff: path })}>
-                      Changes
-                    </Button>
-                    <Button small label={`Restore ${path}`} onClick={() => setAsked({ restore: path })}>
-                      Restore
-                    </Button>
-                  </>
-                )}
-              </li>
-            ))}
-          </ul>
-          {data.status.entries.length > shownEntries && (
-            <p className="hint">{`and ${plural(data.status.entries.length - shownEntries, 'file')} more`}</p>
-          )}
-          <form
-            className="commit-form"
-            onSubmit={(event) => {
-              event.preventDefault();
-              commit();
-            }}
-          >
-            <input
-              aria-label="Commit message"
-              placeholder="What changed, and why"
-              maxLength={500}
-              value={message}
-              onChange={(event) => setMessage(event.target.value)}
-            />
-            <Button submit disabled={busy}>
-              {busy ? 'Committing…' : 'Commit all'}
-            </Button>
-          </form>
+          <ChangedFiles entries={data.status.entries} onDiff={(diff) => setAsked({ diff })} onRestore={(restore) => setAsked({ restore })} />
+          <CommitForm agentId={agentId} message={message} onMessage={setMessage} onBegin={() => setOutcome(undefined)} onCommitted={committed} />
         </>
       )}
-      {data !== undefined && data.commits.length > 0 && (
-        <ol className="history" aria-label="Commits">
-          {data.commits.map(({ sha, author, date, message: text }) => (
-            <li key={sha}>
-              <p dir="auto" className="commit-text">
-                {text}
-              </p>
-              <span className="hint">
-                <span className="mono">{sha.slice(0, 10)}</span>
-                {` by ${author}, `}
-                <time dateTime={date} title={dateTime(Date.parse(date))}>
-                  {ago(Date.parse(date))}
-                </time>
-              </span>
-            </li>
-          ))}
-        </ol>
-      )}
+      {data !== undefined && data.commits.length > 0 && <Commits commits={data.commits} />}
       {asked !== undefined && 'diff' in asked && <DiffDialog agentId={agentId} filePath={asked.diff} onClose={close} />}
       {asked !== undefined && 'restore' in asked && (
         <Confirm
@@ -160,6 +96,108 @@ export function GitPanel({
         </Confirm>
       )}
     </section>
+  );
+}
+
+/** Lists uncommitted files. */
+function ChangedFiles({
+  entries,
+  onDiff,
+  onRestore,
+}: {
+  readonly entries: GitStatus['entries'];
+  readonly onDiff: (path: string) => void;
+  readonly onRestore: (path: string) => void;
+}) {
+  return (
+    <>
+      <ul className="history">
+        {entries.slice(0, shownEntries).map(({ path, status }) => (
+          <li key={path} className="git-entry">
+            <Badge tone={tones[status] ?? 'neutral'}>{status}</Badge>
+            <span className="mono cut">{path}</span>
+            <span className="grow" />
+            {status !== 'untracked' && (
+              <>
+                <Button small label={`Show changes to ${path}`} onClick={() => onDiff(path)}>
+                  Changes
+                </Button>
+                <Button small label={`Restore ${path}`} onClick={() => onRestore(path)}>
+                  Restore
+                </Button>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      {entries.length > shownEntries && <p className="hint">{`and ${plural(entries.length - shownEntries, 'file')} more`}</p>}
+    </>
+  );
+}
+
+function CommitForm({
+  agentId,
+  message,
+  onMessage,
+  onBegin,
+  onCommitted,
+}: {
+  readonly agentId: string;
+  readonly message: string;
+  readonly onMessage: (message: string) => void;
+  readonly onBegin: () => void;
+  readonly onCommitted: (sha: string) => void;
+}) {
+  const { client } = useSession();
+  const { busy, error, run } = useAction();
+  const commit = async (): Promise<void> => {
+    onBegin();
+    const { sha } = await client.call('workspace.git.commit', { agentId, ...(message.trim() !== '' && { message: message.trim() }) });
+    onCommitted(sha);
+  };
+  return (
+    <>
+      {error !== undefined && <Failure error={error} />}
+      <form
+        className="commit-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          run(commit);
+        }}
+      >
+        <input
+          aria-label="Commit message"
+          placeholder="What changed, and why"
+          maxLength={500}
+          value={message}
+          onChange={(event) => onMessage(event.target.value)}
+        />
+        <Button submit disabled={busy}>
+          {busy ? 'Committing…' : 'Commit all'}
+        </Button>
+      </form>
+    </>
+  );
+}
+
+function Commits({ commits }: { readonly commits: readonly Commit[] }) {
+  return (
+    <ol className="history" aria-label="Commits">
+      {commits.map(({ sha, author, date, message: text }) => (
+        <li key={sha}>
+          <p dir="auto" className="commit-text">
+            {text}
+          </p>
+          <span className="hint">
+            <span className="mono">{sha.slice(0, 10)}</span>
+            {` by ${author}, `}
+            <time dateTime={date} title={dateTime(Date.parse(date))}>
+              {ago(Date.parse(date))}
+            </time>
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 
@@ -179,9 +217,7 @@ function DiffDialog({
   readonly onClose: () => void;
 }) {
   const { client } = useSession();
-  const found = useLoad(`diff ${agentId} ${filePath ?? ''}`, (signal) =>
-    client.call('workspace.git.diff', { agentId, ...(filePath !== undefined && { filePath }) }, { signal }),
-  );
+  const found = useLoad(['workspace.git.diff', agentId, filePath], (signal) => client.call('workspace.git.diff', { agentId, filePath }, { signal }));
   return (
     <Dialog title={filePath === undefined ? 'All changes' : `Changes to ${filePath}`} onClose={onClose} wide>
       <div className="dialog-body">

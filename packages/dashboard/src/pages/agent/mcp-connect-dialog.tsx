@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
@@ -22,40 +23,25 @@ export function ConnectDialog({
   const [transport, setTransport] = useState<(typeof transports)[number]>('http');
   const [authorization, setAuthorization] = useState('');
   const [onlyHere, setOnlyHere] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const connect = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call(
-        'mcp.connect',
-        {
-          name,
-          transport,
-          url: url.trim(),
-          ...(authorization.trim() !== '' && { headers: { authorization: authorization.trim() } }),
-          ...(onlyHere && { agents: [agentId] }),
-        },
-        { timeoutMs: 120_000 },
-      )
-      .then(
-        ({ toolCount }) => {
-          onDone(`Connected ${name}: ${plural(toolCount, 'tool')}.`);
-          onClose();
-        },
-        (failure: unknown) => {
-          setError(failure);
-          setBusy(false);
-        },
-      );
+  const { busy, error, run } = useAction();
+  const connect = async (): Promise<void> => {
+    const server = {
+      name,
+      transport,
+      url: url.trim(),
+      ...(authorization.trim() !== '' && { headers: { authorization: authorization.trim() } }),
+      ...(onlyHere && { agents: [agentId] }),
+    };
+    const { toolCount } = await client.call('mcp.connect', server, { timeoutMs: 120_000 });
+    onDone(`Connected ${name}: ${plural(toolCount, 'tool')}.`);
+    onClose();
   };
   return (
     <Dialog title="Connect an MCP server" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          connect();
+          run(connect);
         }}
       >
         <div className="dialog-body">

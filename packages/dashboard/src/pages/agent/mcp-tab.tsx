@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Confirm, Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
@@ -22,23 +23,15 @@ const patienceMs = 120_000;
 /** All MCP servers, marked by whether this agent can use their tools. */
 export function McpTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
-  const listed = useLoad('mcp', (signal) => client.call('mcp.list', {}, { signal }));
-  const [busy, setBusy] = useState<string>();
-  const [error, setError] = useState<unknown>();
+  const listed = useLoad(['mcp.list'], (signal) => client.call('mcp.list', {}, { signal }));
+  const { running, error, run } = useAction();
   const [outcome, setOutcome] = useState<{ readonly tone: Tone; readonly text: string }>();
   const [asked, setAsked] = useState<'connect' | { readonly show: string } | { readonly forget: string }>();
   const close = (): void => setAsked(undefined);
 
-  const run = (name: string, work: () => Promise<{ readonly tone: Tone; readonly text: string }>): void => {
-    setBusy(name);
-    setError(undefined);
+  const start = (name: string, work: () => Promise<{ readonly tone: Tone; readonly text: string }>): void => {
     setOutcome(undefined);
-    work()
-      .then(setOutcome, setError)
-      .finally(() => {
-        setBusy(undefined);
-        listed.reload();
-      });
+    run(() => work().then(setOutcome).finally(listed.reload), name);
   };
   const connect = async (name: string, again: boolean) => {
     const { toolCount } = await client.call(again ? 'mcp.reconnect' : 'mcp.connect', { name }, { timeoutMs: patienceMs });
@@ -71,53 +64,19 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
       {listed.data?.servers.length === 0 && <Empty title="No MCP servers" />}
       <ul className="rows">
         {listed.data?.servers.map((server) => {
-          const { name, status, transport, source, toolCount, agents, lastHealthCheck } = server;
-          const isBusy = busy !== undefined;
+          const { name } = server;
           return (
-            <li key={name} className="row">
-              <div className="row-main">
-                <button type="button" className="row-title link-like mono" onClick={() => setAsked({ show: name })}>
-                  {name}
-                </button>
-                {server.error !== undefined && <p className="snippet">{server.error}</p>}
-              </div>
-              <div className="row-facts">
-                <Badge>{transport}</Badge>
-                <Badge>{source === 'config' ? 'config.yaml' : 'stored'}</Badge>
-                {agents !== undefined && (
-                  <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>
-                    {agents.includes(agentId) ? 'for this agent' : 'other agents only'}
-                  </Badge>
-                )}
-                <span>{plural(toolCount, 'tool')}</span>
-                {lastHealthCheck !== null && <span>{`last response ${ago(lastHealthCheck)}`}</span>}
-                <Badge tone={tones[status]}>{busy === name ? 'working…' : status}</Badge>
-              </div>
-              <div className="actions">
-                <Button small disabled={isBusy} label={`Test ${name}`} onClick={() => run(name, () => test(name))}>
-                  Test
-                </Button>
-                {status === 'connected' ? (
-                  <>
-                    <Button small disabled={isBusy} label={`Reconnect ${name}`} onClick={() => run(name, () => connect(name, true))}>
-                      Reconnect
-                    </Button>
-                    <Button small disabled={isBusy} label={`Disconnect ${name}`} onClick={() => run(name, () => disconnect(name))}>
-                      Disconnect
-                    </Button>
-                  </>
-                ) : (
-                  <Button small disabled={isBusy} label={`Connect ${name}`} onClick={() => run(name, () => connect(name, false))}>
-                    Connect
-                  </Button>
-                )}
-                {source === 'stored' && (
-                  <Button small look="quiet" icon="trash" disabled={isBusy} label={`Forget ${name}`} onClick={() => setAsked({ forget: name })}>
-                    Forget
-                  </Button>
-                )}
-              </div>
-            </li>
+            <ServerRow
+              key={name}
+              server={server}
+              agentId={agentId}
+              running={running}
+              onShow={() => setAsked({ show: name })}
+              onForget={() => setAsked({ forget: name })}
+              onTest={() => start(name, () => test(name))}
+              onConnect={(again) => start(name, () => connect(name, again))}
+              onDisconnect={() => start(name, () => disconnect(name))}
+            />
           );
         })}
       </ul>
@@ -149,10 +108,78 @@ export function McpTab({ agentId }: { readonly agentId: string }) {
   );
 }
 
+function ServerRow({
+  server,
+  agentId,
+  running,
+  onShow,
+  onForget,
+  onTest,
+  onConnect,
+  onDisconnect,
+}: {
+  readonly server: Server;
+  readonly agentId: string;
+  /** Name of the server that an action is running on. */
+  readonly running: string | undefined;
+  readonly onShow: () => void;
+  readonly onForget: () => void;
+  readonly onTest: () => void;
+  readonly onConnect: (again: boolean) => void;
+  readonly onDisconnect: () => void;
+}) {
+  const { name, status, transport, source, toolCount, agents, lastHealthCheck } = server;
+  const isBusy = running !== undefined;
+  return (
+    <li className="row">
+      <div className="row-main">
+        <button type="button" className="row-title link-like mono" onClick={onShow}>
+          {name}
+        </button>
+        {server.error !== undefined && <p className="snippet">{server.error}</p>}
+      </div>
+      <div className="row-facts">
+        <Badge>{transport}</Badge>
+        <Badge>{source === 'config' ? 'config.yaml' : 'stored'}</Badge>
+        {agents !== undefined && (
+          <Badge tone={agents.includes(agentId) ? 'accent' : 'warn'}>{agents.includes(agentId) ? 'for this agent' : 'other agents only'}</Badge>
+        )}
+        <span>{plural(toolCount, 'tool')}</span>
+        {lastHealthCheck !== null && <span>{`last response ${ago(lastHealthCheck)}`}</span>}
+        <Badge tone={tones[status]}>{running === name ? 'working…' : status}</Badge>
+      </div>
+      <div className="actions">
+        <Button small disabled={isBusy} label={`Test ${name}`} onClick={onTest}>
+          Test
+        </Button>
+        {status === 'connected' ? (
+          <>
+            <Button small disabled={isBusy} label={`Reconnect ${name}`} onClick={() => onConnect(true)}>
+              Reconnect
+            </Button>
+            <Button small disabled={isBusy} label={`Disconnect ${name}`} onClick={onDisconnect}>
+              Disconnect
+            </Button>
+          </>
+        ) : (
+          <Button small disabled={isBusy} label={`Connect ${name}`} onClick={() => onConnect(false)}>
+            Connect
+          </Button>
+        )}
+        {source === 'stored' && (
+          <Button small look="quiet" icon="trash" disabled={isBusy} label={`Forget ${name}`} onClick={onForget}>
+            Forget
+          </Button>
+        )}
+      </div>
+    </li>
+  );
+}
+
 /** Shows the state and the tools of a server; its own texts are shown as plain text. */
 function ServerDialog({ name, onClose }: { readonly name: string; readonly onClose: () => void }) {
   const { client } = useSession();
-  const found = useLoad(`mcp ${name}`, (signal) => client.call('mcp.status', { name }, { signal }));
+  const found = useLoad(['mcp.status', name], (signal) => client.call('mcp.status', { name }, { signal }));
   const server = found.data;
   return (
     <Dialog title={`MCP server ${name}`} onClose={onClose} wide>

@@ -1,20 +1,19 @@
-import type { ParamsInput } from '@gatehouse/contract';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Button, Failure, Field, Notice, Skeleton } from '../../ui/parts.tsx';
+import { Failure, Field, Notice, Skeleton } from '../../ui/parts.tsx';
 import { readSkillFolder, type SkillFile } from './read-skill-folder.ts';
 import type { Skill } from './skills-tab.tsx';
-import { useVetted, type Vetted } from './use-vetted.ts';
+import { NameField, type Scope, ScopeField, SkillForm } from './skill-form.tsx';
+import { useVetted } from './use-vetted.ts';
 
 interface DialogProps {
   readonly agentId: string;
   readonly onClose: () => void;
   readonly onDone: (text: string) => void;
 }
-type Scope = NonNullable<ParamsInput<'skills.create'>['scope']>;
 
 const emptySkill = '---\nname: \ndescription: \n---\n\n';
 /** Timeout for an import, which fetches a repository folder file by file. */
@@ -23,7 +22,7 @@ const patienceMs = 120_000;
 /** Creates a skill from its SKILL.md, or replaces the SKILL.md of an existing one. */
 export function WriteSkillDialog({ agentId, skill, onClose, onDone }: DialogProps & { readonly skill: Skill | undefined }) {
   const { client } = useSession();
-  const found = useLoad(`skill ${agentId} ${skill?.location ?? ''}`, async (signal) => {
+  const found = useLoad(['workspace.readFile', 'skill', agentId, skill?.scope, skill?.location], async (signal) => {
     if (skill === undefined) return emptySkill;
     // Shared skills are outside every workspace, and only workspace files can be read remotely.
     if (skill.scope === 'shared') return '';
@@ -192,85 +191,5 @@ export function ImportSkillDialog({ agentId, onClose, onDone }: DialogProps) {
         />
       </SkillForm>
     </Dialog>
-  );
-}
-
-/** Form shared by the three dialogs: shows the vetting result, with a separate button to accept it. */
-function SkillForm({
-  vetted,
-  action,
-  disabled = false,
-  onClose,
-  children,
-}: {
-  readonly vetted: Vetted;
-  readonly action: string;
-  readonly disabled?: boolean;
-  readonly onClose: () => void;
-  readonly children: ReactNode;
-}) {
-  const { busy, error, refusal } = vetted;
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        vetted.run();
-      }}
-    >
-      <div className="dialog-body">{children}</div>
-      {error !== undefined && <Failure error={error} />}
-      {refusal !== undefined && (
-        <div className="dialog-body">
-          <div className={refusal.confirm ? 'notice warn' : 'notice bad'} role="alert">
-            <div>
-              <strong>{refusal.confirm ? 'Review these findings before you accept them.' : 'Rejected.'}</strong>
-              <p className="refusal">{refusal.message}</p>
-            </div>
-          </div>
-        </div>
-      )}
-      <footer>
-        <Button onClick={onClose}>Cancel</Button>
-        {refusal?.confirm === true && (
-          <Button look="danger" disabled={busy} onClick={vetted.confirmed}>
-            Accept findings
-          </Button>
-        )}
-        <Button submit look="primary" disabled={busy || disabled || refusal !== undefined}>
-          {busy ? 'Vetting…' : action}
-        </Button>
-      </footer>
-    </form>
-  );
-}
-
-function NameField({ name, onChange }: { readonly name: string; readonly onChange: (name: string) => void }) {
-  return (
-    <Field label="Name" hint="Lower-case letters, digits and single -.">
-      {(id, hint) => (
-        <input
-          id={id}
-          aria-describedby={hint}
-          required
-          maxLength={64}
-          pattern="[a-z0-9]+(-[a-z0-9]+)*"
-          value={name}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
-  );
-}
-
-function ScopeField({ scope, onChange }: { readonly scope: Scope; readonly onChange: (scope: Scope) => void }) {
-  return (
-    <Field label="Available to">
-      {(id) => (
-        <select id={id} value={scope} onChange={({ target: { value } }) => onChange(value === 'shared' ? 'shared' : 'local')}>
-          <option value="local">this agent</option>
-          <option value="shared">all agents</option>
-        </select>
-      )}
-    </Field>
   );
 }

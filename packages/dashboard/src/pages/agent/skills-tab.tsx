@@ -15,7 +15,7 @@ const verdictTones: Readonly<Record<Skill['verdict'], Tone>> = { safe: 'good', c
 /** The skills of an agent with their vetting results. */
 export function SkillsTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
-  const listed = useLoad(`skills ${agentId}`, (signal) => client.call('skills.list', { agentId }, { signal }));
+  const listed = useLoad(['skills.list', agentId], (signal) => client.call('skills.list', { agentId }, { signal }));
   const [asked, setAsked] = useState<'create' | 'upload' | 'import' | { readonly edit: Skill } | { readonly remove: Skill }>();
   const [outcome, setOutcome] = useState<string>();
   const close = (): void => setAsked(undefined);

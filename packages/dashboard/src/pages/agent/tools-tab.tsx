@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Badge, Button, Failure, Field, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
 import { SearchField } from '../../ui/search-field.tsx';
@@ -27,7 +28,7 @@ export function ToolsTab({ agent, onChanged }: { readonly agent: Agent; readonly
   const { agentId } = agent;
   const [origin, setOrigin] = useState<(typeof origins)[number]>('rpc');
   const [query, setQuery] = useState('');
-  const listed = useLoad(`tools ${agentId} ${origin}`, (signal) => client.call('tools.list', { agentId, origin }, { signal }));
+  const listed = useLoad(['tools.list', agentId, origin], (signal) => client.call('tools.list', { agentId, origin }, { signal }));
   const wanted = query.trim().toLocaleLowerCase();
   const shown = (listed.data?.tools ?? []).filter(({ name, description }) => `${name} ${description}`.toLocaleLowerCase().includes(wanted));
   const allowed = shown.filter((tool) => tool.allowed).length;
@@ -90,19 +91,12 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
   const [allow, setAllow] = useState(config.tools.allow.join(', '));
   const [deny, setDeny] = useState(config.tools.deny.join(', '));
   const [plan, setPlan] = useState<readonly ConfigChange[]>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const { busy, error, run } = useAction();
   const tools = { profile, allow: patterns(allow), deny: patterns(deny) };
-  const run = (dryRun: boolean): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('agents.update', { agentId, config: { tools }, dryRun })
-      .then(({ config: merged }) => {
-        if (dryRun) setPlan(configChanges(config, merged));
-        else onChanged();
-      }, setError)
-      .finally(() => setBusy(false));
+  const update = async (dryRun: boolean): Promise<void> => {
+    const { config: merged } = await client.call('agents.update', { agentId, config: { tools }, dryRun });
+    if (dryRun) setPlan(configChanges(config, merged));
+    else onChanged();
   };
   const changed = (): void => setPlan(undefined);
   return (
@@ -111,7 +105,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
       aria-label="Policy"
       onSubmit={(event) => {
         event.preventDefault();
-        run(true);
+        run(() => update(true));
       }}
     >
       <Field label="Profile" hint="The base set.">
@@ -168,7 +162,7 @@ function PolicyForm({ agent: { agentId, config }, onChanged }: { readonly agent:
         <Button submit disabled={busy}>
           Check
         </Button>
-        <Button look="primary" disabled={busy || plan === undefined || plan.length === 0} onClick={() => run(false)}>
+        <Button look="primary" disabled={busy || plan === undefined || plan.length === 0} onClick={() => run(() => update(false))}>
           Apply
         </Button>
       </div>

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { useAction } from '../../data/use-action.ts';
 
 /** State of a call that passes the vetting gate. */
 export interface Vetted {
@@ -17,20 +18,17 @@ const refused = /^\[skill_vet_(confirm|rejected):\w+\]/;
 
 /** Calls a method that installs a skill, and keeps the gate's answer. */
 export function useVetted(install: (force: boolean) => Promise<void>): Vetted {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run, clearError } = useAction();
   const [refusal, setRefusal] = useState<Vetted['refusal']>();
   const start = (force: boolean): void => {
-    setBusy(true);
-    setError(undefined);
     setRefusal(undefined);
-    install(force)
-      .catch((failure: unknown) => {
+    run(() =>
+      install(force).catch((failure: unknown) => {
         const kind = failure instanceof Error ? refused.exec(failure.message)?.[1] : undefined;
-        if (kind === undefined || !(failure instanceof Error)) setError(failure);
-        else setRefusal({ message: failure.message, confirm: kind === 'confirm' });
-      })
-      .finally(() => setBusy(false));
+        if (kind === undefined || !(failure instanceof Error)) throw failure;
+        setRefusal({ message: failure.message, confirm: kind === 'confirm' });
+      }),
+    );
   };
   return {
     busy,
@@ -40,7 +38,7 @@ export function useVetted(install: (force: boolean) => Promise<void>): Vetted {
     confirmed: () => start(true),
     changed: () => {
       setRefusal(undefined);
-      setError(undefined);
+      clearError();
     },
   };
 }

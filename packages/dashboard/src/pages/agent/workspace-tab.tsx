@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { mayLeave } from '../../router.ts';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
@@ -16,11 +17,11 @@ interface Opened {
 /** Shows, edits and commits the files of the agent's folder. */
 export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
   const { client } = useSession();
-  const status = useLoad(`workspace ${agentId}`, (signal) => client.call('workspace.status', { agentId }, { signal }));
+  const status = useLoad(['workspace.status', agentId], (signal) => client.call('workspace.status', { agentId }, { signal }));
   const [opened, setOpened] = useState<Opened>();
   const [round, setRound] = useState(0);
   const [naming, setNaming] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const setUp = useAction();
   const [outcome, setOutcome] = useState<string>();
   const { data } = status;
 
@@ -34,15 +35,11 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
     setOutcome(undefined);
     setOpened({ path, isNew });
   };
-  const setUp = (): void => {
-    setError(undefined);
-    client.call('workspace.init', { agentId }).then(() => changed('Workspace set up.'), setError);
-  };
 
   return (
     <>
       {status.error !== undefined && <Failure error={status.error} onRetry={status.reload} />}
-      {error !== undefined && <Failure error={error} />}
+      {setUp.error !== undefined && <Failure error={setUp.error} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {data === undefined && status.loading && <Skeleton lines={6} />}
       {data !== undefined && (
@@ -52,7 +49,9 @@ export function WorkspaceTab({ agentId }: { readonly agentId: string }) {
             <Badge tone={data.isBootstrapped ? 'good' : 'neutral'}>{data.isBootstrapped ? 'Set up' : 'First interview pending'}</Badge>
             <span className="grow" />
             {(!data.exists || !data.hasGitRepo || data.files.some(({ present }) => !present)) && (
-              <Button onClick={setUp}>Create missing files</Button>
+              <Button onClick={() => setUp.run(() => client.call('workspace.init', { agentId }).then(() => changed('Workspace set up.')))}>
+                Create missing files
+              </Button>
             )}
             <Button icon="plus" disabled={!data.exists} onClick={() => setNaming(true)}>
               New file

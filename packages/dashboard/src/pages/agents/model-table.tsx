@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Badge, Button, Failure, Notice } from '../../ui/parts.tsx';
 import type { Provider } from './agents-page.tsx';
 import { ProviderBadge, type ProviderState, ProviderTrouble } from './provider-state.tsx';
@@ -19,16 +20,8 @@ export function ModelTable({
 }) {
   const { client } = useSession();
   const [outcome, setOutcome] = useState<Result<'models.test'>>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
-  const check = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('models.test', { provider: name })
-      .then(setOutcome, setError)
-      .finally(() => setBusy(false));
-  };
+  const { busy, error, run } = useAction();
+  const check = (): void => run(async () => setOutcome(await client.call('models.test', { provider: name })));
   return (
     <section className="provider" aria-label={`Provider ${name}`}>
       <header>

@@ -2,8 +2,8 @@ import type { Result } from '@gatehouse/contract';
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, clockTime } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { type Loaded, useLoad } from '../../data/use-load.ts';
-import { useLiveReload } from '../../data/use-live-reload.ts';
 import { Badge, Button, Failure, Notice, type Tone } from '../../ui/parts.tsx';
 
 export type ProviderState = Result<'providers.list'>['providers'][number];
@@ -20,10 +20,10 @@ const refreshMs = 15_000;
 /** Loads the state of each provider, and reloads it whenever a call changes it. */
 export function useProviderStates(): Loaded<readonly ProviderState[]> {
   const { client } = useSession();
-  const loaded = useLoad('provider states', async (signal) => (await client.call('providers.list', {}, { signal })).providers);
+  const loaded = useLoad(['providers.list'], async (signal) => (await client.call('providers.list', {}, { signal })).providers, {
+    changedBy: ['provider:', 'model:auth_cooldown'],
+  });
   const { data, reload } = loaded;
-  useLiveReload('provider:', reload);
-  useLiveReload('model:auth_cooldown', reload);
   const isUnwell = data?.some(({ state }) => state !== 'ok') === true;
   useEffect(() => {
     if (!isUnwell) return undefined;
@@ -41,21 +41,14 @@ export function ProviderBadge({ state: { state, untilMs } }: { readonly state: P
 /** Explains why a provider is paused, with a button to retry now. */
 export function ProviderTrouble({ state, onChanged }: { readonly state: ProviderState; readonly onChanged: () => void }) {
   const { client, health } = useSession();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const [isRetried, setRetried] = useState(false);
   const { provider } = state;
-  const retry = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('providers.retry', { provider })
-      .then(() => {
-        setRetried(true);
-        onChanged();
-        health.ask();
-      }, setError)
-      .finally(() => setBusy(false));
+  const retry = async (): Promise<void> => {
+    await client.call('providers.retry', { provider });
+    setRetried(true);
+    onChanged();
+    health.ask();
   };
   return (
     <>
@@ -73,7 +66,7 @@ export function ProviderTrouble({ state, onChanged }: { readonly state: Provider
             </p>
             {state.cause !== undefined && <p dir="auto">{state.cause}</p>}
           </div>
-          <Button small icon="retry" disabled={busy} onClick={retry} label={`Retry now: ${provider}`}>
+          <Button small icon="retry" disabled={busy} onClick={() => run(retry)} label={`Retry now: ${provider}`}>
             Retry now
           </Button>
         </div>

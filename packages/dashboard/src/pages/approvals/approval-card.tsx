@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from 'react';
 import type { ApprovalRequest } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
 import { ago, bytes, dateTime, duration } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { CopyButton } from '../../ui/copy-button.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Failure } from '../../ui/parts.tsx';
@@ -11,24 +12,21 @@ import { revealedJson, revealedText } from '../../ui/revealed.ts';
 export function ApprovalCard({ request, wanted = false }: { readonly request: ApprovalRequest; readonly wanted?: boolean }) {
   const { client, approvals } = useSession();
   const [reason, setReason] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
+  /** Stays set until the reloaded list no longer has the card, so that nobody decides twice. */
+  const [isDecided, setDecided] = useState(false);
   const title = useId();
   const card = useRef<HTMLElement>(null);
   useEffect(() => {
     if (wanted) card.current?.focus();
   }, [wanted]);
   const { requestId, toolName, action, params, paramsBytes, digest, agentId, sessionKey, conversationRef, origin, trustLevel, createdAt } = request;
-  const decide = (approved: boolean): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('admin.approval.resolve', { requestId, approved, ...(reason.trim() !== '' && { reason: reason.trim() }) })
-      .then(approvals.reload, (failure: unknown) => {
-        setError(failure);
-        setBusy(false);
-      });
-  };
+  const decide = (approved: boolean): void =>
+    run(async () => {
+      await client.call('admin.approval.resolve', { requestId, approved, ...(reason.trim() !== '' && { reason: reason.trim() }) });
+      setDecided(true);
+      approvals.reload();
+    });
   return (
     <article className="card approval" aria-labelledby={title} tabIndex={-1} ref={card}>
       <header>
@@ -77,10 +75,10 @@ export function ApprovalCard({ request, wanted = false }: { readonly request: Ap
           onChange={(event) => setReason(event.target.value)}
         />
         <CopyButton text={JSON.stringify(params, null, 2)} label="Copy" />
-        <Button look="danger" disabled={busy} onClick={() => decide(false)}>
+        <Button look="danger" disabled={busy || isDecided} onClick={() => decide(false)}>
           Deny
         </Button>
-        <Button look="primary" disabled={busy} onClick={() => decide(true)}>
+        <Button look="primary" disabled={busy || isDecided} onClick={() => decide(true)}>
           Approve
         </Button>
       </footer>

@@ -3,6 +3,7 @@ import type { ApprovalRequest, Decision } from '../../data/approvals.ts';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { AdminOnly, Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { revealedText } from '../../ui/revealed.ts';
@@ -27,7 +28,7 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
   const { requests, total, decided, loading, error } = useStore(approvals.state);
   const [asked, setAsked] = useState<AskedForAll>();
   const [outcome, setOutcome] = useState<string>();
-  const [failure, setFailure] = useState<unknown>();
+  const clearing = useAction();
   const list = useRef<HTMLDivElement>(null);
   useEffect(() => {
     // The focused element was removed with the decided call.
@@ -51,9 +52,9 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
     );
     approvals.reload();
   };
-  const forgetDenials = (): void => {
-    setFailure(undefined);
-    client.call('admin.approval.clearDenialCache').then(() => setOutcome('Denials cleared. The same calls ask for approval again.'), setFailure);
+  const forgetDenials = async (): Promise<void> => {
+    await client.call('admin.approval.clearDenialCache');
+    setOutcome('Denials cleared. The same calls ask for approval again.');
   };
   const groups = Map.groupBy(requests, ({ conversationRef }) => conversationRef);
 
@@ -61,9 +62,9 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
     <Page
       title="Approvals"
       lead="Tool calls that need approval. Exactly what you approve runs."
-      actions={<Button onClick={forgetDenials}>Clear denials</Button>}
+      actions={<Button onClick={() => clearing.run(forgetDenials)}>Clear denials</Button>}
     >
-      {failure !== undefined && <Failure error={failure} />}
+      {clearing.error !== undefined && <Failure error={clearing.error} />}
       {error !== undefined && <Failure error={error} onRetry={approvals.reload} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {loading && <Skeleton lines={4} />}
@@ -79,28 +80,14 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
         {wanted !== undefined && !loading && error === undefined && !requests.some(({ requestId }) => requestId === wanted) && (
           <Notice>The requested call is no longer pending.</Notice>
         )}
-        {[...groups.values()].map((group) => {
-          const [first] = group;
-          if (first === undefined) return null;
-          return (
-            <section key={first.conversationRef} className="approval-group" aria-label={`Calls of ${first.sessionKey}`}>
-              <div className="panel-head">
-                <h2 dir="auto">{revealedText(first.sessionKey)}</h2>
-                <span className="hint">{plural(group.length, 'call')}</span>
-                <span className="grow" />
-                {group.length > 1 && (
-                  <>
-                    <Button small onClick={() => setAsked({ requests: group, approved: false })}>{`Deny all ${group.length}`}</Button>
-                    <Button small onClick={() => setAsked({ requests: group, approved: true })}>{`Approve all ${group.length}`}</Button>
-                  </>
-                )}
-              </div>
-              {group.map((request) => (
-                <ApprovalCard key={request.requestId} request={request} wanted={request.requestId === wanted} />
-              ))}
-            </section>
-          );
-        })}
+        {[...groups.values()].map((group) => (
+          <ApprovalGroup
+            key={group[0]?.conversationRef}
+            requests={group}
+            wanted={wanted}
+            onDecideAll={(approved) => setAsked({ requests: group, approved })}
+          />
+        ))}
       </div>
       {total > requests.length && <p className="hint">{`Showing the oldest ${requests.length} of ${plural(total, 'call')}.`}</p>}
       {decided.length > 0 && (
@@ -130,6 +117,38 @@ function Inbox({ wanted }: { readonly wanted: string | undefined }) {
         </Confirm>
       )}
     </Page>
+  );
+}
+
+/** The pending calls of one conversation. */
+function ApprovalGroup({
+  requests,
+  wanted,
+  onDecideAll,
+}: {
+  readonly requests: readonly ApprovalRequest[];
+  readonly wanted: string | undefined;
+  readonly onDecideAll: (approved: boolean) => void;
+}) {
+  const [first] = requests;
+  if (first === undefined) return null;
+  return (
+    <section className="approval-group" aria-label={`Calls of ${first.sessionKey}`}>
+      <div className="panel-head">
+        <h2 dir="auto">{revealedText(first.sessionKey)}</h2>
+        <span className="hint">{plural(requests.length, 'call')}</span>
+        <span className="grow" />
+        {requests.length > 1 && (
+          <>
+            <Button small onClick={() => onDecideAll(false)}>{`Deny all ${requests.length}`}</Button>
+            <Button small onClick={() => onDecideAll(true)}>{`Approve all ${requests.length}`}</Button>
+          </>
+        )}
+      </div>
+      {requests.map((request) => (
+        <ApprovalCard key={request.requestId} request={request} wanted={request.requestId === wanted} />
+      ))}
+    </section>
   );
 }
 

@@ -34,73 +34,24 @@ export function AuditPage() {
 
 function Records() {
   const { client } = useSession();
-  const [draft, setDraft] = useState<Filters>(noFilters);
   const [filters, setFilters] = useState<Filters>(noFilters);
   /** Cursors of the previous pages. */
   const [trail, setTrail] = useState<readonly string[]>([]);
   const before = trail.at(-1);
-  const found = useLoad(`audit ${JSON.stringify(filters)} ${before ?? ''}`, (signal) =>
-    client.call('obs.audit.query', { limit: pageSize, ...toQuery(filters), ...(before !== undefined && { before }) }, { signal }),
+  const found = useLoad(['obs.audit.query', filters, before], (signal) =>
+    client.call('obs.audit.query', { limit: pageSize, ...toQuery(filters), before }, { signal }),
   );
   const { data } = found;
-  const change = (part: Partial<Filters>): void => setDraft({ ...draft, ...part });
-  const text = (name: 'actionType' | 'principalId' | 'target', label: string) => (
-    <Field label={label}>{(id) => <input id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}</Field>
-  );
-  const choice = (name: 'classification' | 'outcome', label: string, values: readonly string[]) => (
-    <Field label={label}>
-      {(id) => (
-        <select id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })}>
-          <option value="">all</option>
-          {values.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      )}
-    </Field>
-  );
-  const time = (name: 'since' | 'until', label: string) => (
-    <Field label={label}>
-      {(id) => <input id={id} type="datetime-local" value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}
-    </Field>
-  );
   return (
     <Page title="Audit" lead="Decisions and changes, and who made them. Each is recorded together with the change, and kept.">
-      <form
-        className="panel"
-        aria-label="Filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          setFilters(draft);
+      <FilterForm
+        onShow={(next) => {
+          setFilters(next);
           setTrail([]);
-          found.reload();
+          // Otherwise the changed filters load on their own.
+          if (before === undefined && JSON.stringify(next) === JSON.stringify(filters)) found.reload();
         }}
-      >
-        <div className="schema-fields">
-          {text('actionType', 'Action')}
-          {choice('classification', 'Class', classifications)}
-          {choice('outcome', 'Outcome', outcomes)}
-          {text('principalId', 'Actor')}
-          {text('target', 'Target')}
-          {time('since', 'From')}
-          {time('until', 'Until')}
-        </div>
-        <div className="actions">
-          <Button submit look="primary">
-            Show
-          </Button>
-          <Button
-            look="quiet"
-            onClick={() => {
-              setDraft(noFilters);
-              setFilters(noFilters);
-              setTrail([]);
-            }}
-          >
-            Clear filters
-          </Button>
-        </div>
-      </form>
+      />
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={6} />}
       {data?.rows.length === 0 && <Empty title="No records" />}
@@ -136,6 +87,65 @@ function Records() {
         </div>
       )}
     </Page>
+  );
+}
+
+function FilterForm({ onShow }: { readonly onShow: (filters: Filters) => void }) {
+  const [draft, setDraft] = useState<Filters>(noFilters);
+  const change = (part: Partial<Filters>): void => setDraft({ ...draft, ...part });
+  const text = (name: 'actionType' | 'principalId' | 'target', label: string) => (
+    <Field label={label}>{(id) => <input id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}</Field>
+  );
+  const choice = (name: 'classification' | 'outcome', label: string, values: readonly string[]) => (
+    <Field label={label}>
+      {(id) => (
+        <select id={id} value={draft[name]} onChange={(event) => change({ [name]: event.target.value })}>
+          <option value="">all</option>
+          {values.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+  const time = (name: 'since' | 'until', label: string) => (
+    <Field label={label}>
+      {(id) => <input id={id} type="datetime-local" value={draft[name]} onChange={(event) => change({ [name]: event.target.value })} />}
+    </Field>
+  );
+  return (
+    <form
+      className="panel"
+      aria-label="Filters"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onShow(draft);
+      }}
+    >
+      <div className="schema-fields">
+        {text('actionType', 'Action')}
+        {choice('classification', 'Class', classifications)}
+        {choice('outcome', 'Outcome', outcomes)}
+        {text('principalId', 'Actor')}
+        {text('target', 'Target')}
+        {time('since', 'From')}
+        {time('until', 'Until')}
+      </div>
+      <div className="actions">
+        <Button submit look="primary">
+          Show
+        </Button>
+        <Button
+          look="quiet"
+          onClick={() => {
+            setDraft(noFilters);
+            onShow(noFilters);
+          }}
+        >
+          Clear filters
+        </Button>
+      </div>
+    </form>
   );
 }
 
@@ -179,8 +189,8 @@ function toQuery({ actionType, classification, outcome, principalId, target, sin
   const end = outcomes.find((one) => one === outcome);
   return {
     ...(actionType.trim() !== '' && { actionType: actionType.trim() }),
-    ...(kind !== undefined && { classification: kind }),
-    ...(end !== undefined && { outcome: end }),
+    classification: kind,
+    outcome: end,
     ...(principalId.trim() !== '' && { principalId: principalId.trim() }),
     ...(target.trim() !== '' && { target: target.trim() }),
     ...(since !== '' && { sinceMs: Date.parse(since) }),

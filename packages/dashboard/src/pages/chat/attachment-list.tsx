@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import type { Attachment } from '../../data/chats.ts';
+import type { Attachment } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { bytes } from '../../data/format.ts';
 import { Icon } from '../../ui/icon.tsx';

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
-import type { Thread } from '../../data/chats.ts';
+import type { Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { type Store, useStore } from '../../data/store.ts';
 import { navigate } from '../../router.ts';

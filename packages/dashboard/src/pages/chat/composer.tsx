@@ -1,31 +1,12 @@
-import { useEffect, useEffectEvent, useRef, useState } from 'react';
-import type { Attachment, Unsent } from '../../data/chats.ts';
-import { useSession } from '../../data/context.ts';
-import { describeError } from '../../data/errors.ts';
-import { bytes } from '../../data/format.ts';
-import { Icon } from '../../ui/icon.tsx';
-import { Button, IconButton } from '../../ui/parts.tsx';
+import { type DragEvent, type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from 'react';
+import type { Attachment } from '../../data/chat-thread.ts';
+import type { Unsent } from '../../data/unsent.ts';
+import { Button } from '../../ui/parts.tsx';
+import { FilePicker } from './file-picker.tsx';
+import { UploadList } from './upload-list.tsx';
+import { attachmentsOf, useUploads } from './use-uploads.ts';
 
-interface Upload {
-  readonly key: string;
-  readonly name: string;
-  readonly size: number;
-  readonly info: Attachment | undefined;
-  readonly error: string | undefined;
-}
-
-/** The server's limit for one message. */
-const maxAttachments = 5;
-
-/** The message field: Enter sends, Shift+Enter inserts a line break; files are added by button, drop or paste. */
-export function Composer({
-  initial,
-  running,
-  disabled,
-  onChange,
-  onSend,
-  onStop,
-}: {
+interface ComposerProps {
   /** The unsent message from before another page was opened. */
   readonly initial: Unsent;
   readonly running: boolean;
@@ -34,18 +15,16 @@ export function Composer({
   readonly onChange: (unsent: Unsent) => void;
   readonly onSend: (text: string, attachments: readonly Attachment[]) => void;
   readonly onStop: () => void;
-}) {
-  const { client } = useSession();
+}
+
+/** The message field: Enter sends, Shift+Enter inserts a line break; files are added by button, drop or paste. */
+export function Composer({ initial, running, disabled, onChange, onSend, onStop }: ComposerProps) {
   const [text, setText] = useState(initial.text);
-  const [uploads, setUploads] = useState(() => initial.attachments.map(uploadOf));
-  const [over, setOver] = useState(false);
-  const [note, setNote] = useState('');
-  const picker = useRef<HTMLInputElement>(null);
+  const uploads = useUploads(initial.attachments);
   const area = useRef<HTMLTextAreaElement>(null);
   const form = useRef<HTMLFormElement>(null);
-  const made = useRef(0);
-  const busy = uploads.some(({ info, error }) => info === undefined && error === undefined);
-  const ready = text.trim() !== '' && !busy && !running && !disabled && uploads.every(({ error }) => error === undefined);
+  const drop = useFileDrop(uploads.add);
+  const isReady = text.trim() !== '' && uploads.isSettled && !running && !disabled;
 
   useEffect(() => {
     if (!disabled) focusWithoutTouch(area.current);
@@ -58,97 +37,29 @@ export function Composer({
 
   const keep = useEffectEvent(onChange);
   useEffect(() => {
-    keep({ text, attachments: uploads.flatMap(({ info }) => info ?? []) });
-  }, [text, uploads]);
-
-  const settle = (key: string, part: Partial<Upload>): void =>
-    setUploads((before) => before.map((one) => (one.key === key ? { ...one, ...part } : one)));
-
-  function take(files: readonly File[]): void {
-    const room = maxAttachments - uploads.length;
-    setNote(files.length > room ? `A message can have at most ${maxAttachments} files.` : '');
-    for (const file of files.slice(0, room)) {
-      made.current += 1;
-      const key = `new-${made.current}`;
-      setUploads((before) => [...before, { key, name: file.name, size: file.size, info: undefined, error: undefined }]);
-      client.upload(file).then(
-        ({ mediaId, contentType, size, fileName }) =>
-          settle(key, { info: { mediaId, contentType, size, ...(fileName !== undefined && { fileName }) } }),
-        (error: unknown) => settle(key, { error: describeError(error).message }),
-      );
-    }
-  }
+    keep({ text, attachments: attachmentsOf(uploads.list) });
+  }, [text, uploads.list]);
 
   function send(): void {
-    if (!ready) return;
-    onSend(
-      text.trim(),
-      uploads.flatMap(({ info }) => info ?? []),
-    );
+    if (!isReady) return;
+    onSend(text.trim(), attachmentsOf(uploads.list));
     setText('');
-    setUploads([]);
-    setNote('');
+    uploads.clear();
   }
 
   return (
     <form
       ref={form}
-      className={over ? 'composer over' : 'composer'}
+      className={drop.isOver ? 'composer over' : 'composer'}
       onSubmit={(event) => {
         event.preventDefault();
         send();
       }}
-      onDragOver={(event) => {
-        if (!event.dataTransfer.types.includes('Files')) return;
-        event.preventDefault();
-        setOver(true);
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        setOver(false);
-        if (event.dataTransfer.files.length === 0) return;
-        event.preventDefault();
-        take([...event.dataTransfer.files]);
-      }}
+      {...drop.handlers}
     >
-      {uploads.length > 0 && (
-        <ul className="uploads" aria-label="Attachments">
-          {uploads.map(({ key, name, size, info, error }) => (
-            <li key={key} className={error === undefined ? 'upload' : 'upload bad'}>
-              <Icon name={error === undefined ? 'file' : 'warning'} />
-              <span className="upload-name" dir="auto">
-                {name}
-              </span>
-              <span className="hint">{error ?? (info === undefined ? 'uploading…' : bytes(size))}</span>
-              <IconButton icon="close" label={`Remove ${name}`} onClick={() => setUploads(uploads.filter((one) => one.key !== key))} />
-            </li>
-          ))}
-        </ul>
-      )}
-      {note !== '' && (
-        <p className="hint" role="status">
-          {note}
-        </p>
-      )}
+      <UploadList uploads={uploads} />
       <div className="composer-row">
-        <input
-          ref={picker}
-          type="file"
-          multiple
-          hidden
-          aria-hidden="true"
-          tabIndex={-1}
-          onChange={(event) => {
-            take([...(event.target.files ?? [])]);
-            event.target.value = '';
-          }}
-        />
-        <IconButton
-          icon="clip"
-          label="Attach files"
-          disabled={disabled || uploads.length >= maxAttachments}
-          onClick={() => picker.current?.click()}
-        />
+        <FilePicker disabled={disabled || uploads.isFull} onPick={uploads.add} />
         <textarea
           ref={area}
           aria-label="Message"
@@ -161,11 +72,10 @@ export function Composer({
           onPaste={(event) => {
             if (event.clipboardData.files.length === 0) return;
             event.preventDefault();
-            take([...event.clipboardData.files]);
+            uploads.add([...event.clipboardData.files]);
           }}
           onKeyDown={(event) => {
-            // Enter also confirms an IME composition; it must not send then.
-            if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+            if (!isSendKey(event)) return;
             event.preventDefault();
             send();
           }}
@@ -175,7 +85,7 @@ export function Composer({
             Stop
           </Button>
         ) : (
-          <Button icon="send" look="primary" submit disabled={!ready}>
+          <Button icon="send" look="primary" submit disabled={!isReady}>
             Send
           </Button>
         )}
@@ -184,8 +94,31 @@ export function Composer({
   );
 }
 
-function uploadOf(info: Attachment): Upload {
-  return { key: info.mediaId, name: info.fileName ?? info.mediaId, size: info.size, info, error: undefined };
+/** Accepts files that are dragged onto an element. */
+function useFileDrop(onFiles: (files: readonly File[]) => void) {
+  const [isOver, setOver] = useState(false);
+  return {
+    isOver,
+    handlers: {
+      onDragOver(event: DragEvent) {
+        if (!event.dataTransfer.types.includes('Files')) return;
+        event.preventDefault();
+        setOver(true);
+      },
+      onDragLeave: () => setOver(false),
+      onDrop(event: DragEvent) {
+        setOver(false);
+        if (event.dataTransfer.files.length === 0) return;
+        event.preventDefault();
+        onFiles([...event.dataTransfer.files]);
+      },
+    },
+  };
+}
+
+/** True for Enter alone. Enter also confirms an IME composition; it must not send then. */
+function isSendKey({ key, shiftKey, nativeEvent }: KeyboardEvent): boolean {
+  return key === 'Enter' && !shiftKey && !nativeEvent.isComposing;
 }
 
 /** Focuses the field, except on a phone, where the keyboard would cover the page. */

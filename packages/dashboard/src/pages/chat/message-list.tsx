@@ -1,8 +1,9 @@
-import { memo, useEffect, useMemo, useRef, useState } from 'react';
-import type { ChatMessage, Thread } from '../../data/chats.ts';
+import { memo, useEffect, useMemo, useRef } from 'react';
+import type { ChatMessage, Thread } from '../../data/chat-thread.ts';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, minuteTime, money, percent, plural } from '../../data/format.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import type { TurnCost } from '../../data/turn-costs.ts';
 import { activityKey, type ToolActivity } from '../../data/tool-activity.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
@@ -66,8 +67,7 @@ export function MessageList({
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLOListElement>(null);
   const { away, toEnd, stay, onScroll } = useFollowing(box, list);
-  const [loading, setLoading] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy: loading, error, run } = useAction();
   const last = messages.at(-1);
   // A turn keeps its array until an event changes it, so that only its own answer renders again.
   const turns = useMemo(() => Map.groupBy(activities, ({ turnId }) => turnId), [activities]);
@@ -83,23 +83,14 @@ export function MessageList({
     if (mine) toEnd();
   }, [mine, toEnd]);
 
-  const loadEarlier = (): void => {
-    setLoading(true);
-    setError(undefined);
-    const before = box.current?.scrollHeight ?? 0;
-    stay();
-    onEarlier().then(
-      () => {
-        setLoading(false);
-        // Keeps the visible messages in place.
-        requestAnimationFrame(() => box.current?.scrollBy({ top: box.current.scrollHeight - before }));
-      },
-      (failure: unknown) => {
-        setError(failure);
-        setLoading(false);
-      },
-    );
-  };
+  const loadEarlier = (): void =>
+    run(async () => {
+      const before = box.current?.scrollHeight ?? 0;
+      stay();
+      await onEarlier();
+      // Keeps the visible messages in place.
+      requestAnimationFrame(() => box.current?.scrollBy({ top: box.current.scrollHeight - before }));
+    });
 
   return (
     <div className="messages" ref={box} tabIndex={0} role="region" aria-label="Messages" aria-busy={running} onScroll={onScroll}>

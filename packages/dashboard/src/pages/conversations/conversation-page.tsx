@@ -4,15 +4,12 @@ import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, dateTime, plural } from '../../data/format.ts';
 import { useLoad } from '../../data/use-load.ts';
-import { navigate } from '../../router.ts';
-import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { ContextTree } from './context-tree.tsx';
+import { type ConversationAction, ConversationDialog, titleOf } from './conversation-dialogs.tsx';
 import { exportConversation } from './export-conversation.ts';
-import { ForkDialog } from './fork-dialog.tsx';
 import { Messages } from './messages.tsx';
-import { ResetConversationDialog } from './reset-conversation-dialog.tsx';
 
 type Session = Result<'session.history'>['session'];
 
@@ -35,13 +32,11 @@ async function loadHead(client: Client, conversationRef: string, signal: AbortSi
   return { session: history.result.session, total: history.result.total, tree: tree.result };
 }
 
-type Asked = 'compact' | 'reset' | 'resetConversation' | 'delete' | { readonly forkAt: number };
-
 /** Shows the details of a conversation: its messages, what the model sees of them, and actions. `seq` is the message to show. */
 export function ConversationPage({ reference, seq }: { readonly reference: string; readonly seq: number | undefined }) {
   const { client, admin, chats } = useSession();
-  const head = useLoad(`conversation ${reference}`, (signal) => loadHead(client, reference, signal));
-  const [asked, setAsked] = useState<Asked>();
+  const head = useLoad(['session.history', 'context.tree', reference], (signal) => loadHead(client, reference, signal));
+  const [asked, setAsked] = useState<ConversationAction>();
   const [outcome, setOutcome] = useState<string>();
   const [error, setError] = useState<unknown>();
   /** Counts changes to the messages: each one reloads them. */
@@ -53,12 +48,11 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
     chats.forget(reference);
     head.reload();
   };
-  const ask = (next: Asked): void => {
+  const ask = (next: ConversationAction): void => {
     setError(undefined);
     setOutcome(undefined);
     setAsked(next);
   };
-  const close = (): void => setAsked(undefined);
   const { data } = head;
   const back = <PageLink to="/conversations">All conversations</PageLink>;
   if (data === undefined)
@@ -68,10 +62,9 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
       </Page>
     );
   const { session, total, tree } = data;
-  const title = session.title ?? session.sessionKey;
   return (
     <Page
-      title={title}
+      title={titleOf(session)}
       lead={back}
       actions={
         <>
@@ -115,62 +108,16 @@ export function ConversationPage({ reference, seq }: { readonly reference: strin
           <Messages key={`${reference} ${seq ?? ''} ${changes}`} reference={reference} total={total} seq={seq} onFork={(forkAt) => ask({ forkAt })} />
         )}
       </section>
-      {asked === 'compact' && (
-        <Confirm
-          title="Compact this conversation?"
-          action="Compact"
-          onClose={close}
-          run={async () => {
-            const done = await client.call('session.compact', { conversationRef: reference }, { timeoutMs: 180_000 });
-            changed(
-              done.compacted
-                ? `Compacted from ${plural(done.tokensBefore, 'token')} to ${count(done.tokensAfter)}, with ${plural(done.summaries, 'summary', 'summaries')}.`
-                : 'Nothing to compact: the messages already fit.',
-            );
-          }}
-        >
-          <p>
-            A model summarizes older messages of <strong>{title}</strong>, which costs tokens. The messages themselves are kept.
-          </p>
-        </Confirm>
+      {asked !== undefined && (
+        <ConversationDialog
+          action={asked}
+          session={session}
+          total={total}
+          summaryCount={tree.nodes.length}
+          onClose={() => setAsked(undefined)}
+          onChanged={changed}
+        />
       )}
-      {asked === 'reset' && (
-        <Confirm
-          title="Reset this conversation?"
-          action="Reset"
-          onClose={close}
-          run={async () => {
-            const done = await client.call('session.reset', { conversationRef: reference });
-            changed(`Reset. The agent starts over; ${plural(done.previousMessageCount, 'earlier message')} can still be read and searched.`);
-          }}
-        >
-          <p>
-            The agent no longer sees the earlier messages of <strong>{title}</strong>, and approvals granted there expire. All{' '}
-            {plural(total, 'message')} remain readable.
-          </p>
-        </Confirm>
-      )}
-      {asked === 'resetConversation' && (
-        <ResetConversationDialog title={title} reference={reference} messageCount={total} onClose={close} onDone={changed} />
-      )}
-      {asked === 'delete' && (
-        <Confirm
-          title="Delete this conversation?"
-          action="Delete"
-          onClose={close}
-          run={async () => {
-            await client.call('session.delete', { conversationRef: reference });
-            chats.forget(reference);
-            navigate('/conversations');
-          }}
-        >
-          <p>
-            <strong>{title}</strong> with its {plural(total, 'message')} and {plural(tree.nodes.length, 'summary', 'summaries')} is removed from the
-            list. An archived copy stays in the gateway's database; memories are kept.
-          </p>
-        </Confirm>
-      )}
-      {typeof asked === 'object' && <ForkDialog session={session} total={total} seq={asked.forkAt} onClose={close} />}
     </Page>
   );
 }

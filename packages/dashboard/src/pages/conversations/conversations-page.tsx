@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type Conversation, searchConversations, useConversations } from '../../data/conversations.ts';
 import { ago, count, dateTime, plural } from '../../data/format.ts';
-import { useStore } from '../../data/store.ts';
+import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { PageLink } from '../../ui/link.tsx';
@@ -24,8 +24,7 @@ export function ConversationsPage({ rest }: { readonly rest: string | undefined 
 }
 
 function ConversationList() {
-  const { client, admin, chats, agents } = useSession();
-  const agentIds = useStore(agents);
+  const { client, admin, chats } = useSession();
   const [agentId, setAgentId] = useState<string>();
   const [limit, setLimit] = useState(firstLimit);
   const [input, setInput] = useState('');
@@ -51,14 +50,7 @@ function ConversationList() {
     >
       <div className="toolbar">
         <SearchField label="Search conversations" hint="Search titles and all messages" value={input} onChange={setInput} />
-        {agentIds.length > 1 && (
-          <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
-            <option value="">All agents</option>
-            {agentIds.map((id) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        )}
+        <AgentFilter value={agentId} onChange={setAgentId} />
       </div>
       {(list.error ?? error) !== undefined && <Failure error={list.error ?? error} onRetry={list.error === undefined ? undefined : list.reload} />}
       {list.data === undefined && list.loading && <Skeleton lines={8} />}
@@ -70,33 +62,12 @@ function ConversationList() {
       {found.length > 0 && (
         <ul className="rows" aria-label="Conversations">
           {found.map((one) => (
-            <li key={one.conversationRef} className="row">
-              <div className="row-main">
-                <PageLink to={`/chat/${one.conversationRef}`} className="row-title" dir="auto">
-                  {one.title ?? one.sessionKey}
-                </PageLink>
-                <p className="hint mono cut">{one.sessionKey}</p>
-              </div>
-              <div className="row-facts">
-                <Badge>{one.agentId}</Badge>
-                <span>{plural(one.messageCount, 'message')}</span>
-                <span>{count(one.totalTokens)} tokens</span>
-                <time dateTime={new Date(one.updatedAt).toISOString()} title={dateTime(one.updatedAt)}>
-                  {ago(one.updatedAt)}
-                </time>
-              </div>
-              <div className="row-actions">
-                <PageLink to={`/conversations/${one.conversationRef}`} className="icon-button" label={`Details of ${one.sessionKey}`}>
-                  <Icon name="info" />
-                </PageLink>
-                <IconButton
-                  icon="download"
-                  label={`Export ${one.title ?? one.sessionKey}`}
-                  onClick={() => exportConversation(client, one, setError)}
-                />
-                {admin && <IconButton icon="trash" label={`Delete ${one.title ?? one.sessionKey}`} onClick={() => setRemoving(one)} />}
-              </div>
-            </li>
+            <ConversationRow
+              key={one.conversationRef}
+              conversation={one}
+              onExport={() => exportConversation(client, one, setError)}
+              onRemove={admin ? () => setRemoving(one) : undefined}
+            />
           ))}
         </ul>
       )}
@@ -128,5 +99,42 @@ function ConversationList() {
         </Confirm>
       )}
     </Page>
+  );
+}
+
+function ConversationRow({
+  conversation,
+  onExport,
+  onRemove,
+}: {
+  readonly conversation: Conversation;
+  readonly onExport: () => void;
+  readonly onRemove: (() => void) | undefined;
+}) {
+  const { conversationRef, sessionKey, title = sessionKey, agentId, messageCount, totalTokens, updatedAt } = conversation;
+  return (
+    <li className="row">
+      <div className="row-main">
+        <PageLink to={`/chat/${conversationRef}`} className="row-title" dir="auto">
+          {title}
+        </PageLink>
+        <p className="hint mono cut">{sessionKey}</p>
+      </div>
+      <div className="row-facts">
+        <Badge>{agentId}</Badge>
+        <span>{plural(messageCount, 'message')}</span>
+        <span>{count(totalTokens)} tokens</span>
+        <time dateTime={new Date(updatedAt).toISOString()} title={dateTime(updatedAt)}>
+          {ago(updatedAt)}
+        </time>
+      </div>
+      <div className="row-actions">
+        <PageLink to={`/conversations/${conversationRef}`} className="icon-button" label={`Details of ${sessionKey}`}>
+          <Icon name="info" />
+        </PageLink>
+        <IconButton icon="download" label={`Export ${title}`} onClick={onExport} />
+        {onRemove !== undefined && <IconButton icon="trash" label={`Delete ${title}`} onClick={onRemove} />}
+      </div>
+    </li>
   );
 }

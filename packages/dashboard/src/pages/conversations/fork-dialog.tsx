@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { navigate } from '../../router.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
@@ -22,30 +23,19 @@ export function ForkDialog({
   const { client } = useSession();
   const [last, setLast] = useState(String(seq));
   const [key, setKey] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const fork = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('session.fork', { conversationRef: session.conversationRef, seq: Number(last), ...(key.trim() !== '' && { forkKey: key.trim() }) })
-      .then(
-        (made) => {
-          onClose();
-          navigate(`/chat/${made.conversationRef}`);
-        },
-        (failure: unknown) => {
-          setError(failure);
-          setBusy(false);
-        },
-      );
+  const { busy, error, run } = useAction();
+  const fork = async (): Promise<void> => {
+    const { conversationRef } = session;
+    const made = await client.call('session.fork', { conversationRef, seq: Number(last), ...(key.trim() !== '' && { forkKey: key.trim() }) });
+    onClose();
+    navigate(`/chat/${made.conversationRef}`);
   };
   return (
     <Dialog title="Fork this conversation" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          fork();
+          run(fork);
         }}
       >
         <div className="dialog-body">

@@ -12,9 +12,7 @@ const limit = 50;
 /** Lists messages that match the query, best first; each links to its position in the conversation. */
 export function FoundMessages({ query, agentId }: { readonly query: string; readonly agentId: string | undefined }) {
   const { client } = useSession();
-  const found = useLoad(`found ${agentId ?? ''} ${query}`, (signal) =>
-    client.call('session.search', { query, limit, ...(agentId !== undefined && { agentId }) }, { signal }),
-  );
+  const found = useLoad(['session.search', agentId, query], (signal) => client.call('session.search', { query, limit, agentId }, { signal }));
   const data = found.data?.mode === 'search' ? found.data : undefined;
   return (
     <section className="found" aria-label="Found messages">

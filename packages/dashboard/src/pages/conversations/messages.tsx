@@ -25,7 +25,7 @@ export function Messages({
   const { client } = useSession();
   const last = Math.max(0, total - pageSize);
   const [offset, setOffset] = useState(seq === undefined ? last : Math.min(last, Math.max(0, seq - 1 - before)));
-  const page = useLoad(`messages ${reference} ${offset}`, (signal) =>
+  const page = useLoad(['session.history', reference, offset], (signal) =>
     client.call('session.history', { conversationRef: reference, offset, limit: pageSize }, { signal }),
   );
   const messages = page.data?.messages;

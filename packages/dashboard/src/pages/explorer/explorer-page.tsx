@@ -15,7 +15,7 @@ import { SearchField } from '../../ui/search-field.tsx';
 /** Lists every method with a form to call it, built from the OpenRPC document of this gateway. */
 export function ExplorerPage({ method }: { readonly method: string | undefined }) {
   const { client } = useSession();
-  const document = useLoad('openrpc', (signal) => client.call('rpc.discover', {}, { signal }));
+  const document = useLoad(['rpc.discover'], (signal) => client.call('rpc.discover', {}, { signal }));
   return (
     <Page title="API explorer" lead="Calls run on this gateway with the token of this tab.">
       {document.error !== undefined && <Failure error={document.error} onRetry={document.reload} />}

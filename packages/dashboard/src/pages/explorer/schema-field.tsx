@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { Field } from '../../ui/parts.tsx';
-import { hintOf, isSchema, type Lookup, type Schema, shapeOf } from './schema.ts';
+import { type FieldShape, hintOf, isSchema, type Lookup, type Schema, shapeOf } from './schema.ts';
 
 interface FieldProps {
   readonly name: string;
@@ -22,6 +22,7 @@ export function SchemaField(props: FieldProps) {
   const label = required ? `${name} *` : name;
   const hint = hintOf(schema, lookup);
 
+  const control = { label, hint, required, value, onChange };
   switch (shape.kind) {
     case 'object':
       if (depth >= maxDepth) return <JsonField {...props} label={label} hint={hint} />;
@@ -35,97 +36,132 @@ export function SchemaField(props: FieldProps) {
     case 'json':
       return <JsonField {...props} label={label} hint={hint} />;
     case 'choices':
-      return (
-        <fieldset>
-          <legend>{label}</legend>
-          <div className="chips">
-            {shape.options.map((option) => {
-              const list: readonly unknown[] = Array.isArray(value) ? value : [];
-              const on = list.includes(option);
-              return (
-                <button
-                  key={option}
-                  type="button"
-                  className="chip"
-                  aria-pressed={on}
-                  onClick={() => onChange(on ? list.filter((one) => one !== option) : [...list, option])}
-                >
-                  {option}
-                </button>
-              );
-            })}
-          </div>
-          {hint !== undefined && <p className="hint">{hint}</p>}
-        </fieldset>
-      );
+      return <ChoicesField {...control} options={shape.options} />;
     case 'choice':
-    case 'boolean': {
-      const options = shape.kind === 'choice' ? shape.options : ['true', 'false'];
-      return (
-        <Field label={label} hint={hint}>
-          {(id, hintId) => (
-            <select
-              id={id}
-              aria-describedby={hintId}
-              value={value === undefined ? '' : String(value)}
-              onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : shape.kind === 'boolean' ? text === 'true' : text)}
-            >
-              <option value="">{required ? 'Choose…' : '(not set)'}</option>
-              {options.map((option) => (
-                <option key={option}>{option}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-      );
-    }
+      return <ChoiceField {...control} options={shape.options} toValue={(text) => text} />;
+    case 'boolean':
+      return <ChoiceField {...control} options={['true', 'false']} toValue={(text) => text === 'true'} />;
     case 'number':
-      return (
-        <Field label={label} hint={hint}>
-          {(id, hintId) => (
-            <input
-              id={id}
-              aria-describedby={hintId}
-              type="number"
-              min={shape.min}
-              max={shape.max}
-              step={shape.whole ? 1 : 'any'}
-              value={typeof value === 'number' ? value : ''}
-              onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : Number(text))}
-            />
-          )}
-        </Field>
-      );
+      return <NumberField {...control} shape={shape} />;
     case 'lines':
-      return (
-        <Field label={label} hint={[hint, 'One per line.'].filter(Boolean).join(' ')}>
-          {(id, hintId) => (
-            <textarea
-              id={id}
-              aria-describedby={hintId}
-              rows={2}
-              value={Array.isArray(value) ? value.join('\n') : ''}
-              onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : text.split('\n'))}
-            />
-          )}
-        </Field>
-      );
+      return <LinesField {...control} />;
     case 'text':
-      return (
-        <Field label={label} hint={hint} wide={shape.long || name === 'message'}>
-          {(id, hintId) => {
-            const text = typeof value === 'string' ? value : '';
-            const change = ({ target }: { readonly target: { readonly value: string } }): void =>
-              onChange(target.value === '' ? undefined : target.value);
-            return shape.long || name === 'message' ? (
-              <textarea id={id} aria-describedby={hintId} rows={3} value={text} onChange={change} />
-            ) : (
-              <input id={id} aria-describedby={hintId} spellCheck={false} value={text} onChange={change} />
-            );
-          }}
-        </Field>
-      );
+      return <TextField {...control} long={shape.long || name === 'message'} />;
   }
+}
+
+interface ControlProps {
+  readonly label: string;
+  readonly hint: string | undefined;
+  readonly required: boolean;
+  readonly value: unknown;
+  readonly onChange: (value: unknown) => void;
+}
+
+function ChoicesField({ label, hint, value, onChange, options }: ControlProps & { readonly options: readonly string[] }) {
+  return (
+    <fieldset>
+      <legend>{label}</legend>
+      <div className="chips">
+        {options.map((option) => {
+          const list: readonly unknown[] = Array.isArray(value) ? value : [];
+          const on = list.includes(option);
+          return (
+            <button
+              key={option}
+              type="button"
+              className="chip"
+              aria-pressed={on}
+              onClick={() => onChange(on ? list.filter((one) => one !== option) : [...list, option])}
+            >
+              {option}
+            </button>
+          );
+        })}
+      </div>
+      {hint !== undefined && <p className="hint">{hint}</p>}
+    </fieldset>
+  );
+}
+
+function ChoiceField({
+  label,
+  hint,
+  required,
+  value,
+  onChange,
+  options,
+  toValue,
+}: ControlProps & { readonly options: readonly string[]; readonly toValue: (text: string) => unknown }) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id, hintId) => (
+        <select
+          id={id}
+          aria-describedby={hintId}
+          value={value === undefined ? '' : String(value)}
+          onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : toValue(text))}
+        >
+          <option value="">{required ? 'Choose…' : '(not set)'}</option>
+          {options.map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+function NumberField({ label, hint, value, onChange, shape }: ControlProps & { readonly shape: Extract<FieldShape, { kind: 'number' }> }) {
+  return (
+    <Field label={label} hint={hint}>
+      {(id, hintId) => (
+        <input
+          id={id}
+          aria-describedby={hintId}
+          type="number"
+          min={shape.min}
+          max={shape.max}
+          step={shape.whole ? 1 : 'any'}
+          value={typeof value === 'number' ? value : ''}
+          onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : Number(text))}
+        />
+      )}
+    </Field>
+  );
+}
+
+function LinesField({ label, hint, value, onChange }: ControlProps) {
+  return (
+    <Field label={label} hint={[hint, 'One per line.'].filter(Boolean).join(' ')}>
+      {(id, hintId) => (
+        <textarea
+          id={id}
+          aria-describedby={hintId}
+          rows={2}
+          value={Array.isArray(value) ? value.join('\n') : ''}
+          onChange={({ target: { value: text } }) => onChange(text === '' ? undefined : text.split('\n'))}
+        />
+      )}
+    </Field>
+  );
+}
+
+function TextField({ label, hint, value, onChange, long }: ControlProps & { readonly long: boolean }) {
+  return (
+    <Field label={label} hint={hint} wide={long}>
+      {(id, hintId) => {
+        const text = typeof value === 'string' ? value : '';
+        const change = ({ target }: { readonly target: { readonly value: string } }): void =>
+          onChange(target.value === '' ? undefined : target.value);
+        return long ? (
+          <textarea id={id} aria-describedby={hintId} rows={3} value={text} onChange={change} />
+        ) : (
+          <input id={id} aria-describedby={hintId} spellCheck={false} value={text} onChange={change} />
+        );
+      }}
+    </Field>
+  );
 }
 
 /** The fields of one object; an object without any value is omitted. */

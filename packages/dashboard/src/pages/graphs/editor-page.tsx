@@ -9,7 +9,7 @@ import { Editor } from './editor.tsx';
 /** The editor of a new graph, or of the one saved under `id`. */
 export function EditorPage({ id }: { readonly id: string | undefined }) {
   const { client } = useSession();
-  const { data, error, reload } = useLoad(`edit ${id}`, async (signal): Promise<GraphDraft> =>
+  const { data, error, reload } = useLoad(['graph.load', 'draft', id], async (signal): Promise<GraphDraft> =>
     id === undefined ? emptyGraph : draftOf(await client.call('graph.load', { id }, { signal })),
   );
   // A reload must not replace a graph that is being edited.

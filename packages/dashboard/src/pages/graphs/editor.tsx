@@ -1,80 +1,23 @@
-import { useEffect, useState } from 'react';
-import { useSession } from '../../data/context.ts';
+import { useState } from 'react';
 import { plural } from '../../data/format.ts';
-import { navigate, useLeaveGuard } from '../../router.ts';
 import { PageLink } from '../../ui/link.tsx';
-import { Badge, Button, Empty, Failure, Field, Notice, Page } from '../../ui/parts.tsx';
-import { Canvas, type CanvasNode } from './canvas.tsx';
-import {
-  arrowsOf,
-  changeNode,
-  definitionOf,
-  type DraftNode,
-  type GraphDraft,
-  maxNodes,
-  withArrow,
-  withNode,
-  withoutArrow,
-  withoutNode,
-} from './draft.ts';
-import { Findings, NodeForm } from './node-form.tsx';
+import { Button, Empty, Failure, Field, Notice, Page } from '../../ui/parts.tsx';
+import { Canvas } from './canvas.tsx';
+import { arrowsOf, changeNode, definitionOf, type GraphDraft, maxNodes, withArrow, withoutArrow } from './draft.ts';
+import { Findings } from './findings.tsx';
+import { NodeForm } from './node-form.tsx';
+import { canvasNode, NodeList, problemsOf } from './node-list.tsx';
 import type { Problems } from './problems.ts';
 import { SettingsForm } from './settings-form.tsx';
 import { StartDialog } from './start-dialog.tsx';
 import { type Check, useCheck } from './use-check.ts';
-import { typeNames } from './labels.ts';
+import { useEditing } from './use-editing.ts';
 
 /** Edits a graph by mouse or by forms, validates it on every change, saves and runs it. */
 export function Editor({ id, opened }: { readonly id: string | undefined; readonly opened: GraphDraft }) {
-  const { client, defaultAgentId } = useSession();
-  const [draft, setDraft] = useState(opened);
-  const [saved, setSaved] = useState(opened);
-  const [chosen, setChosen] = useState<string>();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const [outcome, setOutcome] = useState<string>();
+  const { draft, chosen, choose, change, add, remove, save, isUnsaved } = useEditing(id, opened);
   const [running, setRunning] = useState(false);
-  const [madeId, setMadeId] = useState<string>();
   const check = useCheck(draft);
-  const unsaved = draft !== saved;
-  useLeaveGuard(unsaved, 'The graph has unsaved changes. Leave anyway?');
-  // After saving, a new graph moves to the address of the saved one, once the guard sees no unsaved changes.
-  useEffect(() => {
-    if (madeId !== undefined && !unsaved) navigate(`/graphs/edit/${madeId}`, { replace: true });
-  }, [madeId, unsaved]);
-  const change = (next: GraphDraft): void => {
-    setDraft(next);
-    setOutcome(undefined);
-  };
-  const add = (): void => {
-    const made = withNode(draft, defaultAgentId, chosen);
-    change(made.draft);
-    setChosen(made.key);
-  };
-  const remove = (key: string): void => {
-    change(withoutNode(draft, key));
-    setChosen(undefined);
-  };
-  const known = id ?? madeId;
-  const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { nodes, settings } = definitionOf(draft);
-      const kept = await client.call('graph.save', {
-        label: draft.label.trim(),
-        nodes,
-        ...(settings !== undefined && { settings }),
-        ...(known !== undefined && { id: known }),
-      });
-      setSaved(draft);
-      setOutcome(`Saved ${draft.label.trim()}.`);
-      if (id === undefined) setMadeId(kept.id);
-    } catch (failure) {
-      setError(failure);
-    }
-    setBusy(false);
-  };
   const node = draft.nodes.find(({ key }) => key === chosen);
   return (
     <Page
@@ -85,8 +28,8 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
           <Button icon="plus" disabled={draft.nodes.length >= maxNodes} onClick={add}>
             Add node
           </Button>
-          <Button disabled={busy || draft.label.trim() === '' || draft.nodes.length === 0 || !unsaved} onClick={() => void save()}>
-            {busy ? 'Saving…' : 'Save'}
+          <Button disabled={save.busy || draft.label.trim() === '' || draft.nodes.length === 0 || !isUnsaved} onClick={save.start}>
+            {save.busy ? 'Saving…' : 'Save'}
           </Button>
           <Button look="primary" icon="play" disabled={check.defined === undefined} onClick={() => setRunning(true)}>
             Run
@@ -94,8 +37,8 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
         </>
       }
     >
-      <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
-      {error !== undefined && <Failure error={error} title="Failed to save." />}
+      <div role="status">{save.outcome !== undefined && <Notice tone="good">{save.outcome}</Notice>}</div>
+      {save.error !== undefined && <Failure error={save.error} title="Failed to save." />}
       {check.failure !== undefined && <Failure error={check.failure} title="Failed to validate." />}
       <Findings errors={graphErrors(check)} warnings={check.warnings.filter(({ nodeId }) => nodeId === undefined)} />
       <div className="graph-parts">
@@ -113,7 +56,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
               nodes={draft.nodes.map((one, at) => canvasNode(one, problemsOf(check, one, at)))}
               arrows={arrowsOf(draft)}
               chosen={chosen}
-              onChoose={setChosen}
+              onChoose={choose}
               editing={{
                 connect: (from, to) => change(withArrow(draft, { from, to })),
                 removeNode: remove,
@@ -124,7 +67,7 @@ export function Editor({ id, opened }: { readonly id: string | undefined; readon
           <p className="hint" role="status">
             {describeCheck(check, draft)}
           </p>
-          <NodeList draft={draft} check={check} chosen={chosen} onChoose={setChosen} />
+          <NodeList draft={draft} check={check} chosen={chosen} onChoose={choose} />
         </div>
         <div className="graph-side">
           {node === undefined ? (
@@ -159,59 +102,10 @@ function graphErrors({ checked }: Check): Problems['errors'] {
   return new Map([...checked.graph].filter(([path]) => !path.startsWith('settings')));
 }
 
-function problemsOf(check: Check, { id }: DraftNode, at: number): Problems {
-  return { errors: check.checked.nodes.get(at) ?? new Map(), warnings: check.warnings.filter(({ nodeId }) => nodeId === id.trim()) };
-}
-
-function canvasNode(node: DraftNode, { errors, warnings }: Problems): CanvasNode {
-  const { key, id, type, agent, task } = node;
-  const kind = type === '' ? agent || 'default agent' : typeNames[type];
-  const [text, tone] = errors.size > 0 ? (['error', 'bad'] as const) : warnings.length > 0 ? (['warn', 'warn'] as const) : (['ok', 'good'] as const);
-  return { id: key, title: id === '' ? '(no name)' : id, kind, text, tone, note: task.trim() === '' ? 'no task yet' : task.slice(0, 60) };
-}
-
 function describeCheck({ checked, defined, warnings }: Check, draft: GraphDraft): string {
   const wrong = checked.nodes.size;
   if (defined !== undefined)
     return `Ready to run: ${plural(defined.nodeCount, 'node')}${warnings.length === 0 ? '' : `, ${plural(warnings.length, 'warning')}`}.`;
   if (wrong > 0) return `${plural(wrong, 'invalid node')}. Fix before running.`;
   return draft.nodes.length === 0 || checked.graph.size > 0 ? '' : 'Checking…';
-}
-
-/** Lists the nodes: the content of the drawing for the keyboard and screen readers. */
-function NodeList({
-  draft,
-  check,
-  chosen,
-  onChoose,
-}: {
-  readonly draft: GraphDraft;
-  readonly check: Check;
-  readonly chosen: string | undefined;
-  readonly onChoose: (key: string | undefined) => void;
-}) {
-  return (
-    <nav aria-label="Graph sections">
-      <ul className="graph-list">
-        <li>
-          <button type="button" className="file-item" aria-current={chosen === undefined} onClick={() => onChoose(undefined)}>
-            Settings
-          </button>
-        </li>
-        {draft.nodes.map((node, at) => {
-          const shown = canvasNode(node, problemsOf(check, node, at));
-          return (
-            <li key={node.key}>
-              <button type="button" className="file-item" aria-current={node.key === chosen} onClick={() => onChoose(node.key)}>
-                <span className="cut">{shown.title}</span>
-                <span className="hint cut">{shown.kind}</span>
-                <span className="grow" />
-                <Badge tone={shown.tone}>{shown.text}</Badge>
-              </button>
-            </li>
-          );
-        })}
-      </ul>
-    </nav>
-  );
 }

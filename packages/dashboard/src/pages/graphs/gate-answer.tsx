@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
@@ -18,16 +19,8 @@ export function GateAnswer({
 }) {
   const { client } = useSession();
   const [typed, setTyped] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const answer = (text: string): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('graph.answer', { graphId, nodeId, answer: text })
-      .then(onAnswered, setError)
-      .finally(() => setBusy(false));
-  };
+  const { busy, error, run } = useAction();
+  const answer = (text: string): void => run(() => client.call('graph.answer', { graphId, nodeId, answer: text }).then(onAnswered));
   return (
     <form
       className="graph-answer"

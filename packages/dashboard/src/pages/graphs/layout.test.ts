@@ -30,10 +30,13 @@ test("puts neighbours next to each other, so that arrows don't cross", () => {
   expect((positions.get('y')?.y ?? 0) < (positions.get('x')?.y ?? 0)).toBe((positions.get('a')?.y ?? 0) < (positions.get('b')?.y ?? 0));
 });
 
-test('keeps nodes out of the way of an arrow over several layers', () => {
-  const positions = layOut(['debate', 'vote', 'gate', 'report'], arrows('debate>gate', 'vote>gate', 'gate>report', 'debate>report'), 'right');
-  const [debate, gate, report] = ['debate', 'gate', 'report'].map((id) => positions.get(id)?.y ?? NaN);
-  expect(Math.abs((gate ?? NaN) - ((debate ?? NaN) + (report ?? NaN)) / 2)).toBeGreaterThanOrEqual(50);
+test.each([
+  ['right', 'y', 75],
+  ['down', 'x', 130],
+] as const)('keeps nodes out of the way of an arrow over several layers, %s', (direction, across, distance) => {
+  const positions = layOut(['debate', 'vote', 'gate', 'report'], arrows('debate>gate', 'vote>gate', 'gate>report', 'debate>report'), direction);
+  const [debate = NaN, gate = NaN, report = NaN] = ['debate', 'gate', 'report'].map((id) => positions.get(id)?.[across]);
+  expect(Math.abs(gate - (debate + report) / 2)).toBeGreaterThanOrEqual(distance);
 });
 
 test('draws invalid graphs: cycles, self-references and missing targets', () => {

@@ -1,3 +1,4 @@
+import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
@@ -19,6 +20,16 @@ const pageSize = 25;
 const maxListed = 200;
 const leastReloadMs = 3000;
 
+async function loadGraphs(client: Client, limit: number, signal: AbortSignal) {
+  const [saved, runs, now] = await client.batch(
+    [{ method: 'graph.list', params: { limit: maxListed } }, { method: 'graph.runs', params: { limit } }, { method: 'graph.status' }],
+    { signal },
+  );
+  if (!saved.ok) throw saved.error;
+  if (!runs.ok) throw runs.error;
+  return { saved: saved.result, runs: runs.result, concurrency: now.ok && 'concurrency' in now.result ? now.result.concurrency : undefined };
+}
+
 /** Lists saved graphs and runs. */
 export function ListPage() {
   const { client } = useSession();
@@ -26,15 +37,7 @@ export function ListPage() {
   const [starting, setStarting] = useState<Saved>();
   const [removing, setRemoving] = useState<Saved>();
   const [outcome, setOutcome] = useState<string>();
-  const loaded = useLoad('graphs', async (signal) => {
-    const [saved, runs, now] = await client.batch(
-      [{ method: 'graph.list', params: { limit: maxListed } }, { method: 'graph.runs', params: { limit } }, { method: 'graph.status' }],
-      { signal },
-    );
-    if (!saved.ok) throw saved.error;
-    if (!runs.ok) throw runs.error;
-    return { saved: saved.result, runs: runs.result, concurrency: now.ok && 'concurrency' in now.result ? now.result.concurrency : undefined };
-  });
+  const loaded = useLoad(['graph.list', 'graph.runs', limit], (signal) => loadGraphs(client, limit, signal), { keepsPrevious: () => true });
   const { data, reload } = loaded;
   useEventBatch('graph:started,graph:node_updated,graph:completed', useThrottled(reload, leastReloadMs));
   return (
@@ -83,14 +86,7 @@ export function ListPage() {
             )}
             {data.runs.hasMore && (
               <div className="pages">
-                <Button
-                  small
-                  disabled={loaded.loading || limit >= maxListed}
-                  onClick={() => {
-                    setLimit(Math.min(maxListed, limit + pageSize));
-                    reload();
-                  }}
-                >
+                <Button small disabled={loaded.loading || limit >= maxListed} onClick={() => setLimit(Math.min(maxListed, limit + pageSize))}>
                   Older
                 </Button>
                 <span className="hint">{`Showing ${data.runs.runs.length} of ${data.runs.total}.`}</span>

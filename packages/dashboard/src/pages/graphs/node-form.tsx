@@ -1,8 +1,9 @@
 import { errorOf, type FieldErrors } from '../../data/field-errors.ts';
 import { DraftField } from '../../ui/draft-field.tsx';
-import { Button, Field, Notice } from '../../ui/parts.tsx';
+import { Button, Field } from '../../ui/parts.tsx';
 import { AgentEntries, AgentSelect } from './agent-fields.tsx';
 import type { AgentEntry, ConfigValue, DraftNode, GraphDraft } from './draft.ts';
+import { Findings } from './findings.tsx';
 import type { Problems } from './problems.ts';
 import { fieldsOf, nodeTypes, type TypeField } from './type-fields.ts';
 import { useInView } from './use-in-view.ts';
@@ -15,6 +16,12 @@ const barriers = {
   'best-effort': 'at least one completed',
 };
 const contexts = { '': 'in full', full: 'in full', summary: 'beginning only', refs: 'names only', none: 'none' };
+
+interface FieldsProps {
+  readonly node: DraftNode;
+  readonly errors: FieldErrors;
+  readonly onChange: (part: Partial<DraftNode>) => void;
+}
 
 /** Edits one node. */
 export function NodeForm({
@@ -32,20 +39,10 @@ export function NodeForm({
 }) {
   const part = useInView();
   const others = draft.nodes.filter(({ key }) => key !== node.key);
-  const text = (path: string, label: string, name: 'id' | 'model', hint?: string) => (
-    <DraftField errors={errors} path={path} label={label} hint={hint}>
-      {(own) => <input {...own} className="mono" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
-    </DraftField>
-  );
-  const number = (path: string, label: string, name: 'timeoutSeconds' | 'maxSteps' | 'retries', hint?: string) => (
-    <DraftField errors={errors} path={path} label={label} hint={hint}>
-      {(own) => <input {...own} inputMode="numeric" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
-    </DraftField>
-  );
   return (
     <section ref={part} className="panel" aria-label={`Node ${node.id}`}>
       <Findings errors={errors} warnings={warnings} />
-      {text('node_id', 'Node name', 'id', 'Letters, digits, "_" and "-".')}
+      <TextField node={node} errors={errors} path="node_id" label="Node name" name="id" hint={'Letters, digits, "_" and "-".'} onChange={onChange} />
       <Field label="Type">
         {(id) => (
           <select id={id} value={node.type} onChange={(event) => onChange({ type: nodeTypes.find((type) => type === event.target.value) ?? '' })}>
@@ -83,43 +80,7 @@ export function NodeForm({
         ))
       )}
       <DependsOn node={node} others={others} error={errorOf(errors, 'depends_on')} onChange={(dependsOn) => onChange({ dependsOn })} />
-      <details className="part">
-        <summary>More</summary>
-        <Field label="Starts when all dependencies have finished and">
-          {(id) => (
-            <select
-              id={id}
-              value={node.barrier}
-              onChange={({ target: { value } }) =>
-                onChange({ barrier: value === 'all' || value === 'majority' || value === 'best-effort' ? value : '' })
-              }
-            >
-              {Object.entries(barriers).flatMap(([value, label]) => (value === 'all' ? [] : [<Choice key={value} value={value} label={label} />]))}
-            </select>
-          )}
-        </Field>
-        <Field label="Results passed to this node">
-          {(id) => (
-            <select
-              id={id}
-              value={node.contextMode}
-              onChange={({ target: { value } }) =>
-                onChange({ contextMode: value === 'full' || value === 'summary' || value === 'refs' || value === 'none' ? value : '' })
-              }
-            >
-              {Object.entries(contexts).flatMap(([value, label]) => (value === 'full' ? [] : [<Choice key={value} value={value} label={label} />]))}
-            </select>
-          )}
-        </Field>
-        <div className="field-pair">
-          {number('retries', 'Retries', 'retries', 'After a failure; at most 3.')}
-          {number('timeout_ms', 'Timeout in seconds', 'timeoutSeconds')}
-        </div>
-        <div className="field-pair">
-          {number('max_steps', 'Maximum steps', 'maxSteps')}
-          {text('model', 'Model', 'model')}
-        </div>
-      </details>
+      <MoreFields node={node} errors={errors} onChange={onChange} />
       <div className="actions">
         <Button icon="trash" small onClick={onRemove}>
           Remove node
@@ -129,35 +90,75 @@ export function NodeForm({
   );
 }
 
-function Choice({ value, label }: { readonly value: string; readonly label: string }) {
-  return <option value={value}>{label}</option>;
+/** Settings that most nodes leave at their defaults. */
+function MoreFields(props: FieldsProps) {
+  const { node, onChange } = props;
+  return (
+    <details className="part">
+      <summary>More</summary>
+      <Field label="Starts when all dependencies have finished and">
+        {(id) => (
+          <select
+            id={id}
+            value={node.barrier}
+            onChange={({ target: { value } }) =>
+              onChange({ barrier: value === 'all' || value === 'majority' || value === 'best-effort' ? value : '' })
+            }
+          >
+            {Object.entries(barriers).flatMap(([value, label]) => (value === 'all' ? [] : [<Choice key={value} value={value} label={label} />]))}
+          </select>
+        )}
+      </Field>
+      <Field label="Results passed to this node">
+        {(id) => (
+          <select
+            id={id}
+            value={node.contextMode}
+            onChange={({ target: { value } }) =>
+              onChange({ contextMode: value === 'full' || value === 'summary' || value === 'refs' || value === 'none' ? value : '' })
+            }
+          >
+            {Object.entries(contexts).flatMap(([value, label]) => (value === 'full' ? [] : [<Choice key={value} value={value} label={label} />]))}
+          </select>
+        )}
+      </Field>
+      <div className="field-pair">
+        <NumberField {...props} path="retries" label="Retries" name="retries" hint="After a failure; at most 3." />
+        <NumberField {...props} path="timeout_ms" label="Timeout in seconds" name="timeoutSeconds" />
+      </div>
+      <div className="field-pair">
+        <NumberField {...props} path="max_steps" label="Maximum steps" name="maxSteps" />
+        <TextField {...props} path="model" label="Model" name="model" />
+      </div>
+    </details>
+  );
 }
 
-/** Lists errors and warnings of a node. */
-export function Findings({ errors, warnings }: Problems) {
-  if (errors.size === 0 && warnings.length === 0) return null;
+interface NamedField<Name extends keyof DraftNode> extends FieldsProps {
+  readonly path: string;
+  readonly label: string;
+  readonly name: Name;
+  readonly hint?: string;
+}
+
+function TextField({ node, errors, onChange, path, label, name, hint }: NamedField<'id' | 'model'>) {
   return (
-    <div role="status" className="findings">
-      {errors.size > 0 && (
-        <Notice tone="bad">
-          <ul>
-            {[...errors].map(([path, message]) => (
-              <li key={path}>{path === '' ? message : `${path}: ${message}`}</li>
-            ))}
-          </ul>
-        </Notice>
-      )}
-      {warnings.length > 0 && (
-        <Notice tone="warn">
-          <ul>
-            {warnings.map(({ type, message, fix }) => (
-              <li key={`${type} ${message}`}>{`${message} ${fix}`}</li>
-            ))}
-          </ul>
-        </Notice>
-      )}
-    </div>
+    <DraftField errors={errors} path={path} label={label} hint={hint}>
+      {(own) => <input {...own} className="mono" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
+    </DraftField>
   );
+}
+
+function NumberField({ node, errors, onChange, path, label, name, hint }: NamedField<'timeoutSeconds' | 'maxSteps' | 'retries'>) {
+  return (
+    <DraftField errors={errors} path={path} label={label} hint={hint}>
+      {(own) => <input {...own} inputMode="numeric" value={node[name]} onChange={(event) => onChange({ [name]: event.target.value })} />}
+    </DraftField>
+  );
+}
+
+function Choice({ value, label }: { readonly value: string; readonly label: string }) {
+  return <option value={value}>{label}</option>;
 }
 
 function DependsOn({

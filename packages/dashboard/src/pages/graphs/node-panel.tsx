@@ -53,7 +53,9 @@ export function NodePanel({
 
 function Output({ graphId, nodeId, status }: { readonly graphId: string; readonly nodeId: string; readonly status: string }) {
   const { client } = useSession();
-  const { data, error, reload } = useLoad(`output ${graphId} ${nodeId} ${status}`, (signal) => client.call('graph.outputs', { graphId }, { signal }));
+  const { data, error, reload } = useLoad(['graph.outputs', graphId, nodeId, status], (signal) =>
+    client.call('graph.outputs', { graphId }, { signal }),
+  );
   if (error !== undefined) return <Failure error={error} onRetry={reload} />;
   if (data === undefined) return <Skeleton lines={3} />;
   const output = data.outputs[nodeId];

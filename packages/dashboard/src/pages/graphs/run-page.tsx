@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { navigate } from '../../router.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Elapsed } from '../../ui/elapsed.tsx';
@@ -19,12 +20,9 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
   const { view, error, reload } = useGraph(graphId);
   const [chosen, setChosen] = useState<string>();
   const [asked, setAsked] = useState<'cancel' | 'delete'>();
-  const [failure, setFailure] = useState<unknown>();
+  const saving = useAction();
   const close = (): void => setAsked(undefined);
-  const save = (): void => {
-    setFailure(undefined);
-    client.call('graph.runDetail', { graphId }).then((whole) => saveJson(`graph-${graphId.slice(-12)}.json`, whole), setFailure);
-  };
+  const save = async (): Promise<void> => saveJson(`graph-${graphId.slice(-12)}.json`, await client.call('graph.runDetail', { graphId }));
   return (
     <Page
       title={view?.label ?? 'Graph'}
@@ -37,7 +35,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
                 Cancel
               </Button>
             )}
-            <Button icon="download" onClick={save}>
+            <Button icon="download" onClick={() => saving.run(save)}>
               Save outputs
             </Button>
             {view.isTerminal && (
@@ -50,7 +48,7 @@ export function RunPage({ graphId }: { readonly graphId: string }) {
       }
     >
       {error !== undefined && <Failure error={error} onRetry={reload} />}
-      {failure !== undefined && <Failure error={failure} />}
+      {saving.error !== undefined && <Failure error={saving.error} />}
       {view === undefined && error === undefined && <Skeleton lines={6} />}
       {view !== undefined && (
         <>

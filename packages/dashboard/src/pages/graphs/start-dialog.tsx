@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
+import { useAction } from '../../data/use-action.ts';
 import { navigate } from '../../router.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { DraftField } from '../../ui/draft-field.tsx';
@@ -28,26 +29,18 @@ export function StartDialog({
   const { client } = useSession();
   const [values, setValues] = useState<Readonly<Record<string, string>>>({});
   const [notifies, setNotifies] = useState(true);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const errors: FieldErrors = fieldErrors(error);
   const start = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const { graphId } = await client.call('graph.execute', {
-        ...('definition' in startable ? startable.definition : startable),
-        // Omits variables without a value: the gateway reports them, while an empty text would hide the gap.
-        variables: Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')),
-        ...((notifies || asksPeople) && { announceChannelType: 'gateway', announceChannelId: 'inbox' }),
-      });
-      // Called first, because the editor may ask about unsaved changes and the user may stay.
-      onClose();
-      navigate(`/graphs/runs/${graphId}`);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    const { graphId } = await client.call('graph.execute', {
+      ...('definition' in startable ? startable.definition : startable),
+      // Omits variables without a value: the gateway reports them, while an empty text would hide the gap.
+      variables: Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')),
+      ...((notifies || asksPeople) && { announceChannelType: 'gateway', announceChannelId: 'inbox' }),
+    });
+    // Called first, because the editor may ask about unsaved changes and the user may stay.
+    onClose();
+    navigate(`/graphs/runs/${graphId}`);
   };
   return (
     <Dialog title={`Run ${name}`} onClose={onClose}>
@@ -55,7 +48,7 @@ export function StartDialog({
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          void start();
+          run(start);
         }}
       >
         <div className="dialog-body">

@@ -7,7 +7,7 @@ import { StartDialog } from './start-dialog.tsx';
 /** Loads a saved graph and starts it. */
 export function StartSaved({ saved, onClose }: { readonly saved: { readonly id: string; readonly label: string }; readonly onClose: () => void }) {
   const { client } = useSession();
-  const { data, error, reload } = useLoad(`start ${saved.id}`, async (signal) => {
+  const { data, error, reload } = useLoad(['graph.load', 'graph.define', saved.id], async (signal) => {
     const { graphId, nodes, edges, settings } = await client.call('graph.load', { id: saved.id }, { signal });
     const { userVariables } = await client.call('graph.define', { nodes, edges, settings }, { signal });
     return { graphId, userVariables, asksPeople: nodes.some((node) => node.type_id === 'approval-gate') };

@@ -20,7 +20,7 @@ export function useGraph(graphId: string): LiveGraph {
   const { client } = useSession();
   const [view, setView] = useState<GraphView>();
   const recent = useRef<FeedEntry[]>([]);
-  const { data, error, reload } = useLoad(`graph ${graphId}`, async (signal): Promise<GraphView> => {
+  const { data, error, reload } = useLoad(['graph.status', graphId], async (signal): Promise<GraphView> => {
     recent.current = [];
     const found = await client.call('graph.status', { graphId }, { signal });
     if (!('executionOrder' in found)) throw new Error('Unexpected answer: a list instead of a graph.');

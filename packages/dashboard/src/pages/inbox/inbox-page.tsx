@@ -1,8 +1,8 @@
-import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime } from '../../data/format.ts';
 import type { InboxMessage } from '../../data/inbox.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Page, Skeleton } from '../../ui/parts.tsx';
@@ -23,11 +23,8 @@ const sources: Readonly<Record<InboxMessage['source'], string>> = {
 export function InboxPage() {
   const { inbox, admin } = useSession();
   const { messages, unread, hasMore, loading, error } = useStore(inbox.state);
-  const [failure, setFailure] = useState<unknown>();
-  const mark = (which: readonly string[] | 'all'): void => {
-    setFailure(undefined);
-    inbox.markRead(which).catch(setFailure);
-  };
+  const marking = useAction();
+  const mark = (which: readonly string[] | 'all'): void => marking.run(() => inbox.markRead(which));
   return (
     <Page
       title="Inbox"
@@ -42,7 +39,7 @@ export function InboxPage() {
         </Button>
       }
     >
-      {failure !== undefined && <Failure error={failure} />}
+      {marking.error !== undefined && <Failure error={marking.error} />}
       {error !== undefined && <Failure error={error} onRetry={inbox.reload} />}
       <p role="status" className="hint">
         {messages.length === 0 ? '' : unread === 0 ? 'No unread messages.' : `${count(unread)} unread.`}
@@ -74,7 +71,7 @@ export function InboxPage() {
 /** Shows the buttons of an approval gate while it is pending. */
 function Gate({ graphId, nodeId }: { readonly graphId: string; readonly nodeId: string }) {
   const { client } = useSession();
-  const { data, error, reload } = useLoad(`gate ${graphId} ${nodeId}`, async (signal) => {
+  const { data, error, reload } = useLoad(['graph.status', 'gate', graphId, nodeId], async (signal) => {
     const found = await client.call('graph.status', { graphId }, { signal });
     return { waits: 'executionOrder' in found && found.nodes[nodeId]?.waitsForAnswer === true };
   });

@@ -12,7 +12,7 @@ const taintLabels = { clean: 'no suspicious content', wrapped: 'based on externa
 /** Shows a memory with all its details. */
 export function EntryDialog({ id, onOpen, onClose }: { readonly id: string; readonly onOpen: (id: string) => void; readonly onClose: () => void }) {
   const { client } = useSession();
-  const found = useLoad(`memory entry ${id}`, (signal) => client.call('memory.inspect', { id }, { signal }));
+  const found = useLoad(['memory.inspect', id], (signal) => client.call('memory.inspect', { id }, { signal }));
   const entry = found.data?.entry;
   return (
     <Dialog title="Memory" onClose={onClose} wide>

@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 
@@ -18,28 +19,18 @@ export function FlushDialog({
 }) {
   const { client } = useSession();
   const [typed, setTyped] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const flush = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client.call('memory.flush', { agentId }).then(
-      ({ entriesRemoved }) => {
-        onDone(`Flushed: deleted ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId}.`);
-        onClose();
-      },
-      (failure: unknown) => {
-        setError(failure);
-        setBusy(false);
-      },
-    );
+  const { busy, error, run } = useAction();
+  const flush = async (): Promise<void> => {
+    const { entriesRemoved } = await client.call('memory.flush', { agentId });
+    onDone(`Flushed: deleted ${plural(entriesRemoved, 'memory', 'memories')} of ${agentId}.`);
+    onClose();
   };
   return (
     <Dialog title={`Delete all memories of ${agentId}?`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (typed === agentId) flush();
+          if (typed === agentId) run(flush);
         }}
       >
         <div className="dialog-body">

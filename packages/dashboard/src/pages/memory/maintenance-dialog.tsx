@@ -2,6 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure } from '../../ui/parts.tsx';
 
@@ -23,15 +24,7 @@ export function MaintenanceDialog({
 }) {
   const { client } = useSession();
   const [plan, setPlan] = useState<Report>();
-  const [busy, setBusy] = useState<'review' | 'plan' | 'sweep'>();
-  const [error, setError] = useState<unknown>();
-  const run = (what: 'review' | 'plan' | 'sweep', work: () => Promise<void>): void => {
-    setBusy(what);
-    setError(undefined);
-    work()
-      .catch(setError)
-      .finally(() => setBusy(undefined));
-  };
+  const { busy, running, error, run } = useAction();
   const review = async (): Promise<void> => {
     const done = await client.call('memory.review', { agentId }, { timeoutMs: patienceMs });
     onDone(
@@ -53,8 +46,8 @@ export function MaintenanceDialog({
           <h3>Review</h3>
           <p>Reads conversations that changed since the last review and stores what is worth remembering. Uses a model, which costs tokens.</p>
           <div>
-            <Button disabled={busy !== undefined} onClick={() => run('review', review)}>
-              {busy === 'review' ? 'Reviewing…' : 'Review now'}
+            <Button disabled={busy} onClick={() => run(review, 'review')}>
+              {running === 'review' ? 'Reviewing…' : 'Review now'}
             </Button>
           </div>
         </section>
@@ -63,16 +56,16 @@ export function MaintenanceDialog({
           <p>Promotes memories that are used, demotes fading ones, and evicts expired ones and those over the limits.</p>
           <div className="actions">
             <Button
-              disabled={busy !== undefined}
+              disabled={busy}
               onClick={() =>
-                run('plan', async () => setPlan(await client.call('memory.lifecycle', { agentId, dryRun: true }, { timeoutMs: patienceMs })))
+                run(async () => setPlan(await client.call('memory.lifecycle', { agentId, dryRun: true }, { timeoutMs: patienceMs })), 'plan')
               }
             >
-              {busy === 'plan' ? 'Planning…' : 'Show plan'}
+              {running === 'plan' ? 'Planning…' : 'Show plan'}
             </Button>
             {plan !== undefined && plan.promoted + plan.demoted + plan.evicted > 0 && (
-              <Button look="danger" disabled={busy !== undefined} onClick={() => run('sweep', sweep)}>
-                {busy === 'sweep' ? 'Sweeping…' : 'Apply'}
+              <Button look="danger" disabled={busy} onClick={() => run(sweep, 'sweep')}>
+                {running === 'sweep' ? 'Sweeping…' : 'Apply'}
               </Button>
             )}
           </div>

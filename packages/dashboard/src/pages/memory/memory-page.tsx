@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, plural } from '../../data/format.ts';
-import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { saveJson } from '../../ui/save-json.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
-import { SearchField } from '../../ui/search-field.tsx';
 import { EntryDialog } from './entry-dialog.tsx';
 import { EntryList } from './entry-list.tsx';
 import { FlushDialog } from './flush-dialog.tsx';
-import { exportMemories, type Filters, findMemories, memoryTypes, noFilters, pageSize, trustLevels } from './find-memories.ts';
+import { exportMemories, type Filters, findMemories, noFilters, pageSize } from './find-memories.ts';
+import { MemoryFilters } from './memory-filters.tsx';
 import { MemoryStats } from './memory-stats.tsx';
 import { StoreDialog } from './store-dialog.tsx';
 import { MaintenanceDialog } from './maintenance-dialog.tsx';
@@ -20,8 +20,7 @@ const settleMs = 300;
 
 /** Browses memories, or searches them and explains each result. */
 export function MemoryPage() {
-  const { client, admin, agents, defaultAgentId } = useSession();
-  const agentIds = useStore(agents);
+  const { client, admin, defaultAgentId } = useSession();
   const [agentId, setAgentId] = useState(defaultAgentId);
   const [input, setInput] = useState('');
   const [query, setQuery] = useState('');
@@ -30,24 +29,25 @@ export function MemoryPage() {
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [asked, setAsked] = useState<Asked>();
   const [outcome, setOutcome] = useState<string>();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const exporting = useAction();
 
   useEffect(() => {
     const timer = setTimeout(() => setQuery(input.trim()), settleMs);
     return () => clearTimeout(timer);
   }, [input]);
 
-  const found = useLoad(`memory ${agentId} ${query} ${offset} ${JSON.stringify(filters)}`, (signal) =>
+  const found = useLoad(['memory.search', agentId, query, filters, offset], (signal) =>
     findMemories(client, { agentId, query, filters, offset }, signal),
   );
-  const stats = useLoad(`memory stats ${agentId}`, (signal) => client.call('memory.stats', { agentId }, { signal }));
+  const stats = useLoad(['memory.stats', agentId], (signal) => client.call('memory.stats', { agentId }, { signal }));
 
-  const filter = (part: Partial<Filters>): void => {
-    setFilters({ ...filters, ...part });
+  /** Changes what is listed, which begins at the first page with nothing selected. */
+  const restart = (change: () => void): void => {
+    change();
     setOffset(0);
     setSelected(new Set());
   };
+  const filter = (part: Partial<Filters>): void => restart(() => setFilters({ ...filters, ...part }));
   const changed = (text: string): void => {
     setOutcome(text);
     setSelected(new Set());
@@ -56,17 +56,10 @@ export function MemoryPage() {
   };
   const ask = (next: Asked): void => {
     setOutcome(undefined);
-    setError(undefined);
+    exporting.clearError();
     setAsked(next);
   };
-  const close = (): void => setAsked(undefined);
-  const download = (): void => {
-    setBusy(true);
-    setError(undefined);
-    exportMemories(client, agentId)
-      .then((whole) => saveJson(`memory-${agentId}.json`, whole), setError)
-      .finally(() => setBusy(false));
-  };
+  const download = async (): Promise<void> => saveJson(`memory-${agentId}.json`, await exportMemories(client, agentId));
   const { data } = found;
 
   return (
@@ -76,8 +69,8 @@ export function MemoryPage() {
       actions={
         admin && (
           <>
-            <Button icon="download" onClick={download} disabled={busy}>
-              {busy ? 'Exporting…' : 'Export'}
+            <Button icon="download" onClick={() => exporting.run(download)} disabled={exporting.busy}>
+              {exporting.busy ? 'Exporting…' : 'Export'}
             </Button>
             <Button onClick={() => ask('maintenance')}>Maintenance</Button>
             <Button onClick={() => ask('flush')}>Flush</Button>
@@ -88,68 +81,18 @@ export function MemoryPage() {
         )
       }
     >
-      {error !== undefined && <Failure error={error} />}
+      {exporting.error !== undefined && <Failure error={exporting.error} />}
       <div role="status">{outcome !== undefined && <Notice tone="good">{outcome}</Notice>}</div>
       {found.error === undefined && <MemoryStats stats={stats} />}
-      <div className="toolbar">
-        <SearchField
-          label="Search memories"
-          hint="Search by terms and meaning"
-          value={input}
-          onChange={(next) => {
-            setInput(next);
-            setOffset(0);
-            setSelected(new Set());
-          }}
-        />
-        {agentIds.length > 1 && (
-          <select
-            aria-label="Agent"
-            value={agentId}
-            onChange={({ target: { value } }) => {
-              setAgentId(value);
-              setOffset(0);
-              setSelected(new Set());
-            }}
-          >
-            {[...new Set([agentId, ...agentIds])].map((id) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        )}
-        <select
-          aria-label="Type"
-          value={filters.type ?? ''}
-          onChange={({ target: { value } }) => filter({ type: memoryTypes.find((one) => one === value) })}
-        >
-          <option value="">All types</option>
-          {memoryTypes.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-        <select
-          aria-label="Trust"
-          value={filters.trust ?? ''}
-          onChange={({ target: { value } }) => filter({ trust: trustLevels.find((one) => one === value) })}
-        >
-          <option value="">Any trust</option>
-          {trustLevels.map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-        <TagFilter tag={filters.tag} onChange={(tag) => filter({ tag })} />
-      </div>
-      {admin && selected.size > 0 && (
-        <div className="selection" role="status">
-          <span>{count(selected.size)} chosen</span>
-          <Button small icon="trash" onClick={() => ask('delete')}>
-            Delete selected
-          </Button>
-          <Button small look="quiet" onClick={() => setSelected(new Set())}>
-            Clear selection
-          </Button>
-        </div>
-      )}
+      <MemoryFilters
+        agentId={agentId}
+        input={input}
+        filters={filters}
+        onAgent={(next) => restart(() => setAgentId(next))}
+        onInput={(next) => restart(() => setInput(next))}
+        onFilter={filter}
+      />
+      {admin && selected.size > 0 && <Selection count={selected.size} onDelete={() => ask('delete')} onClear={() => setSelected(new Set())} />}
       {found.error !== undefined && <Failure error={found.error} onRetry={found.reload} />}
       {data === undefined && found.loading && <Skeleton lines={8} />}
       {data !== undefined && data.entries.length === 0 && (
@@ -166,58 +109,78 @@ export function MemoryPage() {
           onTag={(tag) => filter({ tag })}
         />
       )}
-      {data?.total !== undefined && data.total > pageSize && (
-        <div className="pages">
-          <Button small disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - pageSize))}>
-            Newer
-          </Button>
-          <span className="hint">
-            {count(offset + 1)} to {count(Math.min(data.total, offset + pageSize))} of {count(data.total)}
-          </span>
-          <Button small disabled={offset + pageSize >= data.total} onClick={() => setOffset(offset + pageSize)}>
-            Older
-          </Button>
-        </div>
+      {data?.total !== undefined && data.total > pageSize && <Pages offset={offset} total={data.total} onOffset={setOffset} />}
+      {asked !== undefined && (
+        <MemoryDialogs asked={asked} agentId={agentId} selected={selected} total={stats.data?.totalEntries} onAsk={setAsked} onDone={changed} />
       )}
-      {asked === 'store' && <StoreDialog agentId={agentId} onClose={close} onDone={changed} />}
-      {asked === 'maintenance' && <MaintenanceDialog agentId={agentId} onClose={close} onDone={changed} />}
-      {asked === 'flush' && <FlushDialog agentId={agentId} total={stats.data?.totalEntries} onClose={close} onDone={changed} />}
-      {asked === 'delete' && (
-        <Confirm
-          title={`Delete ${plural(selected.size, 'memory', 'memories')}?`}
-          action="Delete"
-          onClose={close}
-          run={async () => {
-            const { deleted, failed } = await client.call('memory.delete', { ids: [...selected] });
-            changed(`Deleted ${plural(deleted, 'memory', 'memories')}${failed > 0 ? `; ${count(failed)} were already deleted` : ''}.`);
-          }}
-        >
-          <p>Agents no longer recall them. This can't be undone.</p>
-        </Confirm>
-      )}
-      {typeof asked === 'object' && <EntryDialog id={asked.id} onOpen={(id) => setAsked({ id })} onClose={close} />}
     </Page>
   );
 }
 
-function TagFilter({ tag, onChange }: { readonly tag: string | undefined; readonly onChange: (tag: string | undefined) => void }) {
-  const [draft, setDraft] = useState('');
-  if (tag !== undefined)
-    return (
-      <button type="button" className="chip" aria-pressed="true" onClick={() => onChange(undefined)} aria-label={`Remove filter: tag ${tag}`}>
-        {tag} ×
-      </button>
-    );
+function Selection({ count: selected, onDelete, onClear }: { readonly count: number; readonly onDelete: () => void; readonly onClear: () => void }) {
   return (
-    <form
-      className="tag-filter"
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (draft.trim() !== '') onChange(draft.trim());
-        setDraft('');
+    <div className="selection" role="status">
+      <span>{count(selected)} chosen</span>
+      <Button small icon="trash" onClick={onDelete}>
+        Delete selected
+      </Button>
+      <Button small look="quiet" onClick={onClear}>
+        Clear selection
+      </Button>
+    </div>
+  );
+}
+
+function Pages({ offset, total, onOffset }: { readonly offset: number; readonly total: number; readonly onOffset: (offset: number) => void }) {
+  return (
+    <div className="pages">
+      <Button small disabled={offset === 0} onClick={() => onOffset(Math.max(0, offset - pageSize))}>
+        Newer
+      </Button>
+      <span className="hint">
+        {count(offset + 1)} to {count(Math.min(total, offset + pageSize))} of {count(total)}
+      </span>
+      <Button small disabled={offset + pageSize >= total} onClick={() => onOffset(offset + pageSize)}>
+        Older
+      </Button>
+    </div>
+  );
+}
+
+/** The dialog that the user has asked for. */
+function MemoryDialogs({
+  asked,
+  agentId,
+  selected,
+  total,
+  onAsk,
+  onDone,
+}: {
+  readonly asked: Asked;
+  readonly agentId: string;
+  readonly selected: ReadonlySet<string>;
+  readonly total: number | undefined;
+  readonly onAsk: (asked: Asked | undefined) => void;
+  readonly onDone: (text: string) => void;
+}) {
+  const { client } = useSession();
+  const close = (): void => onAsk(undefined);
+  const dialog = { agentId, onClose: close, onDone };
+  if (typeof asked === 'object') return <EntryDialog id={asked.id} onOpen={(id) => onAsk({ id })} onClose={close} />;
+  if (asked === 'store') return <StoreDialog {...dialog} />;
+  if (asked === 'maintenance') return <MaintenanceDialog {...dialog} />;
+  if (asked === 'flush') return <FlushDialog {...dialog} total={total} />;
+  return (
+    <Confirm
+      title={`Delete ${plural(selected.size, 'memory', 'memories')}?`}
+      action="Delete"
+      onClose={close}
+      run={async () => {
+        const { deleted, failed } = await client.call('memory.delete', { ids: [...selected] });
+        onDone(`Deleted ${plural(deleted, 'memory', 'memories')}${failed > 0 ? `; ${count(failed)} were already deleted` : ''}.`);
       }}
     >
-      <input aria-label="Tag" placeholder="Tag" value={draft} onChange={(event) => setDraft(event.target.value)} />
-    </form>
+      <p>Agents no longer recall them. This can't be undone.</p>
+    </Confirm>
   );
 }

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import { memoryTypes } from './find-memories.ts';
@@ -20,40 +21,28 @@ export function StoreDialog({
   const [memoryType, setMemoryType] = useState<(typeof memoryTypes)[number]>('semantic');
   const [external, setExternal] = useState(false);
   const [pinned, setPinned] = useState(false);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const store = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('memory.store', {
-        agentId,
-        content,
-        memoryType,
-        trustLevel: external ? 'external' : 'learned',
-        pinned,
-        tags: tags
-          .split(',')
-          .map((tag) => tag.trim())
-          .filter((tag) => tag !== ''),
-      })
-      .then(
-        (stored) => {
-          onDone(stored.tainted ? 'Stored as external: the content looks like a prompt injection.' : 'Stored.');
-          onClose();
-        },
-        (failure: unknown) => {
-          setError(failure);
-          setBusy(false);
-        },
-      );
+  const { busy, error, run } = useAction();
+  const store = async (): Promise<void> => {
+    const stored = await client.call('memory.store', {
+      agentId,
+      content,
+      memoryType,
+      trustLevel: external ? 'external' : 'learned',
+      pinned,
+      tags: tags
+        .split(',')
+        .map((tag) => tag.trim())
+        .filter((tag) => tag !== ''),
+    });
+    onDone(stored.tainted ? 'Stored as external: the content looks like a prompt injection.' : 'Stored.');
+    onClose();
   };
   return (
     <Dialog title={`Store a memory for ${agentId}`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          store();
+          run(store);
         }}
       >
         <div className="dialog-body">

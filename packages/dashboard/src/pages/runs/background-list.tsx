@@ -1,5 +1,5 @@
-import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Elapsed } from '../../ui/elapsed.tsx';
 import { Badge, Button } from '../../ui/parts.tsx';
@@ -7,19 +7,13 @@ import { Badge, Button } from '../../ui/parts.tsx';
 /** Lists commands and tool calls that run in the background; empty while there are none. */
 export function BackgroundList({ onDone, onError }: { readonly onDone: (text: string) => void; readonly onError: (error: unknown) => void }) {
   const { client } = useSession();
-  const [busy, setBusy] = useState<string>();
-  const { data, reload } = useLoad('background', (signal) => client.call('background.list', {}, { signal }));
+  const { busy, run } = useAction();
+  const { data, reload } = useLoad(['background.list'], (signal) => client.call('background.list', {}, { signal }));
   if (data === undefined || data.total === 0) return null;
-  const stop = (id: string, description: string): void => {
-    setBusy(id);
+  const stop = async (id: string, description: string): Promise<void> => {
     onError(undefined);
-    client
-      .call('background.stop', { id })
-      .then(() => onDone(`Stopped ${description}.`), onError)
-      .finally(() => {
-        setBusy(undefined);
-        reload();
-      });
+    await client.call('background.stop', { id }).then(() => onDone(`Stopped ${description}.`), onError);
+    reload();
   };
   return (
     <section aria-label="In the background">
@@ -37,7 +31,7 @@ export function BackgroundList({ onDone, onError }: { readonly onDone: (text: st
               <Badge tone="neutral">{kind}</Badge>
             </div>
             <div className="actions">
-              <Button small label={`Stop ${description}`} disabled={busy !== undefined} onClick={() => stop(id, description)}>
+              <Button small label={`Stop ${description}`} disabled={busy} onClick={() => run(() => stop(id, description))}>
                 Stop
               </Button>
             </div>

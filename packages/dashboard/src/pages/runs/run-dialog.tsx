@@ -1,8 +1,8 @@
 import type { Client } from '@gatehouse/client';
 import type { Result } from '@gatehouse/contract';
-import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { bytes, count, dateTime } from '../../data/format.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useEventBatch } from '../../data/use-event-batch.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Markdown } from '../../markdown/markdown.tsx';
@@ -46,7 +46,7 @@ export function RunDialog({
   readonly onAsk: (asked: RunAsked) => void;
 }) {
   const { client, admin } = useSession();
-  const { data, error, reload } = useLoad(`run ${asked.runId}`, (signal) => load(client, asked, admin, signal));
+  const { data, error, reload } = useLoad(['subagent.list', 'subagent.wait', asked.runId], (signal) => load(client, asked, admin, signal));
   useEventBatch('session:sub_agent_spawn_started,session:sub_agent_completed', (events) => {
     if (events.some(({ kind, payload }) => kind === 'gap' || (payload as { runId?: unknown } | null)?.runId === asked.runId)) reload();
   });
@@ -155,20 +155,12 @@ function Facts({ run, listed, completion }: { readonly run: Run; readonly listed
 /** Shows the beginning of a result that is too large for a summary, and saves the whole as a file. */
 function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Completion['resultRef']>; readonly runId: string }) {
   const { client } = useSession();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
+  const { busy, error, run } = useAction();
   const { ref, kind, preview, expiresAt, rows, schema } = resultRef;
   const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      // A link can't send the token, and a URL must not contain it.
-      const response = await client.media(ref.slice(ref.lastIndexOf('/') + 1));
-      saveBlob(`${runId}.${kind === 'text' ? 'txt' : kind === 'binary' ? 'bin' : kind}`, await response.blob());
-    } catch (failure) {
-      setError(failure);
-    }
-    setBusy(false);
+    // A link can't send the token, and a URL must not contain it.
+    const response = await client.media(ref.slice(ref.lastIndexOf('/') + 1));
+    saveBlob(`${runId}.${kind === 'text' ? 'txt' : kind === 'binary' ? 'bin' : kind}`, await response.blob());
   };
   return (
     <section aria-label="Result" className="run-result">
@@ -178,7 +170,7 @@ function ResultFile({ resultRef, runId }: { readonly resultRef: NonNullable<Comp
           {[kind, bytes(resultRef.bytes), ...(rows === undefined ? [] : [`${count(rows)} rows`]), `kept until ${dateTime(expiresAt)}`].join(', ')}
         </span>
         <span className="grow" />
-        <Button small icon="download" disabled={busy} onClick={() => void save()}>
+        <Button small icon="download" disabled={busy} onClick={() => run(save)}>
           Save result
         </Button>
       </div>

@@ -32,8 +32,10 @@ export function RunsPage() {
   const [asked, setAsked] = useState<Asked>();
   const [outcome, setOutcome] = useState<string>();
   const [failure, setFailure] = useState<unknown>();
-  const { data, error, loading, reload } = useLoad(`roots ${onlyActive}`, (signal) =>
-    client.call('run.list', { limit, ...(onlyActive && { state: 'active' as const }) }, { signal }),
+  const { data, error, loading, reload } = useLoad(
+    ['run.list', onlyActive, limit],
+    (signal) => client.call('run.list', { limit, ...(onlyActive && { state: 'active' as const }) }, { signal }),
+    { keepsPrevious: (previous) => previous[1] === onlyActive },
   );
   const [seen, setSeen] = useState<typeof data>();
   if (data !== undefined && data !== seen) {
@@ -99,14 +101,7 @@ export function RunsPage() {
       )}
       {data?.hasMore === true && (
         <div className="pages">
-          <Button
-            small
-            disabled={loading || limit >= maxListed}
-            onClick={() => {
-              setLimit(Math.min(maxListed, limit + pageSize));
-              reload();
-            }}
-          >
+          <Button small disabled={loading || limit >= maxListed} onClick={() => setLimit(Math.min(maxListed, limit + pageSize))}>
             Older
           </Button>
           <span className="hint">{`Showing ${data.runs.length} of ${data.total}.`}</span>

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Failure } from '../../ui/parts.tsx';
@@ -14,29 +15,21 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
   const { client, agents, defaultAgentId } = useSession();
   const agentIds = useStore(agents);
   const [draft, setDraft] = useState({ ...empty, agent: defaultAgentId });
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const errors: FieldErrors = fieldErrors(error);
   const set = (part: Partial<typeof empty>): void => setDraft({ ...draft, ...part });
   const start = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
     const { task, agent, model, maxSteps, objective, expectedOutputs } = draft;
     const outputs = expectedOutputs.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
-    try {
-      const { runId, queued } = await client.call('session.spawn', {
-        task,
-        agent,
-        ...(model.trim() !== '' && { model: model.trim() }),
-        ...(maxSteps !== '' && { maxSteps: Number(maxSteps) }),
-        ...(objective.trim() !== '' && { objective: objective.trim() }),
-        ...(outputs.length > 0 && { expectedOutputs: outputs }),
-      });
-      onDone(`Sub-agent ${shortId(runId)} ${queued === true ? 'is queued' : 'started'}. Its result will arrive in your inbox.`);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    const { runId, queued } = await client.call('session.spawn', {
+      task,
+      agent,
+      ...(model.trim() !== '' && { model: model.trim() }),
+      ...(maxSteps !== '' && { maxSteps: Number(maxSteps) }),
+      ...(objective.trim() !== '' && { objective: objective.trim() }),
+      ...(outputs.length > 0 && { expectedOutputs: outputs }),
+    });
+    onDone(`Sub-agent ${shortId(runId)} ${queued === true ? 'is queued' : 'started'}. Its result will arrive in your inbox.`);
   };
   return (
     <Dialog title="Start a sub-agent" onClose={onClose} wide>
@@ -44,7 +37,7 @@ export function SpawnDialog({ onClose, onDone }: { readonly onClose: () => void;
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          void start();
+          run(start);
         }}
       >
         <div className="dialog-body">

@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { Run } from './run-state.ts';
@@ -9,28 +10,20 @@ import { shortId } from './labels.ts';
 export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; readonly onClose: () => void; readonly onDone: (text: string) => void }) {
   const { client } = useSession();
   const [message, setMessage] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const action = useAction();
   const id = shortId(run.runId);
   const steer = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const done = await client.call('subagent.steer', { target: run.runId, message });
-      onDone(
-        done.status === 'steered' ? `Stopped ${id}; ${shortId(done.newRunId)} continues in the new direction.` : `${id} reads it at its next step.`,
-      );
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    const done = await client.call('subagent.steer', { target: run.runId, message });
+    onDone(
+      done.status === 'steered' ? `Stopped ${id}; ${shortId(done.newRunId)} continues in the new direction.` : `${id} reads it at its next step.`,
+    );
   };
   return (
     <Dialog title={`Steer ${run.agentId} (${id})`} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void steer();
+          action.run(steer);
         }}
       >
         <div className="dialog-body">
@@ -43,11 +36,11 @@ export function SteerDialog({ run, onClose, onDone }: { readonly run: Run; reado
             )}
           </Field>
         </div>
-        {error !== undefined && <Failure error={error} />}
+        {action.error !== undefined && <Failure error={action.error} />}
         <footer>
           <Button onClick={onClose}>Cancel</Button>
-          <Button submit look="primary" disabled={busy || message.trim() === ''}>
-            {busy ? 'Sending…' : 'Steer'}
+          <Button submit look="primary" disabled={action.busy || message.trim() === ''}>
+            {action.busy ? 'Sending…' : 'Steer'}
           </Button>
         </footer>
       </form>

@@ -21,7 +21,7 @@ export function useRootRuns(rootRunId: string): RootRuns {
   const [runs, setRuns] = useState<Runs>();
   /** Events that arrived while a list was in flight, because the list may be older. */
   const recent = useRef<FeedEntry[]>([]);
-  const { data, error, reload } = useLoad(`runs of ${rootRunId}`, async (signal): Promise<Runs> => {
+  const { data, error, reload } = useLoad(['subagent.list', rootRunId], async (signal): Promise<Runs> => {
     recent.current = [];
     const listed = await client.call('subagent.list', { recentMinutes: allMinutes, ...(admin && { rootRunId }) }, { signal });
     return new Map(listed.runs.flatMap((one) => (one.rootRunId === rootRunId ? [[one.runId, runOf(one)] as const] : [])));

@@ -2,7 +2,7 @@ import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime, duration, plural } from '../../data/format.ts';
-import { useLiveReload } from '../../data/use-live-reload.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton, type Tone } from '../../ui/parts.tsx';
@@ -12,21 +12,17 @@ type State = Result<'heartbeat.states'>['agents'][number];
 /** Lists the heartbeats of agents and their state. */
 export function HeartbeatsTab() {
   const { client } = useSession();
-  const found = useLoad('heartbeats', (signal) => client.call('heartbeat.states', {}, { signal }));
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const found = useLoad(['heartbeat.states'], (signal) => client.call('heartbeat.states', {}, { signal }), {
+    changedBy: ['scheduler:heartbeat_'],
+  });
+  const { busy, error, run } = useAction();
   const [outcome, setOutcome] = useState<string>();
-  useLiveReload('scheduler:heartbeat_', found.reload);
-  const run = (work: () => Promise<string>): void => {
-    setBusy(true);
-    setError(undefined);
+  const begin = (work: () => Promise<string>): void => {
     setOutcome(undefined);
-    work()
-      .then((text) => {
-        setOutcome(text);
-        found.reload();
-      }, setError)
-      .finally(() => setBusy(false));
+    run(async () => {
+      setOutcome(await work());
+      found.reload();
+    });
   };
   const change = async (agentId: string, enabled: boolean): Promise<string> => {
     await client.call('heartbeat.update', { agentId, enabled });
@@ -70,7 +66,7 @@ export function HeartbeatsTab() {
               </div>
               <div className="actions">
                 {enabled && (
-                  <Button small disabled={busy} label={`Trigger now: ${agentId}`} onClick={() => run(() => trigger(agentId))}>
+                  <Button small disabled={busy} label={`Trigger now: ${agentId}`} onClick={() => begin(() => trigger(agentId))}>
                     Trigger now
                   </Button>
                 )}
@@ -78,7 +74,7 @@ export function HeartbeatsTab() {
                   small
                   disabled={busy}
                   label={`${enabled ? 'Disable' : 'Enable'} heartbeat of ${agentId}`}
-                  onClick={() => run(() => change(agentId, !enabled))}
+                  onClick={() => begin(() => change(agentId, !enabled))}
                 >
                   {enabled ? 'Disable' : 'Enable'}
                 </Button>

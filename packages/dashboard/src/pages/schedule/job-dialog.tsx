@@ -2,6 +2,7 @@ import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { type FieldErrors, fieldErrors } from '../../data/field-errors.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { DraftField } from '../../ui/draft-field.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
@@ -32,24 +33,16 @@ export function JobDialog({
   const agentIds = useStore(agents);
   const [before] = useState(() => (job === undefined ? emptyDraft(defaultAgentId, localZone()) : draftOf(job, localZone())));
   const [draft, setDraft] = useState(before);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run, clearError } = useAction();
   const preview = usePreview(draft);
   const errors: FieldErrors = new Map([...fieldErrors(preview.error), ...fieldErrors(error)]);
   const change = (part: Partial<JobDraft>): void => {
     setDraft({ ...draft, ...part });
-    setError(undefined);
+    clearError();
   };
   const save = async (): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} added.`);
-      else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} updated.`);
-    } catch (failure) {
-      setError(failure);
-      setBusy(false);
-    }
+    if (job === undefined) onDone(`${(await client.call('cron.add', addParams(draft))).name} added.`);
+    else onDone(`${(await client.call('cron.update', updateParams(job.id, before, draft))).jobName} updated.`);
   };
   const props = { draft, change, errors };
   return (
@@ -58,7 +51,7 @@ export function JobDialog({
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          void save();
+          run(save);
         }}
       >
         <div className="dialog-body">

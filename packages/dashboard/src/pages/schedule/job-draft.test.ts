@@ -56,7 +56,7 @@ test('writes each kind of schedule and payload in the format of the method', () 
   expect(addParams({ ...draft, does: 'heartbeat_event', wakeNow: true, script: 'true', history: '3', profile: 'full' })).toMatchObject({
     payload: { kind: 'heartbeat_event', text: 'Hi', wakeMode: 'now' },
   });
-  expect(addParams({ ...draft, does: 'delivery', script: 'true', history: '3' })).not.toHaveProperty('wakeGate');
+  expect(addParams({ ...draft, does: 'delivery', script: 'true', history: '3' }).wakeGate).toBeUndefined();
 });
 
 test('names the field that cannot be sent', () => {

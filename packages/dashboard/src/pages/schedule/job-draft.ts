@@ -134,20 +134,7 @@ export function payloadOf({ does, text, model, timeoutSeconds, wakeNow }: JobDra
 }
 
 export function addParams(draft: JobDraft): JobParams {
-  const { sessionPolicy, continuationMode, deliveryTarget, wakeGate, cacheRetention, toolPolicy, maxConsecutiveDependencyErrors } = policiesOf(draft);
-  return {
-    name: draft.name.trim(),
-    agentId: draft.agentId,
-    schedule: scheduleOf(draft),
-    payload: payloadOf(draft),
-    ...(sessionPolicy !== undefined && { sessionPolicy }),
-    ...(continuationMode !== undefined && { continuationMode }),
-    ...(deliveryTarget !== undefined && { deliveryTarget }),
-    ...(wakeGate !== undefined && { wakeGate }),
-    ...(cacheRetention !== undefined && { cacheRetention }),
-    ...(toolPolicy !== undefined && { toolPolicy }),
-    ...(maxConsecutiveDependencyErrors !== undefined && { maxConsecutiveDependencyErrors }),
-  };
+  return { name: draft.name.trim(), agentId: draft.agentId, schedule: scheduleOf(draft), payload: payloadOf(draft), ...policiesOf(draft) };
 }
 
 /** Returns only what differs from `before`: sending the schedule again would restart its timing. */

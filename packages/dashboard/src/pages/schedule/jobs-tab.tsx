@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, dateTime } from '../../data/format.ts';
-import { useStore } from '../../data/store.ts';
-import { useLiveReload } from '../../data/use-live-reload.ts';
+import { useAction } from '../../data/use-action.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { Confirm } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Notice, Skeleton } from '../../ui/parts.tsx';
 import { JobDialog } from './job-dialog.tsx';
@@ -21,24 +21,22 @@ const redrawMs = 60_000;
 
 /** Lists jobs with their next runs and actions. */
 export function JobsTab() {
-  const { client, agents } = useSession();
-  const agentIds = useStore(agents);
-  const [agentId, setAgentId] = useState('');
+  const { client } = useSession();
+  const [agentId, setAgentId] = useState<string>();
   const [spanMs, setSpanMs] = useState<number>(spans[0].ms);
   const [asked, setAsked] = useState<Asked>();
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const [outcome, setOutcome] = useState<string>();
-  const loaded = useLoad(`jobs ${agentId} ${spanMs}`, async (signal) => {
-    const listed = await client.call('cron.list', { limit: shown, ...(agentId !== '' && { agentId }) }, { signal });
-    const nowMs = Date.now();
-    return { ...listed, nowMs, spanMs, rows: await upcomingRuns(client, listed.jobs, nowMs, nowMs + spanMs, signal) };
-  });
-  const { reload } = loaded;
-  // Keeps the current timeline until the new window is loaded.
-  const [data, setData] = useState<typeof loaded.data>();
-  if (loaded.data !== undefined && loaded.data !== data) setData(loaded.data);
-  useLiveReload('scheduler:cron_', reload);
+  const loaded = useLoad(
+    ['cron.list', agentId, spanMs],
+    async (signal) => {
+      const listed = await client.call('cron.list', { limit: shown, agentId }, { signal });
+      const nowMs = Date.now();
+      return { ...listed, nowMs, spanMs, rows: await upcomingRuns(client, listed.jobs, nowMs, nowMs + spanMs, signal) };
+    },
+    { changedBy: ['scheduler:cron_'], keepsPrevious: () => true },
+  );
+  const { data, reload } = loaded;
   useEffect(() => {
     const timer = setInterval(reload, redrawMs);
     return () => clearInterval(timer);
@@ -49,13 +47,9 @@ export function JobsTab() {
     setAsked(undefined);
     reload();
   };
-  const run = (work: () => Promise<string>): void => {
-    setBusy(true);
-    setError(undefined);
+  const begin = (work: () => Promise<string>): void => {
     setOutcome(undefined);
-    work()
-      .then(done, setError)
-      .finally(() => setBusy(false));
+    run(() => work().then(done));
   };
   const start = async (job: Job): Promise<string> => {
     await client.call('cron.run', { jobName: job.id, agentId: job.agentId });
@@ -77,14 +71,7 @@ export function JobsTab() {
             </button>
           ))}
         </fieldset>
-        {agentIds.length > 1 && (
-          <select aria-label="Agent" value={agentId} onChange={(event) => setAgentId(event.target.value)}>
-            <option value="">All agents</option>
-            {agentIds.map((id) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        )}
+        <AgentFilter value={agentId} onChange={setAgentId} />
         <span className="grow" />
         <Button icon="plus" look="primary" onClick={() => setAsked('new')}>
           New job
@@ -108,27 +95,33 @@ export function JobsTab() {
               job={job}
               busy={busy}
               onAsk={setAsked}
-              onRun={() => run(() => start(job))}
-              onPause={(paused) => run(() => pause(job, paused))}
+              onRun={() => begin(() => start(job))}
+              onPause={(paused) => begin(() => pause(job, paused))}
             />
           ))}
         </ul>
       )}
       {data !== undefined && data.total > data.jobs.length && <p className="hint">{`Showing ${data.jobs.length} of ${data.total} jobs.`}</p>}
-      {asked === 'new' && <JobDialog job={undefined} onClose={close} onDone={done} />}
-      {typeof asked === 'object' && 'edit' in asked && <JobDialog job={asked.edit} onClose={close} onDone={done} />}
-      {typeof asked === 'object' && 'runs' in asked && <RunsDialog job={asked.runs} onClose={close} />}
-      {typeof asked === 'object' && 'remove' in asked && (
-        <Confirm
-          title={`Delete job ${asked.remove.name}?`}
-          action="Delete"
-          onClose={close}
-          run={async () => done(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} deleted.`)}
-        >
-          <p>Its run history is deleted too. To keep both, pause the job instead.</p>
-        </Confirm>
-      )}
+      {asked !== undefined && <JobsDialog asked={asked} onClose={close} onDone={done} />}
     </>
+  );
+}
+
+/** The dialog that the user has asked for. */
+function JobsDialog({ asked, onClose, onDone }: { readonly asked: Asked; readonly onClose: () => void; readonly onDone: (text: string) => void }) {
+  const { client } = useSession();
+  if (asked === 'new') return <JobDialog job={undefined} onClose={onClose} onDone={onDone} />;
+  if ('edit' in asked) return <JobDialog job={asked.edit} onClose={onClose} onDone={onDone} />;
+  if ('runs' in asked) return <RunsDialog job={asked.runs} onClose={onClose} />;
+  return (
+    <Confirm
+      title={`Delete job ${asked.remove.name}?`}
+      action="Delete"
+      onClose={onClose}
+      run={async () => onDone(`${(await client.call('cron.remove', { jobId: asked.remove.id })).jobName} deleted.`)}
+    >
+      <p>Its run history is deleted too. To keep both, pause the job instead.</p>
+    </Confirm>
   );
 }
 

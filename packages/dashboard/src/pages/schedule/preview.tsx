@@ -20,7 +20,7 @@ export function usePreview(draft: JobDraft): Preview {
     const timer = setTimeout(() => setSettled({ key, draft }), settleMs);
     return () => clearTimeout(timer);
   }, [key, draft]);
-  return useLoad(`preview ${settled.key}`, async (signal) => {
+  return useLoad(['cron.preview', settled.key], async (signal) => {
     const schedule: ScheduleRequest = scheduleOf(settled.draft);
     if (schedule.kind === 'at' && schedule.at === '') throw new DraftError('schedule.at', 'Enter a time.');
     return client.call('cron.preview', { schedule, count: previewed, agentId: settled.draft.agentId }, { signal });

@@ -1,6 +1,5 @@
 import { useSession } from '../../data/context.ts';
 import { ago, count, dateTime, duration } from '../../data/format.ts';
-import { useLiveReload } from '../../data/use-live-reload.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Badge, Button, Empty, Failure, Skeleton } from '../../ui/parts.tsx';
@@ -13,8 +12,13 @@ const shown = 50;
 /** Lists the runs of a job and their outcomes. */
 export function RunsDialog({ job, onClose }: { readonly job: Job; readonly onClose: () => void }) {
   const { client } = useSession();
-  const found = useLoad(`runs ${job.id}`, (signal) => client.call('cron.runs', { jobName: job.id, agentId: job.agentId, limit: shown }, { signal }));
-  useLiveReload('scheduler:cron_', found.reload);
+  const found = useLoad(
+    ['cron.runs', job.id],
+    (signal) => client.call('cron.runs', { jobName: job.id, agentId: job.agentId, limit: shown }, { signal }),
+    {
+      changedBy: ['scheduler:cron_'],
+    },
+  );
   return (
     <Dialog title={`Runs of ${job.name}`} onClose={onClose} wide>
       <div className="dialog-body">

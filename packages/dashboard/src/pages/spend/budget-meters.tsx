@@ -12,9 +12,7 @@ const windowLabels = { turn: 'each turn', hour: 'the last hour', day: 'the last 
 /** Shows the current use of an agent's budgets. */
 export function BudgetMeters({ agentId }: { readonly agentId: string | undefined }) {
   const { client } = useSession();
-  const caps = useLoad(`caps ${agentId ?? ''}`, (signal) =>
-    client.call('capabilities.introspect', agentId === undefined ? {} : { agentId }, { signal }),
-  );
+  const caps = useLoad(['capabilities.introspect', agentId], (signal) => client.call('capabilities.introspect', { agentId }, { signal }));
   const { data } = caps;
   if (caps.error !== undefined) return <Failure error={caps.error} onRetry={caps.reload} />;
   if (data === undefined) return null;

@@ -39,7 +39,7 @@ const tableRows = 20;
 /** Loads everything in one request; rows are sorted by cost, days by date. */
 export async function loadSpend(client: Client, about: Period & { readonly agentId: string | undefined }, signal: AbortSignal): Promise<Spend> {
   const { sinceMs, untilMs, agentId } = about;
-  const common = { sinceMs, untilMs, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, ...(agentId !== undefined && { agentId }) };
+  const common = { sinceMs, untilMs, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, agentId };
   const ask = (part: Pick<ParamsInput<'usage.report'>, 'groupBy' | 'limit'>) => ({ method: 'usage.report', params: { ...common, ...part } }) as const;
   const [dayModel, dayAgent, agent, model, operation, conversation] = await client.batch(
     [

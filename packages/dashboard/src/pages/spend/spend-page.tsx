@@ -1,8 +1,8 @@
 import { useMemo, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { count, money, percent, plural, shortCount } from '../../data/format.ts';
-import { useStore } from '../../data/store.ts';
 import { useLoad } from '../../data/use-load.ts';
+import { AgentFilter } from '../../ui/agent-filter.tsx';
 import { ColumnChart } from '../../ui/charts/column-chart.tsx';
 import { Button, Empty, Failure, Notice, Page, Skeleton } from '../../ui/parts.tsx';
 import { BudgetMeters } from './budget-meters.tsx';
@@ -12,15 +12,13 @@ import { periodOf, windows } from './windows.ts';
 
 /** Shows spend by day, agent, model and conversation, and the use of budgets. */
 export function SpendPage() {
-  const { client, admin, agents } = useSession();
-  const agentIds = useStore(agents);
+  const { client, admin } = useSession();
   const [days, setDays] = useState<number>(7);
   const [agentId, setAgentId] = useState<string>();
   const [measure, setMeasure] = useState<Measure>('cost');
-  const spend = useLoad(`spend ${days} ${agentId ?? ''}`, (signal) => loadSpend(client, { ...periodOf(days, Date.now()), agentId }, signal));
-  // Keeps the current charts until the new window is loaded.
-  const [shown, setShown] = useState<Spend>();
-  if (spend.data !== undefined && spend.data !== shown) setShown(spend.data);
+  const spend = useLoad(['usage.report', agentId, days], (signal) => loadSpend(client, { ...periodOf(days, Date.now()), agentId }, signal), {
+    keepsPrevious: () => true,
+  });
   return (
     <Page
       title="Spend"
@@ -48,18 +46,11 @@ export function SpendPage() {
             </button>
           ))}
         </fieldset>
-        {agentIds.length > 1 && (
-          <select aria-label="Agent" value={agentId ?? ''} onChange={({ target: { value } }) => setAgentId(value === '' ? undefined : value)}>
-            <option value="">All agents</option>
-            {agentIds.map((id) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        )}
+        <AgentFilter value={agentId} onChange={setAgentId} />
       </div>
       {spend.error !== undefined && <Failure error={spend.error} onRetry={spend.reload} />}
-      {shown === undefined && spend.loading && <Skeleton lines={8} />}
-      {shown !== undefined && spend.error === undefined && <Report spend={shown} measure={measure} />}
+      {spend.data === undefined && spend.loading && <Skeleton lines={8} />}
+      {spend.data !== undefined && spend.error === undefined && <Report spend={spend.data} measure={measure} />}
       {spend.error === undefined && <BudgetMeters agentId={agentId} />}
     </Page>
   );

@@ -2,6 +2,7 @@ import type { TokenScope } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useStore } from '../../data/store.ts';
+import { useAction } from '../../data/use-action.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { MadeToken } from './secret-dialog.tsx';
@@ -31,31 +32,24 @@ export function TokenForm({ onClose, onMade }: { readonly onClose: () => void; r
   const [chosen, setChosen] = useState<ReadonlySet<TokenScope>>(new Set<TokenScope>(['rpc']));
   const [only, setOnly] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState(90);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
 
-  const make = (): void => {
-    setBusy(true);
-    setError(undefined);
-    client
-      .call('tokens.create', {
+  const make = async (): Promise<void> =>
+    onMade(
+      await client.call('tokens.create', {
         scopes: [...chosen],
         ...(id.trim() !== '' && { id: id.trim() }),
         ...(only.size > 0 && { agents: [...only] }),
         ...(days > 0 && { expiresAt: Date.now() + days * dayMs }),
-      })
-      .then(onMade, (failure: unknown) => {
-        setError(failure);
-        setBusy(false);
-      });
-  };
+      }),
+    );
 
   return (
     <Dialog title="New token" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          make();
+          run(make);
         }}
       >
         <div className="dialog-body">

@@ -19,7 +19,7 @@ export function TokensPage() {
 
 function TokenList() {
   const { client } = useSession();
-  const list = useLoad('tokens', (signal) => client.call('tokens.list', {}, { signal }));
+  const list = useLoad(['tokens.list'], (signal) => client.call('tokens.list', {}, { signal }));
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<MadeToken>();
   const [asked, setAsked] = useState<{ readonly what: 'rotate' | 'revoke'; readonly token: Token }>();

@@ -2,7 +2,6 @@ import type { Result } from '@gatehouse/contract';
 import { type ReactNode, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { ago, bytes, dateTime, plural } from '../../data/format.ts';
-import { useLiveReload } from '../../data/use-live-reload.ts';
 import { useLoad } from '../../data/use-load.ts';
 import { Confirm } from '../../ui/dialog.tsx';
 import { PageLink } from '../../ui/link.tsx';
@@ -24,7 +23,7 @@ const states = ['accepted', 'running', 'done', 'failed', 'aborted', 'unknown', '
 const pageSize = 50;
 
 /** Lists deliveries of the last seven days with their conversations and turns. */
-export function DeliveryList({ mappings, onChanged }: { readonly mappings: readonly string[]; readonly onChanged: () => void }) {
+export function DeliveryList({ mappings, onReplayed }: { readonly mappings: readonly string[]; readonly onReplayed: () => void }) {
   const { client } = useSession();
   const [mapping, setMapping] = useState('');
   const [state, setState] = useState<'' | Delivery['state']>('');
@@ -33,17 +32,12 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
   const [asked, setAsked] = useState<Delivery>();
   const [outcome, setOutcome] = useState<string>();
   const before = trail.at(-1);
-  const found = useLoad(`deliveries ${mapping} ${state} ${before ?? ''}`, (signal) =>
-    client.call(
-      'webhooks.deliveries',
-      { limit: pageSize, ...(mapping !== '' && { mapping }), ...(state !== '' && { state }), ...(before !== undefined && { before }) },
-      { signal },
-    ),
+  const found = useLoad(
+    ['webhooks.deliveries', mapping, state, before],
+    (signal) =>
+      client.call('webhooks.deliveries', { limit: pageSize, before, ...(mapping !== '' && { mapping }), ...(state !== '' && { state }) }, { signal }),
+    { changedBy: ['webhook:'] },
   );
-  useLiveReload('webhook:', () => {
-    found.reload();
-    onChanged();
-  });
   const { data } = found;
   return (
     <section className="deliveries" aria-label="Deliveries">
@@ -119,7 +113,7 @@ export function DeliveryList({ mappings, onChanged }: { readonly mappings: reado
             const { deliveryId } = await client.call('webhooks.replay', { deliveryId: asked.deliveryId });
             setOutcome(`Replayed as ${deliveryId}.`);
             found.reload();
-            onChanged();
+            onReplayed();
           }}
         >
           <p>{`The agent receives the message from ${asked.mapping} again, in the same conversation, with the agent's current tools.`}</p>

@@ -1,6 +1,7 @@
 import type { Result } from '@gatehouse/contract';
 import { useState } from 'react';
 import { useSession } from '../../data/context.ts';
+import { useAction } from '../../data/use-action.ts';
 import { PageLink } from '../../ui/link.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field, Notice } from '../../ui/parts.tsx';
@@ -12,27 +13,23 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
   const { client } = useSession();
   const [payload, setPayload] = useState('{}');
   const [headers, setHeaders] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
+  const { busy, error, run } = useAction();
   const [tested, setTested] = useState<Tested>();
-  const test = async (run: boolean): Promise<void> => {
-    setBusy(true);
-    setError(undefined);
+  const test = async (isReal: boolean): Promise<void> => {
     try {
-      setTested(await client.call('webhooks.test', { mapping, payload: JSON.parse(payload), headers: parseHeaders(headers), run }));
-      if (run) onRun();
+      setTested(await client.call('webhooks.test', { mapping, payload: JSON.parse(payload), headers: parseHeaders(headers), run: isReal }));
+      if (isReal) onRun();
     } catch (failure) {
       setTested(undefined);
-      setError(failure instanceof SyntaxError ? new Error(`The payload is not valid JSON: ${failure.message}`) : failure);
+      throw failure instanceof SyntaxError ? new Error(`The payload is not valid JSON: ${failure.message}`, { cause: failure }) : failure;
     }
-    setBusy(false);
   };
   return (
     <Dialog title={`Test ${mapping}`} onClose={onClose} wide>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          void test(false);
+          run(() => test(false));
         }}
       >
         <div className="dialog-body">
@@ -67,7 +64,7 @@ export function TestDialog({ mapping, onClose, onRun }: { readonly mapping: stri
         {error !== undefined && <Failure error={error} />}
         <footer>
           <Button onClick={onClose}>Close</Button>
-          <Button disabled={busy} onClick={() => void test(true)}>
+          <Button disabled={busy} onClick={() => run(() => test(true))}>
             Run
           </Button>
           <Button submit look="primary" disabled={busy}>

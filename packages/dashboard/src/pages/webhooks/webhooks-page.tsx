@@ -26,7 +26,7 @@ export function WebhooksPage() {
 
 function Whole() {
   const { client } = useSession();
-  const listed = useLoad('webhooks', (signal) => client.call('webhooks.list', {}, { signal }));
+  const listed = useLoad(['webhooks.list'], (signal) => client.call('webhooks.list', {}, { signal }), { changedBy: ['webhook:'] });
   const [testing, setTesting] = useState<string>();
   const { data } = listed;
   return (
@@ -46,7 +46,7 @@ function Whole() {
               <MappingRow key={hook.mapping} hook={hook} base={data.path} onTest={() => setTesting(hook.mapping)} />
             ))}
           </ul>
-          <DeliveryList mappings={data.webhooks.map(({ mapping }) => mapping)} onChanged={listed.reload} />
+          <DeliveryList mappings={data.webhooks.map(({ mapping }) => mapping)} onReplayed={listed.reload} />
         </>
       )}
       {testing !== undefined && <TestDialog mapping={testing} onClose={() => setTesting(undefined)} onRun={listed.reload} />}

@@ -1,15 +1,15 @@
 import { FinishReason, PrintedSessionKey, TokensUsed } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Agent, AgentsApi } from '../../features/agents/agents/api.ts';
-import type { SessionsApi } from '../../features/conversations/sessions/api.ts';
-import type { ConversationAddress, TurnsApi } from '../../features/conversations/turns/api.ts';
+import type { ConversationAddress, SessionsApi } from '../../features/conversations/sessions/api.ts';
+import type { TurnsApi } from '../../features/conversations/turns/api.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { EventBus } from '../../kernel/event-bus.ts';
 import { parseInput } from '../parse-input.ts';
 import { failureOf } from '../routes/api-chat-result.ts';
 import type { McpTool } from './offer.ts';
-import { reportTurn } from './turn-progress.ts';
+import { TurnReport } from './turn-progress.ts';
 
 /** Without shared definitions: not every client follows references in a schema. */
 const Arguments = z.strictObject({
@@ -59,7 +59,7 @@ export function createAgentTools(deps: AgentToolsDeps): (identity: Identity) => 
     const { message, sessionKey } = parseInput(Arguments, args);
     const address: ConversationAddress = { agentId, sessionKey: sessionKey ?? { userId: call.identity.tokenId, channelId: 'mcp' } };
     const { ref } = await deps.sessions.target(address, call);
-    using report = onProgress === undefined ? undefined : reportTurn({ ...deps, conversationRef: ref, onProgress });
+    using report = onProgress === undefined ? undefined : new TurnReport({ ...deps, conversationRef: ref, onProgress });
     const outcome = await deps.turns.execute({ message, address, origin: 'mcp' }, call, report?.sink);
     const failure = failureOf(outcome);
     if (failure !== undefined && outcome.text === '') throw failure;

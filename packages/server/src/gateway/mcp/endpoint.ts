@@ -11,7 +11,7 @@ import type { CallContext } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
 import type { HttpCall } from '../http-call.ts';
-import { toWebRequest } from './exchange.ts';
+import { toWebRequest } from './web-response.ts';
 import type { McpOffer } from './offer.ts';
 import { createProtocol, type ProtocolDeps } from './protocol.ts';
 import { createSessions, type SessionLimits } from './sessions.ts';

@@ -1,11 +1,11 @@
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import type { RateLimiter } from '../../kernel/limiter.ts';
 import { readJsonBody } from '../body.ts';
 import type { HttpCall } from '../http-call.ts';
-import type { RateLimiter } from '../limits.ts';
 import type { McpConfig } from './config.ts';
 import type { McpEndpoint } from './endpoint.ts';
-import { sendWebResponse } from './exchange.ts';
+import { sendWebResponse } from './web-response.ts';
 
 /** The same limit as on `/rpc`. */
 const maxBatch = 50;

@@ -42,7 +42,7 @@ describe('a key that was used', () => {
     const key = newKey();
     const body = { message: 'Hello', sessionKey: `${key}:a`, agentId: 'default' };
     const before = server.provider.served();
-    const first = ApiChatResult.parse(await (await asked(key, body)).json());
+    const first = ApiChatResult().parse(await (await asked(key, body)).json());
     expect(await (await asked(key, { agentId: 'default', sessionKey: `${key}:a`, message: 'Hello' })).json()).toEqual(first);
     const events = await allEvents(await streamed(key, body));
     expect(events).toEqual([
@@ -74,10 +74,10 @@ describe('a key that was used', () => {
   it('belongs to one principal', async () => {
     const other = await server.as(['rpc']);
     const key = newKey();
-    const first = ApiChatResult.parse(await (await asked(key, { message: 'Mine' })).json());
+    const first = ApiChatResult().parse(await (await asked(key, { message: 'Mine' })).json());
     const theirs = await asked(key, { message: 'Theirs' }, { authorization: `Bearer ${other.token}` });
     expect(theirs.status).toBe(200);
-    expect(ApiChatResult.parse(await theirs.json()).traceId).not.toBe(first.traceId);
+    expect(ApiChatResult().parse(await theirs.json()).traceId).not.toBe(first.traceId);
   });
 
   it('returns the first failure too', async () => {
@@ -123,8 +123,8 @@ describe('a key that was used', () => {
 
   it('returns no answer of a deleted conversation, and runs no turn again', async () => {
     const [key, kept] = [newKey(), newKey()];
-    const { conversationRef } = ApiChatResult.parse(await (await asked(key, { message: 'Hello' })).json());
-    const other = ApiChatResult.parse(await (await asked(kept, { message: 'Hello' })).json());
+    const { conversationRef } = ApiChatResult().parse(await (await asked(key, { message: 'Hello' })).json());
+    const other = ApiChatResult().parse(await (await asked(kept, { message: 'Hello' })).json());
     await server.client.call('session.delete', { conversationRef });
     const before = server.provider.served();
     for (const response of [await asked(key, { message: 'Hello' }), await streamed(key, { message: 'Hello' })])
@@ -156,7 +156,7 @@ describe('a running turn under a key', () => {
     const replies = await Promise.all([asked(key, body), asked(key, body), streamed(key, body), asked(key, { ...body, message: 'Other' })]);
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 409]);
     const [first, second, stream] = replies;
-    const result = ApiChatResult.parse(await first.json());
+    const result = ApiChatResult().parse(await first.json());
     expect(await second.json()).toEqual(result);
     const events = await allEvents(stream);
     expect([textOf(events), events.at(-1)]).toEqual([result.response, { event: 'done', data: result }]);
@@ -212,7 +212,7 @@ describe('a running turn under a key', () => {
       })
       .toEqual(['aborted']);
     const again = await asked(key, { message: 'Hello' });
-    expect([again.status, ApiChatResult.parse(await again.json()).finishReason]).toEqual([200, 'stop']);
+    expect([again.status, ApiChatResult().parse(await again.json()).finishReason]).toEqual([200, 'stop']);
   });
 
   it('cannot be continued without its key', async () => {
@@ -251,7 +251,7 @@ describe('a server that goes down while a turn runs', () => {
     dying.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }, { text: 'done' });
     // The home as a crash would leave it during the tool call.
     hold = () => cp(dying.homeDir, copy, { recursive: true, filter: (file) => !/lock|sock/.test(file) });
-    const first = ApiChatResult.parse(await (await postApi(dying, '/api/chat', body, headers)).json());
+    const first = ApiChatResult().parse(await (await postApi(dying, '/api/chat', body, headers)).json());
     expect([first.response, ran]).toEqual(['done', 1]);
     expect(await (await postApi(dying, '/api/chat', body, headers)).json()).toEqual(first);
 

@@ -1,3 +1,4 @@
+import { type JsonFragment, toFragment } from '../../kernel/json-fragment.ts';
 import type { ApiChatGap } from '@gatehouse/contract';
 import type { KeptOutcome } from '../../features/conversations/receipts/api.ts';
 import type { TurnRequest } from '../../features/conversations/turns/api.ts';
@@ -79,7 +80,7 @@ class ChatStream {
 
   finish(outcome: KeptOutcome, forOwner: boolean): void {
     // Text that no model streamed to this reader: the answer of a command, or of a turn that ended before the reader connected.
-    if (!this.#begun && this.#after === 0 && outcome.text !== '') this.#token(JSON.stringify(outcome.text).slice(1, -1), this.#keyed ? 1 : undefined);
+    if (!this.#begun && this.#after === 0 && outcome.text !== '') this.#token(toFragment(outcome.text), this.#keyed ? 1 : undefined);
     const failure = failureOf(outcome, forOwner);
     if (failure === undefined || (endedEarly(outcome) && (this.#begun || this.#after > 0))) {
       this.#push(`event: done\ndata: ${JSON.stringify(toChatResult(outcome))}\n\n`);
@@ -91,8 +92,7 @@ class ChatStream {
     failStream(this.#call, this.#writer, failure, { produced: this.#begun, log: this.#deps.log });
   }
 
-  /** `fragment` is the inside of a JSON string literal, as received from upstream. */
-  #token(fragment: string, id?: number): void {
+  #token(fragment: JsonFragment, id?: number): void {
     this.#push(`event: token\n${id === undefined ? '' : `id: ${id}\n`}data: {"delta":"${fragment}"}\n\n`);
   }
 

@@ -17,7 +17,7 @@ describe('POST /api/chat', () => {
     const heard = server.heard('message:received');
     server.provider.queue({ text: ['Good ', 'day'], usage: { input: 7, output: 2 } });
     const response = await postApi(server, '/api/chat', { message: 'Hello' });
-    const result = ApiChatResult.parse(await response.json());
+    const result = ApiChatResult().parse(await response.json());
     expect(result).toMatchObject({
       response: 'Good day',
       tokensUsed: { input: 7, output: 2, total: 9 },
@@ -37,7 +37,7 @@ describe('POST /api/chat', () => {
       { status: 401, error: { message: 'bad key' } },
     );
     const response = await postApi(frail, '/api/chat', { message: 'Hello' });
-    expect([response.status, ApiChatResult.parse(await response.json())]).toEqual([
+    expect([response.status, ApiChatResult().parse(await response.json())]).toEqual([
       200,
       expect.objectContaining({ response: 'Let me look.', finishReason: 'error', failure: expect.objectContaining({ kind: 'auth' }) }),
     ]);
@@ -79,7 +79,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     expect(server.provider.served()).toBe(before);
   });
 
-  it('answers 404, and no more, for an agent, a conversation or a medium that the token does not have', async () => {
+  it('answers 404, and no more, for an agent, a conversation or a media file that the token does not have', async () => {
     const limited = await server.as(['rpc'], { agents: ['helper'] });
     for (const body of [
       { message: 'Hello', agentId: 'nobody' },
@@ -96,7 +96,7 @@ describe.each(routesOf)('the request of %s', (path) => {
     const response = await postApi(server, path, { message: 'Hello', attachments: [{ mediaId: 'nothing.png' }] });
     expect([response.status, await response.json()]).toEqual([
       404,
-      expect.objectContaining({ error: 'attachments.0.mediaId: there is no such medium', code: 'not_found' }),
+      expect.objectContaining({ error: 'attachments.0.mediaId: media file not found', code: 'not_found' }),
     ]);
   });
 
@@ -137,7 +137,7 @@ describe('POST /api/chat/stream', () => {
     expect(events.slice(0, -1)).toEqual(pieces.map((delta) => ({ event: 'token', data: { delta } })));
     const done = events.at(-1);
     expect(done?.event).toBe('done');
-    expect(ApiChatResult.parse(done?.data)).toMatchObject({ response: pieces.join(''), tokensUsed: { input: 3, output: 4, total: 7 } });
+    expect(ApiChatResult().parse(done?.data)).toMatchObject({ response: pieces.join(''), tokensUsed: { input: 3, output: 4, total: 7 } });
     expect(response.headers.get('cache-control')).toBe('no-cache, no-transform');
   });
 

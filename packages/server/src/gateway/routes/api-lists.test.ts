@@ -18,7 +18,7 @@ describe('GET /api/agents', () => {
     await server.client.call('agents.create', { agentId: 'spare', config: { model: 'mock/mock-fast' } });
     await server.client.call('agents.suspend', { agentId: 'spare' });
     const { body } = await get('/api/agents');
-    expect(ApiAgents.parse(body).agents).toEqual([
+    expect(ApiAgents().parse(body).agents).toEqual([
       { id: 'default', name: 'Gate', provider: 'mock', model: 'mock-fast', status: 'active' },
       { id: 'helper', name: 'Helper', provider: 'mock', model: 'mock-other', status: 'active' },
       { id: 'spare', name: 'Gate', provider: 'mock', model: 'mock-fast', status: 'suspended' },
@@ -28,17 +28,21 @@ describe('GET /api/agents', () => {
   it('shows a token only those that it may reach', async () => {
     const limited = await server.as(['rpc'], { agents: ['helper'] });
     const { body } = await get('/api/agents', limited.token);
-    expect(ApiAgents.parse(body).agents.map(({ id }) => id)).toEqual(['helper']);
+    expect(
+      ApiAgents()
+        .parse(body)
+        .agents.map(({ id }) => id),
+    ).toEqual(['helper']);
   });
 });
 
 it('GET /api/channels lists the built-in channel', async () => {
   const { body } = await get('/api/channels');
-  expect(ApiChannels.parse(body)).toEqual({ channels: [{ type: 'gateway', name: 'gateway', enabled: true, status: 'connected' }] });
+  expect(ApiChannels().parse(body)).toEqual({ channels: [{ type: 'gateway', name: 'gateway', enabled: true, status: 'connected' }] });
 });
 
 describe('GET /api/chat/history', () => {
-  const history = async (query: string, token?: string) => ApiChatHistory.parse((await get(`/api/chat/history${query}`, token)).body);
+  const history = async (query: string, token?: string) => ApiChatHistory().parse((await get(`/api/chat/history${query}`, token)).body);
 
   it('is empty before the first message, then what was said in the conversation of the token', async () => {
     const caller = await server.as(['rpc']);

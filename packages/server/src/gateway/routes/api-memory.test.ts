@@ -18,16 +18,16 @@ async function get(path: string, token = server.token): Promise<{ readonly statu
 it('GET /api/memory/search finds what memory.search finds', async () => {
   const { status, body } = await get('/api/memory/search?q=when%20does%20the%20ferry%20leave%3F&limit=2');
   expect(status).toBe(200);
-  const { results } = ApiMemorySearch.parse(body);
+  const { results } = ApiMemorySearch().parse(body);
   expect(results.map(({ content }) => content)).toEqual(['The ferry leaves at six.', 'The ferry is white.']);
   expect({ results }).toEqual(await server.client.call('memory.search', { query: 'when does the ferry leave?', limit: 2 }));
-  expect(ApiMemorySearch.parse((await get('/api/memory/search?q=ferry&agentId=helper')).body)).toEqual({ results: [] });
+  expect(ApiMemorySearch().parse((await get('/api/memory/search?q=ferry&agentId=helper')).body)).toEqual({ results: [] });
 });
 
 it('GET /api/memory/stats counts them', async () => {
-  const { stats } = ApiMemoryStats.parse((await get('/api/memory/stats')).body);
+  const { stats } = ApiMemoryStats().parse((await get('/api/memory/stats')).body);
   expect(stats).toMatchObject({ totalEntries: 3, byAgent: { default: 3 } });
-  expect(ApiMemoryStats.parse((await get('/api/memory/stats?agentId=helper')).body).stats.totalEntries).toBe(0);
+  expect(ApiMemoryStats().parse((await get('/api/memory/stats?agentId=helper')).body).stats.totalEntries).toBe(0);
 });
 
 it('refuses missing and unknown query parameters, and tokens without the scope', async () => {

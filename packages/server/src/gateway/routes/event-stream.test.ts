@@ -20,7 +20,7 @@ function get(server: TestServer, path: string, token: string | undefined, header
 }
 
 async function listOf(server: TestServer, query: string, token = server.token): Promise<ActivityList> {
-  return ActivityList.parse(await (await get(server, `/api/activity${query}`, token)).json());
+  return ActivityList().parse(await (await get(server, `/api/activity${query}`, token)).json());
 }
 
 async function openStreams(server: TestServer): Promise<number> {

@@ -33,7 +33,7 @@ const webhooks: Config = {
     { id: 'own-secret', match: { path: 'shared', source: 'own' }, secret: other, signatureHeader: 'X-Own', algorithm: 'sha512' },
     { id: 'common', match: { path: 'shared' } },
     { id: 'later', match: { path: 'later' }, action: 'wake', wakeMode: 'next-heartbeat' },
-    { id: 'tools', match: { path: 'tools' }, tools: { profile: 'none' }, timeoutSeconds: 7 },
+    { id: 'tools', match: { path: 'tools' }, tools: { profile: 'none' }, timeoutSeconds: 60 },
   ],
 };
 
@@ -115,15 +115,20 @@ describe('authentication (C1, C2, C3)', () => {
       expect((await sendSigned(server, 'exact', { key: 'jwt' }, bearer(`a-token-of-the-sender-${guess}`))).status).toBe(200);
   });
 
-  it.each([
-    ['300 seconds ago', () => String(Math.floor(Date.now() / 1000) - 299), 200],
-    ['301 seconds ago', () => String(Math.floor(Date.now() / 1000) - 301), 401],
-    ['301 seconds ahead', () => String(Math.floor(Date.now() / 1000) + 302), 401],
-    ['no number', () => '123abc', 401],
-    ['much too large', () => '1e99', 401],
-    ['negative', () => '-5', 401],
-  ])('timestamp: %s', async (_name, value, status) => {
-    expect((await sendSigned(server, 'exact', { key: 'time' }, { 'x-webhook-timestamp': value() })).status).toBe(status);
+  it('a timestamp may differ by 300 seconds', async () => {
+    const clock = createStepClock();
+    await using own = await startTestServer({ clock, config: { webhooks } });
+    const after = (seconds: number) => String(clock.now() / 1000 + seconds);
+    for (const [value, status] of [
+      [after(-300), 200],
+      [after(300), 200],
+      [after(-301), 401],
+      [after(301), 401],
+      ['123abc', 401],
+      ['1e99', 401],
+      ['-5', 401],
+    ] as const)
+      expect((await sendSigned(own, 'exact', { key: 'time' }, { 'x-webhook-timestamp': value })).status, value).toBe(status);
   });
 
   it('the secret of one mapping is not valid for another of the same path; each has its own headers and hash', async () => {
@@ -250,20 +255,20 @@ describe('what the 200 means (C5, C6)', () => {
   });
 
   it('that it neither waits for the turn nor reports its result', async () => {
-    const failures = server.heard('system:error');
+    const errors = server.heard('system:error');
+    const failures = () => errors.filter(({ source }) => source === 'webhooks');
     server.provider.setAnswer(({ body }) => {
       if (JSON.stringify(body).includes('slow turn')) return { hang: true };
       return JSON.stringify(body).includes('failing turn') ? { status: 400, error: { message: 'no such thing' } } : undefined;
     });
-    const begun = performance.now();
     expect((await sendSigned(server, 'tools', { text: 'slow turn' })).status).toBe(200);
-    expect(performance.now() - begun).toBeLessThan(250);
     expect((await sendSigned(server, 'gmail', { messages: [{ id: 'f1', subject: 'failing turn' }] })).status).toBe(200);
     await expect.poll(async () => (await of(server, 'gmail'))[0]).toMatchObject({ state: 'failed', errorKind: 'bad_request', finishReason: 'error' });
-    await expect.poll(() => failures).toMatchObject([{ source: 'webhooks', message: expect.stringContaining('bad_request') }]);
-    // The mapping's own deadline of 7 s ends the other one; this test does not wait for it.
-    expect((await of(server, 'tools'))[0]?.state).toBe('running');
+    await expect.poll(failures).toMatchObject([{ message: expect.stringContaining('bad_request') }]);
+    await expect.poll(async () => (await of(server, 'tools'))[0]?.state).toBe('running');
     server.provider.setAnswer(undefined);
+    // Ends the turn that never gets an answer.
+    await server.client.call('session.delete', { conversationRef: (await of(server, 'tools'))[0]?.conversationRef ?? '' });
   });
 });
 
@@ -463,20 +468,20 @@ describe('limits and statuses', () => {
       socket.on('error', () => {}).write(`${head.join('\r\n')}\r\n\r\n{`);
       return answer;
     };
-    const begun = performance.now();
     const strangers = [announce(), announce()];
     const large = JSON.stringify({ repository: { full_name: 'ada/behind' }, filler: 'x'.repeat(2_000_000) });
     const sendLarge = () =>
       send(server, 'github', large, { 'x-hub-signature-256': `sha256=${sign(large)}`, 'x-github-event': 'push', 'x-github-delivery': 'behind-1' });
     for (const answer of await Promise.all(strangers)) expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-    expect(performance.now() - begun).toBeLessThan(5_000);
     expect(await answerOf(await sendLarge())).toEqual(received('github'));
   });
 
   it('refuses an unauthenticated sender without reading the body', async () => {
-    const begun = performance.now();
-    expect((await send(server, 'github', Buffer.alloc(8_000_000))).status).toBe(401);
-    expect(performance.now() - begun).toBeLessThan(1_000);
+    const socket = net.connect(Number(new URL(server.url).port), '127.0.0.1');
+    const answer = text(socket);
+    // The body is announced and never sent.
+    socket.write('POST /hooks/github HTTP/1.1\r\nhost: localhost\r\ncontent-length: 8000000\r\n\r\n');
+    expect(await answer).toMatch(/^HTTP\/1\.1 401 /);
   });
 
   it('starts at the configured path, and signs timestamps as configured', async () => {

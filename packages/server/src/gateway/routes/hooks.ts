@@ -24,7 +24,7 @@ export function createHookRoutes({ webhooks }: { readonly webhooks: WebhooksApi 
         readBody(call, intake.bodyLimit, intake.isLarge ? { wholeMs, bytesPerSec: largeBytesPerSec } : { wholeMs }),
       );
       ({ isSigned } = received);
-      const answer: z.output<typeof WebhookReceived> = { received: true, mapping: received.mapping };
+      const answer: z.output<ReturnType<typeof WebhookReceived>> = { received: true, mapping: received.mapping };
       sendJson(call, 200, answer);
     } catch (error) {
       // It was valid JSON and well signed; only its fields are wrong.

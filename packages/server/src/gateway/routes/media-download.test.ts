@@ -32,7 +32,7 @@ async function store(body: string | Buffer, contentType: string, fileName = 'x')
     body,
     headers: { authorization: `Bearer ${server.token}`, 'content-type': contentType },
   });
-  return MediaInfo.parse(await response.json());
+  return MediaInfo().parse(await response.json());
 }
 
 function get(id: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
@@ -301,7 +301,7 @@ describe('an invalid id', () => {
         expect(answer, path).not.toContain('SECRET');
         if (answer.startsWith('HTTP/1.1 404 ')) said.add(answer.replace(/^[^]*"error":"([^"]*)"[^]*$/, '$1'));
       }
-    expect([...said].toSorted()).toEqual(['No such path', 'There is no such medium']);
+    expect([...said].toSorted()).toEqual(['Media file not found', 'No such path']);
   });
 
   it('never serves a sidecar', async () => {
@@ -310,8 +310,8 @@ describe('an invalid id', () => {
   });
 
   it('returns no foreign byte while a file is swapped for a link 1000 times', async () => {
-    const medium = await store('INSIDE', 'text/plain');
-    const path = join(folder(), medium.mediaId);
+    const mediaFile = await store('INSIDE', 'text/plain');
+    const path = join(folder(), mediaFile.mediaId);
     let swapping = true;
     const swapper = (async () => {
       for (let at = 0; at < 1000; at += 1) {
@@ -325,7 +325,7 @@ describe('an invalid id', () => {
     })();
     const seen = new Set<string>();
     while (swapping) {
-      const response = await get(medium.mediaId);
+      const response = await get(mediaFile.mediaId);
       seen.add(response.status === 200 ? await response.text() : String((await response.arrayBuffer()) && response.status));
     }
     await swapper;

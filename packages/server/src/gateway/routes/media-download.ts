@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import type { MediaInfo } from '@gatehouse/contract';
-import type { OpenMedium } from '../../features/environment/media/api.ts';
+import type { OpenMediaFile } from '../../features/environment/media/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/log.ts';
@@ -14,9 +14,9 @@ const stallMs = 30_000;
 /** Types that a browser shows without running anything. All others, known or not, are offered for download. */
 const shown = /^(?:image\/(?:png|apng|jpeg|gif|webp|avif|bmp)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|text\/plain)$/;
 
-/** Answers with a medium, the requested part of it, or that the client already has it (RFC 9110 §13 to §15). */
-export async function sendMedium(call: HttpCall, medium: OpenMedium, deps: { readonly clock: Clock; readonly log: Log }): Promise<void> {
-  const { info, etag } = medium;
+/** Answers with a media file, the requested part of it, or that the client already has it (RFC 9110 §13 to §15). */
+export async function sendMediaFile(call: HttpCall, mediaFile: OpenMediaFile, deps: { readonly clock: Clock; readonly log: Log }): Promise<void> {
+  const { info, etag } = mediaFile;
   const { headers, method } = call.incoming;
   const representation: Representation = { etag, modifiedMs: info.savedAt, size: info.size };
   call.setHeader('etag', etag);
@@ -29,7 +29,7 @@ export async function sendMedium(call: HttpCall, medium: OpenMedium, deps: { rea
   const precondition = checkPreconditions(headers, representation);
   if (precondition === 'not_modified') return sendEmpty(call, 304);
   if (precondition === 'failed')
-    return sendError(call, new AppError('precondition_failed', 'The medium is not the one in If-Match or If-Unmodified-Since'), deps.log, 412);
+    return sendError(call, new AppError('precondition_failed', 'The media file is not the one in If-Match or If-Unmodified-Since'), deps.log, 412);
   // Defined for GET alone (RFC 9110 §14.2).
   const range = method === 'GET' ? chooseRange(headers, representation) : undefined;
   if (range === 'unsatisfiable') {
@@ -43,17 +43,17 @@ export async function sendMedium(call: HttpCall, medium: OpenMedium, deps: { rea
   if (range !== undefined) call.setHeader('content-range', `bytes ${start}-${end}/${info.size}`);
   call.writeHead(range === undefined ? 200 : 206);
   if (method === 'HEAD' || info.size === 0) return void call.outgoing.end();
-  await stream(call, medium, { start, end }, deps.clock);
+  await stream(call, mediaFile, { start, end }, deps.clock);
 }
 
 async function stream(
   call: HttpCall,
-  medium: OpenMedium,
+  mediaFile: OpenMediaFile,
   { start, end }: { readonly start: number; readonly end: number },
   clock: Clock,
 ): Promise<void> {
   const { outgoing } = call;
-  const bytes = medium.stream(start, end);
+  const bytes = mediaFile.stream(start, end);
   let sent = 0;
   let sentBefore = -1;
   bytes.on('data', (chunk: Buffer) => (sent += chunk.length));

@@ -32,7 +32,7 @@ const upload = (body: Body, token = alice.token, headers: Record<string, string>
 async function stored(body: Body, headers: Record<string, string> = {}, query = ''): Promise<MediaInfo> {
   const response = await upload(body, alice.token, headers, query);
   expect(response.status, await response.clone().text()).toBe(201);
-  const info = MediaInfo.parse(await response.json());
+  const info = MediaInfo().parse(await response.json());
   expect(response.headers.get('location')).toBe(`/media/${info.mediaId}`);
   return info;
 }
@@ -256,7 +256,7 @@ describe('upload', () => {
 });
 
 describe('permissions', () => {
-  it('see, list and remove a medium: its owner and admins; to others it does not exist', async () => {
+  it('see, list and remove a media file: its owner and admins; to others it does not exist', async () => {
     const info = await stored(png, {}, '?fileName=private.png');
     const unknown = info.mediaId.replace(/.{12}\.png$/, '000000000000.png');
     for (const suffix of ['', '/meta']) {
@@ -266,7 +266,7 @@ describe('permissions', () => {
       expect((await call(`/media/${info.mediaId}${suffix}`, admin.token)).status).toBe(200);
     }
     expect((await call(`/media/${info.mediaId}`, bob.token, { method: 'DELETE' })).status).toBe(404);
-    const list = async (token: string, query = '') => MediaList.parse(await (await call(`/media${query}`, token)).json());
+    const list = async (token: string, query = '') => MediaList().parse(await (await call(`/media${query}`, token)).json());
     expect(await list(bob.token)).toEqual({ media: [], total: 0 });
     const mine = await list(alice.token, '?limit=2');
     expect([mine.media[0], mine.media.length]).toEqual([info, 2]);

@@ -9,7 +9,7 @@ import { issuesOf, sentenceOf } from '../../kernel/issues.ts';
 import { pacedBody } from '../paced-body.ts';
 import { parseQuery } from '../query.ts';
 import { sendEmpty, sendJson } from '../reply.ts';
-import { sendMedium } from './media-download.ts';
+import { sendMediaFile } from './media-download.ts';
 import { multipartOverheadBytes, multipartUpload } from './multipart-upload.ts';
 
 export interface MediaRoutesDeps {
@@ -23,7 +23,7 @@ const UploadQuery = z.strictObject({ fileName: z.string().optional() });
 
 type RouteHandler = (call: HttpCall) => Promise<void>;
 
-/** Upload, download, listing and removal of media (http-gateway.md §4.7). Another caller's medium does not exist for the caller. */
+/** Upload, download, listing and removal of media (http-gateway.md §4.7). Another caller's media file does not exist for the caller. */
 export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'upload' | 'list' | 'get' | 'info' | 'remove', RouteHandler>> {
   const { media } = deps;
   return {
@@ -45,11 +45,11 @@ export function createMediaRoutes(deps: MediaRoutesDeps): Readonly<Record<'uploa
       }
     },
     async list(call) {
-      sendJson(call, 200, await media.list(parseQuery(MediaPage, call), call.context()));
+      sendJson(call, 200, await media.list(parseQuery(MediaPage(), call), call.context()));
     },
     async get(call) {
-      await using medium = await media.open(idOf(call), call.context());
-      await sendMedium(call, medium, deps);
+      await using mediaFile = await media.open(idOf(call), call.context());
+      await sendMediaFile(call, mediaFile, deps);
     },
     async info(call) {
       sendJson(call, 200, await media.find(idOf(call), call.context()));

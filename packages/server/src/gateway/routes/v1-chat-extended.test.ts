@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { ChatCompletion, ChatCompletionChunk, V1Error } from '@gatehouse/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CompletionRequest } from '../../features/conversations/turns/api.ts';
@@ -170,13 +171,13 @@ describe('extended fields', () => {
   ])('that cannot be honoured are refused: %s', async (_what, body, param) => {
     last = undefined;
     const response = await send(body);
-    expect([response.status, V1Error.parse(await response.json()).error.param]).toEqual([400, param]);
+    expect([response.status, V1Error().parse(await response.json()).error.param]).toEqual([400, param]);
     expect(last).toBeUndefined();
   });
 
   it('that the turn refuses are reported with the names of the route', async () => {
     script = () => Promise.reject(new AppError('invalid_params', 'no seeds here', { param: 'topP' }));
-    const { error } = V1Error.parse(await (await send({ top_p: 0.5 })).json());
+    const { error } = V1Error().parse(await (await send({ top_p: 0.5 })).json());
     expect([error.param, error.message]).toEqual(['top_p', 'no seeds here']);
     script = async () => ({});
   });
@@ -188,7 +189,7 @@ describe('calls of the caller’s tools', () => {
   it('come with the answer, the text null when there is none', async () => {
     for (const text of ['', 'I look.']) {
       script = async () => ({ text, clientCalls: calls });
-      const completion = ChatCompletion.parse(await (await send({ tools: [look] })).json());
+      const completion = ChatCompletion().parse(await (await send({ tools: [look] })).json());
       expect(completion.choices[0]).toEqual({
         index: 0,
         message: { role: 'assistant', content: text === '' ? null : text, tool_calls: wire },
@@ -198,10 +199,10 @@ describe('calls of the caller’s tools', () => {
   });
 
   it('come one chunk each in a stream', async () => {
-    script = async (_request, _call, sink) => (sink?.text('I look.'), { text: 'I look.', clientCalls: calls });
+    script = async (_request, _call, sink) => (sink?.text(toFragment('I look.')), { text: 'I look.', clientCalls: calls });
     const lines = (await (await send({ tools: [look], stream: true })).text()).split('\n\n').filter((line) => line !== '');
     expect(lines.pop()).toBe('data: [DONE]');
-    const choices = lines.map((line) => ChatCompletionChunk.parse(JSON.parse(line.slice('data: '.length))).choices[0]);
+    const choices = lines.map((line) => ChatCompletionChunk().parse(JSON.parse(line.slice('data: '.length))).choices[0]);
     expect(choices.map((choice) => choice?.delta)).toEqual([
       { role: 'assistant' },
       { content: 'I look.' },

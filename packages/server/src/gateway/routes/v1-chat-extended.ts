@@ -8,7 +8,7 @@ import { jsonSchemaFormat, toolSpecs } from './v1-tools.ts';
 
 /** Parses a body with all fields that clients send, not only the strict set; each field has its effect or is refused. */
 export function parseExtendedChat(body: unknown): ChatRequest {
-  const request = parseInput(ExtendedChatCompletionRequest, body);
+  const request = parseInput(ExtendedChatCompletionRequest(), body);
   const messages = request.messages.map((message, index) => toMessage(message, `messages.${index}`));
   const tools = toolSpecs((request.tools ?? []).map((tool) => tool.function));
   const options = optionsOf(request);

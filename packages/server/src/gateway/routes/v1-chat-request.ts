@@ -22,7 +22,7 @@ export function parseChat(body: unknown, fields: 'strict' | 'extended'): ChatReq
 
 function parseStrict(body: unknown): ChatRequest {
   if (hasImage(body)) throw new AppError('invalid_params', `${imageNotSupported}; send text blocks only`, { param: 'messages' });
-  const request = parseStrictly(ChatCompletionRequest, ExtendedChatCompletionRequest, body);
+  const request = parseStrictly(ChatCompletionRequest(), ExtendedChatCompletionRequest(), body);
   return {
     completion: {
       model: request.model,

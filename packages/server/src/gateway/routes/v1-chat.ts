@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { randomUUID } from 'node:crypto';
 import type { ChatCompletion } from '@gatehouse/contract';
 import type { TurnOutcome, TurnsApi } from '../../features/conversations/turns/api.ts';
@@ -97,7 +98,7 @@ async function stream(deps: ChatDeps, call: HttpCall, completion: Completion): P
     return;
   }
   // Text that no model streamed (a command's answer, for example).
-  if (!produced && outcome.text !== '') sink.text(JSON.stringify(outcome.text).slice(1, -1));
+  if (!produced && outcome.text !== '') sink.text(toFragment(outcome.text));
   if (!produced) writer.push(chunks.role);
   for (const [index, toolCall] of (outcome.clientCalls ?? []).entries()) writer.push(chunks.call(index, toolCall));
   writer.push(chunks.finish(outcome, call.incoming.headers['x-gatehouse-extensions'] === '1'));

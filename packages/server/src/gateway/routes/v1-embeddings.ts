@@ -25,9 +25,9 @@ export function createEmbeddingsRoute(deps: {
   return async (call) => {
     const body = await readJsonBody(call, deps.bodyLimit);
     const isExtended = (call.identity?.compat?.fields ?? deps.fields) === 'extended';
-    const request: z.output<typeof ExtendedEmbeddingRequest> = isExtended
-      ? parseInput(ExtendedEmbeddingRequest, body, 'fields')
-      : parseStrictly(EmbeddingRequest, ExtendedEmbeddingRequest, body, 'fields');
+    const request: z.output<ReturnType<typeof ExtendedEmbeddingRequest>> = isExtended
+      ? parseInput(ExtendedEmbeddingRequest(), body, 'fields')
+      : parseStrictly(EmbeddingRequest(), ExtendedEmbeddingRequest(), body, 'fields');
     if (deps.embed === undefined || deps.model === undefined) throw new AppError('not_found', 'No embedding provider configured');
     const { provider, model: known } = deps.model;
     if (request.model !== known && request.model !== `${provider}/${known}`)

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createStepClock, type StepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CapabilityRequest, ScriptCalls } from '../../features/delegation/orchestrate/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import { silentLog } from '../../kernel/log.ts';
-import { createSteppedClock, type SteppedClock } from '../../runtime/testing.ts';
 import { createCapabilitySocket } from './capability-socket.ts';
 
 let dir: string;
 let file: string;
-let clock: SteppedClock;
+let clock: StepClock;
 let asked: CapabilityRequest[];
 let socket: AsyncDisposable;
 
@@ -27,7 +27,7 @@ const calls: ScriptCalls = {
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'gatehouse-socket-'));
   file = join(dir, 'capability.sock');
-  clock = createSteppedClock();
+  clock = createStepClock();
   asked = [];
   // As a killed daemon leaves it.
   writeFileSync(file, '');
@@ -68,7 +68,7 @@ test('a line that does not arrive, is too long or invalid has no effect', async 
   const slow = open();
   slow.connection.write('{"bearer":');
   await expect.poll(() => clock.pending()).toBe(1);
-  clock.step(5_000);
+  clock.advance(5_000);
   expect(await slow.answer).toMatchObject({ error: { code: 'timeout', message: expect.stringContaining('5000 ms') } });
   expect(await say('x'.repeat(65_537))).toMatchObject({ error: { code: 'payload_too_large' } });
   expect(await say('[]\n')).toMatchObject({ error: { code: 'invalid_params' } });
@@ -99,7 +99,7 @@ test('a client that gets an answer and does not close its side holds no slot', a
   });
   for (const { answered } of held) expect(JSON.parse(await answered)).toEqual({ result: { text: 'one' } });
   expect(['closed', 'refused']).toContain(await say(line('more')));
-  clock.step(5_000);
+  clock.advance(5_000);
   await expect.poll(() => say(line('again'))).toEqual({ result: { text: 'again' } });
   for (const { connection } of held) connection.destroy();
 });

@@ -5,8 +5,8 @@ import type { TokensApi } from '../../features/access/tokens/api.ts';
 import { AppError } from '../../kernel/app-error.ts';
 import type { CallContext, Identity } from '../../kernel/call-context.ts';
 import type { Clock } from '../../kernel/clock.ts';
+import { RateLimiter } from '../../kernel/limiter.ts';
 import { rpcFailure } from '../error-body.ts';
-import { SlidingWindow } from '../limits.ts';
 import { answer, cancelledId, type Dispatch, maxBatch, replyId } from './dispatch.ts';
 import { parseMessages } from './parse-messages.ts';
 
@@ -37,8 +37,8 @@ export class SocketSession {
   readonly #remoteAddress: string;
   readonly #socket: WebSocket;
   readonly #deps: SocketSessionDeps;
-  #messages: SlidingWindow | undefined;
-  #refusals: SlidingWindow | undefined;
+  #messages: RateLimiter | undefined;
+  #refusals: RateLimiter | undefined;
   /** One per running call; the value is the call's id, by which its client may cancel it. */
   readonly #running = new Map<AbortController, RpcReply['id'] | undefined>();
   #closing: { readonly code: number; readonly reason: string } | undefined;
@@ -164,13 +164,13 @@ export class SocketSession {
   /** Returns the reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
   #admit(id: RpcReply['id'] | undefined, isCancel = false): RpcReply | undefined {
     const { clock, limits } = this.#deps;
-    const now = clock.monotonic();
-    this.#messages ??= new SlidingWindow(limits.maxMessages, limits.windowMs);
-    const waitMs = this.#messages.take(now);
-    if (waitMs > 0) {
-      this.#refusals ??= new SlidingWindow(Math.max(10, limits.maxMessages), limits.windowMs);
-      if (this.#refusals.take(now) > 0) this.finish(1008, 'Rate limit exceeded', 0);
-      return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: waitMs }), noRequestId, id ?? null);
+    const { maxMessages, windowMs } = limits;
+    this.#messages ??= new RateLimiter({ limit: maxMessages, windowMs, slides: true, clock });
+    const { allowed, resetMs } = this.#messages.take(this.tokenId);
+    if (!allowed) {
+      this.#refusals ??= new RateLimiter({ limit: Math.max(10, maxMessages), windowMs, slides: true, clock });
+      if (!this.#refusals.take(this.tokenId).allowed) this.finish(1008, 'Rate limit exceeded', 0);
+      return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: resetMs }), noRequestId, id ?? null);
     }
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
     if (!isCancel && this.#running.size >= limits.maxInFlight) {

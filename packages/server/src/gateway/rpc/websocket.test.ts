@@ -1,5 +1,6 @@
 import type { RpcReply } from '@gatehouse/contract';
 import { contract } from '@gatehouse/contract';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { CallContext } from '../../kernel/call-context.ts';
@@ -190,18 +191,11 @@ describe('messages', () => {
 
 describe('limits of a connection', () => {
   it('answers messages beyond the sliding window with the time to wait, counting the entries of batches, and closes 1008 for abuse (B7)', async () => {
-    let now = 1_000;
-    const timers = new Set<() => void>();
-    const clock = {
-      now: () => now,
-      ageNow: () => now,
-      monotonic: () => now,
-      after: (_ms: number, run: () => void) => (timers.add(run), () => void timers.delete(run)),
-    };
+    const clock = createStepClock();
     await using fixture = await startGateway({ clock, config: { wsMessageRateLimit: { maxMessages: 4, windowMs: 1_000 } } });
     const client = await open(fixture);
     expect(await client.call('system.ping')).toHaveProperty('result');
-    now += 500;
+    clock.advance(500);
     client.socket.send(JSON.stringify([1, 2, 3, 4].map((id) => ({ jsonrpc: '2.0', method: 'system.ping', id }))));
     expect(await client.next()).toMatchObject([
       { id: 1, result: {} },
@@ -209,7 +203,7 @@ describe('limits of a connection', () => {
       { id: 3, result: {} },
       { id: 4, error: { code: -32000, data: { code: 'rate_limited', retryAfterMs: 500 } } },
     ]);
-    now += 500;
+    clock.advance(500);
     expect(await client.call('system.ping')).toHaveProperty('result');
     expect(await client.call('system.ping')).toMatchObject({ id: 3, error: { code: -32000, data: { retryAfterMs: 500 } } });
     for (let i = 0; i < 12; i++) client.socket.send('{');
@@ -292,14 +286,7 @@ describe('limits of a connection', () => {
 
   it('stops reading from a client that does not read, and cuts it (R16)', async () => {
     const big = 'x'.repeat(100_000);
-    let now = 0;
-    const timers: { at: number; run: () => void }[] = [];
-    const clock = {
-      now: () => now,
-      ageNow: () => now,
-      monotonic: () => now,
-      after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}),
-    };
+    const clock = createStepClock();
     let calls = 0;
     await using fixture = await startGateway({
       clock,
@@ -319,12 +306,7 @@ describe('limits of a connection', () => {
       .toBe(true);
     // The kernel's own buffers hold some megabytes; only a fraction of the 200 MB requested was produced.
     expect(calls).toBeLessThan(400);
-    for (let i = 0; i < 2; i++) {
-      now += 10_000;
-      for (const timer of timers.splice(0))
-        if (timer.at <= now) timer.run();
-        else timers.push(timer);
-    }
+    for (let i = 0; i < 2; i++) clock.leap(10_000);
     await expect.poll(() => fixture.gateway.connections().websocket).toBe(0);
     client.socket.terminate();
   });
@@ -344,31 +326,18 @@ describe('limits of a connection', () => {
   });
 
   it('pings, and cuts a peer that does not answer', async () => {
-    let now = 0;
-    const timers: { at: number; run: () => void }[] = [];
-    const clock = {
-      now: () => now,
-      ageNow: () => now,
-      monotonic: () => now,
-      after: (ms: number, run: () => void) => (timers.push({ at: now + ms, run }), () => {}),
-    };
-    const pass = (ms: number): void => {
-      now += ms;
-      for (const timer of timers.splice(0))
-        if (timer.at <= now) timer.run();
-        else timers.push(timer);
-    };
+    const clock = createStepClock();
     await using fixture = await startGateway({ clock });
     const lively = await open(fixture);
     const pinged = new Promise((resolve) => lively.socket.once('ping', resolve));
     const dead = new WebSocket(`${fixture.address.replace('http', 'ws')}/ws?token=${testTokens.all}`, { autoPong: false });
     const cut = new Promise((resolve) => dead.once('close', resolve));
     await new Promise((resolve) => dead.once('open', resolve));
-    pass(30_000);
+    clock.leap(30_000);
     await pinged;
     // The pong is in flight: an answered call shows that it arrived before.
     await lively.call('system.ping');
-    pass(30_000);
+    clock.leap(30_000);
     expect(await cut).toBe(1006);
     expect(await lively.call('system.ping')).toHaveProperty('result');
     lively.socket.close();

@@ -161,7 +161,7 @@ const noEvents: EventsApi = {
 function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
   return {
     execute: () => Promise.reject(new Error('not scripted')),
-    durable: () => Promise.reject(new Error('not scripted')),
+    runDurably: () => Promise.reject(new Error('not scripted')),
     announce: () => Promise.reject(new Error('not scripted')),
     countInput: async () => 42,
     complete: async (request, call, sink) => {
@@ -181,7 +181,7 @@ const noWebhooks: WebhooksApi = {
   },
 };
 
-const notThere = () => Promise.reject(new AppError('not_found', 'There is no such medium'));
+const notThere = () => Promise.reject(new AppError('not_found', 'Media file not found'));
 const noMedia: MediaLibrary = {
   maxFileBytes: 1024,
   find: notThere,
@@ -193,7 +193,13 @@ const noMedia: MediaLibrary = {
 };
 
 const noResponse = () => Promise.reject(new AppError('not_found', 'Response not found'));
-const noResponses: ResponsesApi = { history: noResponse, get: noResponse, input: noResponse, delete: noResponse };
+const noResponses: ResponsesApi = {
+  keepCall: (input) => ({ operation: 'responses.keep', input }),
+  history: noResponse,
+  get: noResponse,
+  input: noResponse,
+  delete: noResponse,
+};
 
 const scriptedModels: Models = {
   providers: () => [],

@@ -39,14 +39,14 @@ export async function openResponseSocket(baseUrl: string, token: string) {
     const events: ResponseStreamEvent[] = [];
     for (;;) {
       const parsed: unknown = JSON.parse(await frame());
-      const { success, data } = ResponseSocketError.safeParse(parsed);
+      const { success, data } = ResponseSocketError().safeParse(parsed);
       if (success) return { events, final: undefined, error: data };
-      const event = ResponseStreamEvent.parse(parsed);
+      const event = ResponseStreamEvent().parse(parsed);
       publishedEvent.parse(parsed);
       expect(event.sequence_number).toBe(events.length);
       events.push(event);
       if (event.type === 'response.completed' || event.type === 'response.incomplete' || event.type === 'response.failed')
-        return { events, final: ResponseObject.parse(event.response), error: undefined };
+        return { events, final: ResponseObject().parse(event.response), error: undefined };
     }
   }
 

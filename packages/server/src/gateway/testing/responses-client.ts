@@ -13,7 +13,7 @@ export function responsesClient(baseUrl: string, token: string) {
       const parsed: unknown = await answer.json();
       expect(answer.status, JSON.stringify(parsed)).toBe(200);
       publishedResponse.parse(parsed);
-      return ResponseObject.parse(parsed);
+      return ResponseObject().parse(parsed);
     },
     async stream(body: object): Promise<{ readonly events: PublishedEvent[]; readonly final: ResponseObject }> {
       const answer = await post(url, token, { ...body, stream: true });
@@ -33,12 +33,12 @@ export function readEvents(text: string): { readonly events: PublishedEvent[]; r
   const events = frames.map((frame, index) => {
     const [, name, data = ''] = /^event: (\S+)\ndata: (.*)$/.exec(frame) ?? [];
     const parsed: unknown = JSON.parse(data);
-    ResponseStreamEvent.parse(parsed);
+    ResponseStreamEvent().parse(parsed);
     const event = publishedEvent.parse(parsed);
     expect([event.type, event.sequence_number]).toEqual([name, index]);
     return event;
   });
   const last = events.at(-1);
   if (last === undefined || !('response' in last)) throw new Error('the stream does not end with a response');
-  return { events, final: ResponseObject.parse(last.response) };
+  return { events, final: ResponseObject().parse(last.response) };
 }

@@ -79,7 +79,8 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
     ]);
   const value: Record<string, unknown> = Object.assign(Object.create(null), root);
   for (const override of overrides) setIn(value, override.path, override.value);
-  const parsed = schema.safeParse(value);
+  // Used once: generating and compiling a parser for each of its objects would cost more than it saves.
+  const parsed = schema.safeParse(value, { jitless: true });
   const { document } = read;
   if (!parsed.success) {
     const hidden = (path: Path) => path.some((_, index) => fromEnvironment.has(JSON.stringify(path.slice(0, index + 1))));

@@ -27,6 +27,8 @@ export interface Tx {
   /** Runs a query whose shape depends on the input (filters): built for each call. */
   // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
   build<Row>(make: (db: Kysely<any>, sqlTag: typeof sql) => { compile(): CompiledQuery<Row> }): Promise<Row[]>;
+  /** Runs another operation as part of this one, so that both are stored or neither. */
+  call(call: OperationCall): Promise<unknown>;
 }
 
 /**
@@ -41,6 +43,30 @@ export interface Operation<Input, Output> {
 export function operation<Input, Output>(name: string, run: (tx: Tx, input: Input) => Promise<Output>): Operation<Input, Output> {
   return { name, run };
 }
+
+/** An operation with its input, as plain data: how a caller adds its own rows to the transaction of another feature. */
+export interface OperationCall {
+  readonly operation: string;
+  readonly input: unknown;
+}
+
+export function toCall<Input, Output>({ name }: Operation<Input, Output>, input: Input): OperationCall {
+  return { operation: name, input };
+}
+
+/** The output of an `OperationCall`. */
+export interface OperationResult {
+  readonly operation: string;
+  readonly output: unknown;
+}
+
+/** Returns the output of an operation that was called once; undefined when it was not called. */
+export function outputOf<Input, Output>({ name }: Operation<Input, Output>, results: readonly OperationResult[]): Output | undefined {
+  return results.find(({ operation: called }) => called === name)?.output as Output | undefined;
+}
+
+/** Finds an operation by its name. */
+export type FindOperation = (name: string) => Operation<never, unknown>;
 
 /** Declares a query; state `Params` and `Row`, the rest is inferred. */
 export function query<Params, Row = unknown>(build: Query<Params, Row>['build']): Query<Params, Row> {

@@ -1,5 +1,6 @@
 import { access, readFile } from 'node:fs/promises';
 import type { Clock } from '../clock.ts';
+import { repeat } from '../timers.ts';
 
 /** Checks whether the program on disk is still the one that runs. */
 export interface BuildWatch extends Disposable {
@@ -34,12 +35,10 @@ export function watchBuild({ files, clock, onReplaced, onFault }: BuildWatchDeps
   let replaced = false;
   let fault: string | undefined;
   let disposed = false;
-  let cancel = () => {};
 
   async function check({ stamp, program }: BuildFiles): Promise<void> {
     const [found, isGone] = await Promise.all([readFile(stamp, 'utf8').catch(() => undefined), isMissing(program)]);
     if (disposed) return;
-    cancel = clock.after(checkMs, () => void check({ stamp, program }));
     running ??= found;
     if (!replaced && found !== undefined && found !== running) {
       replaced = true;
@@ -50,13 +49,23 @@ export function watchBuild({ files, clock, onReplaced, onFault }: BuildWatchDeps
     onFault(fault);
   }
 
-  if (files !== undefined) void check(files);
+  const checks =
+    files &&
+    repeat({
+      clock,
+      everyMs: checkMs,
+      firstMs: 0,
+      run: () => check(files),
+      onError(error) {
+        throw error;
+      },
+    });
   return {
     isReplaced: () => replaced,
     fault: () => fault,
     [Symbol.dispose]() {
       disposed = true;
-      cancel();
+      void checks?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -16,7 +16,7 @@ function lateClock() {
 it('refuses work after two consecutive late seconds, and accepts it again after a good one', () => {
   const clock = lateClock();
   const notices: (string | undefined)[] = [];
-  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1 });
+  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1, cpuMs: () => clock.monotonic() * 0.8 });
   clock.advance(2_000);
   expect([load.overload(), load.loopDelayMs()]).toEqual([undefined, 0]);
   clock.setLate(300);
@@ -31,10 +31,18 @@ it('refuses work after two consecutive late seconds, and accepts it again after 
   expect(notices).toEqual([expect.stringMatching(/more work/), undefined]);
 });
 
+it('accepts work while only other programs make it late', () => {
+  const clock = lateClock();
+  using load = watchLoad({ clock, onChange: () => {}, heapShare: () => 0.1, cpuMs: () => clock.monotonic() * 0.2 });
+  clock.setLate(300);
+  clock.advance(10_000);
+  expect([load.loopDelayMs(), load.overload()]).toEqual([300, undefined]);
+});
+
 it('does not count one late second as overload', () => {
   const clock = lateClock();
   const notices: (string | undefined)[] = [];
-  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1 });
+  using load = watchLoad({ clock, onChange: (reason) => notices.push(reason), heapShare: () => 0.1, cpuMs: () => clock.monotonic() * 0.8 });
   clock.setLate(300);
   clock.advance(600);
   clock.setLate(0);

@@ -13,6 +13,8 @@ const sampleMs = 250;
 const samplesPerWindow = 4;
 /** Above this in two consecutive windows, answers come too late to be useful (reliability: load shedding). */
 const lateMs = 200;
+/** Share of the time that the thread itself must have worked: a machine that is busy with other programs makes timers late as well. */
+const ownShare = 0.5;
 const fullHeap = 0.85;
 
 /** Samples with one coarse timer, four wake-ups a second: the exact sampler of node would take fifty. */
@@ -22,13 +24,17 @@ export function watchLoad(deps: {
   readonly onChange: (reason: string | undefined) => void;
   /** Share of the heap that is in use, 0 to 1. */
   readonly heapShare?: () => number;
+  /** Processor time that this thread has used, in milliseconds. */
+  readonly cpuMs?: () => number;
 }): Load {
-  const { clock, onChange, heapShare = usedHeapShare } = deps;
+  const { clock, onChange, heapShare = usedHeapShare, cpuMs = threadCpuMs } = deps;
   let expected = clock.monotonic() + sampleMs;
   let samples = 0;
   let longest = 0;
   let lastWindow = 0;
   let lateWindows = 0;
+  let windowFromMs = clock.monotonic();
+  let windowCpuMs = cpuMs();
   let reason: string | undefined;
   let cancel = clock.after(sampleMs, sample);
 
@@ -43,7 +49,7 @@ export function watchLoad(deps: {
 
   function closeWindow(): void {
     lastWindow = longest;
-    lateWindows = longest > lateMs ? lateWindows + 1 : 0;
+    lateWindows = worked() > ownShare && longest > lateMs ? lateWindows + 1 : 0;
     samples = 0;
     longest = 0;
     const found =
@@ -57,10 +63,23 @@ export function watchLoad(deps: {
     onChange(reason);
   }
 
+  /** Returns the share of the window in which the thread worked, and begins the next one. */
+  function worked(): number {
+    const [fromMs, fromCpuMs] = [windowFromMs, windowCpuMs];
+    windowFromMs = clock.monotonic();
+    windowCpuMs = cpuMs();
+    return (windowCpuMs - fromCpuMs) / (windowFromMs - fromMs);
+  }
+
   return { loopDelayMs: () => lastWindow, overload: () => reason, [Symbol.dispose]: () => cancel() };
 }
 
 function usedHeapShare(): number {
   const { used_heap_size: used, heap_size_limit: limit } = getHeapStatistics();
   return used / limit;
+}
+
+function threadCpuMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
 }

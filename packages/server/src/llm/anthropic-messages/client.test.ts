@@ -155,7 +155,7 @@ describe('answers', () => {
         const bytes = Buffer.from(stream);
         const edges = [0, ...cuts.map((cut) => cut % bytes.length), bytes.length].toSorted((a, b) => a - b);
         const sink = collectingSink();
-        const reader = new MessageStream(testRequest(), sink);
+        const reader = new MessageStream(testRequest(), sink, true);
         for (let i = 1; i < edges.length; i += 1) {
           reader.push(bytes.subarray(edges[i - 1], edges[i]));
           reader.advance();

@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import type { ModelClient, ModelRequest, ModelResult, ModelSink } from '../model.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
 import { believable, bodyBytes } from '../wire/answer-bound.ts';
@@ -11,26 +12,26 @@ import { MessageStream } from './stream.ts';
 export const anthropicVersion = { 'anthropic-version': '2023-06-01' };
 
 /** A client of the Anthropic messages wire. */
-export function createMessagesClient(upstream: Upstream): ModelClient {
+export function createMessagesClient(upstream: Upstream, fastStreams = true): ModelClient {
   return {
     generate: (request, sink) =>
       upstream.post(
         { path: '/messages', body: messagesBody(request, sink !== undefined), timeoutMs: request.timeoutMs, signal: request.signal },
-        answerReader(request, sink),
+        answerReader(request, sink, fastStreams),
       ),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };
 }
 
-function answerReader(request: ModelRequest, sink: ModelSink | undefined): AnswerReader<ModelResult> {
+function answerReader(request: ModelRequest, sink: ModelSink | undefined, fastStreams: boolean): AnswerReader<ModelResult> {
   return {
     maxBodyBytes: bodyBytes(request),
-    stream: sink === undefined ? undefined : new MessageStream(request, sink),
+    stream: sink === undefined ? undefined : new MessageStream(request, sink, fastStreams),
     whole(body) {
       const result = wholeAnswer(request, body);
       for (const block of result.thinking ?? []) sink?.thinking?.block(block);
       if (sink !== undefined && result.text !== '') {
-        sink.text(JSON.stringify(result.text).slice(1, -1));
+        sink.text(toFragment(result.text));
         sink.flush();
       }
       return result;

@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { ModelError, type ModelRequest, type ModelResult, type ModelSink, type ThinkingBlock } from '../model.ts';
 import { AnswerStream, streamedError } from '../wire/answer-stream.ts';
 import { toolCallBytes } from '../wire/answer-bound.ts';
@@ -17,8 +18,8 @@ export class MessageStream extends AnswerStream {
   #stop: string | undefined;
   #usage: WireUsage = {};
 
-  constructor(request: ModelRequest, sink: ModelSink) {
-    super({ request, sink, textKey: '"text"', pureText });
+  constructor(request: ModelRequest, sink: ModelSink, fastStreams: boolean) {
+    super({ request, sink, textKey: '"text"', pureText, fastStreams });
   }
 
   protected get begun(): boolean {
@@ -74,7 +75,7 @@ export class MessageStream extends AnswerStream {
       const fragment = delta.thinking ?? '';
       this.#toolBytes += fragment.length;
       this.#open = { ...open, thinking: open.thinking + fragment };
-      if (fragment !== '') this.text.sink.thinking?.fragment(JSON.stringify(fragment).slice(1, -1));
+      if (fragment !== '') this.text.sink.thinking?.fragment(toFragment(fragment));
     }
     if (open.type === 'thinking' && delta?.type === 'signature_delta') this.#open = { ...open, signature: open.signature + (delta.signature ?? '') };
     if (type !== 'content_block_stop') return;

@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { type ModelClient, ModelError, type ModelInfo, type ModelResult } from '../model.ts';
 import { type Vendor, vendors } from '../vendors.ts';
 import { estimateUsage } from '../wire/usage.ts';
@@ -55,7 +56,7 @@ export function createOfflineClient(): ModelClient {
       for (const fragment of sink === undefined ? [] : offlineText) {
         if (request.signal.aborted)
           throw new ModelError('aborted', 'The call was aborted', said === '' ? {} : { partial: { ...result, text: said }, usage: result.usage });
-        sink?.text(JSON.stringify(fragment).slice(1, -1));
+        sink?.text(toFragment(fragment));
         said += fragment;
         if (sink?.flush() === false) await sink.drained();
       }

@@ -1,3 +1,4 @@
+import { toFragment } from '../../kernel/json-fragment.ts';
 import { type ModelClient, ModelError, type ModelRequest, type ModelResult, type ModelSink } from '../model.ts';
 import type { Vendor } from '../vendors.ts';
 import type { AnswerReader, Upstream } from '../wire/upstream.ts';
@@ -9,12 +10,15 @@ import { chatBody } from './request.ts';
 import { ChatStream } from './stream.ts';
 
 /** Creates a client of the OpenAI-style chat completions wire, which nearly every vendor and local server supports. */
-export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClient {
+export function createChatClient(upstream: Upstream, vendor: Vendor, fastStreams = true): ModelClient {
   let streamOptions = vendor.streamOptions;
   async function generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult> {
     const call = { path: '/chat/completions', timeoutMs: request.timeoutMs, signal: request.signal };
     const send = () =>
-      upstream.post({ ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) }, answerReader(request, sink));
+      upstream.post(
+        { ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) },
+        answerReader(request, sink, fastStreams),
+      );
     try {
       return await send();
     } catch (error) {
@@ -33,14 +37,14 @@ export function createChatClient(upstream: Upstream, vendor: Vendor): ModelClien
   return { generate, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
 }
 
-function answerReader(request: ModelRequest, sink: ModelSink | undefined): AnswerReader<ModelResult> {
+function answerReader(request: ModelRequest, sink: ModelSink | undefined, fastStreams: boolean): AnswerReader<ModelResult> {
   return {
     maxBodyBytes: bodyBytes(request),
-    stream: sink === undefined ? undefined : new ChatStream(request, sink),
+    stream: sink === undefined ? undefined : new ChatStream(request, sink, fastStreams),
     whole(body) {
       const result = wholeAnswer(request, body);
       if (sink !== undefined && result.text !== '') {
-        sink.text(JSON.stringify(result.text).slice(1, -1));
+        sink.text(toFragment(result.text));
         sink.flush();
       }
       return result;

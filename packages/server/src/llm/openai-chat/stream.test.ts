@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { ModelError } from '../model.ts';
 import { collectingSink, testRequest } from '../testing.ts';
 import { ChatStream } from './stream.ts';
@@ -42,9 +42,9 @@ function cut(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, i) => bytes.subarray(edges[i], edge));
 }
 
-function read(chunks: readonly Buffer[]) {
+function read(chunks: readonly Buffer[], fastStreams = true) {
   const sink = collectingSink();
-  const stream = new ChatStream(testRequest(), sink);
+  const stream = new ChatStream(testRequest(), sink, fastStreams);
   for (const chunk of chunks) {
     stream.push(chunk);
     stream.advance();
@@ -80,6 +80,16 @@ describe('a streamed completion', () => {
   test('passes every delta on as a separate fragment', () => {
     const text = ['a', 'b', 'c', 'd', 'e'].map((content, i) => dialects['plain']?.(content, i) ?? '').join('') + ending;
     expect(read([Buffer.from(text)]).fragments).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
+  test.each([true, false])('parses each frame only when fastStreams is off: %j', (fastStreams) => {
+    const texts = Array.from({ length: 40 }, (_, i) => `word ${i} `);
+    const stream = texts.map((content, i) => dialects['plain']?.(content, i) ?? '').join('') + ending;
+    using parse = vi.spyOn(JSON, 'parse');
+    expect(read([Buffer.from(stream)], fastStreams).result.text).toBe(texts.join(''));
+    const parsed = parse.mock.calls.filter(([text]) => text.includes('"content":"word')).length;
+    // The first frame, from which the reader learns, and the last one, which another kind of frame follows.
+    expect(parsed).toBe(fastStreams ? 2 : 40);
   });
 
   test('does not treat a frame with more than its text as a text delta', () => {
@@ -126,7 +136,7 @@ describe('a streamed completion', () => {
   });
 
   test('refuses a frame without end', () => {
-    const stream = new ChatStream(testRequest(), collectingSink());
+    const stream = new ChatStream(testRequest(), collectingSink(), true);
     const chunk = Buffer.alloc(65_536, 0x61);
     expect(() => {
       for (let i = 0; i < 17; i += 1) {

@@ -11,8 +11,8 @@ export class ChatStream extends AnswerStream {
   #usage: ModelUsage | undefined;
   #id: string | undefined;
 
-  constructor(request: ModelRequest, sink: ModelSink) {
-    super({ request, sink, textKey: '"content"', pureText });
+  constructor(request: ModelRequest, sink: ModelSink, fastStreams: boolean) {
+    super({ request, sink, textKey: '"content"', pureText, fastStreams });
   }
 
   protected get toolBytes(): number {

@@ -12,6 +12,8 @@ export interface AnswerStreamOptions {
   readonly sink: ModelSink;
   /** The key before the text in a text frame, quotes included; see `TextFrames`. */
   readonly textKey: string;
+  /** Whether frames that only repeat an earlier one around their text are passed on unparsed. */
+  readonly fastStreams: boolean;
   /** Returns the text of a frame's data that carries nothing else; undefined for other frames. */
   readonly pureText: (data: string) => string | undefined;
 }
@@ -27,14 +29,16 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
   #onWire = 0;
   readonly #reader = new SseReader();
   readonly #frames: TextFrames;
+  readonly #learns: boolean;
   readonly #handler: FrameHandler = { literal: (inside) => this.text.escaped(inside), frame: (frame) => this.#frame(frame) };
 
-  constructor({ request, sink, textKey, pureText }: AnswerStreamOptions) {
+  constructor({ request, sink, textKey, pureText, fastStreams }: AnswerStreamOptions) {
     this.request = request;
     this.#maxBytes = answerBytes(request);
     this.#maxWireBytes = streamBytes(request);
     this.text = new SinkText(sink);
     this.#frames = new TextFrames(textKey, pureText);
+    this.#learns = fastStreams;
   }
 
   push(chunk: Buffer): void {
@@ -103,7 +107,7 @@ export abstract class AnswerStream implements StreamReader<ModelResult> {
     const { data } = parseFrame(frame);
     if (data === undefined || data === '') return;
     const text = this.take(data);
-    if (text !== undefined && text !== '') this.#frames.learn(frame, text);
+    if (this.#learns && text !== undefined && text !== '') this.#frames.learn(frame, text);
   }
 }
 

@@ -1,3 +1,4 @@
+import type { JsonFragment } from '../../kernel/json-fragment.ts';
 import { frameEnd, parseFrame } from './sse-reader.ts';
 
 const quote = 34;
@@ -6,7 +7,7 @@ const probe = 'gatehouse probe';
 
 export interface FrameHandler {
   /** Called with the inside of the literal of a frame that carries nothing but text. */
-  literal(inside: string): void;
+  literal(inside: JsonFragment): void;
   /** Called with any other frame, including its empty line. */
   frame(frame: string): void;
 }
@@ -14,7 +15,8 @@ export interface FrameHandler {
 /**
  * Recognizes the frames of a stream that carry nothing but text. Providers repeat such a frame byte for
  * byte around the text, so one fully parsed frame teaches the constant prefix and suffix; a later frame
- * that is exactly prefix + string literal + suffix means the same with another text, and need not be parsed.
+ * that is exactly prefix + string literal + suffix means the same with another text, and need not be parsed. Until `learn`
+ * is called, every frame is (`providers.<id>.fastStreams`).
  */
 export class TextFrames {
   readonly #key: string;
@@ -107,7 +109,7 @@ export class TextFrames {
 }
 
 /** True when `inside` between quotes is one JSON string. */
-function isLiteral(inside: string): boolean {
+function isLiteral(inside: string): inside is JsonFragment {
   let escaped = false;
   for (let i = 0; i < inside.length; i += 1) {
     const code = inside.charCodeAt(i);

@@ -7,6 +7,7 @@ import { parseJson } from '../../../kernel/json.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { type CapabilityCheck, createToolGate, type ToolGate, type ToolGateDeps } from '../../../runtime/tool-gate.ts';
 import { type AskDeps, createAsk } from './requests/ask.ts';
+import { ClosedConversations } from './requests/closed-conversations.ts';
 import type { ApprovalsConfig } from './config.ts';
 import { systemDecider } from './deciders.ts';
 import { createApprovalMethods, type ApprovalMethods } from './methods.ts';
@@ -49,6 +50,8 @@ export interface Approvals extends Disposable {
   suspended(approvalId: string): Promise<void>;
   /** Denies the pending requests of stopped runs. With `resume: false` the caller ends their work. */
   drop(isMeant: (run: ApprovalWaiting) => boolean, how?: { readonly resume: boolean }): Promise<readonly ApprovalWaiting[]>;
+  /** Whether a conversation is being cleared. */
+  isClearing(conversationRef: string): boolean;
   /** Denies the pending requests of a conversation that is being cleared; until disposed, no call of its turns starts to wait. */
   clearing(conversationRef: string): Promise<Disposable>;
 }
@@ -63,25 +66,12 @@ const dropped: Outcome = { approved: false, by: systemDecider.dropped, reason: n
 export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
   const { db, bus, clock, config } = deps;
   const waiting = createWaiting({ clock, onDue: (request) => void expire(request) });
-  /** Conversations that are being cleared, with a count for each. */
-  const closed = new Map<string, number>();
+  const closed = new ClosedConversations();
 
-  function announceEnd({ id, digest, agentId, conversationRef, turnJson }: Watched, outcome: Outcome, resumes = true): void {
-    const { approved, by, reason } = outcome;
-    waiting.settle(id, digest, outcome);
-    if (turnJson !== null && resumes) deps.resume(id);
-    const atMs = clock.now();
-    bus.emit('approval:resolved', {
-      requestId: id,
-      agentId,
-      conversationRef,
-      digest,
-      approved,
-      approvedBy: by,
-      ...(reason !== null && { reason }),
-      resolvedAt: atMs,
-      timestamp: atMs,
-    });
+  function announceEnd(request: Watched, outcome: Outcome, resumes = true): void {
+    waiting.settle(request.id, request.digest, outcome);
+    if (request.turnJson !== null && resumes) deps.resume(request.id);
+    bus.emit('approval:resolved', resolvedEvent(request, outcome, clock.now()));
   }
 
   function announce({ decided, audits }: Made, { approved, by, reason }: Outcome, resumes = true): void {
@@ -146,20 +136,14 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       if (!(await db.read(isPending, { id: approvalId }))) deps.resume(approvalId);
     },
     drop,
+    isClearing: (ref) => closed.has(ref),
     async clearing(ref) {
-      closed.set(ref, (closed.get(ref) ?? 0) + 1);
-      const open = {
-        [Symbol.dispose]() {
-          const others = (closed.get(ref) ?? 1) - 1;
-          if (others === 0) closed.delete(ref);
-          else closed.set(ref, others);
-        },
-      };
+      const closing = closed.close(ref);
       try {
         await drop(({ conversationRef }) => conversationRef === ref);
-        return open;
+        return closing;
       } catch (error) {
-        open[Symbol.dispose]();
+        closing[Symbol.dispose]();
         throw error;
       }
     },
@@ -167,6 +151,20 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       stopListening();
       waiting[Symbol.dispose]();
     },
+  };
+}
+
+function resolvedEvent({ id, digest, agentId, conversationRef }: Watched, { approved, by, reason }: Outcome, atMs: number) {
+  return {
+    requestId: id,
+    agentId,
+    conversationRef,
+    digest,
+    approved,
+    approvedBy: by,
+    ...(reason !== null && { reason }),
+    resolvedAt: atMs,
+    timestamp: atMs,
   };
 }
 

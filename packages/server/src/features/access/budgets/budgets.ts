@@ -6,7 +6,7 @@ import { Ledger } from './limits/ledger.ts';
 import { createBudgetMethods } from './methods.ts';
 import { usedSince } from './store.ts';
 import { LedgerBudget } from './limits/turn-budget.ts';
-import { createModelWork, type WorkDeps } from './limits/work.ts';
+import { createModelWork, type WorkDeps } from './limits/model-work.ts';
 
 const dayMs = 86_400_000;
 const stepMs = 60_000;

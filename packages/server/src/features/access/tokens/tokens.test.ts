@@ -1,6 +1,6 @@
+import { createStepClock, type StepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallContext, Identity } from '../../../kernel/call-context.ts';
-import type { Clock } from '../../../kernel/clock.ts';
 import { auditMigrations } from '../../../kernel/db/audit.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import { operation } from '../../../kernel/db/operation.ts';
@@ -16,30 +16,9 @@ const everything = operation('test.everything', async (tx): Promise<unknown[]> =
   ...(await tx.build((db) => db.selectFrom('audit').selectAll().orderBy('seq'))),
 ]);
 
-function steppedClock(): Clock & { step(ms: number): void } {
-  let now = 1_790_000_000_000;
-  let timers: { at: number; run: () => void }[] = [];
-  return {
-    now: () => now,
-    ageNow: () => now,
-    monotonic: () => now,
-    after(ms, run) {
-      const timer = { at: now + ms, run };
-      timers.push(timer);
-      return () => void (timers = timers.filter((other) => other !== timer));
-    },
-    step(ms) {
-      now += ms;
-      const due = timers.filter((timer) => timer.at <= now);
-      timers = timers.filter((timer) => timer.at > now);
-      for (const timer of due) timer.run();
-    },
-  };
-}
-
 const ops = 'ops-secret-0123456789-abcdefghijklmnop';
 let db: Db;
-let clock: ReturnType<typeof steppedClock>;
+let clock: StepClock;
 let events: BusEvent[];
 let tokens: Tokens;
 
@@ -59,7 +38,7 @@ function start(more: Partial<TokensDeps> = {}): Promise<Tokens> {
 
 beforeEach(async () => {
   db = await openInlineDb({ operations: [...tokenOperations, everything], migrations: [...auditMigrations, ...tokenMigrations] });
-  clock = steppedClock();
+  clock = createStepClock();
   events = [];
   tokens = await start();
 });
@@ -205,13 +184,13 @@ describe('tokens.rotate (A12)', () => {
     expect(tokens.api.authenticate(won[0]?.value.secret ?? '')).toMatchObject({ tokenId: 'ci', scopes: ['rpc'] });
     expect(revoked).toEqual(['ci']);
     await expect(rotate()).rejects.toMatchObject({ code: 'conflict' });
-    clock.step(1_000);
+    clock.leap(1_000);
     expect(await rotate()).toMatchObject({ id: 'ci', rotated: true });
   });
 
   it('returns no dead secret for a token that has expired, and says how to free its id', async () => {
     await create({ expiresAt: clock.now() + 1_000 });
-    clock.step(1_000);
+    clock.leap(1_000);
     await expect(rotate()).rejects.toMatchObject({ code: 'precondition_failed', message: expect.stringContaining('expired') });
     await expect(create()).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('expired') });
     await revoke();
@@ -253,9 +232,9 @@ it('a token that expires grants no access and notifies its holders', async () =>
   const { secret } = await create({ expiresAt: clock.now() + 5_000 });
   const revoked: string[] = [];
   tokens.api.onRevoked((id) => void revoked.push(id));
-  clock.step(4_999);
+  clock.leap(4_999);
   expect([tokens.api.authenticate(secret)?.tokenId, revoked]).toEqual(['ci', []]);
-  clock.step(1);
+  clock.leap(1);
   expect([tokens.api.authenticate(secret), tokens.api.current('ci'), revoked]).toEqual([undefined, undefined, ['ci']]);
   expect((await tokens.methods['tokens.list']({}, as())).tokens.map((token) => token.id)).toEqual(['ops']);
 });
@@ -272,7 +251,7 @@ it('tokens.list shows sources and last use, which is written at most once a minu
     ],
     total: 2,
   });
-  clock.step(60_000);
+  clock.leap(60_000);
   const restarted = await start();
   expect((await restarted.methods['tokens.list']({}, as())).tokens.map((token) => token.lastUsedAt)).toEqual([at, at]);
 });

@@ -83,8 +83,13 @@ test('what a server sends is counted over a minute', () => {
   for (let index = 0; index < 20_000; index += 1) flood.message();
   expect(() => flood.message()).toThrow(/within a minute/);
   clock.advance(60_000);
-  flood.bytes(64 * 1024 * 1024);
+  flood.bytes(64 * 1024 * 1024 - 1);
+  expect(() => flood.bytes(2)).toThrow(/within a minute/);
+  // What would still fit is refused too, of either kind, until the minute is over.
   expect(() => flood.bytes(1)).toThrow(/within a minute/);
+  expect(() => flood.message()).toThrow(/within a minute/);
+  clock.advance(60_000);
+  flood.bytes(1);
 });
 
 test('keeps the end of error output', () => {

@@ -1,6 +1,6 @@
 import type { ModelMessage } from '../../../llm/model.ts';
 import type { Agent } from '../../agents/agents/api.ts';
-import type { PastAttachments } from '../sessions/api.ts';
+import type { Compact, PastAttachments } from '../sessions/api.ts';
 
 export interface PreparedContext {
   /** What the model sees before the new message: fenced notes on older messages, then the newest messages, oldest first. */
@@ -25,23 +25,10 @@ export interface ContextOf {
   readonly principalId: string;
 }
 
-export interface Compaction {
-  /** Number of messages of the conversation, all of which remain stored. */
-  readonly messageCount: number;
-  /** Tokens sent to the model before and after the compaction. */
-  readonly tokensBefore: number;
-  readonly tokensAfter: number;
-  /** Number of created summaries. */
-  readonly summaries: number;
-  /** `truncated`: no model produced a summary, so the heads and tails of messages are used. `none`: there was nothing to compact. */
-  readonly method: 'summary' | 'truncated' | 'none';
-}
-
 export interface ContextApi {
   /** Returns what the model sees of the conversation. `capacity`: tokens available to history in one call; bounds what is read. */
   prepare(about: ContextOf & { readonly capacity: number; readonly question: string }): Promise<PreparedContext>;
   /** Call after a turn was committed; may start background summaries. `tokens`: history including that turn. Never waits or throws. */
   afterTurn(about: ContextOf & { readonly capacity: number; readonly tokens: number; readonly behind: boolean }): void;
-  /** Summarises everything except the newest exchanges now; the caller must hold the conversation's lane. */
-  compact(about: ContextOf & { readonly instructions: string | undefined; readonly signal: AbortSignal }): Promise<Compaction>;
+  readonly compact: Compact;
 }

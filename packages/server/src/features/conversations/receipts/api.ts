@@ -1,3 +1,4 @@
+import type { JsonFragment } from '../../../kernel/json-fragment.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { OwnersFailure } from '../../../runtime/turn-failure.ts';
 import type { TurnOutcome, TurnRequest } from '../turns/api.ts';
@@ -36,7 +37,7 @@ export interface KeyedText {
   /** Number of the first fragment, counted from 1 within a turn. */
   readonly firstId: number;
   /** Texts, escaped as in JSON string literals without the quotes. */
-  readonly fragments: readonly string[];
+  readonly fragments: readonly JsonFragment[];
   /** True when text is missing between these fragments and the previous ones of this reader or of the continued request. */
   readonly gap: boolean;
 }

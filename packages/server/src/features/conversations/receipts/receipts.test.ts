@@ -1,8 +1,9 @@
+import { toFragment } from '../../../kernel/json-fragment.ts';
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Db } from '../../../kernel/db/db.ts';
-import { operation } from '../../../kernel/db/operation.ts';
+import { operation, type OperationCall } from '../../../kernel/db/operation.ts';
 import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';
@@ -12,7 +13,7 @@ import { receiptMigrations } from './migrations.ts';
 import { createReceipts } from './receipts.ts';
 import { keepReceipt, receiptOperations } from './store.ts';
 
-const keep = operation('test.keep', async (tx, row: ReceiptRow) => keepReceipt(tx, row));
+const keep = operation('test.keep', async (tx, call: OperationCall) => tx.call(call));
 const count = operation('test.count', async (tx) => (await tx.build((db) => db.selectFrom('receipt').selectAll())).length);
 
 /** A turn controlled by the test. */
@@ -45,7 +46,7 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
     signal,
     sink: { text: (fragment) => (text.push(fragment), sink?.text(fragment)), flush: () => sink?.flush() ?? true, drained: async () => {} },
     async end(finishReason = 'stop', { opened } = { opened: false }) {
-      if (opened) await keepRow(alongside?.opened?.({ conversationRef: 'cv_x' })?.receipt);
+      if (opened) await keepAll(alongside?.opened?.({ conversationRef: 'cv_x' }));
       const outcome: TurnOutcome = {
         finishReason,
         text: text.join(''),
@@ -60,7 +61,7 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
         turnId: 'tn_1',
         traceId,
       };
-      await keepRow(alongside?.ended?.(outcome, [], [])?.receipt);
+      await keepAll(alongside?.ended?.(outcome, [], []));
       ended.resolve(outcome);
     },
   };
@@ -70,8 +71,8 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
   return ended.promise;
 }
 
-async function keepRow(row: ReceiptRow | undefined): Promise<void> {
-  if (row !== undefined) await db.write(keep, row);
+async function keepAll(calls: readonly OperationCall[] = []): Promise<void> {
+  for (const call of calls) await db.write(keep, call);
 }
 
 const request = (message = 'Hello'): TurnRequest => ({ message, address: {} });
@@ -130,7 +131,7 @@ it('forgets an aborted turn, unless it ran a run-once operation', async () => {
 });
 
 it('stores an outcome only when the turn has ended', async () => {
-  await keepRow({
+  await db.write(keepReceipt, {
     principalId: 'token:a',
     key: 'k',
     digest: 'other',
@@ -159,7 +160,7 @@ it('keeps keys of different principals separate', async () => {
 it('marks missing text, for late readers and for readers of an earlier run', async () => {
   const early = await ask('k', { after: 7 });
   const turn = await begun(1);
-  for (const fragment of ['a'.repeat(700_000), 'b'.repeat(700_000), 'c']) turn.sink.text(fragment);
+  for (const fragment of ['a'.repeat(700_000), 'b'.repeat(700_000), 'c']) turn.sink.text(toFragment(fragment));
   turn.sink.flush();
   expect(await early.next()).toEqual({ firstId: 2, fragments: ['b'.repeat(700_000), 'c'], gap: true });
   const [begin, joined, ahead] = [await ask('k'), await ask('k', { after: 2 }), await ask('k', { after: 9 })];
@@ -189,8 +190,8 @@ it('deletes expired receipts at start and every hour', async () => {
     createdAtMs: 0,
     expiresAtMs,
   });
-  await keepRow(row('old', clock.now()));
-  await keepRow(row('next', clock.now() + 1));
+  await db.write(keepReceipt, row('old', clock.now()));
+  await db.write(keepReceipt, row('next', clock.now() + 1));
   await using another = createReceipts({ db, clock, log: silentLog, execute });
   await expect.poll(() => db.read(count, undefined)).toBe(1);
   clock.advance(3_600_000);

@@ -1,3 +1,4 @@
+import type { JsonFragment } from '../../../kernel/json-fragment.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';
 import type { KeptOutcome, KeyedText, KeyedTurn } from './api.ts';
 
@@ -25,7 +26,7 @@ export class KeyedRun {
   readonly #budget: TextBudget;
   /** Called with 0 when the last reader has left, and with 1 when the first one arrives. */
   readonly #onReaders: (count: number) => void;
-  #fragments: string[] = [];
+  #fragments: JsonFragment[] = [];
   /** Number of the first buffered fragment. */
   #firstId = 1;
   #size = 0;
@@ -109,7 +110,7 @@ export class KeyedRun {
     this.#wake();
   }
 
-  #add(fragment: string): void {
+  #add(fragment: JsonFragment): void {
     this.#fragments.push(fragment);
     this.#grow(fragment.length + overhead);
     while (this.#fragments.length > 1 && (this.#size > maxRunText || this.#budget.used > maxAllText)) {

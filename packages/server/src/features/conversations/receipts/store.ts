@@ -25,10 +25,10 @@ const upsert = query<ReceiptRow>(({ db, sql, p }) =>
     ),
 );
 
-/** Stores a receipt inside the transaction of its turn. Part of `openTurn` and `commitTurn`. */
-export async function keepReceipt(tx: Tx, row: ReceiptRow): Promise<void> {
+/** Stores a receipt. Called in the transaction of its turn. */
+export const keepReceipt = operation('receipts.keep', async (tx, row: ReceiptRow): Promise<void> => {
   await tx.run(upsert, row);
-}
+});
 
 const forgetOutcome = query<{ conversationRef: string }>(({ db, p }) =>
   db.updateTable('receipt').set({ outcome_json: null }).where('conversation_ref', '=', p('conversationRef')),
@@ -60,4 +60,4 @@ export const pruneReceipts = operation('receipts.prune', async (tx, input: { rea
   await tx.run(deleteExpired, input);
 });
 
-export const receiptOperations = [findReceipt, pruneReceipts];
+export const receiptOperations = [keepReceipt, findReceipt, pruneReceipts];

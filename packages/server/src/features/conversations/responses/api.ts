@@ -1,4 +1,5 @@
 import type { CallContext } from '../../../kernel/call-context.ts';
+import type { OperationCall } from '../../../kernel/db/operation.ts';
 import type { ModelMessage } from '../../../llm/model.ts';
 
 /** One stored answer of `/v1/responses` with only its own messages; `previousId` links to the previous one. */
@@ -28,6 +29,8 @@ export interface ResponseHistory {
 
 /** Stored answers of `/v1/responses`. Those of other callers or of agents out of the token's reach are `not_found`, like unknown ones. */
 export interface ResponsesApi {
+  /** Returns the call that stores a response in the transaction of its turn. */
+  keepCall(row: ResponseRow): OperationCall;
   /** Returns the history up to a response; throws `invalid_params` when it is too deep or too long. */
   history(id: string, call: CallContext): Promise<ResponseHistory>;
   /** Returns the stored body. */

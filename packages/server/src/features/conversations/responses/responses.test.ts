@@ -11,7 +11,7 @@ import { createResponses, type Responses } from './responses.ts';
 import { keepResponse, maxDepth, maxHistoryLength, responseOperations } from './store.ts';
 
 const keep = operation('test.keep', async (tx, rows: readonly ResponseRow[]): Promise<void> => {
-  for (const row of rows) await keepResponse(tx, row);
+  for (const row of rows) await keepResponse.run(tx, row);
 });
 const clock = createStepClock();
 let db: Db;

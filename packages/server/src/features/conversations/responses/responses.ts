@@ -2,10 +2,12 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import { toCall } from '../../../kernel/db/operation.ts';
 import type { Log } from '../../../kernel/log.ts';
+import { repeat } from '../../../kernel/timers.ts';
 import type { ModelMessage } from '../../../llm/model.ts';
 import type { ResponsesApi } from './api.ts';
-import { deleteResponse, findResponse, type Link, maxDepth, maxHistoryLength, pruneResponses, readChain } from './store.ts';
+import { deleteResponse, findResponse, keepResponse, type Link, maxDepth, maxHistoryLength, pruneResponses, readChain } from './store.ts';
 
 const dayMs = 86_400_000;
 
@@ -16,17 +18,15 @@ export interface Responses extends AsyncDisposable {
 /** Manages stored answers of `/v1/responses` (decisions §3); deletes expired ones at start and then daily. */
 export function createResponses(deps: { readonly db: Db; readonly clock: Clock; readonly log: Log }): Responses {
   const { db, clock, log } = deps;
-  let cancelPrune = (): void => {};
-  let pruning = prune();
-
-  async function prune(): Promise<void> {
-    cancelPrune = clock.after(dayMs, () => void (pruning = prune()));
-    try {
+  const pruning = repeat({
+    clock,
+    everyMs: dayMs,
+    firstMs: 0,
+    async run() {
       await db.write(pruneResponses, { nowMs: clock.ageNow() });
-    } catch (error) {
-      log.warn({ err: error }, 'Failed to delete expired responses');
-    }
-  }
+    },
+    onError: (error) => log.warn({ err: error }, 'Failed to delete expired responses'),
+  });
 
   const asked = (id: string, call: CallContext) => ({ id, principalId: call.identity.principalId, nowMs: clock.ageNow() });
 
@@ -37,6 +37,7 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
   }
 
   const api: ResponsesApi = {
+    keepCall: (row) => toCall(keepResponse, row),
     async history(id, call) {
       const links = await db.read(readChain, asked(id, call));
       const last = links.at(-1);
@@ -69,10 +70,7 @@ export function createResponses(deps: { readonly db: Db; readonly clock: Clock; 
 
   return {
     api,
-    async [Symbol.asyncDispose]() {
-      cancelPrune();
-      await pruning;
-    },
+    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
   };
 }
 

@@ -7,7 +7,7 @@ import { responseMigrations } from './migrations.ts';
 import { findResponse, keepResponse, maxDepth, maxHistoryLength, pruneResponses, readChain, responseOperations } from './store.ts';
 
 const keep = operation('test.keep', async (tx, rows: readonly ResponseRow[]): Promise<void> => {
-  for (const row of rows) await keepResponse(tx, row);
+  for (const row of rows) await keepResponse.run(tx, row);
 });
 
 let db: Db;

@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, query } from '../../../kernel/db/operation.ts';
 import type { ResponseRow } from './api.ts';
 
 const insert = query<Required<ResponseRow>>(({ db, p }) =>
@@ -16,10 +16,10 @@ const insert = query<Required<ResponseRow>>(({ db, p }) =>
   }),
 );
 
-/** Stores an answer of `/v1/responses`. Part of `commitTurn`, so that it exists exactly when its turn does. */
-export async function keepResponse(tx: Tx, row: ResponseRow): Promise<void> {
+/** Stores an answer of `/v1/responses`. Called in the transaction of its turn, so that it exists exactly when its turn does. */
+export const keepResponse = operation('responses.keep', async (tx, row: ResponseRow): Promise<void> => {
   await tx.run(insert, { inputJson: null, ...row });
-}
+});
 
 interface Owned {
   readonly id: string;
@@ -128,4 +128,4 @@ export const pruneResponses = operation(
   async (tx, input: { readonly nowMs: number }): Promise<number> => (await tx.run(expired, input)).changes,
 );
 
-export const responseOperations = [findResponse, readChain, deleteResponse, pruneResponses];
+export const responseOperations = [keepResponse, findResponse, readChain, deleteResponse, pruneResponses];

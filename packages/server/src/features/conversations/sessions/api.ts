@@ -1,7 +1,15 @@
-import type { ApiChatHistory, MessageAttachment } from '@gatehouse/contract';
+import type { ApiChatHistory, MessageAttachment, SessionKeyObject } from '@gatehouse/contract';
+import type * as z from 'zod';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
-import type { ConversationAddress } from '../turns/api.ts';
+import type { Agent } from '../../agents/agents/api.ts';
+
+/** How a caller names a conversation; without any field it is the default one of its token. */
+export interface ConversationAddress {
+  readonly conversationRef?: string | undefined;
+  readonly sessionKey?: z.output<typeof SessionKeyObject> | string | undefined;
+  readonly agentId?: string | undefined;
+}
 
 /** A conversation as seen by a turn; it may not be stored yet. */
 export interface ConversationTarget {
@@ -89,3 +97,24 @@ export interface NewMessages {
   }[];
   readonly atMs: number;
 }
+
+export interface Compaction {
+  /** Number of messages of the conversation, all of which remain stored. */
+  readonly messageCount: number;
+  /** Tokens sent to the model before and after the compaction. */
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  /** Number of created summaries. */
+  readonly summaries: number;
+  /** `truncated`: no model produced a summary, so the heads and tails of messages are used. `none`: there was nothing to compact. */
+  readonly method: 'summary' | 'truncated' | 'none';
+}
+
+/** Summarises everything except the newest exchanges now; the caller must hold the conversation's lane. */
+export type Compact = (about: {
+  readonly ref: string;
+  readonly agent: Agent;
+  readonly principalId: string;
+  readonly instructions: string | undefined;
+  readonly signal: AbortSignal;
+}) => Promise<Compaction>;

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { SessionKeyObject } from '@gatehouse/contract';
 import type * as z from 'zod';
+import type { ConversationTarget } from './api.ts';
 
 export type SessionKeyParts = z.output<typeof SessionKeyObject>;
 
@@ -49,4 +50,9 @@ export function conversationRef(agentId: string, principalId: string, key: Sessi
     ...(key.peerId === undefined ? [] : [key.peerId]),
   ];
   return `cv_${hash('sha256', fields.map((field) => `${Buffer.byteLength(field)}:${field}`).join(''), 'base64url')}`;
+}
+
+/** Returns the conversation with a principal under a key. */
+export function conversationTarget(agentId: string, principalId: string, key: SessionKeyParts): ConversationTarget {
+  return { ref: conversationRef(agentId, principalId, key), sessionKey: printSessionKey(key), agentId, principalId };
 }

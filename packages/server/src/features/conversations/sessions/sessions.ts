@@ -1,24 +1,33 @@
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { Lanes } from '../../../kernel/lane.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { ConversationTarget, SessionsApi } from './api.ts';
-import { type Changing, type ChangingDeps, createChanging } from './changes/changing.ts';
+import { createAlone } from './changes/alone.ts';
+import { type ChangingDeps, createChanging } from './changes/changing.ts';
+import { type Clearing, type ClearingDeps, createClearing } from './changes/clearing.ts';
 import { createIndexer } from './search/indexer.ts';
 import { PendingConversations } from './reading/pending.ts';
 import { createAddressing } from './reading/reach.ts';
 import { anyTainted } from './store.ts';
+import { createListing } from './reading/listing.ts';
 import { createReading, type ReadingDeps } from './reading/reading.ts';
+import { createSearch } from './search/search.ts';
 
 type SessionMethods =
   HandlersOf<`session.${'status' | 'list' | 'history' | 'export' | 'search' | 'delete' | 'reset' | 'reset_conversation' | 'compact' | 'fork'}`>;
 
-export interface SessionsDeps extends Omit<ChangingDeps, 'addressing' | 'indexer'>, Omit<ReadingDeps, 'addressing' | 'indexer' | 'pending'> {
+/** Built here, for those who use it. */
+type Own = 'addressing' | 'alone' | 'indexer' | 'lanes';
+
+export interface SessionsDeps extends Omit<ChangingDeps, Own | 'agents'>, Omit<ClearingDeps, Own>, Omit<ReadingDeps, Own> {
   readonly log: Log;
+  readonly lanes: Pick<Lanes, 'acquire' | 'of'>;
 }
 
 export interface Sessions extends AsyncDisposable {
   readonly api: SessionsApi;
   readonly methods: SessionMethods;
-  readonly applyResetPolicy: Changing['applyResetPolicy'];
+  readonly applyResetPolicy: Clearing['applyResetPolicy'];
   /** Called when a turn of a conversation is accepted; the returned function is called when it has ended. */
   readonly entered: (target: ConversationTarget) => () => void;
   /** Returns whether turns of any of these conversations ever read untrusted text. */
@@ -32,8 +41,9 @@ export function createSessions(deps: SessionsDeps): Sessions {
   const pending = new PendingConversations(deps.clock);
   const addressing = createAddressing({ db: deps.db, defaultAgentId: deps.agents.defaultId, pending });
   const indexer = createIndexer(deps);
-  const reading = createReading({ ...deps, addressing, indexer, pending });
-  const changing = createChanging({ ...deps, addressing, indexer });
+  const alone = createAlone(deps.lanes);
+  const reading = createReading({ ...deps, addressing });
+  const clearing = createClearing({ ...deps, addressing, alone });
 
   const api: SessionsApi = {
     async target(address, call) {
@@ -51,8 +61,14 @@ export function createSessions(deps: SessionsDeps): Sessions {
 
   return {
     api,
-    methods: { ...reading.methods, ...changing.methods },
-    applyResetPolicy: changing.applyResetPolicy,
+    methods: {
+      ...reading.methods,
+      ...createListing({ ...deps, pending }),
+      ...createSearch({ ...deps, indexer }),
+      ...clearing.methods,
+      ...createChanging({ ...deps, addressing, alone, indexer }),
+    },
+    applyResetPolicy: clearing.applyResetPolicy,
     entered: (target) => pending.enter(target),
     isTainted: (refs) => deps.db.read(anyTainted, { refs }),
     noticeMessages: indexer.notice,

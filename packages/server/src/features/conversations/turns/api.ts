@@ -1,26 +1,13 @@
-import type { AgentConfig, FinishReason, OperationType, SessionKeyObject, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
+import type { AgentConfig, OperationType, TokensUsed, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
 import type * as z from 'zod';
-import type { TaskMarks } from '../../environment/background/api.ts';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../unattended/durable/api.ts';
-import type { InboxMessage } from '../../unattended/inbox/api.ts';
-import type { ReceiptRow } from '../receipts/api.ts';
-import type { ResponseRow } from '../responses/api.ts';
-import type { SendProgress } from '../../delegation/session-send/api.ts';
-import type { ConversationTarget } from '../sessions/api.ts';
-import type { AnnouncedRuns, EndedRun, RunEnding } from '../../delegation/subagents/api.ts';
+import type { ConversationAddress, ConversationTarget } from '../sessions/api.ts';
 import type { CallContext, CallingTurn, ToolBounds } from '../../../kernel/call-context.ts';
+import type { OperationCall, OperationResult } from '../../../kernel/db/operation.ts';
 import type { ModelMessage, ModelOptions, ModelPart, ThinkingBlock, ToolCall, ToolSpec } from '../../../llm/model.ts';
 import type { TaskAnnouncement } from '../../../runtime/background.ts';
 import type { Tool } from '../../../runtime/tool.ts';
-import type { TurnFailure } from '../../../runtime/turn-failure.ts';
-import type { AnswerEnding, TurnResult, TurnSink, TurnSteering } from '../../../runtime/turn.ts';
-
-/** How a caller names a conversation; without any field it is the default one of its token. */
-export interface ConversationAddress {
-  readonly conversationRef?: string | undefined;
-  readonly sessionKey?: z.output<typeof SessionKeyObject> | string | undefined;
-  readonly agentId?: string | undefined;
-}
+import type { TurnAnswer, TurnResult, TurnSink, TurnSteering } from '../../../runtime/turn.ts';
 
 /** A message to an agent in a conversation. */
 export interface TurnRequest {
@@ -35,27 +22,12 @@ export interface TurnRequest {
   readonly alongside?: Alongside;
 }
 
-/** Rows committed atomically with a turn, written by the operations in `commit-turn.ts`. */
+/** Operations of a turn's caller that commit with the turn, all or none. */
 export interface Alongside {
-  /** Stored with the row that opens a turn before its first tool of class `once`. */
-  readonly opened?: (about: { readonly conversationRef: string }) => AlongsideRows;
-  /** Stored with the end of the turn; `messages`: those of the turn; `brought`: those of the request, fenced, without `history` and system texts. */
-  readonly ended?: (outcome: TurnOutcome, messages: readonly ModelMessage[], brought: readonly ModelMessage[]) => AlongsideRows;
-}
-
-export interface AlongsideRows {
-  readonly response?: ResponseRow;
-  readonly receipt?: ReceiptRow;
-  /** Background tasks whose results the turn received. */
-  readonly tasks?: TaskMarks;
-  /** The end of the sub-agent run that the turn belongs to. */
-  readonly runEnd?: RunEnding;
-  /** Runs whose completion the turn announces in its conversation. */
-  readonly announced?: AnnouncedRuns;
-  /** Progress of the message from another conversation that the turn answers. */
-  readonly send?: SendProgress;
-  /** Announced by the caller after the commit. */
-  readonly inbox?: readonly InboxMessage[];
+  /** Called with the row that opens a turn before its first tool of class `once`. */
+  readonly opened?: (about: { readonly conversationRef: string }) => readonly OperationCall[];
+  /** Called with the end of the turn; `messages`: those of the turn; `brought`: those of the request, fenced, without `history` and system texts. */
+  readonly ended?: (outcome: TurnOutcome, messages: readonly ModelMessage[], brought: readonly ModelMessage[]) => readonly OperationCall[];
 }
 
 /** A message of a completion, in the caller's order; `assistant` texts, `system` texts and results of client tools are fenced here. */
@@ -100,9 +72,7 @@ export interface CompletionRequest {
   readonly alongside?: Alongside;
 }
 
-export interface TurnOutcome {
-  readonly finishReason: FinishReason;
-  readonly text: string;
+export interface TurnOutcome extends TurnAnswer {
   readonly tokensUsed: z.output<typeof TokensUsed>;
   /** Part of `tokensUsed.input` that the provider read from its cache. */
   readonly cachedInput: number;
@@ -110,22 +80,8 @@ export interface TurnOutcome {
   readonly cacheWrittenInput?: number;
   /** US dollars of all model calls; null when one of their prices is unknown. */
   readonly costUsd: number | null;
-  /** Calls of the caller's own tools; the turn ended so that it can run them. */
-  readonly clientCalls?: readonly ToolCall[];
-  /** Number of messages that were omitted or truncated. */
-  readonly leftOut?: number;
-  /** Signed reasoning, in order; only if the caller permitted it. */
-  readonly thinking?: readonly ThinkingBlock[];
-  /** Why the last answer ended, unless the model ended it itself. */
-  readonly ending?: AnswerEnding;
-  /** Whether the model has read untrusted text, which makes `text` untrusted for others. */
-  readonly tainted: boolean;
   /** The `provider/model` that answered last. */
   readonly model: string;
-  /** Number of calls that needed an approval and were not run; absent means none. */
-  readonly effectsRefused?: number;
-  /** Present when the turn failed. */
-  readonly failure?: TurnFailure;
   readonly conversationRef: string;
   readonly sessionKey: string;
   readonly agentId: string;
@@ -203,8 +159,8 @@ export type TurnAnnouncement = Pick<DurableTurn, 'message' | 'fenced'>;
 
 export type TurnSettlement = {
   readonly errorKind?: string;
-  /** Rows committed atomically with the turn. */
-  readonly alongside?: AlongsideRows;
+  /** Operations that commit with the turn, all or none. */
+  readonly alongside?: readonly OperationCall[];
 } & (
   | { readonly state: WorkEnd; readonly result?: unknown }
   /** Retry as a new turn; becomes `failed` when this one has started a run-once operation. */
@@ -218,8 +174,8 @@ export interface DurableOutcome extends TurnOutcome {
   readonly settled: boolean;
   /** State of the work item; `accepted` when it will be retried. */
   readonly state: WorkEnd | 'accepted';
-  /** The run that ended with the turn (`AlongsideRows.runEnd`). */
-  readonly endedRun?: EndedRun;
+  /** What the operations of `TurnSettlement.alongside` returned; empty when it was not stored. */
+  readonly outputs: readonly OperationResult[];
 }
 
 export interface TurnsApi {
@@ -229,9 +185,9 @@ export interface TurnsApi {
    * Rejects with an `AppError` when it could not start (the handler retries), and with `unavailable` when the daemon stops; the
    * next start then resumes it.
    */
-  durable(turn: DurableTurn, call: CallContext): Promise<DurableOutcome>;
+  runDurably(turn: DurableTurn, call: CallContext): Promise<DurableOutcome>;
   /**
-   * Like `durable` for announcements: `take` is called when the conversation is free, and must return the same after a crash.
+   * Like `runDurably` for announcements: `take` is called when the conversation is free, and must return the same after a crash.
    * Resolves with undefined when `take` does, because nothing is left to announce.
    */
   announce(

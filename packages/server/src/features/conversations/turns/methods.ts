@@ -6,7 +6,8 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { toFailureFor } from '../../../runtime/turn-failure.ts';
-import type { ConversationAddress, TurnsApi } from './api.ts';
+import type { ConversationAddress } from '../sessions/api.ts';
+import type { TurnsApi } from './api.ts';
 import { cacheStats } from './store.ts';
 
 /** Implements `agent.execute`, `agent.stream` and `agent.cacheStats` (json-rpc.md §4). */

@@ -1,6 +1,5 @@
-import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { NewMessages } from '../sessions/api.ts';
-import type { AlongsideRows } from './api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
 
@@ -48,7 +47,8 @@ export interface ModelCallRow {
 /** Data stored before a turn runs a run-once operation. */
 export interface TurnOpening {
   readonly turn: TurnRow;
-  readonly alongside?: AlongsideRows | undefined;
+  /** Operations of others that commit with it. */
+  readonly alongside?: readonly OperationCall[] | undefined;
 }
 
 /** Data stored at the end of a turn bound to a request. */
@@ -57,7 +57,8 @@ export interface TurnCommit {
   readonly calls: readonly ModelCallRow[];
   /** Null for turns whose messages are not stored (`/v1`). */
   readonly conversation: NewMessages | null;
-  readonly alongside?: AlongsideRows | undefined;
+  /** Operations of others that commit with it. */
+  readonly alongside?: readonly OperationCall[] | undefined;
 }
 
 /** Inserts a turn; a second write of the same turn ends its open row. */

@@ -92,8 +92,11 @@ export interface AutonomyApi {
 
 /** The part of autonomy that turns use. A turn that was not delegated never waits for it. */
 export interface TurnAutonomy {
-  /** Call before a turn whose root is older than it: loads what the root spent, and renews the lease of a sub-agent if it is valid. */
-  begin(turn: CallingTurn): Promise<void> | undefined;
+  /**
+   * Call before a turn. If its root may be older, which includes a turn that resumes, loads what the root spent, and renews the lease of a
+   * sub-agent if it is valid.
+   */
+  begin(turn: CallingTurn, isResumed?: boolean): Promise<void> | undefined;
   /** Call after the turn. */
   end(turn: CallingTurn): void;
   /** Applies the limits of the root to the calls of a turn, in addition to the turn's own. */

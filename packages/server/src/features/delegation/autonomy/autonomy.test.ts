@@ -344,6 +344,20 @@ test('a turn of a root that ended long ago continues with its earlier spending',
   expect(autonomy.turns.begin(turnOf(undefined, 'root-turn-tn_1'))).toBeUndefined();
 });
 
+test('a turn that is its own root and resumes in another process continues with what its root has spent', async () => {
+  const own = turnOf(undefined, 'root-turn-tn_1');
+  expect(autonomy.turns.begin(own)).toBeUndefined();
+  await db.write(enter, entry('run', own.rootRunId));
+  autonomy.api.admit('orch:spawn', agent, asAgent(own));
+  autonomy.api.budget.spend(own.rootRunId, 1000, 1e9);
+  await db.write(leave, leaving('run', { rootRunId: own.rootRunId }));
+  autonomy.turns.end(own);
+  await restart();
+  await autonomy.turns.begin(own, true);
+  autonomy.api.admit('orch:spawn', agent, asAgent(own));
+  expect(autonomy.shown(agent, asAgent(own)).budget).toMatchObject({ tokensRemaining: 200_000_000 - 1000, usdRemaining: 199 });
+});
+
 test('a turn of a stopped run makes no more model calls', async () => {
   await db.write(enter, entry('run'));
   await db.write(issue, lease('a'));

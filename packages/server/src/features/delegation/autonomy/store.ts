@@ -95,7 +95,7 @@ interface Leaving extends WorkCounts {
   readonly cause: string | null;
 }
 
-const leave = query<Leaving>(({ db, sql, p }) =>
+const leave = query<Leaving, { open: number }>(({ db, sql, p }) =>
   db
     .updateTable('root_run')
     .set({
@@ -110,7 +110,8 @@ const leave = query<Leaving>(({ db, sql, p }) =>
       unpriced: sql`unpriced + ${p('unpriced')}`,
       cause: sql`coalesce(${p('cause')}, cause)`,
     })
-    .where('id', '=', p('id')),
+    .where('id', '=', p('id'))
+    .returning(sql<number>`open_runs + open_graphs + open_scripts`.as('open')),
 );
 
 const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
@@ -126,7 +127,7 @@ const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
 export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = null, tokens, costNano, atMs }: RootLeave): Promise<void> {
   const counts = countOf(kind);
   const completed = failed ? 0 : 1;
-  await tx.run(leave, {
+  const [left] = await tx.all(leave, {
     id,
     ...counts,
     completedRuns: counts.runs * completed,
@@ -137,7 +138,7 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
     unpriced: Number(costNano === null),
     cause,
   });
-  await tx.run(endWhenEmpty, { id, atMs });
+  if (left !== undefined && left.open <= 0) await tx.run(endWhenEmpty, { id, atMs });
 }
 
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, p }) =>

@@ -1,18 +1,23 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
+import { repeat } from '../../../kernel/timers.ts';
 import type { Tool } from '../../../runtime/tool.ts';
+import type { AutonomyApi } from '../autonomy/api.ts';
+import type { DurableWork } from '../../unattended/durable/api.ts';
 import type { ModelWork } from '../../access/budgets/api.ts';
 import type { SessionsApi } from '../../conversations/sessions/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
 import { createAuthored } from './definition/authored.ts';
 import { checkGraph } from './definition/input.ts';
-import { graphAnnounceWork, type GraphOperations } from './run/operations.ts';
+import { graphAnnounceWork, type GraphOperations, graphWork } from './run/operations.ts';
 import { createNodeResultTool } from './nodes/node-result.ts';
+import { createControlMethods } from './run/control-methods.ts';
 import { createRunMethods } from './status/run-methods.ts';
-import { createGraphRunner, type RunnerDeps } from './run/runner.ts';
+import { graphLimits, GraphRunner, type RunnerDeps } from './run/runner.ts';
 import { createSavedMethods } from './definition/saved-methods.ts';
-import { createStart, loadedMs, type StartDeps } from './run/start.ts';
+import { loadedMs } from './run/start/input.ts';
+import { createStart, type StartDeps } from './run/start/start.ts';
 import { loadGraph } from './status/read-store.ts';
 import { pruneGraphs } from './store.ts';
 import { createSummarizeOutput } from './nodes/summary.ts';
@@ -25,10 +30,10 @@ type GraphMethods =
 
 export interface GraphDeps
   extends
-    Omit<RunnerDeps, 'autonomy' | 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
+    Omit<RunnerDeps, 'durable' | 'operations' | 'defaultAgentId' | 'summarize'>,
     Omit<StartDeps, 'autonomy' | 'durable' | 'operations' | 'sessions'> {
-  readonly autonomy: RunnerDeps['autonomy'] & StartDeps['autonomy'];
-  readonly durable: RunnerDeps['durable'] & DeliveryDeps['durable'];
+  readonly autonomy: Pick<AutonomyApi, 'onStop'> & StartDeps['autonomy'];
+  readonly durable: Pick<DurableWork, 'handle' | 'wake'> & DeliveryDeps['durable'];
   readonly operations: GraphOperations;
   readonly sessions: Pick<SessionsApi, 'existing'>;
   readonly turns: Pick<TurnsApi, 'announce'>;
@@ -54,7 +59,13 @@ const maxDeliveries = 4;
 export function createGraphs(deps: GraphDeps): Graphs {
   const { db, clock, log, durable, agents } = deps;
   const summarize = createSummarizeOutput({ ...deps, fence: (text) => deps.fence(text, { source: 'sub-agent' }) });
-  const runner = createGraphRunner({ ...deps, summarize, defaultAgentId: agents.defaultId });
+  const runner = new GraphRunner({ ...deps, summarize, defaultAgentId: agents.defaultId });
+  durable.handle(graphWork, (item, signal) => runner.handle(item, signal), {
+    ...graphLimits,
+    gaveUp: (item, errorKind, cause) => runner.gaveUp(item, errorKind, cause),
+  });
+  deps.autonomy.onStop((rootRunId, how) => runner.stopRoot(rootRunId, how));
+  deps.subagents.onStopped((runs) => runner.killOf(runs));
   deps.subagents.offerToNodes([createNodeResultTool(deps)]);
   const delivery = createAnnouncementDelivery(deps);
   durable.handle(graphAnnounceWork, delivery.handler, { concurrency: maxDeliveries, maxAttempts: maxDeliveryAttempts, gaveUp: delivery.gaveUp });
@@ -81,7 +92,8 @@ export function createGraphs(deps: GraphDeps): Graphs {
       };
     },
     'graph.execute': (params, call) => start(params, call, { tainted: false }),
-    ...createRunMethods({ ...deps, runner, admitChange }),
+    ...createRunMethods({ ...deps, runner }),
+    ...createControlMethods({ ...deps, runner, admitChange }),
     ...createSavedMethods({ ...deps, admitChange }),
   };
 
@@ -90,33 +102,22 @@ export function createGraphs(deps: GraphDeps): Graphs {
     return found === undefined || found.nodes.some(({ tainted }) => tainted === 1);
   }
 
-  let isStopping = false;
-  let pruning: Promise<void> = Promise.resolve();
-  let cancelPrune = () => {};
-  function pruneLater(ms: number): void {
-    cancelPrune = clock.after(ms, () => {
-      pruning = prune().catch((error: unknown) => log.warn({ err: error }, 'Failed to delete old graphs'));
-    });
-  }
-  async function prune(): Promise<void> {
-    const atMs = clock.ageNow();
-    try {
+  const pruning = repeat({
+    clock,
+    everyMs: pruneMs,
+    firstMs: firstPruneMs,
+    async run() {
+      const atMs = clock.ageNow();
       await db.write(pruneGraphs, { beforeMs: atMs - keptMs, loadedBeforeMs: atMs - loadedMs, kept: keptRuns });
-    } finally {
-      if (!isStopping) pruneLater(pruneMs);
-    }
-  }
-  pruneLater(firstPruneMs);
+    },
+    onError: (error) => log.warn({ err: error }, 'Failed to delete old graphs'),
+  });
 
   return {
     methods,
     tools: [createPipelineTool({ methods, execute: start, authored: createAuthored(deps), isTainted })],
     stopping: () => runner.stopping(),
-    async [Symbol.asyncDispose]() {
-      isStopping = true;
-      cancelPrune();
-      // Running graphs end with their durable work.
-      await pruning;
-    },
+    // Running graphs end with their durable work.
+    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
   };
 }

@@ -4,7 +4,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Authored } from './definition/authored.ts';
-import type { StartFacts } from './run/start.ts';
+import type { StartFacts } from './run/start/start.ts';
 import type { Tool, ToolResult } from '../../../runtime/tool.ts';
 
 const actions = ['define', 'execute', 'status', 'outputs', 'cancel', 'save', 'load', 'list', 'delete'] as const;

@@ -308,11 +308,9 @@ describe.skipIf(!hasJail)('a script', () => {
       const { runs: active } = await server.client.call('run.list', { state: 'active' });
       expect(active).toHaveLength(1);
       const rootRunId = active[0]?.rootRunId ?? '';
-      const begun = performance.now();
       await server.client.call(method, { rootRunId });
       const output = await running;
       if (shown !== undefined) expect(output).toMatch(shown);
-      else expect(performance.now() - begun).toBeLessThan(3000);
       await expect.poll(() => summaries.length).toBe(1);
       expect(summaries[0]?.failureClass).toBe(shown === undefined ? 'killed' : 'nonzero_exit');
     }

@@ -1,17 +1,18 @@
 import { ToolPolicy } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
-import { type Identity, isForOwners, type ToolBounds } from '../../../kernel/call-context.ts';
+import { type Identity, type IdentityOf, isForOwners, type ToolBounds } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
-import type { Operation } from '../../../kernel/db/operation.ts';
+import { type Operation, toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { parseJson } from '../../../kernel/json.ts';
-import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from '../../unattended/durable/api.ts';
+import type { DurableWork, WorkClaim, WorkItem, WorkOutcome } from '../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../unattended/inbox/api.ts';
-import type { DurableTurn, TurnOutcome, TurnsApi } from '../../conversations/turns/api.ts';
+import type { TurnOutcome, TurnsApi, TurnSettlement } from '../../conversations/turns/api.ts';
 import type { SendProgress, SendRow, SendState } from './api.ts';
-import { askedOf, bound, callOf, failedNote, hasNextAnswer, inboxOf, sidesOf, workOf } from './exchange.ts';
+import { askedOf, callOf, failedNote, sidesOf } from './exchange.ts';
+import { endOf, errorKindOf, progressOf } from './progress.ts';
 import { failSend, findSend, openSends, type SendFailure } from './store.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -19,10 +20,10 @@ export interface AnswerDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly inbox: Pick<InboxApi, 'announce'>;
   /** Returns the current identity of a token; undefined when the token is gone. */
-  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly identityOf: IdentityOf;
   readonly waiting: Waiting;
   readonly durable: Pick<DurableWork, 'waitFor'>;
   /** Returns false once the root run of a message was stopped or has used up its budget. */
@@ -31,6 +32,8 @@ export interface AnswerDeps {
   readonly wake: () => void;
   /** Returns whether turns of one of these conversations ever read text from outside. */
   readonly isTainted: (refs: readonly string[]) => Promise<boolean>;
+  /** Defined in `send-work.ts`; commits with the turn of the answer. */
+  readonly keepAnswer: Operation<SendProgress, void>;
   /** Defined in `send-work.ts`; false when another process holds the claim. */
   readonly failSendWork: Operation<SendFailure & { readonly claim: WorkClaim; readonly inbox?: InboxMessage }, boolean>;
 }
@@ -42,73 +45,85 @@ const Bounds: z.ZodType<ToolBounds> = z.strictObject({ policies: z.array(ToolPol
 /** Returns 10 s, 20 s, 40 s, 80 s. */
 const waitMs = ({ attempts }: WorkItem) => 10_000 * 2 ** (attempts - 1);
 
-const errorKindOf = ({ failure, finishReason }: TurnOutcome): string | undefined =>
-  failure?.kind ?? (finishReason === 'aborted' ? 'aborted' : undefined);
-
-export interface Answer {
-  readonly run: WorkHandler;
-  readonly gaveUp: NonNullable<WorkLimits['gaveUp']>;
-  /** Ends the open messages of a root run; their turns end with it. */
-  stop(rootRunId: string): Promise<number>;
-  /** Ends awaited messages to a deleted conversation, including those whose work has not been claimed yet. */
-  conversationDeleted(ref: string): Promise<void>;
+/** A message whose next answer is due, with the work item of that answer. */
+interface DueAnswer {
+  readonly send: SendRow & SendState;
+  readonly leg: number;
+  readonly item: WorkItem;
+  /** Whether nothing that it answers came from outside. */
+  readonly clean: boolean;
 }
 
-/** Runs the turns that answer a message, each as durable work, and ends the message exactly once. */
-export function createAnswer(deps: AnswerDeps): Answer {
-  const { db, bus, clock, waiting } = deps;
+/** Runs the turns that answer messages, each as durable work, and ends each message exactly once. */
+export class Answers {
+  readonly #deps: AnswerDeps;
 
-  const endWaitAsFailed = (sendId: string, errorKind: string): void =>
-    waiting.end(sendId, { response: null, errorKind, announced: false, turnsCompleted: 0, tokens: 0, costNano: 0 });
-
-  function endedElsewhere(sendId: string, send: SendState | undefined): WorkOutcome {
-    const errorKind = send?.errorKind ?? 'ended';
-    endWaitAsFailed(sendId, errorKind);
-    return { state: 'aborted', errorKind };
+  constructor(deps: AnswerDeps) {
+    this.#deps = deps;
   }
 
-  async function fail({ id, owner, fence }: WorkItem, sendId: string, errorKind: string, inbox?: InboxMessage): Promise<'settled'> {
-    const note = inbox === undefined ? {} : { inbox };
-    const isMine = await db.write(deps.failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, ...note, atMs: clock.now() });
-    if (!isMine) return 'settled';
-    endWaitAsFailed(sendId, errorKind);
-    announceInbox(inbox);
-    return 'settled';
+  /** Executes the work item of one answer. */
+  async handle(item: WorkItem, signal: AbortSignal): Promise<WorkOutcome> {
+    const { db } = this.#deps;
+    const { sendId, leg } = Payload.parse(item.payload);
+    const send = await db.read(findSend, { id: sendId });
+    // It was ended in the meantime by a kill or a deletion.
+    if (send?.state !== 'open') return this.#endedElsewhere(sendId, send);
+    if (send.leg !== leg) return { state: 'aborted', errorKind: 'ended' };
+    const identity = this.#identityOf(send);
+    if (identity === undefined) return this.#fail(item, sendId, 'token_gone');
+    if (send.rootRunId !== null && !this.#deps.mayContinue(send.rootRunId)) return this.#fail(item, sendId, 'revoked');
+    const before = leg === 0 ? undefined : sidesOf(send, leg).there?.ref;
+    const clean = before === undefined ? !send.tainted : !(await this.#deps.isTainted([before]));
+    try {
+      await this.#answer({ send, leg, item, clean }, identity, signal);
+      return 'settled';
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      const now = await db.read(findSend, { id: sendId });
+      if (now?.state !== 'open') return this.#endedElsewhere(sendId, now);
+      if (signal.aborted) throw error;
+      if (!this.#deps.waiting.has(sendId)) return { retryAfterMs: waitMs(item), errorKind: error.code };
+      return this.#fail(item, sendId, error.code);
+    }
   }
 
-  /** Turns of webhooks, jobs and heartbeats act for principals that have no token. */
-  function identityOf({ tokenId, principalId, toAgentId }: SendRow): Identity | undefined {
-    return deps.identityOf(tokenId) ?? (tokenId === principalId ? { principalId, tokenId, scopes: [], agents: [toAgentId] } : undefined);
+  async #answer(due: DueAnswer, identity: Identity, signal: AbortSignal): Promise<void> {
+    const { send, leg, item, clean } = due;
+    const { id: workId, owner, fence } = item;
+    let kept: SendProgress | undefined;
+    const outcome = await this.#deps.turns.runDurably(
+      {
+        workId,
+        owner,
+        fence,
+        ...askedOf(send, leg, clean),
+        ...(send.byAgent && { authority: send.authority }),
+        target: sidesOf(send, leg).here,
+        ...(send.rootRunId !== null && { rootRunId: send.rootRunId }),
+        ...(send.boundsJson !== null && { toolBounds: Bounds.parse(parseJson(send.boundsJson)) }),
+        kept: true,
+        operation: 'interactive',
+        settle: (ended) => this.#settle(due, ended, (progress) => (kept = progress)),
+      },
+      callOf(send, identity, workId, signal),
+    );
+    if (outcome.settled && kept !== undefined) this.#publish(due, kept);
   }
 
-  const causeOf = (send: SendRow, { failure }: TurnOutcome): string =>
-    (isForOwners(identityOf(send)) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
-
-  /** Returns the progress of the message after this answer. */
-  function progressOf(send: SendRow & SendState, leg: number, outcome: TurnOutcome): SendProgress {
-    const atMs = clock.now();
-    const response = bound(outcome.text);
-    const errorKind = errorKindOf(outcome) ?? null;
-    const progress = {
-      sendId: send.id,
-      leg,
-      response,
-      tokens: outcome.tokensUsed.total,
-      costNano: outcome.costUsd === null ? null : Math.round(outcome.costUsd * 1e9),
-      errorKind,
-      atMs,
-    };
-    // Nobody waits for the answer any more, so the failure must be reported.
-    if (errorKind !== null)
-      return outcome.failure?.transient === true && !waiting.has(send.id)
-        ? { ...progress, inbox: failedNote(send, causeOf(send, outcome), atMs) }
-        : progress;
-    if (hasNextAnswer(send, leg, response)) return { ...progress, next: workOf(send, leg + 1, atMs) };
-    const inbox = inboxOf(send, response, waiting.has(send.id), atMs);
-    return { ...progress, ...(inbox !== undefined && { inbox }) };
+  #settle({ send, leg, item }: DueAnswer, outcome: TurnOutcome, keep: (progress: SendProgress) => SendProgress): TurnSettlement {
+    const isAwaited = this.#deps.waiting.has(send.id);
+    // A waiting caller gets the failure at once.
+    const wait = isAwaited ? undefined : this.#deps.durable.waitFor(item, outcome);
+    if (wait !== undefined) return wait;
+    const errorKind = errorKindOf(outcome);
+    const progress = keep(progressOf(send, leg, outcome, { isAwaited, cause: this.#causeOf(send, outcome), atMs: this.#deps.clock.now() }));
+    const state = errorKind === undefined ? 'done' : outcome.finishReason === 'aborted' ? 'aborted' : 'failed';
+    return { state, ...(errorKind !== undefined && { errorKind }), alongside: [toCall(this.#deps.keepAnswer, progress)] };
   }
 
-  function publish(send: SendRow & SendState, leg: number, progress: SendProgress): void {
+  #publish({ send, leg }: DueAnswer, progress: SendProgress): void {
+    const { bus, clock, waiting, wake } = this.#deps;
     const { here, there } = sidesOf(send, leg);
     if (leg > 0 && progress.errorKind === null && there !== undefined)
       bus.emit(
@@ -124,95 +139,73 @@ export function createAnswer(deps: AnswerDeps): Answer {
         },
         here.principalId,
       );
-    if (progress.next !== undefined) return deps.wake();
-    announceInbox(progress.inbox);
-    waiting.end(send.id, {
-      response: progress.response,
-      errorKind: progress.errorKind,
-      announced: progress.inbox !== undefined,
-      turnsCompleted: progress.errorKind === null ? leg : leg - 1,
-      tokens: send.tokens + progress.tokens,
-      costNano: send.costNano === null || progress.costNano === null ? null : send.costNano + progress.costNano,
-    });
+    if (progress.next !== undefined) return wake();
+    this.#announceInbox(progress.inbox);
+    waiting.end(send.id, endOf(send, leg, progress));
   }
 
-  function announceInbox(message: InboxMessage | undefined): void {
-    if (message !== undefined) deps.inbox.announce(message);
+  /** Turns of webhooks, jobs and heartbeats act for principals that have no token. */
+  #identityOf({ tokenId, principalId, toAgentId }: SendRow): Identity | undefined {
+    const own = tokenId === principalId ? { principalId, tokenId, scopes: [], agents: [toAgentId] } : undefined;
+    return this.#deps.identityOf(tokenId) ?? own;
   }
 
-  const run: WorkHandler = async (item, signal) => {
-    const { sendId, leg } = Payload.parse(item.payload);
-    const send = await db.read(findSend, { id: sendId });
-    // It was ended in the meantime by a kill or a deletion.
-    if (send?.state !== 'open') return endedElsewhere(sendId, send);
-    if (send.leg !== leg) return { state: 'aborted', errorKind: 'ended' };
-    const identity = identityOf(send);
-    if (identity === undefined) return fail(item, sendId, 'token_gone');
-    if (send.rootRunId !== null && !deps.mayContinue(send.rootRunId)) return fail(item, sendId, 'revoked');
-    const { id: workId, owner, fence } = item;
-    const before = leg === 0 ? undefined : sidesOf(send, leg).there?.ref;
-    const clean = before === undefined ? !send.tainted : !(await deps.isTainted([before]));
-    let kept: SendProgress | undefined;
-    const settle: DurableTurn['settle'] = (outcome) => {
-      // A waiting caller gets the failure at once.
-      const wait = waiting.has(sendId) ? undefined : deps.durable.waitFor(item, outcome);
-      if (wait !== undefined) return wait;
-      const errorKind = errorKindOf(outcome);
-      kept = progressOf(send, leg, outcome);
-      const state = errorKind === undefined ? 'done' : outcome.finishReason === 'aborted' ? 'aborted' : 'failed';
-      return { state, ...(errorKind !== undefined && { errorKind }), alongside: { send: kept } };
-    };
-    try {
-      const outcome = await deps.turns.durable(
-        {
-          workId,
-          owner,
-          fence,
-          ...askedOf(send, leg, clean),
-          ...(send.byAgent && { authority: send.authority }),
-          target: sidesOf(send, leg).here,
-          ...(send.rootRunId !== null && { rootRunId: send.rootRunId }),
-          ...(send.boundsJson !== null && { toolBounds: Bounds.parse(parseJson(send.boundsJson)) }),
-          kept: true,
-          operation: 'interactive',
-          settle,
-        },
-        callOf(send, identity, workId, signal),
-      );
-      if (outcome.settled && kept !== undefined) publish(send, leg, kept);
-      return 'settled';
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      const now = await db.read(findSend, { id: sendId });
-      if (now?.state !== 'open') return endedElsewhere(sendId, now);
-      if (signal.aborted) throw error;
-      if (!waiting.has(sendId)) return { retryAfterMs: waitMs(item), errorKind: error.code };
-      return fail(item, sendId, error.code);
+  #causeOf(send: SendRow, { failure }: TurnOutcome): string {
+    return (isForOwners(this.#identityOf(send)) ? failure?.cause : undefined) ?? failure?.message ?? 'its turn failed';
+  }
+
+  #endedElsewhere(sendId: string, send: SendState | undefined): WorkOutcome {
+    const errorKind = send?.errorKind ?? 'ended';
+    this.#endWait(sendId, errorKind);
+    return { state: 'aborted', errorKind };
+  }
+
+  async #fail({ id, owner, fence }: WorkItem, sendId: string, errorKind: string, inbox?: InboxMessage): Promise<'settled'> {
+    const { db, clock, failSendWork } = this.#deps;
+    const note = inbox === undefined ? {} : { inbox };
+    const isMine = await db.write(failSendWork, { claim: { id, owner, fence }, id: sendId, errorKind, ...note, atMs: clock.now() });
+    if (!isMine) return 'settled';
+    this.#endWait(sendId, errorKind);
+    this.#announceInbox(inbox);
+    return 'settled';
+  }
+
+  #endWait(sendId: string, errorKind: string): void {
+    this.#deps.waiting.end(sendId, { response: null, errorKind, announced: false, turnsCompleted: 0, tokens: 0, costNano: 0 });
+  }
+
+  #announceInbox(message: InboxMessage | undefined): void {
+    if (message !== undefined) this.#deps.inbox.announce(message);
+  }
+
+  /** Ends the open messages of a root run; their turns end with it. */
+  async stop(rootRunId: string): Promise<number> {
+    const { db, clock } = this.#deps;
+    const ids = await db.read(openSends, { rootRunId });
+    for (const id of ids) {
+      await db.write(failSend, { id, errorKind: 'killed', atMs: clock.now() });
+      this.#endWait(id, 'killed');
     }
-  };
+    return ids.length;
+  }
 
-  return {
-    run,
-    async stop(rootRunId) {
-      const ids = await db.read(openSends, { rootRunId });
-      for (const id of ids) {
-        await db.write(failSend, { id, errorKind: 'killed', atMs: clock.now() });
-        endWaitAsFailed(id, 'killed');
-      }
-      return ids.length;
-    },
-    async conversationDeleted(ref) {
-      for (const id of waiting.to(ref)) {
-        endWaitAsFailed(id, 'deleted');
-        await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
-      }
-    },
-    async gaveUp(item, errorKind, cause) {
-      const { sendId } = Payload.parse(item.payload);
-      const send = await db.read(findSend, { id: sendId });
-      // A waiting caller is notified directly, and the caller that deleted the conversation knows.
-      const needsNoNote = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
-      await fail(item, sendId, errorKind, needsNoNote ? undefined : failedNote(send, isForOwners(identityOf(send)) ? cause : errorKind, clock.now()));
-    },
-  };
+  /** Ends awaited messages to a deleted conversation, including those whose work has not been claimed yet. */
+  async conversationDeleted(ref: string): Promise<void> {
+    const { db, clock, waiting } = this.#deps;
+    for (const id of waiting.to(ref)) {
+      this.#endWait(id, 'deleted');
+      await db.write(failSend, { id, errorKind: 'deleted', atMs: clock.now() });
+    }
+  }
+
+  /** Records that the work of an answer was given up. */
+  async gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
+    const { db, clock, waiting } = this.#deps;
+    const { sendId } = Payload.parse(item.payload);
+    const send = await db.read(findSend, { id: sendId });
+    // A waiting caller is notified directly, and the caller that deleted the conversation knows.
+    const needsNoNote = waiting.has(sendId) || errorKind === 'deleted' || send?.state !== 'open';
+    const why = (of: SendRow) => (isForOwners(this.#identityOf(of)) ? cause : errorKind);
+    await this.#fail(item, sendId, errorKind, needsNoNote ? undefined : failedNote(send, why(send), clock.now()));
+  }
 }

@@ -1,18 +1,25 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { Client } from '@gatehouse/client';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import * as z from 'zod';
+import { interceptDb } from '../../access/approvals/testing/intercept-db.ts';
 
 const withTools = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
 /** The mark of a turn that received a message: it has read text from outside. */
 const mayAnswer = [{ tools: ['sessions_send'], action: 'auto' as const, tainted: true }];
+/** Runs around each write to the database. */
+type Around = Parameters<typeof interceptDb>[0];
+const writeAtOnce: Around = (_, write) => write();
+let around = writeAtOnce;
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer({ config: { approvals: { rules: mayAnswer }, agents: { default: withTools, other: withTools } } });
+  server = await startTestServer({
+    db: interceptDb((call, write) => around(call, write)),
+    config: { approvals: { rules: mayAnswer }, agents: { default: withTools, other: withTools } },
+  });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 beforeEach(() => server.provider.setAnswer(() => ({ text: 'Yes.', usage: { input: 10, output: 2 } })));
@@ -133,19 +140,24 @@ describe('a token', () => {
   test('sends nothing to a conversation that is deleted between lookup and acceptance', async () => {
     const conversationRef = await begin(ada, 'gone');
     const asked = server.provider.requests.length;
-    // Until the reading thread has started, the writing thread answers reads, which the lock would block.
-    for (let n = 0; n < 50; n += 1) await ada.call('session.status', { conversationRef });
-    // Writes queue up behind this one in order; reads do not.
-    const blocker = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
-    blocker.exec('BEGIN IMMEDIATE');
+    // The deletion is stored when the message has been looked up and is about to be accepted.
+    const lookedUp = Promise.withResolvers<void>();
+    let deletion: Promise<unknown> | undefined;
+    around = async ({ operation }, write) => {
+      if (operation === 'sessionSend.accept') {
+        lookedUp.resolve();
+        await deletion;
+      }
+      if (operation !== 'sessions.delete') return write();
+      deletion = lookedUp.promise.then(write);
+      return deletion;
+    };
     const deleted = server.client.call('session.delete', { conversationRef });
-    for (let n = 0; n < 10; n += 1) await ada.call('session.status', { conversationRef });
+    await expect.poll(() => deletion !== undefined).toBe(true);
     const sent = ada.call('session.send', { conversationRef, text: 'Too late.' }).catch(({ code }: { code: string }) => code);
-    for (let n = 0; n < 10; n += 1) await ada.call('session.status', { conversationRef });
-    blocker.exec('COMMIT');
-    blocker.close();
     expect(await deleted).toMatchObject({ deleted: true });
     expect(await sent).toBe('not_found');
+    around = writeAtOnce;
     // Any accepted work would run before it.
     await begin(ada, 'later');
     expect(server.provider.requests.length).toBe(asked + 1);
@@ -285,16 +297,16 @@ describe('an agent', () => {
     const first = await begin(ada, 'first');
     const second = await begin(ada, 'second');
     const send = (id: string, conversationRef: string) => ({
-      toolCalls: [{ id, name: 'sessions_send', arguments: JSON.stringify({ conversationRef, text: 'over to you', mode: 'wait', timeoutMs: 5000 }) }],
+      toolCalls: [
+        { id, name: 'sessions_send', arguments: JSON.stringify({ conversationRef, text: 'over to you', mode: 'wait', timeoutMs: 60_000 }) },
+      ],
     });
     server.provider.setAnswer((request) => {
       const text = JSON.stringify(request.body);
       if (lastMessage(request.body).role === 'tool') return { text: 'So be it.' };
       return text.includes('I am second') ? send('c2', first) : send('c1', second);
     });
-    const begun = performance.now();
     await ada.call('agent.execute', { message: 'Ask the other one', sessionKey: key('first') });
-    expect(performance.now() - begun).toBeLessThan(4000);
     const { messages } = await ada.call('session.history', { conversationRef: second, limit: 50 });
     expect(messages.find(({ role }) => role === 'tool')?.content).toContain('is waiting for this one');
   });

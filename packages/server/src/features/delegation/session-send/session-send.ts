@@ -8,8 +8,8 @@ import type { Tool } from '../../../runtime/tool.ts';
 import type { Agent, AgentsApi } from '../../agents/agents/api.ts';
 import type { AutonomyApi } from '../autonomy/api.ts';
 import type { DurableWork } from '../../unattended/durable/api.ts';
-import type { ConversationAddress } from '../../conversations/turns/api.ts';
-import { type AnswerDeps, createAnswer, sendLimits } from './answer.ts';
+import type { ConversationAddress } from '../../conversations/sessions/api.ts';
+import { type AnswerDeps, Answers, sendLimits } from './answer.ts';
 import type { SendIntake, SendRow } from './api.ts';
 import { sendKind, workOf } from './exchange.ts';
 import { createSendTool } from './tool.ts';
@@ -52,14 +52,17 @@ export interface SessionSend {
 export function createSessionSend(deps: SessionSendDeps): SessionSend {
   const { db, bus, clock, policy } = deps;
   const waiting = new Waiting(clock);
-  const answer = createAnswer({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayContinue: deps.autonomy.budget.covers });
-  deps.durable.handle(sendKind, answer.run, { ...sendLimits, gaveUp: answer.gaveUp });
+  const answers = new Answers({ ...deps, waiting, wake: () => deps.durable.wake(sendKind), mayContinue: deps.autonomy.budget.covers });
+  deps.durable.handle(sendKind, (item, signal) => answers.handle(item, signal), {
+    ...sendLimits,
+    gaveUp: (item, errorKind, cause) => answers.gaveUp(item, errorKind, cause),
+  });
   bus.listen(['session:expired'], ({ payload }) => {
     if (!('reason' in payload) || payload.reason !== 'deleted' || !('conversationRef' in payload)) return;
     // The deletion ended stored messages; without this write a later message fails when its turn finds no conversation.
-    answer.conversationDeleted(payload.conversationRef).catch(() => {});
+    answers.conversationDeleted(payload.conversationRef).catch(() => {});
   });
-  deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answer.stop(rootRunId) : 0));
+  deps.autonomy.onStop(async (rootRunId, how) => (how === 'kill' ? answers.stop(rootRunId) : 0));
 
   /** Returns the sender, which receives the answers of `ping-pong`. */
   function senderOf(mode: SendRow['mode'], target: SendTarget, call: CallContext): Sender | undefined {
@@ -94,7 +97,7 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
       deps.autonomy.admit('orch:message', callingAgent(call), call);
     }
 
-    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.maxPingPongTurns }, target, from, call);
+    const row = rowOf({ text, mode, maxTurns: maxTurns ?? policy.maxPingPongTurns, createdAtMs: clock.now() }, { from, target }, call);
     const waiter = isAwaited
       ? waiting.wait(row.id, { from: agentCaller?.conversationRef, to: target.ref, ms: timeoutMs, signal: call.signal })
       : undefined;
@@ -116,43 +119,39 @@ export function createSessionSend(deps: SessionSendDeps): SessionSend {
     return deps.agents.usable(call.agentCaller?.agentId, call);
   }
 
-  function rowOf(
-    { text, mode, maxTurns }: Pick<SendRow, 'text' | 'mode' | 'maxTurns'>,
-    target: SendTarget,
-    from: Sender | undefined,
-    call: CallContext,
-  ): SendRow {
-    const { identity, agentCaller, traceId } = call;
-    const bounds = boundsOf(target, agentCaller);
-    return {
-      id: newId('ss'),
-      mode,
-      byAgent: agentCaller !== undefined,
-      fromRef: from?.ref ?? null,
-      fromSessionKey: from?.sessionKey ?? null,
-      fromAgentId: from?.agentId ?? null,
-      toRef: target.ref,
-      toSessionKey: target.sessionKey,
-      toAgentId: target.agentId,
-      toPrincipalId: target.principalId,
-      principalId: agentCaller?.principalId ?? identity.principalId,
-      tokenId: identity.tokenId,
-      authority: agentCaller?.turn?.origin ?? 'rpc',
-      rootRunId: agentCaller?.turn?.rootRunId ?? null,
-      boundsJson: bounds === undefined ? null : JSON.stringify(bounds),
-      text,
-      tainted: isTaintedCall(call),
-      maxTurns,
-      traceId,
-      createdAtMs: clock.now(),
-    };
-  }
-
   function announce({ fromRef, toRef, toSessionKey, toAgentId, toPrincipalId, mode, createdAtMs }: SendRow): void {
     bus.emit('session:cross_send', { fromRef, toRef, toSessionKey, agentId: toAgentId, mode, timestamp: createdAtMs }, toPrincipalId);
   }
 
   return { methods: { 'session.send': send }, tools: [createSendTool(send, deps.isTainted)] };
+}
+
+function rowOf(
+  message: Pick<SendRow, 'text' | 'mode' | 'maxTurns' | 'createdAtMs'>,
+  { from, target }: { readonly from: Sender | undefined; readonly target: SendTarget },
+  call: CallContext,
+): SendRow {
+  const { identity, agentCaller, traceId } = call;
+  const bounds = boundsOf(target, agentCaller);
+  return {
+    ...message,
+    id: newId('ss'),
+    byAgent: agentCaller !== undefined,
+    fromRef: from?.ref ?? null,
+    fromSessionKey: from?.sessionKey ?? null,
+    fromAgentId: from?.agentId ?? null,
+    toRef: target.ref,
+    toSessionKey: target.sessionKey,
+    toAgentId: target.agentId,
+    toPrincipalId: target.principalId,
+    principalId: agentCaller?.principalId ?? identity.principalId,
+    tokenId: identity.tokenId,
+    authority: agentCaller?.turn?.origin ?? 'rpc',
+    rootRunId: agentCaller?.turn?.rootRunId ?? null,
+    boundsJson: bounds === undefined ? null : JSON.stringify(bounds),
+    tainted: isTaintedCall(call),
+    traceId,
+  };
 }
 
 /** Returns the bounds of a turn on behalf of an agent: no tool that the agent's own turn or a sub-agent would not have. */

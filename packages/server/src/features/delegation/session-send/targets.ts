@@ -1,7 +1,6 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
-import type { SessionsApi } from '../../conversations/sessions/api.ts';
-import type { ConversationAddress } from '../../conversations/turns/api.ts';
+import type { ConversationAddress, SessionsApi } from '../../conversations/sessions/api.ts';
 import { isSubAgentKey } from './exchange.ts';
 import type { SendTarget } from './session-send.ts';
 

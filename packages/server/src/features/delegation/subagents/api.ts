@@ -5,8 +5,6 @@ import type { CallContext, ToolBounds } from '../../../kernel/call-context.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { Waiting } from '../../unattended/durable/api.ts';
 
-export type { EndedRun } from './run/row.ts';
-
 /** Input that ends a run, in the transaction that ends its work. */
 export interface RunEnding {
   readonly runId: string;

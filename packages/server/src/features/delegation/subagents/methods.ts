@@ -14,7 +14,7 @@ import type { SpawnGate } from './requests/gate.ts';
 import { findRuns, listRuns } from './status/list-store.ts';
 import { isRequester, notRunning, reachOf, unknownRun } from './status/reach.ts';
 import { isEnded, type RunRow } from './run/row.ts';
-import type { createSpawn } from './requests/spawn.ts';
+import type { createSpawn } from './requests/spawn/spawn.ts';
 import type { createSteer } from './requests/steer.ts';
 import { completionFor, factsOf, recordOf, runtimeOf, telemetryOf } from './status/view.ts';
 import type { createWait } from './status/wait.ts';

@@ -195,22 +195,31 @@ export function findKey(tx: Tx, key: string): Promise<KeyRow | undefined> {
   return tx.get(keyOf, { key });
 }
 
-const insertKey = query<KeyRow>(({ db, p }) =>
-  db.insertInto('sub_agent_key').values({
-    run_key: p('key'),
-    digest: p('digest'),
-    run_id: p('runId'),
-    root_run_id: p('rootRunId'),
-    conversation_ref: p('conversationRef'),
-    at_ms: p('atMs'),
-  }),
+const setKey = query<KeyRow>(({ db, sql, p }) =>
+  db
+    .insertInto('sub_agent_key')
+    .values({
+      run_key: p('key'),
+      digest: p('digest'),
+      run_id: p('runId'),
+      root_run_id: p('rootRunId'),
+      conversation_ref: p('conversationRef'),
+      at_ms: p('atMs'),
+    })
+    .onConflict((conflict) =>
+      conflict.column('run_key').doUpdateSet({
+        digest: sql`excluded.digest`,
+        run_id: sql`excluded.run_id`,
+        root_run_id: sql`excluded.root_run_id`,
+        conversation_ref: sql`excluded.conversation_ref`,
+        at_ms: sql`excluded.at_ms`,
+      }),
+    ),
 );
-const dropKey = query<{ key: string }>(({ db, p }) => db.deleteFrom('sub_agent_key').where('run_key', '=', p('key')));
 
 /** Makes the key identify the run from now on. Part of `acceptRun`. */
 export async function keepKey(tx: Tx, { key, digest, runId, rootRunId, conversationRef, atMs }: KeyRow): Promise<void> {
-  await tx.run(dropKey, { key });
-  await tx.run(insertKey, { key, digest, runId, rootRunId, conversationRef, atMs });
+  await tx.run(setKey, { key, digest, runId, rootRunId, conversationRef, atMs });
 }
 
 const childRows = query<{ id: string }, RunRow>(({ db, sql, p }) =>

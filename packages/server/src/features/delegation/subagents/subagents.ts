@@ -1,8 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
-import type { Identity } from '../../../kernel/call-context.ts';
+import type { IdentityOf } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
-import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { Operation } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { Log } from '../../../kernel/log.ts';
@@ -19,16 +18,17 @@ import type { AgentToAgentConfig } from './config.ts';
 import { SpawnGate } from './requests/gate.ts';
 import { createSubagentMethods, type MethodDeps, type SubagentMethods } from './methods.ts';
 import { planReplacement } from './requests/plan-run.ts';
-import type { EndedRun, RunRow } from './run/row.ts';
+import type { EndedRun } from './run/row.ts';
+import { Kills, type RunKillInput } from './run/kills.ts';
 import { createResults } from './completion/results.ts';
 import { createRunEvents } from './run/run-events.ts';
-import { createRunner, runLimits, type RunnerDeps } from './run/runner.ts';
+import { Runner, runLimits, type RunnerDeps } from './run/runner.ts';
 import { createRunsApi } from './requests/runs-api.ts';
-import { createSpawn, type SpawnDeps } from './requests/spawn.ts';
+import { createSpawn, type SpawnDeps } from './requests/spawn/spawn.ts';
 import { createSteer, type SteerDeps } from './requests/steer.ts';
 import { findRun } from './store.ts';
 import { startSweep } from './run/sweep.ts';
-import { createSubagentTools } from './tools.ts';
+import { createSubagentTools } from './tools/tools.ts';
 import { createWait } from './status/wait.ts';
 import { Waiters } from './status/waiters.ts';
 import { announceWork, runWork } from './requests/work-kind.ts';
@@ -44,13 +44,13 @@ export interface SubagentsDeps {
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'wake' | 'waitFor'>;
   readonly inbox: AnnounceDeps['inbox'];
   readonly sessions: Pick<SessionsApi, 'said' | 'existing'>;
-  readonly turns: Pick<TurnsApi, 'durable' | 'announce'>;
+  readonly turns: Pick<TurnsApi, 'runDurably' | 'announce'>;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly media: Pick<MediaLibrary, 'save' | 'read'>;
   readonly toolsOf: (agentId: string) => readonly Tool[];
   readonly knowsModel: (name: string) => boolean;
   readonly fence: SpawnDeps['fence'];
-  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly identityOf: IdentityOf;
   readonly noticeMessages: () => void;
   readonly conversationOf: SpawnDeps['conversationOf'];
   /** Operations that must commit together with those of other features. */
@@ -62,16 +62,6 @@ export interface SubagentsDeps {
       readonly waitingOfRun: MethodDeps['waitingOfRun'];
       readonly replace: SteerDeps['replace'];
     };
-}
-
-/** Input of `killRuns`. */
-export interface RunKillInput {
-  readonly which: { readonly runId: string } | { readonly rootRunId: string; readonly only?: 'queued' } | { readonly runIds: readonly string[] };
-  readonly endReason: 'killed' | 'ghost_sweep';
-  readonly errorKind: string;
-  readonly notify: boolean;
-  readonly audit?: AuditRow | undefined;
-  readonly atMs: number;
 }
 
 export interface Subagents extends AsyncDisposable {
@@ -91,13 +81,19 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
   const ending = new AbortController();
   const results = createResults(deps);
   let nodeTools: readonly Tool[] = [];
-  const runner = createRunner({ ...deps, nodeTools: () => nodeTools, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
-  deps.durable.handle(runWork, runner.handler, { ...runLimits, gaveUp: runner.gaveUp });
-  const announce = createAnnounce({ ...deps, events, identityOf: runner.identityOf });
+  const runner = new Runner({ ...deps, nodeTools: () => nodeTools, events, waiters, wakeAnnouncements: () => deps.durable.wake(announceWork) });
+  deps.durable.handle(runWork, (item, signal) => runner.handle(item, signal), {
+    ...runLimits,
+    gaveUp: (item, errorKind, cause) => runner.gaveUp(item, errorKind, cause),
+  });
+  const announce = createAnnounce({ ...deps, events, identityOf: (row) => runner.identityOf(row) });
   deps.durable.handle(announceWork, announce.handler, { ...announceLimits, gaveUp: announce.gaveUp });
 
+  const kills = new Kills({ db, clock, log: deps.log, runner, kill: operations.kill });
+  deps.autonomy.onStop((rootRunId, how) => kills.stopRoot(rootRunId, how));
+
   const planning = { ...deps, now: () => clock.now(), ageNow: () => clock.ageNow() };
-  const spawn = createSpawn({ ...planning, gate, start: runner.start });
+  const spawn = createSpawn({ ...planning, gate, runner });
   const wait = createWait({ db, clock, waiters, stopping: ending.signal, lend: (runId) => runner.live(runId)?.slot?.lend() ?? (() => {}) });
   const steer = createSteer({
     db,
@@ -114,34 +110,8 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     },
     inject: operations.inject,
     replace: operations.replace,
-    stopped,
+    stopped: (ended) => kills.stopped(ended),
     planReplacement: (row, task) => planReplacement(planning, row, task),
-  });
-
-  const stops: Parameters<SubagentsApi['onStopped']>[0][] = [];
-  async function stopped(ended: readonly EndedRun[]): Promise<void> {
-    for (const { row } of ended) runner.live(row.id)?.stop('killed');
-    const runs = ended.map(({ row: { id: runId, rootRunId } }) => ({ runId, rootRunId }));
-    // Before anyone is notified: a graph would take the end of its runs for a failure.
-    for (const stop of runs.length === 0 ? [] : stops)
-      await stop(runs).catch((error: unknown) => deps.log.error({ err: error }, 'Failed to stop work of a stopped sub-agent'));
-    runner.ended(ended);
-  }
-
-  const commitKill = (input: Omit<RunKillInput, 'atMs'>) => db.write(operations.kill, { ...input, atMs: clock.now() });
-  /** Commits the ends first, then stops what is running. */
-  async function kill(input: Omit<RunKillInput, 'atMs'>): Promise<readonly EndedRun[]> {
-    const ended = await commitKill(input);
-    await stopped(ended);
-    return ended;
-  }
-
-  deps.autonomy.onStop(async (rootRunId, how) => {
-    const which = how === 'kill' ? { rootRunId } : { rootRunId, only: 'queued' as const };
-    const ended = await commitKill({ which, endReason: 'killed', errorKind: how === 'kill' ? 'killed' : 'revoked', notify: true });
-    // The other work of the root is stopped separately.
-    runner.ended(ended);
-    return ended.length;
   });
 
   const sweep = startSweep({
@@ -150,11 +120,8 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     log: deps.log,
     config,
     events,
-    isWatched: (runId) => {
-      const live = runner.live(runId);
-      return live !== undefined && live.stopped === undefined;
-    },
-    end: async (runIds) => void (await kill({ which: { runIds }, endReason: 'ghost_sweep', errorKind: 'ghost_sweep', notify: true })),
+    isWatched: (runId) => runner.isWatched(runId),
+    end: (runIds) => kills.endGhosts(runIds),
   });
 
   /** Answers every waiter; running work continues at the next start. */
@@ -163,9 +130,18 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     ending.abort(new AppError('unavailable', 'The daemon is stopping'));
   }
 
-  const killOne = async (row: RunRow, notify: boolean, audit?: AuditRow) =>
-    (await kill({ which: { runId: row.id }, endReason: 'killed', errorKind: 'killed', notify, audit })).some((ended) => ended.row.id === row.id);
-  const methods = createSubagentMethods({ db, bus, clock, config, gate, spawn, wait, steer, kill: killOne, waitingOfRun: operations.waitingOfRun });
+  const methods = createSubagentMethods({
+    db,
+    bus,
+    clock,
+    config,
+    gate,
+    spawn,
+    wait,
+    steer,
+    kill: (row, notify, audit) => kills.killOne(row, notify, audit),
+    waitingOfRun: operations.waitingOfRun,
+  });
 
   return {
     api: createRunsApi({
@@ -173,16 +149,16 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
       gate,
       waiters,
       runner,
-      counts: runner.counts,
+      counts: () => runner.counts,
       said: results.said,
       waitingOf: operations.waitingOf,
       offerToNodes: (tools) => {
         nodeTools = tools;
       },
-      onStopped: (stop) => void stops.push(stop),
+      onStopped: (stop) => kills.onStopped(stop),
       kill: async (runId) => {
         const row = await db.read(findRun, { id: runId });
-        return row !== undefined && killOne(row, false);
+        return row !== undefined && kills.killOne(row, false);
       },
     }),
     methods,

@@ -1,17 +1,7 @@
 import type { TurnOrigin } from '@gatehouse/contract';
-import type { BackgroundTasks } from '../../../runtime/background.ts';
+import type { BackgroundTasks, TakenResults } from '../../../runtime/background.ts';
 
-/** What a turn does to the state of tasks; see `markTasks`. */
-export interface TaskMarks {
-  readonly ids: readonly string[];
-  readonly state: 'telling' | 'told';
-}
-
-export interface BackgroundApi extends BackgroundTasks {
-  /** Called when a turn that took results into its steps is committed. */
-  reported(taskIds: readonly string[]): void;
-  /** Called when such a turn was not committed, so that its results must be reported again. */
-  release(taskIds: readonly string[]): void;
+export interface BackgroundApi extends BackgroundTasks, TakenResults {
   /** Stops the tasks of a conversation that was reset or deleted and drops their results. */
   forget(conversationRef: string): void;
   /** Drops everything that a killed root turn started, without reporting it. Returns how many tasks were running. */

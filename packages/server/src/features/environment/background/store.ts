@@ -2,7 +2,6 @@ import type { TurnOrigin } from '@gatehouse/contract';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { TaskOutcome } from '../../../runtime/background.ts';
-import type { TaskMarks } from './api.ts';
 
 /** `telling`: a turn that received the result started to do what must not be repeated, and has not ended. */
 export type TaskState = 'running' | 'ended' | 'telling' | 'told';
@@ -122,10 +121,13 @@ const mark = query<{ id: string; state: TaskState }>(({ db, p }) =>
     .where('id', '=', p('id')),
 );
 
-/** Marks the results that a turn received, in the turn's own transaction. Part of `openTurn` and `commitTurn`. */
-export async function markTasks(tx: Tx, { ids, state }: TaskMarks): Promise<void> {
-  for (const id of ids) await tx.run(mark, { id, state });
-}
+/** Marks the results that a turn received. Called in the turn's own transaction. */
+export const markTasks = operation(
+  'background.mark',
+  async (tx, { ids, state }: { readonly ids: readonly string[]; readonly state: TaskState }): Promise<void> => {
+    for (const id of ids) await tx.run(mark, { id, state });
+  },
+);
 
 const remove = query<{ conversationRef: string }>(({ db, p }) =>
   db.deleteFrom('background_task').where('conversation_ref', '=', p('conversationRef')),
@@ -189,4 +191,4 @@ export const recordStop = operation('background.stop', async (tx, { audit }: { r
   await appendAudit(tx, audit);
 });
 
-export const backgroundOperations = [recordStop, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];
+export const backgroundOperations = [recordStop, markTasks, addTask, endTask, dropTask, recoverTasks, listTasks, findTask];

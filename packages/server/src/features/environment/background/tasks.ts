@@ -1,4 +1,5 @@
 import type { TaskOutcome } from '../../../runtime/background.ts';
+import { announcementOf } from './announcement.ts';
 import type { TaskRow } from './store.ts';
 
 /** A task that runs, or whose result has not been reported. */
@@ -27,7 +28,16 @@ export class LiveTask {
     this.row = { ...this.row, outcome, content, endedAtMs };
     this.state = 'ended';
   }
+
+  /** Marks the result as taken by a turn; returns the message that brings it into the conversation. */
+  take(): string {
+    this.state = 'taken';
+    return announcementOf(this.row, this.wasInterrupted);
+  }
 }
+
+/** Returns the root run of the turn that started a task. */
+export const rootOf = ({ rootRunId, turnId }: TaskRow): string => rootRunId ?? `root-turn-${turnId}`;
 
 const none: readonly LiveTask[] = [];
 

@@ -4,7 +4,7 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 
 /** Stored files, as other features see them. A file that the caller may not use fails exactly like an unknown one. */
 export interface MediaApi {
-  /** Returns the facts of a medium that the caller may use; fails with `not_found` otherwise. */
+  /** Returns the facts of a media file that the caller may use; fails with `not_found` otherwise. */
   find(id: string, call: CallContext): Promise<MediaInfo>;
   /** Returns the whole file, for a model; undefined when it is gone. Authority was checked when the message was accepted. */
   read(id: string): Promise<Buffer | undefined>;
@@ -22,8 +22,8 @@ export interface Upload {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** A medium held open: its content cannot change while it is read. */
-export interface OpenMedium extends AsyncDisposable {
+/** A media file held open: its content cannot change while it is read. */
+export interface OpenMediaFile extends AsyncDisposable {
   readonly info: MediaInfo;
   /** Entity tag with its quotes (RFC 9110 §8.8.3); weak for a file that was put there by hand. */
   readonly etag: string;
@@ -39,8 +39,8 @@ export interface MediaLibrary extends MediaApi {
    * `media.maxFileBytes`, `precondition_failed` when the store is full, `rate_limited` with too many uploads under way.
    */
   save(upload: Upload, call: CallContext): Promise<MediaInfo>;
-  /** Opens a medium; the caller closes it. Fails with `not_found` like `find`. */
-  open(id: string, call: CallContext): Promise<OpenMedium>;
+  /** Opens a media file; the caller closes it. Fails with `not_found` like `find`. */
+  open(id: string, call: CallContext): Promise<OpenMediaFile>;
   /** Lists media of the caller, or of everyone for an admin; newest first. */
   list(page: MediaPage, call: CallContext): Promise<MediaList>;
   /** Deletes it for good and records that. Fails with `not_found` like `find`. */

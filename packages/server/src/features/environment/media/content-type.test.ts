@@ -13,7 +13,7 @@ async function typeOf(bytes: Uint8Array | string, declared?: string, fileName?: 
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-describe('the type of a medium', () => {
+describe('the type of a media file', () => {
   it.each<[string, Uint8Array | string, string | undefined, string | undefined, string]>([
     ['PNG', hex('89504e47 0d0a1a0a 0000000d 49484452 00000001 00000001 08060000 00'), 'text/html', 'x.html', 'image/png png'],
     ['JPEG', hex('ffd8ffe0 00104a46 49460001 01000001 00010000'), undefined, undefined, 'image/jpeg jpg'],

@@ -3,7 +3,7 @@ import { MediaId } from '@gatehouse/contract';
 import { isDraft, removeInside, statInside } from '../../../kernel/safe-path.ts';
 import { readSidecar, sidecarOf } from './sidecar.ts';
 
-/** What is remembered of each medium, so that lists and the quota do not touch the disk. */
+/** What is remembered of each media file, so that lists and the quota do not touch the disk. */
 export interface Shelved {
   /** Undefined: put there by hand. */
   readonly owner: string | undefined;

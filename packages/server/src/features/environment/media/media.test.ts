@@ -26,9 +26,9 @@ const call = (server: TestServer, path: string, init: RequestInit = {}) =>
     headers: { authorization: `Bearer ${server.token}`, ...(init.headers as Record<string, string> | undefined) },
   });
 const upload = (server: TestServer, body: Body) => call(server, '/media', { method: 'POST', body });
-const list = async (server: TestServer) => MediaList.parse(await (await call(server, '/media')).json());
+const list = async (server: TestServer) => MediaList().parse(await (await call(server, '/media')).json());
 async function stored(server: TestServer, body: Body): Promise<string> {
-  return MediaInfo.parse(await (await upload(server, body)).json()).mediaId;
+  return MediaInfo().parse(await (await upload(server, body)).json()).mediaId;
 }
 
 describe('the quota', () => {

@@ -8,13 +8,13 @@ import { mediaType } from './content-type.ts';
 const maxSidecarBytes = 16 * 1024;
 
 /**
- * `<id>.meta`, next to the file (http-gateway.md §4.7). What it does not say is unknown: a medium without an owner is
+ * `<id>.meta`, next to the file (http-gateway.md §4.7). What it does not say is unknown: a media file without an owner is
  * for admins, one without a type is known by its extension.
  */
 const Sidecar = z.object({
   contentType: z.string().regex(mediaType).optional(),
   savedAt: EpochMs.optional(),
-  /** Expiry; from then on the medium counts as deleted. */
+  /** Expiry; from then on the media file counts as deleted. */
   expiresAt: EpochMs.optional(),
   size: z.int().min(0).optional(),
   fileName: z.string().min(1).max(500).optional(),

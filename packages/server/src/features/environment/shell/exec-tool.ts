@@ -1,9 +1,11 @@
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
-import { type Jail, type JailedProcess, refuseWithout } from '../../../kernel/jail.ts';
+import { type Jail, refuseWithout } from '../../../kernel/jail.ts';
+import { settledWithin } from '../../../kernel/timers.ts';
 import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
-import type { BackgroundCommands, Belonging } from './background-commands.ts';
+import type { Belonging } from './background-command.ts';
+import type { BackgroundCommands } from './background-commands.ts';
 import { type CommandSpec, describeEnd, outsideOf, type ShellDeps, specOf } from './command.ts';
 import { collect, Ends } from './output.ts';
 
@@ -77,7 +79,7 @@ export function createExecTool(deps: ShellDeps, background: BackgroundCommands):
         if (args.background && turn !== undefined && deps.isStopped(turn))
           throw new AppError('cancelled', 'The run was stopped before the command started');
         if (!args.background) return await runToEnd(deps.clock, jail, spec, args, context.signal);
-        const begun = background.begin(jail, spec, args.stdin, belongingOf(context));
+        const begun = background.begin(jail, spec, { stdin: args.stdin, owner: belongingOf(context) });
         isLeft = true;
         return begun;
       } finally {
@@ -123,7 +125,9 @@ async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecA
   try {
     started.stdin.end(args.stdin ?? '');
     const end = await started.ended;
-    await withinTime(drained, started, clock);
+    await settledWithin(clock, drainMs, [drained]);
+    started.stdout.destroy();
+    started.stderr.destroy();
     const how = stopped === undefined ? describeEnd(end, spec.limits) : `${stopped} (with everything it started)`;
     const seconds = ((clock.monotonic() - startedMs) / 1000).toFixed(1);
     const text = output.text();
@@ -136,13 +140,4 @@ async function runToEnd(clock: Clock, jail: Jail, spec: CommandSpec, args: ExecA
     cancel();
     signal.removeEventListener('abort', onAbort);
   }
-}
-
-async function withinTime(drained: Promise<void>, started: JailedProcess, clock: Clock): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const cancel = clock.after(drainMs, late.resolve);
-  await Promise.race([drained, late.promise]);
-  cancel();
-  started.stdout.destroy();
-  started.stderr.destroy();
 }

@@ -31,8 +31,9 @@ export function createProcessTool(background: BackgroundCommands): Tool<typeof p
     async run({ action, id, offset, waitMs, input, close }, context) {
       if (action === 'list') return background.list(context);
       if (id === undefined) throw new AppError('invalid_params', `id: expected the id of a command for "${action}"`, { param: 'id' });
-      if (action === 'read') return background.read(context, id, { offset, waitMs, signal: context.signal });
-      return action === 'write' ? background.write(context, id, input, { close, tainted: context.tainted() }) : background.kill(context, id);
+      const command = background.find(context, id);
+      if (action === 'read') return command.read({ offset, waitMs, signal: context.signal });
+      return action === 'write' ? command.write(input, { close, tainted: context.tainted() }) : command.kill();
     },
   };
 }

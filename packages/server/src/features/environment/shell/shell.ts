@@ -1,5 +1,5 @@
 import type { Tool } from '../../../runtime/tool.ts';
-import { type BackgroundCommands, createBackgroundCommands } from './background-commands.ts';
+import { BackgroundCommands } from './background-commands.ts';
 import type { ShellDeps } from './command.ts';
 import { createExecTool } from './exec-tool.ts';
 import { createProcessTool } from './process-tool.ts';
@@ -12,7 +12,7 @@ export interface Shell extends AsyncDisposable {
 
 /** Commands of agents, which run in a jail or not at all (decision 15). Disposing stops those in the background. */
 export function createShell(deps: ShellDeps): Shell {
-  const background = createBackgroundCommands(deps);
+  const background = new BackgroundCommands(deps);
   return {
     tools: deps.config.enabled ? [createExecTool(deps, background), createProcessTool(background)] : [],
     background,

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Egress } from '../../../kernel/egress.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
-import type { FenceLabel } from '../../../runtime/fence.ts';
+import type { FenceText } from '../../../runtime/fence.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { LinksConfig, WebSearchConfig } from './config.ts';
 import { createFetchPage } from './pages/fetch-page.ts';
@@ -19,7 +19,7 @@ export interface WebDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Sends requests to public addresses, and to the named `host:port` pairs wherever they are. */
   readonly egressFor: (allowHosts: readonly string[]) => Egress;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
 }
 
 export interface Web {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
+import { repeat } from '../../../kernel/timers.ts';
 import { keepKnownTime, readKnownTime } from './store.ts';
 
 const hourMs = 3_600_000;
@@ -21,41 +22,11 @@ export interface AgeClock extends Clock, AsyncDisposable {
  * clock is right again or the daemon has run for three days. It is never later than the clock.
  */
 export async function createAgeClock({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): Promise<AgeClock> {
-  const known = await db.read(readKnownTime, {});
-  let atMs = known?.atMs ?? clock.now();
-  let doubtedMs = known?.doubtedMs ?? 0;
-  let lookedAtMs = clock.monotonic();
+  const known = new KnownTime(clock, await db.read(readKnownTime, {}));
   let isReported = false;
-  let keeping: Promise<void> = Promise.resolve();
-  let cancel = later();
-
-  /** How far the clock is off, when that is too far to be trusted. */
-  function look(): number | undefined {
-    const ranMs = clock.monotonic() - lookedAtMs;
-    lookedAtMs += ranMs;
-    atMs += ranMs;
-    const offMs = clock.now() - atMs;
-    const isOff = Math.abs(offMs) > leapMs;
-    doubtedMs = isOff ? doubtedMs + ranMs : 0;
-    if (isOff && doubtedMs < believedAfterMs) return offMs;
-    atMs = clock.now();
-    doubtedMs = 0;
-    return undefined;
-  }
-
-  function doubt(): string | undefined {
-    const offMs = look();
-    if (offMs === undefined) return undefined;
-    const shown = (ms: number) => Temporal.Instant.fromEpochMilliseconds(Math.floor(ms)).toString({ smallestUnit: 'minute' });
-    const days = Math.floor(Math.abs(offMs) / dayMs);
-    return (
-      `The clock shows ${shown(clock.now())}, ${days === 1 ? '1 day' : `${days} days`} ${offMs > 0 ? 'later' : 'earlier'} than expected from when the daemon last ran ` +
-      `(${shown(atMs)}). Nothing is deleted by age until the clock is right or the daemon has run for three days. If it is wrong, set it, and restart the daemon`
-    );
-  }
 
   function report(): void {
-    const doubted = doubt();
+    const doubted = known.doubt();
     if (doubted !== undefined && !isReported) log.warn({}, doubted);
     if (doubted === undefined && isReported) log.info({}, 'Trusting the clock again: ages are counted by it');
     isReported = doubted !== undefined;
@@ -63,34 +34,71 @@ export async function createAgeClock({ db, clock, log }: { readonly db: Db; read
 
   async function keep(): Promise<void> {
     report();
-    try {
-      await db.write(keepKnownTime, { atMs: Math.floor(atMs), doubtedMs: Math.floor(doubtedMs) });
-    } catch (error) {
-      log.warn({ err: error }, 'Failed to store the time for ages');
-    }
+    await db.write(keepKnownTime, known.stored());
   }
 
-  function later(): () => void {
-    return clock.after(hourMs, () => {
-      keeping = keep();
-      cancel = later();
-    });
-  }
-
+  const warnUnkept = (error: unknown) => log.warn({ err: error }, 'Failed to store the time for ages');
   report();
+  const keeping = repeat({ clock, everyMs: hourMs, run: keep, onError: warnUnkept });
   return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),
     after: (ms, run) => clock.after(ms, run),
-    ageNow() {
-      look();
-      return Math.floor(Math.min(atMs, clock.now()));
-    },
-    doubt,
+    ageNow: () => known.ageNow(),
+    doubt: () => known.doubt(),
     async [Symbol.asyncDispose]() {
-      cancel();
-      await keeping;
-      await keep();
+      await keeping[Symbol.asyncDispose]();
+      await keep().catch(warnUnkept);
     },
   };
+}
+
+/** The time last known, continued by the running time while the clock is doubted. */
+class KnownTime {
+  readonly #clock: Clock;
+  #atMs: number;
+  /** Running time since the clock is doubted. */
+  #doubtedMs: number;
+  #checkedAtMs: number;
+
+  constructor(clock: Clock, stored: { readonly atMs: number; readonly doubtedMs: number } | undefined) {
+    this.#clock = clock;
+    this.#atMs = stored?.atMs ?? clock.now();
+    this.#doubtedMs = stored?.doubtedMs ?? 0;
+    this.#checkedAtMs = clock.monotonic();
+  }
+
+  ageNow(): number {
+    this.#check();
+    return Math.floor(Math.min(this.#atMs, this.#clock.now()));
+  }
+
+  stored(): { readonly atMs: number; readonly doubtedMs: number } {
+    return { atMs: Math.floor(this.#atMs), doubtedMs: Math.floor(this.#doubtedMs) };
+  }
+
+  doubt(): string | undefined {
+    const offMs = this.#check();
+    if (offMs === undefined) return undefined;
+    const shown = (ms: number) => Temporal.Instant.fromEpochMilliseconds(Math.floor(ms)).toString({ smallestUnit: 'minute' });
+    const days = Math.floor(Math.abs(offMs) / dayMs);
+    return (
+      `The clock shows ${shown(this.#clock.now())}, ${days === 1 ? '1 day' : `${days} days`} ${offMs > 0 ? 'later' : 'earlier'} than expected from when the daemon last ran ` +
+      `(${shown(this.#atMs)}). Nothing is deleted by age until the clock is right or the daemon has run for three days. If it is wrong, set it, and restart the daemon`
+    );
+  }
+
+  /** Returns how far the clock is off, when that is too far to be trusted. */
+  #check(): number | undefined {
+    const ranMs = this.#clock.monotonic() - this.#checkedAtMs;
+    this.#checkedAtMs += ranMs;
+    this.#atMs += ranMs;
+    const offMs = this.#clock.now() - this.#atMs;
+    const isOff = Math.abs(offMs) > leapMs;
+    this.#doubtedMs = isOff ? this.#doubtedMs + ranMs : 0;
+    if (isOff && this.#doubtedMs < believedAfterMs) return offMs;
+    this.#atMs = this.#clock.now();
+    this.#doubtedMs = 0;
+    return undefined;
+  }
 }

@@ -1,39 +1,12 @@
 import { contract, events } from '@gatehouse/contract';
+import { createStepClock, type StepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CallContext } from '../../../kernel/call-context.ts';
-import type { Clock } from '../../../kernel/clock.ts';
 import { createEventBus } from '../../../kernel/event-bus.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import { createLogger, type Logger } from '../../../kernel/logger.ts';
 import { startMetrics } from './metrics.ts';
 import { createSystem, type SystemDeps } from './system.ts';
-
-/** Time that advances only when stepped. */
-function steppedClock(): Clock & { step(ms: number): void } {
-  let at = 0;
-  let timers: { readonly due: number; readonly run: () => void }[] = [];
-  return {
-    now: () => 1_790_000_000_000 + at,
-    ageNow: () => 1_790_000_000_000 + at,
-    monotonic: () => at,
-    after(ms, run) {
-      const timer = { due: at + ms, run };
-      timers.push(timer);
-      return () => (timers = timers.filter((one) => one !== timer));
-    },
-    step(ms) {
-      const end = at + ms;
-      for (;;) {
-        const next = timers.filter((one) => one.due <= end).toSorted((a, b) => a.due - b.due)[0];
-        if (next === undefined) break;
-        timers = timers.filter((one) => one !== next);
-        at = next.due;
-        next.run();
-      }
-      at = end;
-    },
-  };
-}
 
 const call: CallContext = {
   identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['admin'] },
@@ -43,7 +16,7 @@ const call: CallContext = {
   transport: 'process',
 };
 
-let clock: ReturnType<typeof steppedClock>;
+let clock: StepClock;
 let logger: Logger;
 let log: string[];
 function system(changes: Partial<SystemDeps> = {}) {
@@ -68,13 +41,13 @@ function system(changes: Partial<SystemDeps> = {}) {
   }).methods;
 }
 beforeEach(() => {
-  clock = steppedClock();
+  clock = createStepClock();
   log = [];
   logger = createLogger({ level: 'info', redact: (line) => line, write: (line) => log.push(JSON.parse(line).msg) });
 });
 
 test('system.ping returns the time', async () => {
-  clock.step(5);
+  clock.advance(5);
   expect(await system()['system.ping']({}, call)).toEqual({ pong: true, ts: 1_790_000_000_005 });
 });
 
@@ -87,7 +60,7 @@ test('rpc.discover creates the document once', async () => {
 
 test('gateway.status matches its schema', async () => {
   const methods = system();
-  clock.step(2500);
+  clock.advance(2500);
   expect(contract['gateway.status'].result.parse(await methods['gateway.status']({}, call))).toMatchObject({
     pid: process.pid,
     uptime: 2.5,
@@ -106,19 +79,19 @@ describe('gateway.restart', () => {
   test('answers, is recorded, and happens after the answer', async () => {
     const answer = await system({ supervised: true })['gateway.restart']({}, call);
     expect([answer, [...log]]).toEqual([{ restarting: true, systemd: true }, ['audit gateway.restart -']]);
-    clock.step(1000);
+    clock.advance(1000);
     expect(log).toEqual(['audit gateway.restart -', 'restart']);
   });
 
   test('that is requested again before it happens, happens once', async () => {
     const methods = system();
     await methods['gateway.restart']({}, call);
-    clock.step(100);
+    clock.advance(100);
     expect(await methods['gateway.restart']({}, call)).toMatchObject({ restarting: true });
-    clock.step(1000);
+    clock.advance(1000);
     expect(log.filter((line) => line === 'restart')).toHaveLength(1);
     await methods['gateway.restart']({}, call);
-    clock.step(1000);
+    clock.advance(1000);
     expect(log.filter((line) => line === 'restart')).toHaveLength(2);
   });
 
@@ -134,7 +107,7 @@ describe('gateway.restart', () => {
       code: 'precondition_failed',
       message: expect.stringContaining('config.yaml:2:3: gateway.prot: unknown key'),
     });
-    clock.step(1000);
+    clock.advance(1000);
     expect(log).toEqual([]);
   });
 });
@@ -177,15 +150,15 @@ describe('observability:metrics', () => {
   test('is sent every 30 seconds to listeners', () => {
     const bus = createEventBus(() => {});
     running = startMetrics({ clock, bus, activeTurns: () => 3 });
-    clock.step(40_000);
+    clock.advance(40_000);
     const heard: unknown[] = [];
     const stop = bus.listen(['observability:metrics'], (event) => heard.push(events['observability:metrics'].payload.parse(event.payload)));
-    clock.step(22_000);
+    clock.advance(22_000);
     expect(heard).toEqual([expect.objectContaining({ activeTurns: 3, uptimeSeconds: 61, timestamp: 1_790_000_061_000 })]);
-    clock.step(60_000);
+    clock.advance(60_000);
     expect(heard).toHaveLength(3);
     stop();
-    clock.step(120_000);
+    clock.advance(120_000);
     expect(heard).toHaveLength(3);
   });
 
@@ -194,7 +167,7 @@ describe('observability:metrics', () => {
     let heard = 0;
     bus.listen(['observability:metrics'], () => heard++);
     startMetrics({ clock, bus, activeTurns: () => 0 })[Symbol.dispose]();
-    clock.step(100_000);
+    clock.advance(100_000);
     expect(heard).toBe(0);
   });
 });

@@ -95,6 +95,8 @@ export type WorkOutcome =
   | 'settled'
   /** Likewise, and no follow-up work can be due, so that no sweep is needed. */
   | 'ended'
+  /** The handler stopped without an end, such as when the daemon stops: the item is continued, which does not count as an attempt. */
+  | 'released'
   | { readonly retryAfterMs: number; readonly errorKind: string }
   /** The item waits; this does not count as an attempt. */
   | { readonly wait: WorkWait }

@@ -243,30 +243,45 @@ test('a process stopped past its lease resumes work that nobody has taken over',
   expect(items).toHaveLength(1);
 });
 
-test('waiting work claimed again before its first claim has ended keeps the lease of the second', async () => {
+test('waiting work whose wait ends before its handler has returned is claimed again only then, and at once', async () => {
   const { items, handler, end } = heldHandler();
   const firstEnds = Promise.withResolvers<void>();
-  const made = await worker('one', async (item, signal) => {
-    if (items.length > 0) return handler(item, signal);
-    items.push(item);
-    const { id, owner, fence } = item;
-    const wait = { kind: 'approval', subject: 'ap_1', untilMs: clock.now() + 86_400_000 } as const;
-    await db.write(suspendWork, { id, owner, fence, wait, atMs: clock.now() });
-    await made.api.resumeWaiting({ kind: 'approval', subject: 'ap_1' });
-    await firstEnds.promise;
-    return 'settled';
-  });
+  const made = await worker(
+    'one',
+    async (item, signal) => {
+      if (items.length > 0) return handler(item, signal);
+      items.push(item);
+      const { id, owner, fence } = item;
+      const wait = { kind: 'approval', subject: 'ap_1', untilMs: clock.now() + 86_400_000 } as const;
+      await db.write(suspendWork, { id, owner, fence, wait, atMs: clock.now() });
+      await made.api.resumeWaiting({ kind: 'approval', subject: 'ap_1' });
+      await firstEnds.promise;
+      return 'settled';
+    },
+    { concurrency: 3 },
+  );
   await db.write(accept, work('wi_1'));
+  await db.write(accept, work('wi_2'));
   made.api.wake('mail');
-  await expect.poll(() => items.length).toBe(2);
+  // Other work of the kind is claimed meanwhile.
+  await expect.poll(() => items.map(({ id }) => id)).toEqual(['wi_1', 'wi_2']);
+  end('wi_2');
+  await expect.poll(() => statusOf('wi_2')).toBe('done');
+  expect(items).toHaveLength(2);
   firstEnds.resolve();
+  await expect.poll(() => items.length).toBe(3);
+  // It keeps its lease.
   for (let n = 0; n < 6; n += 1) {
     await expect.poll(() => made.api.counts().running).toBe(1);
     clock.advance(20_000);
   }
   end('wi_1');
   await expect.poll(() => statusOf('wi_1')).toBe('done');
-  expect(items.map(({ resumes }) => resumes)).toEqual([0, 0]);
+  expect(items.map(({ id, resumes }) => [id, resumes])).toEqual([
+    ['wi_1', 0],
+    ['wi_2', 0],
+    ['wi_1', 0],
+  ]);
 });
 
 test('a stop waits for running work, then releases it for the next start', async () => {

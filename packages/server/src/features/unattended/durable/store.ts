@@ -417,19 +417,23 @@ interface Claiming {
   readonly owner: string;
   /** Kinds with free slots, and their number. */
   readonly kinds: readonly { readonly kind: string; readonly free: number }[];
-  /** Items held by this process, which keeps them even if their leases lapse while it is stopped. */
+  /** Items that this process runs. It keeps them even if their leases lapse while it is stopped, and claims them again only after their end. */
   readonly held: readonly string[];
   readonly leaseUntilMs: number;
   readonly atMs: number;
 }
 
 /** Claims due work, abandoned items first. A claim raises the fence, so that earlier owners can no longer write. */
-export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held: mine, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
+export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
   const items: WorkItem[] = [];
+  const mine = new Set(held);
+  const isFree = ({ id }: WorkRow) => !mine.has(id);
   for (const { kind, free } of kinds) {
-    const lapsed = await tx.all(lapsedOf, { kind, atMs, limit: free + mine.length });
-    const left = lapsed.filter(({ id }) => !mine.includes(id)).slice(0, free);
-    const due = left.length < free ? await tx.all(dueOf, { kind, atMs, limit: free - left.length }) : [];
+    const lapsed = await tx.all(lapsedOf, { kind, atMs, limit: free + mine.size });
+    const left = lapsed.filter(isFree).slice(0, free);
+    // Waiting work is due again when its wait is over, even if its handler has not returned yet.
+    const waited = left.length < free ? await tx.all(dueOf, { kind, atMs, limit: free + mine.size }) : [];
+    const due = waited.filter(isFree).slice(0, free - left.length);
     for (const row of [...left, ...due]) {
       const resumed = row.state === 'running';
       const attempts = resumed ? row.attempts : row.attempts + 1;

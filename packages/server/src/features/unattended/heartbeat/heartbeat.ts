@@ -1,26 +1,28 @@
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
-import { newId } from '../../../kernel/ids.ts';
 import type { Log } from '../../../kernel/log.ts';
 import type { Agent, AgentsApi, ConfigureAgent } from '../../agents/agents/api.ts';
-import type { DurableWork } from '../durable/api.ts';
-import type { InboxApi } from '../inbox/api.ts';
 import type { ConversationTarget } from '../../conversations/sessions/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
 import type { WorkspaceApi } from '../../environment/workspace/api.ts';
-import { type Admission, beatKind, type HeartbeatApi, type Refused, type WakeRequest } from './api.ts';
-import { type BeatPayload, BeatResult, createBeats } from './beat/beat.ts';
-import { isActive } from './timing/active-hours.ts';
-import { beatMessage } from './beat/beat-prompt.ts';
-import { createCoalescer, type Occurrence } from './timing/coalescer.ts';
-import { type HeartbeatConfig, settingsOf } from './config.ts';
-import { nextDue, phaseOf } from './timing/due-times.ts';
-import { healthy, longestBackoffMs, newState, released } from './beat/health.ts';
-import { createHeartbeatMethods, type HeartbeatMethods } from './methods.ts';
+import type { DurableWork } from '../durable/api.ts';
+import type { InboxApi } from '../inbox/api.ts';
+import { beatKind, type HeartbeatApi } from './api.ts';
+import { type BeatFailure, createBeats } from './beat/beat.ts';
+import { beginBeat } from './beat/begin.ts';
+import { healthy } from './beat/health.ts';
 import type { HeartbeatOperations } from './beat/operations.ts';
 import { Owed } from './beat/owed.ts';
-import { forgetHeartbeat, type HeartbeatStateRow, keepState, loadHeartbeats, waitingEvents } from './store.ts';
+import { recoverBeats } from './beat/recover.ts';
+import { BeatStates } from './beat/states.ts';
+import { type HeartbeatConfig, settingsOf } from './config.ts';
+import { createHeartbeatMethods, type HeartbeatMethods } from './methods.ts';
+import { type HeartbeatStateRow, loadHeartbeats } from './store.ts';
+import { Coalescer, type Occurrence } from './timing/coalescer.ts';
+import { BeatPlan } from './timing/plan.ts';
+import { Pump } from './timing/pump.ts';
+import { Wakes } from './wakes.ts';
 
 export interface HeartbeatDeps {
   readonly db: Db;
@@ -35,7 +37,7 @@ export interface HeartbeatDeps {
   readonly watchModels: (agent: Agent) => void;
   readonly checklist: WorkspaceApi['checklist'];
   readonly durable: DurableWork;
-  readonly turn: TurnsApi['durable'];
+  readonly turn: TurnsApi['runDurably'];
   readonly inbox: InboxApi;
   /** Returns the conversation of an agent's beats. */
   readonly targetOf: (agentId: string) => ConversationTarget;
@@ -61,335 +63,193 @@ export interface Heartbeat extends AsyncDisposable {
   pause(): void;
 }
 
-/** Longest time between two checks of the clock, which may be changed. */
-const longestSleepMs = 60_000;
 /** Maximum beats of all agents whose turns run concurrently. */
 const concurrency = 4;
 
 /** Runs agents on their own when there is something to do (docs/decisions/0024). */
 export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
-  const { db, bus, clock, log, agents } = deps;
-  const states = new Map<string, HeartbeatStateRow>();
-  /** Next beat by the interval, for each active agent. */
-  const due = new Map<string, number>();
-  /** The last requested time by the interval, for each agent. */
-  const slots = new Map<string, number>();
-  const owed = new Owed();
-  const beginning = new Set<Promise<void>>();
-  let isStarted = false;
-  let isClosing = false;
-  let lookedAtMs = 0;
-  let cancelTimer = () => {};
+  return new AgentHeartbeats(deps);
+}
 
-  const settings = (agent: Agent) => settingsOf(deps.config, agent.config.heartbeat);
-  const stateOf = (agentId: string) => states.get(agentId) ?? newState(agentId);
+class AgentHeartbeats implements Heartbeat {
+  readonly api: HeartbeatApi;
+  readonly methods: HeartbeatMethods;
+  readonly #deps: HeartbeatDeps;
+  readonly #states: BeatStates;
+  readonly #owed = new Owed();
+  readonly #plan: BeatPlan;
+  readonly #pump: Pump;
+  readonly #coalescer: Coalescer;
+  readonly #wakes: Wakes;
+  readonly #beats: ReturnType<typeof createBeats>;
+  readonly #beginning = new Set<Promise<void>>();
 
-  /** Returns null when the backoff is over, or too far ahead because the clock stepped back since. */
-  function backoffUntil(agentId: string): number | null {
-    const { backoffUntilMs } = stateOf(agentId);
-    const now = clock.now();
-    return backoffUntilMs !== null && backoffUntilMs > now && backoffUntilMs <= now + longestBackoffMs ? backoffUntilMs : null;
+  constructor(deps: HeartbeatDeps) {
+    const { db, bus, clock, agents, seed } = deps;
+    const stateOf = (agentId: string) => states.of(agentId);
+    const states = new BeatStates(deps);
+    const plan = new BeatPlan({ clock, agents, seed, settingsOf: this.#settingsOf, stateOf });
+    const coalescer = new Coalescer({
+      clock,
+      bus,
+      isBusy: (agentId) => deps.isBusy(deps.targetOf(agentId).ref),
+      backoffUntil: (agentId) => states.backoffUntil(agentId),
+      start: (occurrence) => this.#start(occurrence),
+      changed: () => this.#pump.run(),
+    });
+    this.#deps = deps;
+    this.#states = states;
+    this.#plan = plan;
+    this.#coalescer = coalescer;
+    this.#pump = new Pump(
+      clock,
+      () => this.#runDue(),
+      (byMs) => this.#setBack(byMs),
+    );
+    this.#wakes = new Wakes({ clock, agents, settingsOf: this.#settingsOf, states, plan, coalescer, owed: this.#owed, pump: this.#pump });
+    this.#beats = createBeats({
+      ...deps,
+      coalescer,
+      settingsOf: this.#settingsOf,
+      stateOf,
+      changed: (state, failure) => this.#beatEnded(state, failure),
+    });
+    const { handler, gaveUp } = this.#beats;
+    deps.durable.handle(beatKind, handler, { concurrency, maxAttempts: 1, handlesSuspension: true, gaveUp });
+    const wakes = this.#wakes;
+    this.api = { wake: (request) => wakes.wake(request), noticeEvent: (agentId) => wakes.noticeEvent(agentId) };
+    this.methods = createHeartbeatMethods({
+      db,
+      agents,
+      configure: deps.configure,
+      knowsModel: deps.knowsModel,
+      settingsOf: this.#settingsOf,
+      stateOf,
+      backoffUntil: (agentId) => states.backoffUntil(agentId),
+      dueOf: (agentId) => plan.dueOf(agentId),
+      runningSince: (agentId) => coalescer.runningSince(agentId),
+      wake: (agentId, reason) => wakes.wake({ agentId, reason, bypassSpacing: reason === 'manual' }),
+      wakeMonitoring: () => wakes.wakeMonitoring(),
+    });
   }
 
-  const coalescer = createCoalescer({
-    clock,
-    bus,
-    isBusy: (agentId) => deps.isBusy(deps.targetOf(agentId).ref),
-    backoffUntil,
-    start,
-    changed: pump,
-  });
-
-  const beats = createBeats({
-    db,
-    bus,
-    clock,
-    log,
-    agents,
-    turn: deps.turn,
-    inbox: deps.inbox,
-    targetOf: deps.targetOf,
-    operations: deps.operations,
-    coalescer,
-    settingsOf: settings,
-    fingerprintOf: deps.fingerprintOf,
-    stateOf,
-    changed(state, failure) {
-      const { agentId, consecutiveErrors, stoppedBy } = state;
-      // The agent was deleted while the end of its beat was being stored.
-      if (agents.find(agentId) === undefined) return;
-      states.set(agentId, state);
-      if (consecutiveErrors === 0) owed.forget(agentId);
-      else owed.failed(agentId, failure);
-      if (stoppedBy !== null && !owed.has(agentId)) coalescer.cancel(agentId, 'stopped');
-      plan(agentId);
-      retryOwed(agentId);
-    },
-  });
-  deps.durable.handle(beatKind, beats.handler, { concurrency, maxAttempts: 1, handlesSuspension: true, gaveUp: beats.gaveUp });
-
-  /** Schedules the next beat of an agent; none while it is off, suspended or stopped. */
-  function plan(agentId: string): void {
-    const agent = agents.find(agentId);
-    const { stoppedBy, lastSlotMs } = stateOf(agentId);
-    if (agent === undefined || agent.suspended || stoppedBy !== null || !settings(agent).enabled) {
-      due.delete(agentId);
-      return;
+  async start(): Promise<void> {
+    const { db, agents, operations, watchModels } = this.#deps;
+    const known = await db.read(loadHeartbeats, {});
+    for (const state of known.states) this.#states.set(state);
+    await recoverBeats({ db, recover: operations.recover, coalescer: this.#coalescer, finish: this.#beats.finish });
+    for (const agent of agents.list()) {
+      this.#clearStaleStop(agent);
+      const { lastRunAtMs, consecutiveErrors } = this.#states.of(agent.id);
+      if (consecutiveErrors > 0) watchModels(agent);
+      if (lastRunAtMs !== null) this.#coalescer.began(agent.id, lastRunAtMs);
+      this.#plan.plan(agent.id);
     }
-    const { intervalMs, activeHours } = settings(agent);
-    const now = clock.now();
-    // A time far ahead was used before the clock stepped back.
-    const afterMs = lastSlotMs > now && lastSlotMs <= now + intervalMs ? lastSlotMs : now;
-    due.set(agentId, nextDue(afterMs, intervalMs, phaseOf(deps.seed, agentId, intervalMs), activeHours));
-  }
-
-  /** Requests the beat that delivers an agent's undelivered events once its backoff is over. */
-  function retryOwed(agentId: string): void {
-    const agent = agents.find(agentId);
-    if (isClosing || !owed.has(agentId) || agent === undefined || agent.suspended || !settings(agent).enabled) return;
-    coalescer.wake({ agentId, reason: 'wake', lane: 'normal', bypassesSpacing: true, dueAtMs: backoffUntil(agentId) ?? clock.now() });
-  }
-
-  function modelRecovered(model: string): void {
-    for (const state of states.values()) {
-      const { agentId, stoppedBy, lastErrorKind } = state;
-      const isProviderAtFault = stoppedBy !== null || lastErrorKind === 'transient';
-      if (!isProviderAtFault || !owed.waitsFor(agentId, model) || coalescer.runningSince(agentId) !== null) continue;
-      keep(released(state));
-      plan(agentId);
-      retryOwed(agentId);
+    this.#pump.start();
+    for (const { agentId } of known.queued) {
+      if (this.#states.of(agentId).consecutiveErrors === 0) continue;
+      this.#owed.add(agentId);
+      this.#wakes.retryOwed(agentId);
     }
-    pump();
+    for (const { agentId, reason } of known.urgent) this.#wakes.wake({ agentId, reason });
+    this.#pump.run();
   }
 
-  /** Requests due beats, starts those that may start, and sleeps until the next one. */
-  function pump(): void {
-    if (!isStarted || isClosing) return;
-    const now = clock.now();
-    if (now < lookedAtMs) setBack(lookedAtMs - now);
-    lookedAtMs = now;
-    for (const [agentId, dueAtMs] of due) {
-      if (dueAtMs > now) continue;
-      slots.set(agentId, dueAtMs);
-      plan(agentId);
-      coalescer.wake({ agentId, reason: 'interval', lane: 'normal', bypassesSpacing: false, dueAtMs });
+  agentChanged(agentId: string): void {
+    const agent = this.#deps.agents.find(agentId);
+    if (agent === undefined) this.#forget(agentId);
+    else {
+      if (agent.suspended) this.#coalescer.cancel(agentId, 'suspended');
+      else if (!this.#settingsOf(agent).enabled) this.#coalescer.cancel(agentId, 'disabled');
+      this.#clearStaleStop(agent);
+      this.#plan.plan(agentId);
+      this.#wakes.retryOwed(agentId);
     }
-    let next = coalescer.run();
-    for (const dueAtMs of due.values()) if (next === undefined || dueAtMs < next) next = dueAtMs;
-    cancelTimer();
-    cancelTimer = next === undefined ? () => {} : clock.after(Math.max(0, Math.min(next - clock.now(), longestSleepMs)), pump);
+    this.#pump.run();
+  }
+
+  modelRecovered(model: string): void {
+    this.#wakes.modelRecovered(model);
+  }
+
+  pause(): void {
+    this.#pump.close();
+    this.#coalescer.cancel(undefined, 'shutdown');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.pause();
+    await Promise.all(this.#beginning);
+  }
+
+  readonly #settingsOf = (agent: Agent): HeartbeatConfig => settingsOf(this.#deps.config, agent.config.heartbeat);
+
+  /** Requests due beats and starts those that may start; returns when the next one is due. */
+  #runDue(): number | undefined {
+    for (const { agentId, dueAtMs } of this.#plan.takeDue())
+      this.#coalescer.wake({ agentId, reason: 'interval', lane: 'normal', bypassesSpacing: false, dueAtMs });
+    const next = [this.#coalescer.run(), this.#plan.nextMs()].filter((ms) => ms !== undefined);
+    return next.length === 0 ? undefined : Math.min(...next);
   }
 
   /** Moves times that were computed before the clock stepped back, as they are too far ahead. */
-  function setBack(byMs: number): void {
-    coalescer.setBack(byMs);
-    for (const agentId of due.keys()) plan(agentId);
+  #setBack(byMs: number): void {
+    this.#coalescer.setBack(byMs);
+    this.#plan.planAll();
   }
 
-  function start(occurrence: Occurrence): void {
+  #start(occurrence: Occurrence): void {
     const { agentId } = occurrence;
-    if (agentId === undefined) return checkAll(occurrence);
-    const begun = begin(occurrence, agentId)
+    if (agentId === undefined) return this.#checkAll(occurrence);
+    const { log } = this.#deps;
+    const deps = { ...this.#deps, settingsOf: this.#settingsOf, states: this.#states, plan: this.#plan, coalescer: this.#coalescer };
+    const begun = beginBeat(deps, occurrence, agentId)
       .catch((error: unknown) => {
         log.error({ agentId, err: error }, 'Failed to start a heartbeat');
-        coalescer.end(occurrence, { status: 'failed_before_side_effect', eventCount: 0, errorKind: 'internal' });
+        this.#coalescer.end(occurrence, { status: 'failed_before_side_effect', eventCount: 0, errorKind: 'internal' });
       })
-      .finally(() => beginning.delete(begun));
-    beginning.add(begun);
-  }
-
-  /** Starts a beat; one without checklist items and events ends here, before any model call. */
-  async function begin(occurrence: Occurrence, agentId: string): Promise<void> {
-    const agent = agents.find(agentId);
-    if (agent === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
-    const { correlationId, lane, reason, isPlanned = false } = occurrence;
-    const { activeHours } = settings(agent);
-    // The beat was due within the hours but is late, because the machine slept or the beat was deferred.
-    if (isPlanned && activeHours !== undefined && !isActive(activeHours, clock.now()))
-      return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
-    const [checklist, events] = await Promise.all([deps.checklist(agent), db.read(waitingEvents, { agentId })]);
-    if (checklist === undefined && events.length === 0) return coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
-    // State stored for a deleted agent would be found by a later agent of the same name.
-    if (agents.find(agentId) === undefined) return coalescer.end(occurrence, { status: 'aborted', eventCount: 0, errorKind: 'agent_unavailable' });
-    const startedAtMs = clock.now();
-    const state = { ...stateOf(agentId), lastRunAtMs: startedAtMs, lastSlotMs: slots.get(agentId) ?? stateOf(agentId).lastSlotMs };
-    const workId = newId('wi');
-    const eventCount = events.length;
-    const payload: BeatPayload = {
-      correlationId,
-      lane,
-      reason,
-      startedAtMs,
-      eventCount,
-      ...beatMessage({ prompt: settings(agent).prompt, checklist, events, nowMs: startedAtMs }),
-    };
-    coalescer.began(agentId, startedAtMs);
-    states.set(agentId, state);
-    await db.write(deps.operations.begin, {
-      beat: { workId, agentId, correlationId, lane, reason, eventCount, startedAtMs },
-      state,
-      lastEventId: events.at(-1)?.id ?? 0,
-      work: { id: workId, kind: beatKind, key: workId, digest: correlationId, agentId, payload, atMs: startedAtMs },
-    });
-    deps.durable.wake(beatKind);
+      .finally(() => this.#beginning.delete(begun));
+    this.#beginning.add(begun);
   }
 
   /** Checks all heartbeats: recomputes due times and reports failures again. Calls no model. */
-  function checkAll(occurrence: Occurrence): void {
+  #checkAll(occurrence: Occurrence): void {
+    const { agents, bus, clock } = this.#deps;
     for (const agent of agents.list()) {
-      plan(agent.id);
-      const { consecutiveErrors, lastErrorKind, backoffUntilMs, stoppedBy } = stateOf(agent.id);
-      if (lastErrorKind === null || !settings(agent).enabled) continue;
+      this.#plan.plan(agent.id);
+      const { consecutiveErrors, lastErrorKind, backoffUntilMs, stoppedBy } = this.#states.of(agent.id);
+      if (lastErrorKind === null || !this.#settingsOf(agent).enabled) continue;
       const now = clock.now();
       const backoffMs = Math.max(0, (backoffUntilMs ?? now) - now);
       const alert = { agentId: agent.id, consecutiveErrors, classification: lastErrorKind, reason: stoppedBy ?? lastErrorKind, backoffMs };
       bus.emit('scheduler:heartbeat_alert', { ...alert, timestamp: now });
     }
-    coalescer.end(occurrence, { status: 'settled', eventCount: 0 });
+    this.#coalescer.end(occurrence, { status: 'settled', eventCount: 0 });
   }
 
-  function refusal({ agentId, reason }: WakeRequest): Omit<Refused, 'status' | 'accepted' | 'coalesced'> | undefined {
-    const agent = agents.find(agentId);
-    if (isClosing) return { refusal: 'closing', message: 'The daemon is stopping' };
-    if (agent === undefined) return { refusal: 'unknown_agent', message: `Agent not found: ${agentId}` };
-    if (!settings(agent).enabled)
-      return {
-        refusal: 'disabled',
-        message: `The heartbeat of agent ${agentId} is off: turn it on with heartbeat.update or agents.${agentId}.heartbeat`,
-      };
-    if (agent.suspended) return { refusal: 'suspended', message: `Agent is suspended: ${agentId}` };
-    const { stoppedBy } = stateOf(agentId);
-    // Jobs and webhooks have queued an event that must be delivered.
-    if (stoppedBy !== null && reason !== 'manual' && reason !== 'cron' && reason !== 'hook')
-      return {
-        refusal: 'stopped',
-        message: `The heartbeat of agent ${agentId} was stopped by its model (${stoppedBy}): once fixed, trigger it manually or retry the provider`,
-      };
-    return undefined;
+  /** Called when the end of a beat was stored. */
+  #beatEnded(state: HeartbeatStateRow, failure: BeatFailure | undefined): void {
+    const { agentId, consecutiveErrors, stoppedBy } = state;
+    // The agent was deleted while the end of its beat was being stored.
+    if (this.#deps.agents.find(agentId) === undefined) return;
+    this.#states.set(state);
+    if (consecutiveErrors === 0) this.#owed.forget(agentId);
+    else this.#owed.failed(agentId, failure);
+    if (stoppedBy !== null && !this.#owed.has(agentId)) this.#coalescer.cancel(agentId, 'stopped');
+    this.#plan.plan(agentId);
+    this.#wakes.retryOwed(agentId);
   }
 
-  const refused = (why: Omit<Refused, 'status' | 'accepted' | 'coalesced'>): Refused => ({
-    status: 'refused',
-    accepted: false,
-    coalesced: false,
-    ...why,
-  });
-
-  function order(agentId: string | undefined, request: Omit<WakeRequest, 'agentId'>): Admission {
-    const { reason, lane = 'normal', bypassSpacing = false, mode = 'now' } = request;
-    const dueAtMs = mode === 'now' || agentId === undefined ? clock.now() : (due.get(agentId) ?? clock.now());
-    const admission = coalescer.wake({ agentId, reason, lane, bypassesSpacing: bypassSpacing, dueAtMs });
-    pump();
-    return admission ?? refused({ refusal: 'full', message: 'Too many beats are pending' });
-  }
-
-  function wake(request: WakeRequest): Admission {
-    const why = refusal(request);
-    if (why !== undefined) return refused(why);
-    const { agentId } = request;
-    if (stateOf(agentId).stoppedBy !== null && request.reason !== 'manual') owed.add(agentId);
-    return order(agentId, request);
-  }
-
-  function noticeEvent(agentId: string): void {
-    if (stateOf(agentId).stoppedBy === null) return;
-    owed.add(agentId);
-    retryOwed(agentId);
-    pump();
-  }
-
-  function keep(state: HeartbeatStateRow): void {
-    states.set(state.agentId, state);
-    void db.write(keepState, state).catch((error: unknown) => log.error({ agentId: state.agentId, err: error }, 'Failed to store heartbeat state'));
-  }
-
-  function forget(agentId: string): void {
-    coalescer.cancel(agentId, 'agent_deleted');
-    for (const map of [states, due, slots]) map.delete(agentId);
-    owed.forget(agentId);
-    void db.write(forgetHeartbeat, { agentId }).catch((error: unknown) => log.error({ agentId, err: error }, 'Failed to delete a heartbeat'));
-  }
-
-  function agentChanged(agentId: string): void {
-    const agent = agents.find(agentId);
-    if (agent === undefined) forget(agentId);
-    else {
-      if (agent.suspended) coalescer.cancel(agentId, 'suspended');
-      else if (!settings(agent).enabled) coalescer.cancel(agentId, 'disabled');
-      clearStaleStop(agent);
-      plan(agentId);
-      retryOwed(agentId);
-    }
-    pump();
+  #forget(agentId: string): void {
+    this.#coalescer.cancel(agentId, 'agent_deleted');
+    this.#states.forget(agentId);
+    this.#plan.forget(agentId);
+    this.#owed.forget(agentId);
   }
 
   /** Clears a stop that a changed configuration may have resolved. */
-  function clearStaleStop(agent: Agent): void {
-    const state = stateOf(agent.id);
-    if (state.stoppedBy !== null && state.stoppedUnder !== deps.fingerprintOf(agent)) keep(healthy(state));
+  #clearStaleStop(agent: Agent): void {
+    const state = this.#states.of(agent.id);
+    if (state.stoppedBy !== null && state.stoppedUnder !== this.#deps.fingerprintOf(agent)) this.#states.keep(healthy(state));
   }
-
-  /** Finishes beats whose work an earlier process completed without storing their end. */
-  async function recover(): Promise<void> {
-    for (const { beat, work } of await db.read(deps.operations.recover, {})) {
-      const { workId: id, agentId, correlationId, lane, reason, startedAtMs, eventCount } = beat;
-      const occurrence = { correlationId, agentId, lane, reason, startedAtMs };
-      coalescer.adopt(occurrence);
-      // Its turn resumes on its own.
-      if (work !== undefined && (work.state === 'accepted' || work.state === 'running')) continue;
-      const parsed = BeatResult.safeParse(work?.result);
-      const result = parsed.data ?? { kind: 'failed' as const, errorKind: work?.errorKind ?? 'lost', spoke: true };
-      await beats.finish({ id, agentId, occurrence, eventCount }, result, { isUnknown: work?.state !== 'done' && work?.state !== 'failed' });
-    }
-  }
-
-  return {
-    api: { wake, noticeEvent },
-    methods: createHeartbeatMethods({
-      db,
-      agents,
-      configure: deps.configure,
-      knowsModel: deps.knowsModel,
-      settingsOf: settings,
-      stateOf,
-      backoffUntil,
-      dueOf: (agentId) => due.get(agentId) ?? null,
-      runningSince: coalescer.runningSince,
-      wake: (agentId, reason) => wake({ agentId, reason, bypassSpacing: reason === 'manual' }),
-      wakeMonitoring: () => (isClosing ? refused({ refusal: 'closing', message: 'The daemon is stopping' }) : order(undefined, { reason: 'wake' })),
-    }),
-    agentChanged,
-    modelRecovered,
-    async start() {
-      const known = await db.read(loadHeartbeats, {});
-      for (const state of known.states) states.set(state.agentId, state);
-      await recover();
-      for (const agent of agents.list()) {
-        clearStaleStop(agent);
-        const { lastRunAtMs, consecutiveErrors } = stateOf(agent.id);
-        if (consecutiveErrors > 0) deps.watchModels(agent);
-        if (lastRunAtMs !== null) coalescer.began(agent.id, lastRunAtMs);
-        plan(agent.id);
-      }
-      isStarted = true;
-      for (const { agentId } of known.queued) {
-        if (stateOf(agentId).consecutiveErrors === 0) continue;
-        owed.add(agentId);
-        retryOwed(agentId);
-      }
-      for (const { agentId, reason } of known.urgent) wake({ agentId, reason });
-      pump();
-    },
-    pause() {
-      isClosing = true;
-      cancelTimer();
-      coalescer.cancel(undefined, 'shutdown');
-    },
-    async [Symbol.asyncDispose]() {
-      isClosing = true;
-      cancelTimer();
-      coalescer.cancel(undefined, 'shutdown');
-      await Promise.all(beginning);
-    },
-  };
 }

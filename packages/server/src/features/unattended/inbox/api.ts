@@ -1,3 +1,5 @@
+import type { OperationCall } from '../../../kernel/db/operation.ts';
+
 /** A message of the inbox, the built-in channel `gateway`. */
 export interface InboxMessage {
   /** `in_<uuid>`, from `newId('in')`. */
@@ -18,6 +20,8 @@ export interface InboxMessage {
 }
 
 export interface InboxApi {
+  /** Returns the call that delivers a message in the transaction of the event that it reports; call `announce` after the commit. */
+  deliverCall(message: InboxMessage): OperationCall;
   /** Announces a message after the commit that delivered it. */
   announce(message: InboxMessage): void;
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Db } from '../../../kernel/db/db.ts';
 import { operation } from '../../../kernel/db/operation.ts';
@@ -112,7 +112,7 @@ test('a delivery happens once per key, within limits, and is announced to its ow
   const bus = createEventBus(() => {});
   const heard: unknown[] = [];
   bus.listen(['inbox:message'], (event) => heard.push(event));
-  createInbox({ db, bus, clock: { now: () => 1, ageNow: () => 1, monotonic: () => 1, after: () => () => {} } }).api.announce(one);
+  createInbox({ db, bus, clock: createStepClock(1) }).api.announce(one);
   expect(heard).toEqual([
     {
       kind: 'inbox:message',

@@ -2,10 +2,11 @@ import { allows } from '@gatehouse/contract';
 import type { Identity } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import { toCall } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { InboxApi } from './api.ts';
-import { type InboxReach, type InboxRow, listInbox, markInboxRead } from './store.ts';
+import { deliverMessage, type InboxReach, type InboxRow, listInbox, markInboxRead } from './store.ts';
 
 export interface Inbox {
   readonly api: InboxApi;
@@ -16,6 +17,7 @@ export interface Inbox {
 export function createInbox({ db, bus, clock }: { readonly db: Db; readonly bus: EventBus; readonly clock: Clock }): Inbox {
   return {
     api: {
+      deliverCall: (message) => toCall(deliverMessage, message),
       announce({ id, source, level, agentId, conversationRef, principalId, atMs }) {
         bus.emit('inbox:message', { id, source, level, agentId, conversationRef, timestamp: atMs }, principalId);
       },

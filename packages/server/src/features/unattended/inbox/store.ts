@@ -54,6 +54,9 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
   return 'accepted';
 }
 
+/** `inboxDeliver` as an operation. */
+export const deliverMessage = operation('inbox.deliver', inboxDeliver);
+
 const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inbox_message').where('op_key', '=', p('opKey')));
 
 /** Removes an unannounced message, inside the transaction that reverts the event it reports. */
@@ -128,4 +131,4 @@ export const markInboxRead = operation(
   },
 );
 
-export const inboxOperations = [listInbox, markInboxRead];
+export const inboxOperations = [deliverMessage, listInbox, markInboxRead];

@@ -1,3 +1,4 @@
+import { repeat } from '../../../kernel/timers.ts';
 import type { DurableWork, EndWithMessage } from '../durable/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
 import type { TurnsApi } from '../../conversations/turns/api.ts';
@@ -14,8 +15,8 @@ export interface WebhooksDeps extends DeliverDeps {
   readonly config: WebhooksConfig;
   readonly httpBodyLimitBytes: number;
   readonly durable: DurableWork;
-  readonly turns: Pick<TurnsApi, 'durable'>;
-  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly turns: Pick<TurnsApi, 'runDurably'>;
+  readonly inbox: InboxApi;
   readonly endWithMessage: EndWithMessage;
 }
 
@@ -34,20 +35,17 @@ export function createWebhooks(deps: WebhooksDeps) {
   deps.durable.handle(deliveryKind, run, { ...deliveryLimits, gaveUp });
   const intake: WebhooksApi = createIntake({ config, httpBodyLimitBytes: deps.httpBodyLimitBytes, rules, clock, accept: deliver.accept });
 
-  let pruning: Promise<void> = Promise.resolve();
-  let cancelPrune = clock.after(firstPruneMs, prune);
-  function prune(): void {
-    pruning = db.write(pruneDeliveries, { beforeMs: clock.ageNow() - keptMs, kept: maxKept, limit: prunedAtOnce }).then(
-      (dropped) => {
-        // One batch at a time, so that other writes can run in between.
-        cancelPrune = clock.after(dropped >= prunedAtOnce ? 1_000 : pruneMs, prune);
-      },
-      (error: unknown) => {
-        log.error({ err: error }, 'Failed to delete old webhook deliveries');
-        cancelPrune = clock.after(pruneMs, prune);
-      },
-    );
-  }
+  const pruning = repeat({
+    clock,
+    everyMs: pruneMs,
+    firstMs: firstPruneMs,
+    async run() {
+      const dropped = await db.write(pruneDeliveries, { beforeMs: clock.ageNow() - keptMs, kept: maxKept, limit: prunedAtOnce });
+      // One batch at a time, so that other writes can run in between.
+      return dropped >= prunedAtOnce ? 1_000 : pruneMs;
+    },
+    onError: (error) => log.error({ err: error }, 'Failed to delete old webhook deliveries'),
+  });
 
   return {
     api: intake,
@@ -58,10 +56,6 @@ export function createWebhooks(deps: WebhooksDeps) {
         ? []
         : [`webhooks: agent ${agentId} of mapping ${id} does not exist; deliveries are rejected with 503 until it does`],
     ),
-    async [Symbol.asyncDispose]() {
-      cancelPrune();
-      await pruning;
-      cancelPrune();
-    },
+    [Symbol.asyncDispose]: () => pruning[Symbol.asyncDispose](),
   };
 }

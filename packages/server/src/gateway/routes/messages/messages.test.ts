@@ -1,3 +1,4 @@
+import { toFragment } from '../../../kernel/json-fragment.ts';
 import { MessageObject, MessagesError, MessageStreamEvent } from '@gatehouse/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CompletionRequest } from '../../../features/conversations/turns/api.ts';
@@ -43,7 +44,7 @@ async function stream(body: object = {}) {
     .filter((frame) => frame !== '')
     .map((frame) => {
       const [name, data] = frame.split('\n');
-      const event = MessageStreamEvent.parse(JSON.parse(data?.slice('data: '.length) ?? ''));
+      const event = MessageStreamEvent().parse(JSON.parse(data?.slice('data: '.length) ?? ''));
       expect(name).toBe(`event: ${event.type}`);
       return event;
     });
@@ -187,7 +188,7 @@ describe('a request', () => {
   ])('is refused with its name for %s', async (_what, body, param) => {
     last = undefined;
     const response = await send(body);
-    const { error, request_id } = MessagesError.parse(await response.json());
+    const { error, request_id } = MessagesError().parse(await response.json());
     expect([response.status, error.type, error.param, request_id]).toEqual([
       400,
       'invalid_request_error',
@@ -202,7 +203,7 @@ describe('a request', () => {
     expect(await (await send({})).json()).toMatchObject({ type: 'error', error: { message: 'no top_k here', param: 'top_k', code: null } });
     script = () => Promise.reject(new AppError('not_found', 'Model not found: claude-x', { param: 'model' }));
     const response = await send({ model: 'claude-x' });
-    const { error } = MessagesError.parse(await response.json());
+    const { error } = MessagesError().parse(await response.json());
     expect([response.status, error.type]).toEqual([404, 'not_found_error']);
     expect(error.message).toMatch(/^Model not found: claude-x\. .*ANTHROPIC_MODEL.*gateway\.compat\.models/);
   });
@@ -229,8 +230,8 @@ describe('authentication', () => {
     script = async () => ({});
     const response = await ask({ 'anthropic-version': '2023-06-01', ...headers }, `${path}?beta=true`);
     expect(response.status).toBe(status);
-    if (status === 200) MessageObject.parse(await response.json());
-    else MessagesError.parse(await response.json());
+    if (status === 200) MessageObject().parse(await response.json());
+    else MessagesError().parse(await response.json());
   });
 
   it('does not accept x-api-key on other routes', async () => {
@@ -249,7 +250,7 @@ describe('a whole answer', () => {
       cachedInput: 60,
       cacheWrittenInput: 30,
     });
-    expect(MessageObject.parse(await (await send({ tools: [tool] })).json())).toEqual({
+    expect(MessageObject().parse(await (await send({ tools: [tool] })).json())).toEqual({
       id: expect.stringMatching(/^msg_/),
       type: 'message',
       role: 'assistant',
@@ -273,8 +274,8 @@ describe('a whole answer', () => {
     [{ finishReason: 'stop', ending: { by: 'stop_sequence', sequence: 'END' } }, 'stop_sequence', 'END'],
     [{ finishReason: 'stop', ending: { by: 'content_filter' } }, 'refusal', null],
   ] as const)('of a turn that ended with %j stops with %s', async (outcome, reason, sequence) => {
-    script = async (_request, _call, sink) => (sink?.text('half'), { text: 'half', ...outcome });
-    const whole = MessageObject.parse(await (await send({})).json());
+    script = async (_request, _call, sink) => (sink?.text(toFragment('half')), { text: 'half', ...outcome });
+    const whole = MessageObject().parse(await (await send({})).json());
     expect([whole.stop_reason, whole.stop_sequence]).toEqual([reason, sequence]);
     const { events } = await stream();
     expect(events.at(-2)).toMatchObject({ type: 'message_delta', delta: { stop_reason: reason, stop_sequence: sequence } });
@@ -288,7 +289,7 @@ describe('a whole answer', () => {
     });
     for (const streamed of [false, true]) {
       const response = await send({ stream: streamed });
-      const body = MessagesError.parse(await response.json());
+      const body = MessagesError().parse(await response.json());
       expect([response.status, body.error.type, response.headers.get('retry-after')]).toEqual([429, 'rate_limit_error', '3']);
     }
   });
@@ -297,11 +298,11 @@ describe('a whole answer', () => {
 describe('a streamed answer', () => {
   it('is sent block by block', async () => {
     script = async (_request, _call, sink) => {
-      sink?.thinking?.fragment(String.raw`Hm \"so\".`);
+      sink?.thinking?.fragment(toFragment('Hm "so".'));
       sink?.thinking?.block(thinking);
       sink?.thinking?.block({ type: 'redacted_thinking', data: 'xyz' });
-      sink?.text('I ');
-      sink?.text(String.raw`look\n`);
+      sink?.text(toFragment('I '));
+      sink?.text(toFragment('look\n'));
       return { text: 'I look\n', clientCalls: calls, cachedInput: 2 };
     };
     const { response, events } = await stream({ tools: [tool] });
@@ -336,7 +337,7 @@ describe('a streamed answer', () => {
 
   it('ends with an error event when it fails after some text', async () => {
     script = async (_request, _call, sink) => (
-      sink?.text('half'),
+      sink?.text(toFragment('half')),
       sink?.flush(),
       { text: 'half', finishReason: 'error', failure: { message: 'upstream broke', kind: 'network' } }
     );
@@ -370,7 +371,7 @@ it('counts tokens', async () => {
 it('ends a stream with its token', async () => {
   fixture.putToken('short', 'tz-secret-0123456789-abcdefghijklmnop', ['api']);
   script = async (_request, call, sink) => {
-    sink?.text('x');
+    sink?.text(toFragment('x'));
     sink?.flush();
     await new Promise((resolve) => call.signal.addEventListener('abort', resolve));
     return { text: 'x', finishReason: 'aborted' };

@@ -108,7 +108,7 @@ describe('Open Responses over WebSocket', () => {
         { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Compress this conversation.' }] },
       ],
     });
-    const { output } = ResponseCompaction.parse(condensed.body);
+    const { output } = ResponseCompaction().parse(condensed.body);
     await using socket = await open();
     say('compacted');
     const input = [...output, { type: 'message', role: 'user', content: 'Continue from here.' }];
@@ -130,7 +130,7 @@ describe('Open Responses compaction', () => {
       ],
     });
     expect(status).toBe(200);
-    expect(ResponseCompaction.parse(body)).toMatchObject({
+    expect(ResponseCompaction().parse(body)).toMatchObject({
       object: 'response.compaction',
       output: [{ type: 'compaction' }],
       usage: { input_tokens: 20, output_tokens: 5, total_tokens: 25 },

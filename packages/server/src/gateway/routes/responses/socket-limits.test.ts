@@ -1,3 +1,4 @@
+import { toFragment } from '../../../kernel/json-fragment.ts';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, it } from 'vitest';
 import { startGateway, testTokens } from '../../testing/gateway-fixture.ts';
@@ -31,7 +32,7 @@ it('pauses a response while its client does not read, continues when it does, an
       produced = 0;
       try {
         for (let n = 0; n < 2_000; n += 1) {
-          sink?.text(piece);
+          sink?.text(toFragment(piece));
           produced += 1;
           if (sink?.flush() === false) await sink.drained();
         }

@@ -1,5 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Operation, Tx } from '../operation.ts';
+import type { FindOperation, Operation, Tx } from '../operation.ts';
+import { Failure } from './answers.ts';
 import { createSession, type Session } from './statements.ts';
 
 /** An operation with its input, waiting for execution. */
@@ -8,20 +9,11 @@ export interface Unit {
   readonly input: unknown;
 }
 
-/** Replaces a result. */
-export class Failure {
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    this.error = error;
-  }
-}
-
 /** Outcome of a batch. Callers may be notified: the commit is done. */
 export interface Committed {
   /** One result per unit, in order: a `Failure` for each that threw; for all when the commit failed. */
   readonly results: readonly unknown[];
-  /** True when something was stored, which proves that the medium takes writes. */
+  /** True when something was stored, which proves that the disk takes writes. */
   readonly stored: boolean;
 }
 
@@ -30,8 +22,8 @@ export interface GroupCommit {
   commit(units: readonly Unit[]): Promise<Committed>;
 }
 
-export function createGroupCommit(db: DatabaseSync): GroupCommit {
-  const session = createSession(db);
+export function createGroupCommit(db: DatabaseSync, findOperation: FindOperation): GroupCommit {
+  const session = createSession(db, findOperation);
   const statement = prepareAll(db, {
     begin: 'BEGIN IMMEDIATE',
     commit: 'COMMIT',
@@ -117,7 +109,7 @@ function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Recor
 }
 
 /** Finds operations by name; fails, naming the operation, when one is missing from the list or listed twice. */
-export function indexOperations(operations: readonly Operation<never, unknown>[]): (name: string) => Operation<never, unknown> {
+export function indexOperations(operations: readonly Operation<never, unknown>[]): FindOperation {
   const byName = new Map<string, Operation<never, unknown>>();
   for (const operation of operations) {
     if (byName.has(operation.name)) throw new Error(`Two storage operations are named "${operation.name}"`);

@@ -5,7 +5,8 @@ import type { Db } from '../db.ts';
 import type { Operation } from '../operation.ts';
 import { backupDatabase } from './backup.ts';
 import { databaseFile } from './database-files.ts';
-import { createGroupCommit, Failure, type GroupCommit, indexOperations, runInSnapshot, type Unit } from './group-commit.ts';
+import { createGroupCommit, type GroupCommit, indexOperations, runInSnapshot, type Unit } from './group-commit.ts';
+import { Failure } from './answers.ts';
 import { openFiles, openForQueries } from './open-files.ts';
 import { createSession } from './statements.ts';
 import { fromWireError, toWireError } from './wire.ts';
@@ -29,10 +30,10 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
     nowMs: 0,
     programVersion: 'inline',
   });
-  const main = createGroupCommit(files.main);
-  const telemetry = files.telemetry === undefined ? undefined : createGroupCommit(files.telemetry);
-  const queries = createSession(openForQueries(dataDir));
   const findOperation = indexOperations(options.operations);
+  const main = createGroupCommit(files.main, findOperation);
+  const telemetry = files.telemetry === undefined ? undefined : createGroupCommit(files.telemetry, findOperation);
+  const queries = createSession(openForQueries(dataDir), findOperation);
   const file = databaseFile(dataDir);
   let last: Promise<unknown> = Promise.resolve();
 

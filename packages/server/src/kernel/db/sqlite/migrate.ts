@@ -68,38 +68,45 @@ function newerSchema(db: DatabaseSync, file: string, current: number, newest: nu
   );
 }
 
-/** Runs the pending steps, each in a transaction that also records it: a kill leaves whole steps only. */
+/**
+ * Runs the pending steps and records them: in a new file all in one transaction, in an existing one each in its own. A kill leaves a file
+ * without any step, or with whole ones.
+ */
 export function applyMigrations(db: DatabaseSync, plan: MigrationPlan, nowMs: number, programVersion: string): void {
   if (plan.pending.length === 0) return;
   // Rebuilding a table breaks references for a moment; they are checked before each commit instead.
   db.exec('PRAGMA foreign_keys = OFF');
-  if (!plan.existing) {
-    db.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${applicationId};
-      CREATE TABLE IF NOT EXISTS schema_migration (
-        number INTEGER PRIMARY KEY,
-        name TEXT NOT NULL,
-        checksum TEXT NOT NULL,
-        applied_at_ms INTEGER NOT NULL,
-        program_version TEXT NOT NULL
-      );
-      COMMIT`);
-  }
-  const record = db.prepare('INSERT INTO schema_migration (number, name, checksum, applied_at_ms, program_version) VALUES (?, ?, ?, ?, ?)');
-  for (const step of plan.pending) {
+  for (const steps of plan.existing ? plan.pending.map((step) => [step]) : [plan.pending]) {
+    let current = steps[0];
     db.exec('BEGIN IMMEDIATE');
     try {
-      for (const statement of step.up) db.exec(statement);
-      if (db.prepare('PRAGMA foreign_key_check').get() !== undefined) throw new Error('it leaves rows that refer to missing ones');
-      record.run(step.number, step.name, step.checksum, nowMs, programVersion);
+      if (!plan.existing) createRecords(db);
+      const record = db.prepare('INSERT INTO schema_migration (number, name, checksum, applied_at_ms, program_version) VALUES (?, ?, ?, ?, ?)');
+      for (const step of steps) {
+        current = step;
+        for (const statement of step.up) db.exec(statement);
+        if (db.prepare('PRAGMA foreign_key_check').get() !== undefined) throw new Error('it leaves rows that refer to missing ones');
+        record.run(step.number, step.name, step.checksum, nowMs, programVersion);
+      }
       db.exec('COMMIT');
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
-      throw new Error(`Migration ${step.number} ("${step.name}") failed: ${error instanceof Error ? error.message : String(error)}`, {
-        cause: error,
-      });
+      const text = error instanceof Error ? error.message : String(error);
+      throw new Error(`Migration ${current?.number} ("${current?.name}") failed: ${text}`, { cause: error });
     }
   }
   db.exec('PRAGMA foreign_keys = ON');
+}
+
+function createRecords(db: DatabaseSync): void {
+  db.exec(`PRAGMA application_id = ${applicationId};
+    CREATE TABLE IF NOT EXISTS schema_migration (
+      number INTEGER PRIMARY KEY,
+      name TEXT NOT NULL,
+      checksum TEXT NOT NULL,
+      applied_at_ms INTEGER NOT NULL,
+      program_version TEXT NOT NULL
+    )`);
 }
 
 /** The highest number of a list; 0 for none. */

@@ -38,9 +38,6 @@ export interface OpenDbOptions {
   readonly settleMs?: number;
 }
 
-const maxReaders = 2;
-/** A reader with this many waiting calls gets a second thread to share them. */
-const crowdedReader = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
@@ -79,7 +76,7 @@ class SqliteDb implements Db {
   readonly #tasks = new Set<Promise<unknown>>();
   #writer: StorageThread;
   #writerStartedAt: number;
-  #readers: StorageThread[] = [];
+  #reader: StorageThread | undefined;
   #searcher: StorageThread | undefined;
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
@@ -150,7 +147,7 @@ class SqliteDb implements Db {
     this.#cancelTry();
     this.#cancelCheck();
     await Promise.allSettled(this.#tasks);
-    await Promise.all([...this.#readers, ...(this.#searcher === undefined ? [] : [this.#searcher])].map((reader) => reader.close()));
+    await Promise.all([this.#reader?.close(), this.#searcher?.close()]);
     await this.#writer.close();
   }
 
@@ -219,14 +216,11 @@ class SqliteDb implements Db {
     return this.#writer;
   }
 
+  /** Returns the reader, which the first read after the start starts; until then the writer answers, which has a connection for queries as well. */
   #readingThread(): StorageThread {
-    if (this.#clock.monotonic() - this.#openedAt >= (this.#options.settleMs ?? 1_000)) this.#addReader();
-    let best: StorageThread | undefined;
-    for (const reader of this.#readers) {
-      if (reader.isReady && (best === undefined || reader.pending < best.pending)) best = reader;
-    }
-    // While the first reader starts, the writer thread answers: it has a connection for queries as well.
-    return best ?? this.#liveWriter();
+    const isSettled = this.#clock.monotonic() - this.#openedAt >= (this.#options.settleMs ?? 1_000);
+    if (this.#reader === undefined && isSettled && !this.#closed.signal.aborted) this.#reader = this.#startReader();
+    return this.#reader?.isReady === true ? this.#reader : this.#liveWriter();
   }
 
   /** Returns the search thread. The first search starts it; after a crash it is restarted like the writer. */
@@ -246,19 +240,16 @@ class SqliteDb implements Db {
     return this.#searcher;
   }
 
-  #addReader(): void {
-    if (this.#closed.signal.aborted || this.#readers.length >= maxReaders) return;
-    if (this.#readers.some((reader) => !reader.isReady || reader.pending < crowdedReader)) return;
-    const reader: StorageThread = new StorageThread({
+  #startReader(): StorageThread {
+    return new StorageThread({
       workerUrl: this.#workerUrl,
       data: { role: 'reader', dataDir: this.#options.dataDir },
       maxPending: this.#maxPending,
       onCrash: (error) => {
-        this.#readers = this.#readers.filter((other) => other !== reader);
+        this.#reader = undefined;
         this.#log.error({ err: error }, 'Storage reader exited unexpectedly');
       },
     });
-    this.#readers.push(reader);
   }
 
   async #check(): Promise<void> {

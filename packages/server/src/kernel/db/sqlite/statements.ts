@@ -10,7 +10,7 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
-import type { Query, QueryTools, SqlValue, Tx } from '../operation.ts';
+import type { FindOperation, Query, QueryTools, SqlValue, Tx } from '../operation.ts';
 
 /** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
 class Placeholder {
@@ -62,7 +62,7 @@ export interface Session {
   wrote: boolean;
 }
 
-export function createSession(db: DatabaseSync): Session {
+export function createSession(db: DatabaseSync, findOperation: FindOperation): Session {
   const cache = new Map<AnyQuery, Prepared>();
   const runs = new Map<AnyQuery, Prepared>();
 
@@ -121,6 +121,8 @@ export function createSession(db: DatabaseSync): Session {
         return statement.all(...constants) as Row[];
       });
     },
+    // As in a call from the main thread, the type is lost between threads.
+    call: ({ operation, input }) => findOperation(operation).run(tx, input as never),
   };
   const session: Session = { db, tx, wrote: false };
   return session;

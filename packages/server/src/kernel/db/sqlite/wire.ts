@@ -25,7 +25,7 @@ export interface Answers {
   readonly results: readonly unknown[];
   /** Pairs of index into `results` and error; absent in the usual case that all succeeded. */
   readonly errors?: readonly (readonly [number, WireError])[];
-  /** What the batch showed about the medium; absent when nothing was written. */
+  /** What the batch showed about the disk; absent when nothing was written. */
   readonly state?: DbStatus['state'];
   /** The files are no longer in place, so nothing of the batch was acknowledged. */
   readonly moved?: true;

@@ -4,8 +4,8 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import { watchHeartbeat } from '../../lifecycle/watchdog.ts';
-import type { DbStatus } from '../db.ts';
 import type { Migration, Operation } from '../operation.ts';
+import { Failure, postAnswers } from './answers.ts';
 import { backupDatabase } from './backup.ts';
 import { openReader } from './connection.ts';
 import { databaseFile } from './database-files.ts';
@@ -13,10 +13,9 @@ import type { GroupCommit, Unit } from './group-commit.ts';
 import { replacedFiles, watchPlace } from './in-place.ts';
 import { openFiles, openForQueries } from './open-files.ts';
 import { quickCheck } from './quick-check.ts';
-import { isMediumFailure } from './sqlite-errors.ts';
 import type { Session } from './statements.ts';
 import { tryWrite } from './try-write.ts';
-import { type CallKind, callKinds, type FromThread, type ThreadData, toWireError, type WireError } from './wire.ts';
+import { type CallKind, callKinds, type FromThread, type ThreadData, toWireError } from './wire.ts';
 
 /** What a storage thread knows: every operation, and every step of the schema. */
 export interface StorageParts {
@@ -80,13 +79,13 @@ async function serveCalls(
   telemetry: DatabaseSync | undefined,
 ): Promise<void> {
   // The query builder is loaded while the main thread continues to start.
-  const [{ createGroupCommit, Failure, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([
+  const [{ createGroupCommit, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([
     import('./group-commit.ts'),
     import('./statements.ts'),
   ]);
   const findOperation = indexOperations([...parts.operations, tryWrite]);
-  const mainCommit = main === undefined ? undefined : createGroupCommit(main);
-  const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry);
+  const mainCommit = main === undefined ? undefined : createGroupCommit(main, findOperation);
+  const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry, findOperation);
   const file = databaseFile(dataDir);
   const findMove = watchPlace([file, `${file}-wal`]);
   findMove();
@@ -129,9 +128,10 @@ async function serveCalls(
     await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
     // After the commits, so that a query sees every write that was requested before it.
     for (const [index, call] of calls.entries()) {
-      if (call.kind === callKinds.read) results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir))), call);
+      if (call.kind === callKinds.read)
+        results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir), findOperation)), call);
     }
-    post(results, stored, move !== undefined);
+    postAnswers(port, results, { stored, moved: move !== undefined });
   }
 
   async function commitKind(calls: readonly Call[], kind: CallKind, commit: GroupCommit | undefined, results: unknown[]): Promise<boolean> {
@@ -145,41 +145,6 @@ async function serveCalls(
     let next = 0;
     fillKind(calls, kind, results, () => outcome.results[next++]);
     return outcome.stored;
-  }
-
-  function post(results: unknown[], stored: boolean, moved: boolean): void {
-    const errors: [number, WireError][] = [];
-    let state: DbStatus['state'] | undefined = stored ? 'ok' : undefined;
-    const fail = (index: number, error: unknown) => {
-      results[index] = undefined;
-      errors.push([index, toWireError(error)]);
-      if (isMediumFailure(error)) state = 'read_only';
-    };
-    for (let index = 0; index < results.length; index++) {
-      const result = results[index];
-      if (result instanceof Failure) fail(index, result.error);
-    }
-    const send = () =>
-      port.postMessage({
-        type: 'answers',
-        results,
-        ...(errors.length > 0 && { errors }),
-        ...(state !== undefined && { state }),
-        ...(moved && { moved }),
-      } satisfies FromThread);
-    try {
-      send();
-    } catch {
-      // One result is not plain data; the others must not fail because of it.
-      for (const [index, result] of results.entries()) {
-        try {
-          structuredClone(result);
-        } catch (error) {
-          fail(index, error);
-        }
-      }
-      send();
-    }
   }
 
   port.on('message', (message: unknown) => {

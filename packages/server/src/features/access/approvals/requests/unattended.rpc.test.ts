@@ -190,6 +190,8 @@ test('a node of a graph waits without using up its time or that of the graph', a
   const { requestId } = await asked();
   const graph = () => server.client.call('graph.status', { graphId });
   await expect.poll(graph).toMatchObject({ status: 'running', nodes: { ring: { waiting: { kind: 'approval', approvalId: requestId } } } });
+  // This write comes after that of the wait, at whose end the limits of the graph pause.
+  await server.as(['*']);
   clock.advance(12 * 3_600_000);
   await resolve(false);
   await expect.poll(graph).toMatchObject({ status: 'completed', nodes: { ring: { effectsRefused: 1 } } });
@@ -240,11 +242,13 @@ const stops: readonly (readonly [
   ['session.reset', ({ conversationRef }) => server.client.call('session.reset', { conversationRef })],
   ['session.delete', ({ conversationRef }) => server.client.call('session.delete', { conversationRef })],
 ];
+/** Returns the waiting root run; undefined until the turn has stopped, which is after its request is announced. */
+const waitingRoot = async () => (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined)?.rootRunId;
 test.each(stops)('%s denies the pending call of a job and leaves its conversation free', async (name, stop) => {
   const run = await startJob(follow(['page', {}], ['bell', {}]), 'worker');
   const { conversationRef } = await asked();
-  const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
-  await stop({ agentId: 'worker', conversationRef, rootRunId: root?.rootRunId ?? '' });
+  await expect.poll(waitingRoot).toBeDefined();
+  await stop({ agentId: 'worker', conversationRef, rootRunId: (await waitingRoot()) ?? '' });
   await expect.poll(pending).toEqual([]);
   if (name === 'agents.suspend') {
     await expect.poll(run).toMatchObject({ waiting: { kind: 'agent' } });
@@ -340,8 +344,9 @@ test('deliveries queued behind a waiting run take no slot, and each runs once af
 test('an approval given as its run is stopped is used by no other run and leaves its conversation free', async () => {
   const { deliveryId } = await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: follow(['page', {}], ring) }, run: true });
   const { conversationRef } = await asked();
-  const root = (await server.client.call('run.list', {})).runs.find(({ waiting }) => waiting !== undefined);
-  await Promise.all([resolve(true), server.client.call('run.kill', { rootRunId: root?.rootRunId ?? '' })]);
+  await expect.poll(waitingRoot).toBeDefined();
+  const rootRunId = (await waitingRoot()) ?? '';
+  await Promise.all([resolve(true), server.client.call('run.kill', { rootRunId })]);
   const state = async (id = deliveryId) =>
     (await server.client.call('webhooks.deliveries', {})).deliveries.find((one) => one.deliveryId === id)?.state;
   await expect.poll(() => state()).not.toBe('accepted');

@@ -280,6 +280,12 @@ export function costOfCall(unit: Cap['unit'], { models, inputTokens }: CallNeed,
   return most;
 }
 
+/** Returns the highest possible cost of a call. */
+export const maxCostOf = (need: CallNeed): Amount => ({
+  tokens: costOfCall('tokens', need, need.maxOutputTokens),
+  nano: costOfCall('nano', need, need.maxOutputTokens),
+});
+
 /** Returns the output tokens that fit, whichever model answers; negative when not even the input fits. */
 function affordable(unit: Cap['unit'], room: number, { models, inputTokens }: CallNeed): number {
   if (unit === 'tokens') return room - inputTokens;

@@ -2,6 +2,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { Log } from '../../../../kernel/log.ts';
+import { repeat } from '../../../../kernel/timers.ts';
 import { rollUp, usageReport } from '../store.ts';
 
 const everyMs = 3_600_000;
@@ -23,8 +24,8 @@ export class Billing implements AsyncDisposable {
   readonly #deps: BillingDeps;
   #callsSinceRollUp = 0;
   #callsSinceSnapshot = 0;
-  #cancelHour: () => void;
-  #cancelRollUp: () => void;
+  readonly #reporting: AsyncDisposable;
+  readonly #rollingUp: AsyncDisposable;
   #work: Promise<void> = Promise.resolve();
   #isOver = false;
 
@@ -32,8 +33,19 @@ export class Billing implements AsyncDisposable {
     this.#deps = deps;
     // The first run includes calls from earlier processes.
     this.#callsSinceRollUp = 1;
-    this.#cancelRollUp = deps.clock.after(rollUpMs, () => this.#onRollUp());
-    this.#cancelHour = deps.clock.after(everyMs, () => this.#onHour());
+    const { clock, log } = deps;
+    this.#rollingUp = repeat({
+      clock,
+      everyMs: rollUpMs,
+      run: () => this.#rollUp(),
+      onError: (error) => log.error({ err: error }, 'Failed to sum up model calls'),
+    });
+    this.#reporting = repeat({
+      clock,
+      everyMs,
+      run: () => this.#onHour(),
+      onError: (error) => log.error({ err: error }, 'Failed to report the spend of the last day'),
+    });
   }
 
   /** Called after each model call. */
@@ -71,32 +83,29 @@ export class Billing implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    this.#cancelHour();
-    this.#cancelRollUp();
+    await this.#reporting[Symbol.asyncDispose]();
+    await this.#rollingUp[Symbol.asyncDispose]();
     await this.#work.catch(() => undefined);
   }
 
   #onHour(): void {
     if (this.#callsSinceSnapshot > 0) this.announce();
     this.#callsSinceSnapshot = 0;
-    this.#cancelHour = this.#deps.clock.after(everyMs, () => this.#onHour());
   }
 
-  #onRollUp(): void {
-    const again = (ms: number) => {
-      if (!this.#isOver) this.#cancelRollUp = this.#deps.clock.after(ms, () => this.#onRollUp());
-    };
-    if (this.#callsSinceRollUp === 0) return again(rollUpMs);
+  /** Sums up a batch. Returns the milliseconds until the next one when there is more. */
+  async #rollUp(): Promise<number | undefined> {
+    if (this.#callsSinceRollUp === 0) return undefined;
     this.#callsSinceRollUp = 0;
-    this.#then(async () => {
-      const hasMore = await this.#deps.db.write(rollUp, { limit: rollUpBatch });
+    let hasMore = true;
+    try {
+      await this.#then(async () => {
+        hasMore = await this.#deps.db.write(rollUp, { limit: rollUpBatch });
+      });
+      return hasMore ? rollUpPauseMs : undefined;
+    } finally {
       if (hasMore) this.#callsSinceRollUp += 1;
-      again(hasMore ? rollUpPauseMs : rollUpMs);
-    }).catch((error: unknown) => {
-      this.#deps.log.error({ err: error }, 'Failed to sum up model calls');
-      this.#callsSinceRollUp += 1;
-      again(rollUpMs);
-    });
+    }
   }
 
   #then(work: () => Promise<void>): Promise<void> {

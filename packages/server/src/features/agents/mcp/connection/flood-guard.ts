@@ -1,5 +1,6 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
+import { RateLimiter } from '../../../../kernel/limiter.ts';
 
 const windowMs = 60_000;
 const maxBytes = 64 * 1024 * 1024;
@@ -13,20 +14,18 @@ export interface FloodGuard {
 }
 
 export function createFloodGuard(clock: Clock): FloodGuard {
-  let since = Number.NEGATIVE_INFINITY;
-  let bytes = 0;
-  let messages = 0;
-  function count(more: number, one: number): void {
+  const bytes = new RateLimiter({ limit: maxBytes, windowMs, clock });
+  const messages = new RateLimiter({ limit: maxMessages, windowMs, clock });
+  /** Until then smaller messages, which would fit, are refused as well. */
+  let exceededUntilMs = -Infinity;
+  function count(limiter: RateLimiter, cost: number): void {
     const now = clock.monotonic();
-    if (now - since >= windowMs) {
-      since = now;
-      bytes = 0;
-      messages = 0;
+    if (now >= exceededUntilMs) {
+      const { allowed, resetMs } = limiter.take('', cost);
+      if (allowed) return;
+      exceededUntilMs = now + resetMs;
     }
-    bytes += more;
-    messages += one;
-    if (bytes > maxBytes || messages > maxMessages)
-      throw new AppError('unavailable', `The server sent more than ${maxBytes} bytes or ${maxMessages} messages within a minute`);
+    throw new AppError('unavailable', `The server sent more than ${maxBytes} bytes or ${maxMessages} messages within a minute`);
   }
-  return { bytes: (length) => count(length, 0), message: () => count(0, 1) };
+  return { bytes: (length) => count(bytes, length), message: () => count(messages, 1) };
 }

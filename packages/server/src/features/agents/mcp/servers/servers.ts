@@ -9,7 +9,7 @@ import type { Tool } from '../../../../runtime/tool.ts';
 import { McpServerConfig } from '../config.ts';
 import { type Connection, type ConnectionEvents, openConnection } from '../connection/connection.ts';
 import { createErrorOutput, type ErrorOutput } from '../connection/error-output.ts';
-import { createManagedServer, type ManagedServer } from './managed-server.ts';
+import { ManagedServer } from './managed-server.ts';
 import { openTransport } from '../connection/transports.ts';
 
 export interface ServersDeps {
@@ -101,7 +101,7 @@ export function createServers(deps: ServersDeps): Servers {
         config,
         errorOutput,
         enabled: config.enabled,
-        managed: createManagedServer({
+        managed: new ManagedServer({
           name,
           config,
           clock: deps.clock,

@@ -34,6 +34,8 @@ interface Failures {
   readonly notBeforeMs: number;
 }
 
+export type Leaves = ReturnType<typeof createLeaves>;
+
 /** Builds the tree of notes of a conversation: leaves over its messages in order, and condensed notes over those. */
 export function createLeaves(deps: LeavesDeps) {
   const { db, clock, log } = deps;

@@ -4,17 +4,14 @@ import { cutMiddle } from '../../../../runtime/bound-text.ts';
 import type { Fence } from '../../../../runtime/fence.ts';
 import { shares } from './cut.ts';
 import { renderPrefix, truncate } from './render.ts';
-import { type CountedRow, coveredBy, type Head, moveCut, readRoots, type SummaryNode, taintOf } from '../store.ts';
+import { type CountedRow, coveredBy, moveCut, readRoots, type SummaryNode, taintOf } from '../store.ts';
+import type { Seen } from './see.ts';
 import { leafOf } from './summarise.ts';
-
-/** The part of a conversation that was read: messages after the cut, all of them when `whole`. */
-export interface Seen extends Head {
-  readonly rows: readonly CountedRow[];
-  readonly whole: boolean;
-}
 
 /** Maximum attempts when the tree is changed concurrently. */
 const maxAttempts = 3;
+
+export type Placing = ReturnType<typeof createPlacing>;
 
 /** Maintains the prefix before the messages in the window. Never waits for a model. */
 export function createPlacing({ db, clock, fence }: { readonly db: Db; readonly clock: Clock; readonly fence: Fence }) {

@@ -1,5 +1,9 @@
 import type { SessionReset } from '@gatehouse/contract';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { ConversationTarget } from '../api.ts';
 import { chatKindOf } from '../conversation.ts';
+import { type ConversationRow, findConversation } from '../store.ts';
 
 export interface ResetRule {
   readonly mode: SessionReset['mode'];
@@ -17,6 +21,24 @@ export function resetRuleOf(reset: SessionReset, sessionKey: string): ResetRule 
     timeZone: override?.timeZone ?? reset.timeZone ?? Temporal.Now.timeZoneId(),
     idleMinutes: override?.idleMinutes ?? reset.idleMinutes,
   };
+}
+
+export function hasResetPolicy({ mode, dm, group, thread }: SessionReset): boolean {
+  return mode !== 'none' || dm !== undefined || group !== undefined || thread !== undefined;
+}
+
+/** Returns the stored conversation if the policy requires its reset now. */
+export async function findDueReset(
+  { db, clock }: { readonly db: Db; readonly clock: Clock },
+  target: ConversationTarget,
+  reset: SessionReset,
+): Promise<{ readonly row: ConversationRow; readonly reason: 'daily' | 'idle' } | undefined> {
+  const rule = resetRuleOf(reset, target.sessionKey);
+  if (rule.mode === 'none') return undefined;
+  const row = await db.read(findConversation, { ref: target.ref, principalId: null, agentIds: null });
+  if (row === undefined || row.lastSeq === row.modelSeqFloor) return undefined;
+  const reason = dueReset(rule, row.updatedAtMs, clock.now());
+  return reason && { row, reason };
 }
 
 /** Returns why a conversation with the last message at `lastMs` is reset at `nowMs`; undefined when it continues. */

@@ -1,8 +1,8 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import { isAdmin, ownerOf, type CallContext } from '../../../../kernel/call-context.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
-import type { ConversationAddress } from '../../turns/api.ts';
 import type { PendingConversations } from './pending.ts';
+import type { ConversationAddress } from '../api.ts';
 import { conversationRef, parseSessionKey, printSessionKey } from '../conversation.ts';
 import { type ConversationRow, findConversation, findConversationsByKey, type Reach } from '../store.ts';
 

@@ -5,16 +5,16 @@ import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { AuditRow } from '../../../../kernel/db/audit.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
-import type { Operation } from '../../../../kernel/db/operation.ts';
+import type { Operation, OperationCall } from '../../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { ModelInfo } from '../../../../llm/model.ts';
 import { holdsTaint } from '../../../../runtime/fence.ts';
 import type { ApprovalWait, TurnResult } from '../../../../runtime/turn.ts';
 import type { ConversationTarget } from '../../sessions/api.ts';
 import type { WorkClaim, WorkEnd } from '../../../unattended/durable/api.ts';
-import type { Admitted } from '../admission.ts';
-import type { AlongsideRows, DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from '../api.ts';
-import { openRow, type Question, toCommit, toOutcome, type TurnStart } from './commit.ts';
+import type { Admitted } from '../lanes/admission.ts';
+import type { DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from '../api.ts';
+import { openRow, type Question, sumCalls, toCommit, type TurnStart } from '../running/outcome.ts';
 import { addCalls, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
 import { endOf, type InterruptedEnd } from './interrupted-turn.ts';
@@ -33,7 +33,7 @@ export interface DurableCommit extends TurnCommit, DurableOf {
   readonly audit?: AuditRow;
 }
 
-export interface DurableCommitted extends Pick<DurableOutcome, 'settled' | 'endedRun'> {
+export interface DurableCommitted extends Pick<DurableOutcome, 'settled' | 'outputs'> {
   readonly created: boolean;
 }
 
@@ -46,6 +46,8 @@ export interface DurableDeps extends LedgerDeps {
   readonly commitDurableTurn: Operation<DurableCommit, DurableCommitted>;
   /** Called when a turn was parked to wait for an approval, before its lane is free. */
   readonly parked: (turn: ParkedTurn) => Promise<void>;
+  /** Called when a turn runs again that an earlier claim of its work had parked. */
+  readonly continued: (workId: string) => void;
   /** Called after the end of a turn, when nothing of it waits any more. */
   readonly turnEnded: (turn: { readonly conversationRef: string; readonly turnId: string }) => void;
 }
@@ -66,8 +68,8 @@ export interface ParkedTurn {
 
 const lostClaim = () => new AppError('conflict', 'Another process has taken over the work');
 
-/** One run of a durable turn in this process, with its earlier progress and its end. */
-export class DurableRun {
+/** A durable turn as this process runs it, with its earlier progress and its end. */
+export class OpenDurableTurn {
   readonly ledger: WorkLedger;
   readonly start: TurnStart;
   readonly turn: DurableTurn;
@@ -79,16 +81,16 @@ export class DurableRun {
   readonly #deps: DurableDeps;
   readonly #of: DurableOf;
   readonly #call: CallContext;
-  #end: Pick<DurableOutcome, 'settled' | 'state' | 'endedRun'> = { settled: false, state: 'aborted' };
+  #end: Pick<DurableOutcome, 'settled' | 'state' | 'outputs'> = { settled: false, state: 'aborted', outputs: [] };
 
   /** Stores the row of a new turn, or loads the state left by an earlier run; throws `conflict` when the claim was lost. */
-  static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, admitted: Admitted): Promise<DurableRun> {
+  static async open(deps: DurableDeps, turn: DurableTurn, fresh: TurnStart, admitted: Admitted): Promise<OpenDurableTurn> {
     const claim = { id: turn.workId, owner: turn.owner, fence: turn.fence };
     const opened = await deps.db.write(deps.openDurableTurn, { claim, turn: { ...fresh, ...openRow, costNano: 0 } });
     if (opened === undefined) throw lostClaim();
     const { left } = opened;
     const start = left === undefined ? fresh : { ...fresh, id: left.turnId, startedAtMs: left.startedAtMs };
-    return new DurableRun(deps, turn, start, left, admitted, claim);
+    return new OpenDurableTurn(deps, turn, start, left, admitted, claim);
   }
 
   private constructor(
@@ -117,6 +119,11 @@ export class DurableRun {
     return { tokens: inputTokens + outputTokens, nano: costNano ?? 0 };
   }
 
+  /** Call when the turn is known to run: until then it counts as parked, so that every stop finds it. */
+  running(): void {
+    if (this.isResumed) this.#deps.continued(this.turn.workId);
+  }
+
   /** Returns the result of a turn that cannot be resumed. */
   interruptedResult([model]: readonly ModelInfo[]): TurnResult | undefined {
     if (this.ending === undefined || model === undefined) return undefined;
@@ -125,10 +132,6 @@ export class DurableRun {
     const tainted = this.isTainted || messages.some(({ content }) => holdsTaint(content));
     const failure = { kind, message, transient: false };
     return { finishReason: 'error', text: message, messages, calls: [], steps, model, tainted, failure };
-  }
-
-  outcomeOf(result: TurnResult): TurnOutcome {
-    return toOutcome(this.start, result, this.ledger.before);
   }
 
   /**
@@ -151,14 +154,14 @@ export class DurableRun {
     const asked = await this.turn.settle(outcome, result);
     if ('wait' in asked && this.ending === undefined) {
       const settled = await this.ledger.park(result.calls, { for: asked.wait, atMs });
-      this.#end = { settled, state: 'accepted' };
+      this.#end = { settled, state: 'accepted', outputs: [] };
       return settled ? { created: false, waits: true } : undefined;
     }
     const { settlement, isRetry, alongside } = this.#settlement(asked);
     const { kept } = this.turn;
     const isKept = !isRetry && (typeof kept === 'boolean' ? kept : this.ending !== undefined || kept(outcome));
-    const unbooked = this.ledger.unbooked(result.calls);
-    const { conversation, turn, calls } = toCommit(this.start, { ...result, calls: unbooked }, atMs, isKept ? question : undefined);
+    const unbooked = sumCalls(this.ledger.unbooked(result.calls));
+    const { conversation, turn, calls } = toCommit(this.start, result, unbooked, { endedAtMs: atMs, question: isKept ? question : undefined });
     const { steps: _, ...totals } = addCalls(this.ledger.totals, calls);
     const isUnknown = this.ending?.kind === 'unknown';
     const audit = this.ending === undefined ? undefined : auditRow(this.#call, atMs, audited(this.ending, this.start.id, this.#of.claim.id));
@@ -186,7 +189,7 @@ export class DurableRun {
       for: { kind: 'approval', untilMs, lookAtMs: Math.max(untilMs, atMs + minCheckMs), subject: approvalId },
       atMs,
     });
-    this.#end = { settled, state: 'accepted' };
+    this.#end = { settled, state: 'accepted', outputs: [] };
     if (!settled) return undefined;
     const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
     const { startedAtMs } = this.start;
@@ -203,7 +206,7 @@ export class DurableRun {
   #settlement({ alongside, ...asked }: TurnSettlement): {
     settlement: DurableCommit['settlement'];
     isRetry: boolean;
-    alongside: AlongsideRows | undefined;
+    alongside: readonly OperationCall[] | undefined;
   } {
     if (this.ending !== undefined) {
       const { kind } = this.ending;

@@ -7,7 +7,7 @@ import { totalCost } from '../../../../llm/price.ts';
 import type { CallRecord, LedgerStep, TurnLedger, TurnPast } from '../../../../runtime/turn.ts';
 import type { ReserveStore } from '../../../access/budgets/api.ts';
 import type { WorkClaim, WorkWait } from '../../../unattended/durable/api.ts';
-import { toCallRow } from './commit.ts';
+import { toCallRow } from '../running/outcome.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
 import type { ModelCallRow } from '../store.ts';
 

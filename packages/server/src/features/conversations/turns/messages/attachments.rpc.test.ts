@@ -35,7 +35,7 @@ async function upload(bytes: Buffer | string, type: string, fileName: string, to
   body.append('file', new File([new Uint8Array(Buffer.from(bytes))], fileName, { type }));
   const response = await fetch(`${server.url}/media`, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body });
   expect(response.status).toBe(201);
-  return MediaInfo.parse(await response.json());
+  return MediaInfo().parse(await response.json());
 }
 
 async function chat(message: string, attachments: readonly MediaInfo[], more: Record<string, unknown> = {}) {
@@ -133,9 +133,9 @@ describe('attachments', () => {
       /mock\/mock-fast does not take images/,
     ],
   ])('%s are rejected before a turn starts', async ([, make, more, message]) => {
-    const medium = await make();
+    const mediaFile = await make();
     const received = server.heard('message:received');
-    const { status, body } = await chat('look', [medium], more);
+    const { status, body } = await chat('look', [mediaFile], more);
     expect(status).toBe(400);
     expect(body).toMatch(message);
     expect(received).toEqual([]);

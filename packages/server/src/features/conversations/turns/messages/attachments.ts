@@ -2,7 +2,7 @@ import type { MessageAttachment } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
 import type { ModelInfo, ModelMessage, ModelPart } from '../../../../llm/model.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { MediaApi } from '../../../environment/media/api.ts';
 import type { PastAttachments } from '../../sessions/api.ts';
 import { imageTypes, userMessage } from './completion.ts';
@@ -22,7 +22,7 @@ const recentMessages = 4;
 
 export interface AttachmentsDeps {
   readonly media: Pick<MediaApi, 'find' | 'read'>;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
 }
 
 export interface Attachments {
@@ -71,7 +71,7 @@ export function createAttachments({ media, fence }: AttachmentsDeps): Attachment
       const found: MessageAttachment[] = [];
       for (const id of new Set(ids)) {
         const { mediaId, contentType, size, fileName } = await media.find(id, call).catch((error: unknown) => {
-          throw error instanceof AppError && error.code === 'not_found' ? unknownMedium(`attachments.${ids.indexOf(id)}.mediaId`) : error;
+          throw error instanceof AppError && error.code === 'not_found' ? unknownMediaFile(`attachments.${ids.indexOf(id)}.mediaId`) : error;
         });
         const kind = kindOf(contentType);
         if (kind === undefined) throw refuse(`${id} is of type ${contentType}; expected one of ${accepted}`);
@@ -86,7 +86,7 @@ export function createAttachments({ media, fence }: AttachmentsDeps): Attachment
       const parts: ModelPart[] = [];
       for (const attachment of attachments) {
         const part = await load(attachment, inspect);
-        if (part === undefined) throw unknownMedium('attachments');
+        if (part === undefined) throw unknownMediaFile('attachments');
         parts.push(part);
       }
       return withParts(message, parts);
@@ -118,7 +118,7 @@ export function mediaOf(attachments: readonly MessageAttachment[]): ReadonlySet<
 }
 
 const refuse = (message: string) => new AppError('invalid_params', `attachments: ${message}`, { param: 'attachments' });
-const unknownMedium = (param: string) => new AppError('not_found', `${param}: there is no such medium`, { param });
+const unknownMediaFile = (param: string) => new AppError('not_found', `${param}: media file not found`, { param });
 const nameOf = ({ fileName, mediaId }: MessageAttachment) => fileName ?? mediaId;
 const bytesOf = (attachments: readonly MessageAttachment[]) => attachments.reduce((sum, { size }) => sum + size, 0);
 

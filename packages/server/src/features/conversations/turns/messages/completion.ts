@@ -1,7 +1,7 @@
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { ModelMessage, ModelPart, ToolCall } from '../../../../llm/model.ts';
 import { isBase64, readDataUrl } from '../../../../llm/wire/data-url.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { CompletionMessage, CompletionRequest } from '../api.ts';
 import { ResultMedia } from './result-media.ts';
 
@@ -76,7 +76,7 @@ export interface FencedCompletion {
 }
 
 /** Returns the messages for the model: texts that the caller attributes to others are fenced, system texts go to the system prompt. */
-export function fenceCompletion(request: CompletionRequest, fence: (text: string, label: FenceLabel) => string): FencedCompletion {
+export function fenceCompletion(request: CompletionRequest, fence: FenceText): FencedCompletion {
   const system: string[] = [];
   const messages: ModelMessage[] = [];
   const toolNames = new Map<string, string>();

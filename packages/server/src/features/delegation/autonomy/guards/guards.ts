@@ -4,6 +4,7 @@ import type { AgentCaller, CallContext } from '../../../../kernel/call-context.t
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { newId } from '../../../../kernel/ids.ts';
+import { type Quota, RateLimiter } from '../../../../kernel/limiter.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { announceAudit, writeAudit } from '../../../../kernel/audit.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
@@ -11,7 +12,6 @@ import type { Agent } from '../../../agents/agents/api.ts';
 import type { Standing } from '../api.ts';
 import type { AutonomyConfig } from '../config.ts';
 import type { LiveRoots } from '../roots/live-roots.ts';
-import { Quotas } from './quotas.ts';
 
 export interface GuardDeps {
   readonly db: Db;
@@ -35,17 +35,17 @@ export interface Decision {
 /** Decides what agents may start within their quotas, and records each decision. */
 export class Guards {
   readonly #deps: GuardDeps;
-  readonly #spawns: Quotas;
-  readonly #messages: Quotas;
-  readonly #outward: Quotas;
+  readonly #spawns: RateLimiter;
+  readonly #messages: RateLimiter;
+  readonly #outward: RateLimiter;
 
   constructor(deps: GuardDeps) {
     this.#deps = deps;
     const { spawn, message, outward } = deps.config.guards;
-    const monotonic = () => deps.clock.monotonic();
-    this.#spawns = new Quotas({ limit: spawn.perMinute, windowMs: 60_000 }, monotonic);
-    this.#messages = new Quotas({ limit: message.perHour, windowMs: 3_600_000 }, monotonic);
-    this.#outward = new Quotas({ limit: outward.perHour, windowMs: 3_600_000 }, monotonic);
+    const limit = (windowMs: number, events: number) => new RateLimiter({ limit: events, windowMs, slides: true, clock: deps.clock });
+    this.#spawns = limit(60_000, spawn.perMinute);
+    this.#messages = limit(3_600_000, message.perHour);
+    this.#outward = limit(3_600_000, outward.perHour);
   }
 
   /** Throws `denied` or `rate_limited`. */
@@ -61,15 +61,15 @@ export class Guards {
       this.deny({ capability, agentId: agent.id, call, reason: 'budget' });
       throw new AppError('rate_limited', over.message, { retryAfterMs: 60_000 });
     }
-    const retryAfterMs = this.#take(capability, root, agent.id);
-    if (retryAfterMs === undefined) return;
+    const quota = this.#take(capability, root, agent.id);
+    if (quota?.allowed !== false) return;
     this.deny({ capability, agentId: agent.id, call, reason: 'guard' });
-    throw new AppError('rate_limited', `Too many calls of ${capability}; try again later`, { retryAfterMs });
+    throw new AppError('rate_limited', `Too many calls of ${capability}; try again later`, { retryAfterMs: Math.ceil(quota.resetMs) });
   }
 
   /** Counts an outward call; false when the agent made too many. */
   takeOutward(agentId: string): boolean {
-    return this.#outward.take(agentId) === undefined;
+    return this.#outward.take(agentId).allowed;
   }
 
   allow(decision: Decision): void {
@@ -107,13 +107,13 @@ export class Guards {
       caps: [...caps],
       ...(rootRunId !== undefined && { rootRunId }),
       budget: this.#deps.roots.left(rootRunId),
-      spawns: { perMinuteRemaining: this.#spawns.remaining(rootRunId ?? agent.id) },
-      messages: { perHourRemaining: this.#messages.remaining(agent.id) },
-      outwardQuota: { perHourRemaining: this.#outward.remaining(agent.id) },
+      spawns: { perMinuteRemaining: this.#spawns.peek(rootRunId ?? agent.id).remaining },
+      messages: { perHourRemaining: this.#messages.peek(agent.id).remaining },
+      outwardQuota: { perHourRemaining: this.#outward.peek(agent.id).remaining },
     };
   }
 
-  #take(capability: Capability, root: string, agentId: string): number | undefined {
+  #take(capability: Capability, root: string, agentId: string): Quota | undefined {
     if (capability === 'orch:spawn' || capability === 'orch:graph') return this.#spawns.take(root);
     if (capability === 'orch:message') return this.#messages.take(agentId);
     return undefined;

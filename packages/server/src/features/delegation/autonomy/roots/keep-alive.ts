@@ -1,8 +1,8 @@
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { HeldLease } from '../api.ts';
-import { renewLeases } from './lease-store.ts';
+import { repeat } from '../../../../kernel/timers.ts';
+import type { Leases } from './leases.ts';
 import { keepRoots, pruneRoots } from './life-store.ts';
 import type { LiveRoots } from './live-roots.ts';
 
@@ -12,11 +12,7 @@ export interface KeepAliveDeps {
   readonly log: Log;
   readonly everyMs: number;
   readonly roots: LiveRoots;
-  /** Leases of runs whose turns are running, and of scripts. */
-  readonly leases: Map<string, HeldLease>;
-  /** The leases that are renewed: those of runs. */
-  readonly renewed: ReadonlySet<string>;
-  readonly leaseUntilMs: () => number;
+  readonly leases: Pick<Leases, 'renew'>;
   /** Returns whether a turn of the root runs here. */
   readonly hasTurn: (rootRunId: string) => boolean;
   readonly keptMs: number;
@@ -25,27 +21,14 @@ export interface KeepAliveDeps {
 const pruneMs = 60 * 60_000;
 const prunedAtOnce = 1_000;
 
-/** Writes heartbeats of roots, renews leases and prunes old rows; costs nothing while nothing is delegated. Returns a function that stops it. */
-export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
+/** Writes heartbeats of roots, renews leases and prunes old rows; costs nothing while nothing is delegated. */
+export function keepAlive(deps: KeepAliveDeps): AsyncDisposable {
   const { db, clock, log, roots, leases } = deps;
-  let isEnded = false;
-  let cancel = () => {};
-  let beating: Promise<void> = Promise.resolve();
   let prunedAtMs = clock.now();
 
   async function beat(): Promise<void> {
     const atMs = clock.now();
-    const expiresAtMs = deps.leaseUntilMs();
-    const ids = [...leases.keys()].filter((id) => deps.renewed.has(id));
-    if (ids.length > 0) {
-      await db.write(renewLeases, { ids, expiresAtMs });
-      for (const id of ids) {
-        const lease = leases.get(id);
-        if (lease !== undefined) leases.set(id, { ...lease, expiresAtMs });
-      }
-    }
-    const ageNowMs = clock.ageNow();
-    for (const [id, lease] of leases) if (lease.expiresAtMs <= ageNowMs) leases.delete(id);
+    await leases.renew();
     const tracked = roots.ids();
     if (tracked.length > 0) {
       const spent = tracked.flatMap((id) => {
@@ -60,22 +43,13 @@ export function keepAlive(deps: KeepAliveDeps): () => Promise<void> {
     if (pruned < prunedAtOnce) prunedAtMs = atMs;
   }
 
-  function later(): void {
-    cancel = clock.after(deps.everyMs, () => {
-      beating = beat()
-        .catch((error: unknown) => log.error({ err: error }, 'Failed to write heartbeats of root runs'))
-        .then(() => {
-          if (!isEnded) later();
-        });
-    });
-  }
-
-  later();
-  return async () => {
-    isEnded = true;
-    cancel();
-    await beating;
-    // Includes what was spent since the last heartbeat.
-    await beat().catch((error: unknown) => log.error({ err: error }, 'Failed to write the latest spending of root runs'));
+  const onError = (error: unknown) => log.error({ err: error }, 'Failed to write heartbeats of root runs');
+  const beating = repeat({ clock, everyMs: deps.everyMs, run: beat, onError });
+  return {
+    async [Symbol.asyncDispose]() {
+      await beating[Symbol.asyncDispose]();
+      // Includes what was spent since the last heartbeat.
+      await beat().catch((error: unknown) => log.error({ err: error }, 'Failed to write the latest spending of root runs'));
+    },
   };
 }

@@ -6,7 +6,7 @@ import { checkGraph, invalid, storedForm } from './input.ts';
 import { savedNotFound, savedReachOf } from '../status/reach.ts';
 import { parseDefinition } from '../rows.ts';
 import { deleteSaved, findSaved, findSavedLabel, listSaved, saveGraph, type SavedRow } from './saved-store.ts';
-import type { StartDeps } from '../run/start.ts';
+import type { StartDeps } from '../run/start/start.ts';
 import { keepLoaded } from '../store.ts';
 import { definitionView } from '../status/view.ts';
 

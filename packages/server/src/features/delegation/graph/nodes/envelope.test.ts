@@ -1,7 +1,7 @@
 import type { GraphNode } from '@gatehouse/contract';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readApproval } from '../run/approval-terms.ts';
+import { readApproval } from '../run/gates/approval-terms.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import { readDefinition } from '../definition/definition.ts';
 import { envelopeOf, type Upstream } from './envelope.ts';

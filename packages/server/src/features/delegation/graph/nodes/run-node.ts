@@ -1,6 +1,7 @@
 import type { GraphNodeType } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
+import { sleep } from '../../../../kernel/timers.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { RunEnd } from '../../subagents/api.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
@@ -221,16 +222,6 @@ function toRunResult({ completion, text }: RunEnd): RunResult {
 
 /** Waits; returns early when nothing more may begin. */
 async function pause({ clock, halted, cancelled }: NodeHost, ms: number): Promise<void> {
-  const waited = Promise.withResolvers<void>();
-  const wake = () => waited.resolve();
-  const cancel = clock.after(ms, wake);
-  for (const signal of [halted, cancelled]) signal.addEventListener('abort', wake, { once: true });
-  if (halted.aborted || cancelled.aborted) wake();
-  try {
-    await waited.promise;
-  } finally {
-    cancel();
-    for (const signal of [halted, cancelled]) signal.removeEventListener('abort', wake);
-  }
+  await sleep(clock, ms, AbortSignal.any([halted, cancelled]));
   halted.throwIfAborted();
 }

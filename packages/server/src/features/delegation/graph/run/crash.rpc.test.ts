@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { createStepClock, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type GraphServer, openGraphs, type Nodes, scripted } from '../testing/open-graphs.ts';
@@ -16,6 +17,11 @@ afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
 const start = () =>
   openGraphs({ homeDir, clock, config: { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] } } });
+
+function select(statement: string) {
+  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
+  return db.prepare(statement).all();
+}
 
 const toInbox = { announceChannelType: 'gateway', announceChannelId: 'inbox' } as const;
 const inboxOf = async (server: GraphServer) => (await server.client.call('inbox.list', {})).messages.filter(({ source }) => source === 'graph');
@@ -42,6 +48,8 @@ test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon sto
     await expect.poll(() => (clock.advance(1), calls)).toBe(at);
     await server.stop();
   }
+  // Any number of restarts may interrupt a graph.
+  expect(select("select attempts from work_item where kind = 'graph'").map(({ attempts }) => attempts)).toEqual([1]);
   await using server = await start();
   const started = server.heard('graph:started');
   let calls = at - 1;
@@ -54,6 +62,36 @@ test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon sto
   expect(await inboxOf(server)).toHaveLength(1);
   const { runs } = await server.client.call('subagent.list', {});
   expect(runs.map(({ status }) => status)).toEqual(Array.from({ length: 5 }, () => 'completed'));
+});
+
+test('a step keeps the results of its ended runs while another one waits for hours, over a restart', async () => {
+  const config = {
+    approvals: { rules: [{ tools: ['write'], action: 'ask' as const }] },
+  };
+  const write = { toolCalls: [{ id: 'w1', name: 'write', arguments: JSON.stringify({ path: 'a.txt', content: 'x' }) }] };
+  const startVote = async () => openGraphs({ homeDir, clock, config });
+  const ended = async ({ client }: GraphServer) => (await client.call('subagent.list', { recentMinutes: 10_080 })).runs.map(({ status }) => status);
+  const nodes: Nodes = [{ node_id: 'vote', task: 'Is it well?', type_id: 'vote', type_config: { voters: ['default', 'second'] } }];
+  let graphId: string;
+  {
+    await using server = await startVote();
+    server.provider.queue(write);
+    graphId = await server.execute(nodes);
+    await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests).toHaveLength(1);
+    await expect.poll(() => ended(server)).toContain('completed');
+    // The limits of graph and node pause once the run has begun to wait.
+    await expect.poll(() => select("select 1 from work_item where kind = 'subagent' and waiting_json is not null")).toHaveLength(1);
+    // The graph learns of it a few calls of the database later.
+    for (let n = 0; n < 50; n += 1) await ended(server);
+    for (let n = 0; n < 30; n += 1) {
+      clock.advance(5 * 60_000);
+      await ended(server);
+    }
+    await server.stop();
+  }
+  await using server = await startVote();
+  await server.client.call('admin.approval.resolveAll', { approved: true });
+  expect(await server.ended(graphId)).toMatchObject({ status: 'completed', nodes: { vote: { status: 'completed' } } });
 });
 
 test('a gate that asked before a restart is answered after it, and does not ask twice', async () => {

@@ -1,35 +1,26 @@
 import { AppError } from '../../../../kernel/app-error.ts';
-import type { CallContext, Identity } from '../../../../kernel/call-context.ts';
+import type { CallContext, IdentityOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { WorkItem } from '../../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { SubagentsApi } from '../../subagents/api.ts';
 import { maxAsked, nodeMessage, questionMessage } from './announce.ts';
-import { askPerson } from './ask.ts';
+import { askPerson } from './gates/ask.ts';
 import { isOver, verdictOf } from '../definition/barrier.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import { type GraphSpec, leavesOf } from '../definition/definition.ts';
 import type { AgentTask } from '../nodes/drivers.ts';
 import { Limit } from '../nodes/limit.ts';
-import { envelopeOf, filledTask, summarizedFor, type Upstream } from '../nodes/envelope.ts';
 import { changeOf, type LiveNode, toLiveNode } from '../nodes/live-node.ts';
+import { NodeEvents } from './node-events.ts';
+import { NodeTexts } from './node-texts.ts';
 import type { GraphOperations } from './operations.ts';
-import {
-  type Announce,
-  announceIn,
-  type CancelReason,
-  type GraphRow,
-  parseDefinition,
-  requesterIn,
-  type Requester,
-  specOf,
-  variablesIn,
-} from '../rows.ts';
+import { type Announce, announceIn, type CancelReason, type GraphRow, parseDefinition, requesterIn, type Requester, specOf } from '../rows.ts';
 import { type NodeHost, type Phase, runNode } from '../nodes/run-node.ts';
 import type { SummarizeOutput } from '../nodes/summary.ts';
 import { answerGate, cancelGraph, type FoundGraph } from '../store.ts';
@@ -42,13 +33,13 @@ export interface LiveDeps {
   readonly subagents: SubagentsApi;
   readonly inbox: InboxApi;
   readonly operations: Pick<GraphOperations, 'move'>;
-  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly identityOf: IdentityOf;
   readonly defaultAgentId: string;
   /** Summarizes an output; undefined on failure. */
   readonly summarize: SummarizeOutput;
   /** Maximum number of concurrent nodes. */
   readonly concurrency: number;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
 }
 
 /** How a graph ended on its own. */
@@ -59,8 +50,6 @@ export interface LiveEnd {
 
 /** Extra time of a run beyond the deadline of its node, which stops it first. */
 const runGraceMs = 5_000;
-const progressCharacters = 200;
-const errorCharacters = 500;
 
 /** A graph that runs in this process. Its rows contain everything that another process needs to resume it. */
 export class LiveGraph {
@@ -72,7 +61,6 @@ export class LiveGraph {
   readonly #isResumed: boolean;
   readonly #requester: Requester | undefined;
   readonly #announce: Announce;
-  readonly #variables: Readonly<Record<string, string>>;
   readonly #halted = new AbortController();
   readonly #expired = new AbortController();
   readonly #cancelled = new AbortController();
@@ -84,7 +72,8 @@ export class LiveGraph {
   #savedWaitedMs: number;
   /** Runs that were waiting when this process took over the graph. */
   readonly #waiting = new Set<string>();
-  readonly #summaries = new Map<string, Promise<string | undefined>>();
+  readonly #texts: NodeTexts;
+  readonly #events: NodeEvents;
   /** Active nodes, including those waiting for a retry. */
   readonly #running = new Map<string, Promise<void>>();
 
@@ -96,7 +85,6 @@ export class LiveGraph {
     this.#isResumed = attempts > 1 || resumed;
     this.#requester = requesterIn(row);
     this.#announce = announceIn(row);
-    this.#variables = variablesIn(row);
     this.#reason = row.cancelReason;
     this.#waitedMs = this.#savedWaitedMs = row.waitedMs;
     const rows = new Map(nodes.map((node) => [node.nodeId, node]));
@@ -107,6 +95,10 @@ export class LiveGraph {
         return [spec.id, toLiveNode(spec, found)];
       }),
     );
+    this.#events = new NodeEvents(deps, row);
+    const { fence: fenceText, summarize } = deps;
+    const signals = { halted: this.#halted.signal, expired: this.#expired.signal };
+    this.#texts = new NodeTexts({ row, spec: this.spec, nodes: this.nodes, fence: fenceText, summarize, ...signals });
     if (this.#reason !== null) this.#cancelled.abort();
   }
 
@@ -120,6 +112,7 @@ export class LiveGraph {
       this.cancel('timeout');
     });
     try {
+      this.#halted.signal.throwIfAborted();
       await this.#schedule();
       return this.#end();
     } catch (error) {
@@ -145,12 +138,20 @@ export class LiveGraph {
   /** Pauses the limits of graph and node from the first wait of a run to its end; the run's own limit applies and restarts after each wait. */
   #whileWaiting(runId: string, limit: Limit | undefined): () => number {
     let resumeTimers: (() => number)[] | undefined;
+    let isOver = false;
     const waits = () => {
-      resumeTimers ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
+      if (!isOver) resumeTimers ??= [this.#limit, limit].map((one) => one?.stop() ?? (() => 0));
     };
     const forget = this.#deps.subagents.onWait(runId, waits);
     if (this.#waiting.delete(runId)) waits();
+    // An interrupted run may have begun to wait after the waits were read, and before anything listened.
+    else if (this.#isResumed)
+      this.#deps.subagents
+        .waitingOf(this.row.id)
+        .then((found) => found.some((run) => run.runId === runId) && waits())
+        .catch((error: unknown) => this.#deps.log.error({ err: error, runId }, 'Failed to read whether a run of a graph waits'));
     return () => {
+      isOver = true;
       forget();
       const [graph, node] = resumeTimers ?? [];
       this.#waitedMs += graph?.() ?? 0;
@@ -192,7 +193,7 @@ export class LiveGraph {
   /** Returns the question of an approval gate while it is pending. */
   questionOf(nodeId: string): string | undefined {
     const node = this.nodes.get(nodeId);
-    return node?.answered === undefined ? undefined : headOf(this.#questionText(node), maxAsked);
+    return node?.answered === undefined ? undefined : headOf(this.#texts.questionOf(node), maxAsked);
   }
 
   get outputs(): Record<string, string | null> {
@@ -247,7 +248,7 @@ export class LiveGraph {
     }
     if (skipped.length === 0) return;
     await this.#save(skipped);
-    for (const node of skipped) this.#emitUpdate(node);
+    for (const node of skipped) this.#events.updated(node);
   }
 
   #end(): LiveEnd {
@@ -282,77 +283,8 @@ export class LiveGraph {
     for (const message of inbox) if (delivered?.includes(message.id) === true) this.#deps.inbox.announce(message);
   }
 
-  #emitUpdate(node: LiveNode): void {
-    const { state, runId, progress, startedAtMs, endedAtMs, error, spec } = node;
-    this.#deps.bus.emit(
-      'graph:node_updated',
-      {
-        ...this.#about,
-        nodeId: spec.id,
-        status: state,
-        ...(runId !== null && { runId }),
-        ...(progress !== undefined && { progress: headOf(progress, progressCharacters) }),
-        ...(node.answered !== undefined && { waitsForAnswer: true }),
-        ...(startedAtMs !== null && endedAtMs !== null && { durationMs: Math.max(0, endedAtMs - startedAtMs) }),
-        ...(error !== null && { error: headOf(error, errorCharacters) }),
-      },
-      this.row.principalId,
-    );
-  }
-
-  #phase(node: LiveNode, phase: Phase): void {
-    const typeId = node.spec.work?.type;
-    if (typeId !== undefined)
-      this.#deps.bus.emit('graph:driver_lifecycle', { ...this.#about, nodeId: node.spec.id, typeId, phase }, this.row.principalId);
-  }
-
-  get #about() {
-    return { graphId: this.row.id, agentId: this.row.agentId, timestamp: this.#deps.clock.now() };
-  }
-
-  /** Fences the text of one agent for another. */
-  #fenced(text: string, from: string, clean: boolean): string {
-    return this.#deps.fence(text, { source: 'sub-agent', from, clean });
-  }
-
-  /** Returns text of the author; fenced if a tainted agent wrote it. */
-  #own(text: string): string {
-    return this.#requester?.tainted !== true ? text : this.#deps.fence(text, { source: 'sub-agent', from: this.row.agentId });
-  }
-
-  #upstream(node: LiveNode): ReadonlyMap<string, Upstream> {
-    const found = new Map<string, Upstream>();
-    for (const id of node.spec.dependsOn) {
-      const from = this.nodes.get(id);
-      if (from === undefined) continue;
-      const { state, output, partial } = from;
-      found.set(id, { state: state === 'completed' || state === 'skipped' ? state : 'failed', output, partial });
-    }
-    return found;
-  }
-
-  /** Adds summaries to results; each is made once for all nodes that receive it. */
-  async #withSummaries(upstream: ReadonlyMap<string, Upstream>, ids: readonly string[]): Promise<ReadonlyMap<string, Upstream>> {
-    const known = new Map(upstream);
-    await Promise.all(
-      ids.map(async (id) => {
-        const from = upstream.get(id);
-        if (from?.output === null || from?.output === undefined) return;
-        const { agentId, principalId, id: graphId } = this.row;
-        const about = { agentId, principalId, graphId, signal: AbortSignal.any([this.#halted.signal, this.#expired.signal]) };
-        const summary = this.#summaries.get(id) ?? this.#deps.summarize(from.output, about);
-        this.#summaries.set(id, summary);
-        known.set(id, { ...from, summary: await summary });
-      }),
-    );
-    this.#halted.signal.throwIfAborted();
-    return known;
-  }
-
   #host(): NodeHost {
     const { clock, subagents, db } = this.#deps;
-    const fence = (text: string, from: string, clean: boolean) => this.#fenced(text, from, clean);
-    const own = (text: string) => this.#own(text);
     const common = {
       clock,
       halted: this.#halted.signal,
@@ -360,23 +292,15 @@ export class LiveGraph {
       cancelled: this.#cancelled.signal,
       save: (nodes: readonly LiveNode[], inbox?: readonly InboxMessage[]) => this.#save(nodes, inbox),
       over: () => this.#wake.resolve(),
-      announce: (node: LiveNode) => this.#emitUpdate(node),
-      phase: (node: LiveNode, phase: Phase) => this.#phase(node, phase),
+      announce: (node: LiveNode) => this.#events.updated(node),
+      phase: (node: LiveNode, phase: Phase) => this.#events.phase(node, phase),
     };
     return {
       ...common,
-      fence,
-      own,
+      fence: (text, from, clean) => this.#texts.fenced(text, from, clean),
+      own: (text) => this.#texts.own(text),
       exhausted: () => this.#exhausted(),
-      taskOf: ({ spec }) => {
-        const node = this.nodes.get(spec.id);
-        const upstream = node === undefined ? new Map<string, Upstream>() : this.#upstream(node);
-        const said = (output: string, id: string) => fence(output, id, this.nodes.get(id)?.tainted === false);
-        const envelope = (known: ReadonlyMap<string, Upstream>) =>
-          envelopeOf({ spec: this.spec, node: spec, variables: this.#variables, upstream: known, fence: said, own });
-        const summarized = summarizedFor({ node: spec, upstream });
-        return summarized.length === 0 ? envelope(upstream) : this.#withSummaries(upstream, summarized).then(envelope);
-      },
+      taskOf: (node) => this.#texts.taskOf(node),
       start: (node, agentTask, key, conversationOf) => this.#start(node, agentTask, key, conversationOf),
       ended: (runId) => subagents.ended(runId, this.#halted.signal),
       whileWaiting: (runId, limit) => this.#whileWaiting(runId, limit),
@@ -390,18 +314,11 @@ export class LiveGraph {
       ask: (node) =>
         askPerson(node, {
           ...common,
-          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#questionText(asking), this.#ref, clock.now()),
+          question: (asking, kind) => questionMessage(this.row, asking, kind, this.#texts.questionOf(asking), this.#ref, clock.now()),
           expire: ({ spec }) => db.write(answerGate, { graphId: this.row.id, nodeId: spec.id, answer: 'expired', text: null, atMs: null }),
         }),
       messagesOf: (node) => (this.row.nodeProgress === 1 ? [nodeMessage(this.row, node, this.#ref, clock.now())] : []),
     };
-  }
-
-  /** Returns the question of a gate. People read the text of agents unfenced: it does not instruct them. */
-  #questionText(node: LiveNode): string {
-    const { spec } = node;
-    const text = spec.work?.type === 'approval-gate' ? (spec.work.config.message ?? spec.task) : spec.task;
-    return filledTask({ node: spec, variables: this.#variables, upstream: this.#upstream(node), fence: (said) => said }, text);
   }
 
   get #ref(): string | null {

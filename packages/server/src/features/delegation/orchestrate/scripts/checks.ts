@@ -9,48 +9,44 @@ export interface Asked {
   readonly tool?: string | undefined;
 }
 
-/** The checks; each runs only when the earlier ones passed. */
-export interface CheckDeps<Holder> {
-  /** Returns the holder of the bearer, if its lease is valid. */
-  readonly holderOf: (bearer: string) => Promise<Holder | undefined>;
-  readonly isDenied: (holder: Holder, asked: Asked) => boolean;
+/** The checks of the script that asks; each runs only when the earlier ones passed. */
+export interface ScriptChecks {
+  readonly isDenied: () => boolean;
   /** Returns why callers of this origin may not make the request. */
-  readonly refuseOrigin: (holder: Holder, asked: Asked) => string | undefined;
+  readonly refuseOrigin: () => string | undefined;
   /** Returns the required capability; null when none is required, undefined when the request is not available. */
-  readonly needs: (asked: Asked) => Capability | null | undefined;
-  readonly has: (holder: Holder, capability: Capability) => boolean;
+  readonly needs: () => Capability | null | undefined;
+  readonly has: (capability: Capability) => boolean;
 }
 
-export type Verdict<Holder> =
-  | { readonly allowed: true; readonly holder: Holder; readonly capability: Capability | null }
+export type Verdict =
+  | { readonly allowed: true; readonly capability: Capability | null }
   | {
       readonly allowed: false;
       readonly check: 'lease' | 'denylist' | 'origin' | 'capability';
-      readonly holder?: Holder;
       readonly capability: Capability | null;
       readonly error: AppError;
     };
 
-/** Runs the checks of json-rpc.md §4 (internal capability socket), in order. */
-export async function checkRequest<Holder>(deps: CheckDeps<Holder>, bearer: string, asked: Asked): Promise<Verdict<Holder>> {
-  const holder = await deps.holderOf(bearer);
-  const refuse = (check: 'lease' | 'denylist' | 'origin' | 'capability', message: string, capability: Capability | null = null) => ({
-    allowed: false as const,
-    check,
-    ...(holder !== undefined && { holder }),
-    capability,
-    error: new AppError('denied', message),
-  });
-  if (holder === undefined) return refuse('lease', 'The lease is not valid: unknown, expired, ended or revoked');
-  const name = asked.tool ?? asked.method;
-  if (deps.isDenied(holder, asked)) return refuse('denylist', `"${name.slice(0, 100)}" is never available to scripts`);
-  const origin = deps.refuseOrigin(holder, asked);
-  if (origin !== undefined) return refuse('origin', origin);
-  const capability = deps.needs(asked);
-  if (capability === undefined) return refuse('capability', `Capability denied: none exists for "${name.slice(0, 100)}"`);
-  if (capability !== null && !deps.has(holder, capability)) return refuse('capability', `Capability denied: ${capability}`, capability);
-  return { allowed: true, holder, capability };
+/** Runs the checks of json-rpc.md §4 (internal capability socket), in order. `checks` is undefined without a valid lease. */
+export function checkRequest(checks: ScriptChecks | undefined, asked: Asked): Verdict {
+  if (checks === undefined) return refusal('lease', 'The lease is not valid: unknown, expired, ended or revoked');
+  const name = (asked.tool ?? asked.method).slice(0, 100);
+  if (checks.isDenied()) return refusal('denylist', `"${name}" is never available to scripts`);
+  const origin = checks.refuseOrigin();
+  if (origin !== undefined) return refusal('origin', origin);
+  const capability = checks.needs();
+  if (capability === undefined) return refusal('capability', `Capability denied: none exists for "${name}"`);
+  if (capability !== null && !checks.has(capability)) return refusal('capability', `Capability denied: ${capability}`, capability);
+  return { allowed: true, capability };
 }
+
+const refusal = (check: Extract<Verdict, { allowed: false }>['check'], message: string, capability: Capability | null = null): Verdict => ({
+  allowed: false,
+  check,
+  capability,
+  error: new AppError('denied', message),
+});
 
 export function askedOf({ method, params }: CapabilityRequest, toolMethod: string): Asked {
   const tool = method === toolMethod ? params['tool'] : undefined;

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../../kernel/clock.ts';
+import { RateLimiter } from '../../../../kernel/limiter.ts';
 
 export interface RateLimits {
   readonly perRootPerSecond: number;
@@ -6,62 +7,31 @@ export interface RateLimits {
   readonly connectsPerMinute: number;
 }
 
-/** Times within a sliding window; keeps at most as many as the limit. */
-class Window {
-  readonly #times: number[] = [];
-  readonly #most: number;
-  readonly #windowMs: number;
-
-  constructor(most: number, windowMs: number) {
-    this.#most = most;
-    this.#windowMs = windowMs;
-  }
-
-  /** Returns the delay in milliseconds until one more call is allowed; 0 when it is allowed now. */
-  waitMs(now: number): number {
-    while (this.#times.length > 0 && now - (this.#times[0] ?? 0) >= this.#windowMs) this.#times.shift();
-    return this.#times.length < this.#most ? 0 : Math.ceil(this.#windowMs - (now - (this.#times[0] ?? now)));
-  }
-
-  take(now: number): void {
-    this.#times.push(now);
-  }
-
-  get isEmpty(): boolean {
-    return this.#times.length === 0;
-  }
-}
-
 /** Limits how often scripts may call: each script separately, and all scripts of a root together. */
 export class CallRates {
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #limits: RateLimits;
-  readonly #scripts = new Map<string, { readonly second: Window; readonly minute: Window }>();
-  readonly #roots = new Map<string, Window>();
+  readonly #ofScript: readonly RateLimiter[];
+  readonly #ofRoot: RateLimiter;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, limits: RateLimits) {
-    this.#clock = clock;
-    this.#limits = limits;
+  constructor(clock: Pick<Clock, 'monotonic'>, { perRootPerSecond, perSocketPerSecond, connectsPerMinute }: RateLimits) {
+    // `forget` drops keys: none may be dropped earlier.
+    const limit = (windowMs: number, calls: number) => new RateLimiter({ limit: calls, windowMs, slides: true, clock, maxKeys: Infinity });
+    this.#ofScript = [limit(1_000, perSocketPerSecond), limit(60_000, connectsPerMinute)];
+    this.#ofRoot = limit(1_000, perRootPerSecond);
   }
 
   /** Counts a call, or returns the delay until it is allowed without counting it. */
   take(leaseId: string, rootRunId: string): number | undefined {
-    const now = this.#clock.monotonic();
-    const { perRootPerSecond, perSocketPerSecond, connectsPerMinute } = this.#limits;
-    const script = this.#scripts.get(leaseId) ?? { second: new Window(perSocketPerSecond, 1000), minute: new Window(connectsPerMinute, 60_000) };
-    const root = this.#roots.get(rootRunId) ?? new Window(perRootPerSecond, 1000);
-    this.#scripts.set(leaseId, script);
-    this.#roots.set(rootRunId, root);
-    const windows = [script.second, script.minute, root];
-    const waitMs = Math.max(...windows.map((each) => each.waitMs(now)));
-    if (waitMs > 0) return waitMs;
-    for (const each of windows) each.take(now);
+    const quotas = [...this.#ofScript.map((limiter) => limiter.peek(leaseId)), this.#ofRoot.peek(rootRunId)];
+    const refused = quotas.filter(({ allowed }) => !allowed);
+    if (refused.length > 0) return Math.ceil(Math.max(...refused.map(({ resetMs }) => resetMs)));
+    for (const limiter of this.#ofScript) limiter.take(leaseId);
+    this.#ofRoot.take(rootRunId);
     return undefined;
   }
 
   /** Forgets a script that ended. */
   forget(leaseId: string, rootRunId: string, isLastOfRoot: boolean): void {
-    this.#scripts.delete(leaseId);
-    if (isLastOfRoot) this.#roots.delete(rootRunId);
+    for (const limiter of this.#ofScript) limiter.forget(leaseId);
+    if (isLastOfRoot) this.#ofRoot.forget(rootRunId);
   }
 }

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { type Jail, type JailBound, jailHome, type JailMount, jailPath, type JailLimits } from '../../../../kernel/jail.ts';
+import { settledWithin } from '../../../../kernel/timers.ts';
 import { javascriptClient, pythonClient } from './client-source.ts';
 
 export type Language = 'ts' | 'js' | 'py';
@@ -73,10 +74,7 @@ export async function runScript(clock: Clock, jail: Jail, spec: ScriptSpec): Pro
     const stderr = gatherEnd(started.stderr, clock);
     started.stdin.end(spec.script);
     const { code, signal, bound } = await started.ended;
-    const late = Promise.withResolvers<void>();
-    const cancelDrain = clock.after(drainMs, late.resolve);
-    await Promise.race([Promise.all([stdout.done, stderr.done]), late.promise]);
-    cancelDrain();
+    await settledWithin(clock, drainMs, [stdout.done, stderr.done]);
     started.stdout.destroy();
     started.stderr.destroy();
     const failureClass = stopped ?? (code === 0 ? undefined : code === null && signal === null ? 'spawn_fail' : 'nonzero_exit');

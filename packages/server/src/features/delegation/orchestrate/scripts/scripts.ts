@@ -10,7 +10,7 @@ import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { AutonomyApi } from '../../autonomy/api.ts';
 import type { CommandTaint } from '../../../environment/workspace/api.ts';
 import type { AdmittedCall, CapabilityRequest, ScriptCalls } from '../api.ts';
-import { type Asked, askedOf, type CheckDeps, checkRequest, type Verdict } from './checks.ts';
+import { type Asked, askedOf, checkRequest, type ScriptChecks, type Verdict } from './checks.ts';
 import { CallRates, type RateLimits } from './rates.ts';
 import { toScriptResult } from './result-file.ts';
 import { capabilityOf, isDeniedMethod, isDeniedTool, openMethods, toolMethod, trustedMethods } from './callable-tools.ts';
@@ -57,25 +57,10 @@ export class Scripts implements ScriptCalls {
   readonly #rates: CallRates;
   /** Scripts whose latest call exceeded the rate limit, which was reported once. */
   readonly #paced = new Set<string>();
-  readonly #checks: CheckDeps<ActiveScript>;
 
   constructor(deps: ScriptsDeps) {
     this.#deps = deps;
     this.#rates = new CallRates(deps.clock, deps.rates);
-    this.#checks = {
-      holderOf: async (bearer) => {
-        const lease = await deps.autonomy.leaseOf(this.digestOf(bearer));
-        return lease === undefined ? undefined : this.#active.get(lease.id);
-      },
-      isDenied: (script, { method, tool }) =>
-        (isDeniedMethod(method) && !this.#isTrusted(script, method)) || (tool !== undefined && isDeniedTool(tool)),
-      refuseOrigin: (script, asked) => this.#refuseOrigin(script, asked),
-      needs: ({ method, tool }) => {
-        if (method === toolMethod) return tool === undefined ? undefined : capabilityOf(tool);
-        return openMethods.has(method) || trustedMethods.has(method) ? null : undefined;
-      },
-      has: (script, capability) => this.#has(script, capability),
-    };
   }
 
   newBearer(): string {
@@ -98,21 +83,22 @@ export class Scripts implements ScriptCalls {
 
   async admit(request: CapabilityRequest): Promise<AdmittedCall> {
     const asked = askedOf(request, toolMethod);
-    const verdict = await checkRequest(this.#checks, request.bearer, asked);
+    const script = await this.#holderOf(request.bearer);
+    const verdict = checkRequest(script === undefined ? undefined : this.#checksOf(script, asked), asked);
     // Refusals count too, and all requests without a lease count together, because each decision emits an event.
-    const { leaseId, rootRunId } = verdict.holder ?? nobody;
+    const { leaseId, rootRunId } = script ?? nobody;
     const waitMs = this.#rates.take(leaseId, rootRunId);
     if (waitMs === undefined) {
       this.#paced.delete(leaseId);
-      this.#record(asked, verdict, verdict.allowed ? undefined : verdict.check);
+      this.#record(asked, script, verdict, verdict.allowed ? undefined : verdict.check);
     } else if (!this.#paced.has(leaseId)) {
       this.#paced.add(leaseId);
-      this.#record(asked, { ...verdict, allowed: false }, 'rate');
+      this.#record(asked, script, { ...verdict, allowed: false }, 'rate');
     }
-    if (verdict.holder !== undefined && waitMs !== undefined)
+    if (script !== undefined && waitMs !== undefined)
       throw new AppError('rate_limited', 'Too many calls of scripts; try again later', { retryAfterMs: waitMs });
     if (!verdict.allowed) throw verdict.error;
-    const { holder: script } = verdict;
+    if (script === undefined) throw new Error('a request without a lease was allowed');
     const params = Object.fromEntries(Object.entries(request.params).filter(([name]) => !name.startsWith('_')));
     if (request.method !== toolMethod) return { route: 'method', method: request.method, params, call: this.#callOf(script, request.method) };
     const unknown = Object.keys(params).find((name) => name !== 'tool' && name !== 'args');
@@ -120,6 +106,25 @@ export class Scripts implements ScriptCalls {
     const args = params['args'] ?? {};
     if (typeof args !== 'object' || Array.isArray(args)) throw new AppError('invalid_params', 'args: expected an object', { param: 'args' });
     return { route: 'tool', run: () => this.#runTool(script, asked.tool ?? '', args) };
+  }
+
+  /** Returns the script that holds the bearer, if its lease is valid. */
+  async #holderOf(bearer: string): Promise<ActiveScript | undefined> {
+    const lease = await this.#deps.autonomy.leaseOf(this.digestOf(bearer));
+    return lease === undefined ? undefined : this.#active.get(lease.id);
+  }
+
+  #checksOf(script: ActiveScript, asked: Asked): ScriptChecks {
+    const { method, tool } = asked;
+    return {
+      isDenied: () => (isDeniedMethod(method) && !this.#isTrusted(script, method)) || (tool !== undefined && isDeniedTool(tool)),
+      refuseOrigin: () => this.#refuseOrigin(script, asked),
+      needs: () => {
+        if (method === toolMethod) return tool === undefined ? undefined : capabilityOf(tool);
+        return openMethods.has(method) || trustedMethods.has(method) ? null : undefined;
+      },
+      has: (capability) => this.#has(script, capability),
+    };
   }
 
   async #runTool(script: ActiveScript, tool: string, args: object): Promise<unknown> {
@@ -171,9 +176,8 @@ export class Scripts implements ScriptCalls {
     return script !== undefined && this.#deps.toolsOf(script.context.agentId).some((tool) => tool.name === name);
   }
 
-  #record(asked: Asked, verdict: Pick<Verdict<ActiveScript>, 'allowed' | 'capability'> & { readonly holder?: ActiveScript }, reason?: string): void {
-    const { holder: script, capability } = verdict;
-    const decision = verdict.allowed ? 'allow' : 'deny';
+  #record(asked: Asked, script: ActiveScript | undefined, { allowed, capability }: Pick<Verdict, 'allowed' | 'capability'>, reason?: string): void {
+    const decision = allowed ? 'allow' : 'deny';
     const tool = asked.tool === undefined || this.#isTool(asked.tool, script) ? asked.tool : unknownName;
     const method = asked.method === toolMethod || isMethod(asked.method) ? asked.method : unknownName;
     const name = tool ?? method;

@@ -1,24 +1,24 @@
-import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { type CallContext, type Identity, isForOwners } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
-import { newId, newTraceId } from '../../../../kernel/ids.ts';
 import { parseJson } from '../../../../kernel/json.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { DurableWork, WorkClaim, WorkHandler, WorkItem, WorkLimits, WorkOutcome } from '../../../unattended/durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../../unattended/inbox/api.ts';
 import type { ConversationTarget, NewMessages } from '../../../conversations/sessions/api.ts';
 import type { TurnFailure } from '../../../../runtime/turn-failure.ts';
-import type { DurableTurn, TurnsApi } from '../../../conversations/turns/api.ts';
+import type { TurnsApi } from '../../../conversations/turns/api.ts';
 import type { AgentToAgentConfig } from '../config.ts';
-import { failureNote, inboxText, maxAnnouncedAtOnce, writeAnnouncement } from './announcement-text.ts';
-import { readOptions } from '../requests/options.ts';
+import { endMessage, failureNotes, unansweredAlert } from './announcement-message.ts';
+import { maxAnnouncedAtOnce, writeAnnouncement } from './announcement-text.ts';
+import { announcementTurn, settlementOf } from './announcement-turn.ts';
+import { callOf } from '../run/turn.ts';
 import type { RunRow } from '../run/row.ts';
 import type { RunEvents } from '../run/run-events.ts';
-import { findClaimed, type AnnouncementClaim } from './announcement-store.ts';
+import { type AnnouncementClaim, findClaimed } from './announcement-store.ts';
 import { findRun } from '../store.ts';
 
 /** Result of `takeAnnouncement`. */
@@ -44,9 +44,9 @@ export interface AnnounceDeps {
   readonly events: RunEvents;
   readonly turns: Pick<TurnsApi, 'announce'>;
   readonly durable: Pick<DurableWork, 'waitFor'>;
-  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly inbox: InboxApi;
   readonly identityOf: (row: RunRow) => Identity | undefined;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   readonly noticeMessages: () => void;
   readonly operations: {
     readonly takeAnnouncement: Operation<AnnouncementClaim, RunAnnouncement>;
@@ -67,6 +67,7 @@ const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fen
 export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   const { db, clock, events } = deps;
 
+  const isForOwner = (row: RunRow) => isForOwners(deps.identityOf(row));
   const readRow = (item: WorkItem) => db.read(findRun, { id: AnnounceWork.parse(item.payload).runId });
 
   const handler: WorkHandler = async (item, signal) => {
@@ -76,8 +77,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     if (row.announceTo !== 'conversation' || row.announceTargetJson === null || identity === undefined) return announceToInbox(row, item);
     const target = Target.parse(parseJson(row.announceTargetJson));
     try {
-      const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
-      return await announceToConversation(row, target, item, call);
+      return await announceToConversation(row, target, item, callOf(identity, signal));
     } catch (error) {
       if (!(error instanceof AppError) || signal.aborted) throw error;
       if (unreachable.has(error.code)) return announceToInbox(row, item);
@@ -90,9 +90,10 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     let hasNote = false;
     let alert: InboxMessage | undefined;
     const outcome = await deps.turns.announce(
-      turnFor(row, target, item, {
-        runIds: () => found.rows.map(({ id }) => id),
-        failed: (failure) => (alert = unansweredAlert(row, found.rows, target, failure)),
+      announcementTurn(row, target, item, (ended) => {
+        const wait = deps.durable.waitFor(item, ended);
+        if (wait !== undefined) return wait;
+        return settlementOf(ended, found.rows, (failure) => deps.inbox.deliverCall((alert = unanswered(row, found.rows, target, failure))));
       }),
       async () => {
         found = await db.write(deps.operations.takeAnnouncement, { ref: target.ref, claim: claimOf(item), runId: row.id, limit: maxAnnouncedAtOnce });
@@ -100,7 +101,7 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
         if (found.rows.some(({ state }) => state === 'completed'))
           return writeAnnouncement(found.rows, deps.config.subagentContext.maxResultTokens, deps.fence);
         // Failures need no thought, so no model call is paid for them.
-        await deliver(item, found.rows, { conversation: noteFor(target, item, found.rows) });
+        await deliver(item, found.rows, { conversation: failureNotes(target, item.id, found.rows, clock.now()) });
         hasNote = true;
         return undefined;
       },
@@ -124,55 +125,9 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
     return { state: 'done' };
   }
 
-  /** Creates a turn without a user message, with the authority of the turn that requested the run. */
-  function turnFor(
-    row: RunRow,
-    target: ConversationTarget,
-    item: WorkItem,
-    announced: { readonly runIds: () => readonly string[]; readonly failed: (failure: TurnFailure) => InboxMessage },
-  ): Omit<DurableTurn, 'message' | 'fenced'> {
-    const { origin, policies, agents } = readOptions(row.optionsJson).asked;
-    return {
-      workId: item.id,
-      owner: item.owner,
-      fence: item.fence,
-      origin: 'background',
-      authority: origin,
-      target,
-      rootRunId: row.rootRunId,
-      toolBounds: { policies, agents },
-      kept: true,
-      operation: 'interactive',
-      settle: (ended) => {
-        const wait = deps.durable.waitFor(item, ended);
-        if (wait !== undefined) return wait;
-        const { failure, finishReason } = ended;
-        // The announcement is in the conversation by now, even if the answer failed.
-        const alongside = { announced: { runIds: announced.runIds(), as: 'turn' as const } };
-        if (failure === undefined) return { state: 'done', alongside };
-        // No user started this turn, so nobody would notice that the answer is missing.
-        if (failure.transient) return { state: 'failed', errorKind: failure.kind, alongside: { ...alongside, inbox: [announced.failed(failure)] } };
-        return { state: finishReason === 'aborted' ? 'aborted' : 'failed', errorKind: failure.kind, alongside };
-      },
-    };
-  }
-
-  function noteFor(target: ConversationTarget, item: WorkItem, rows: readonly RunRow[]): NewMessages {
-    const atMs = clock.now();
-    return {
-      ref: target.ref,
-      sessionKey: target.sessionKey,
-      agentId: target.agentId,
-      principalId: target.principalId,
-      turnId: item.id,
-      steps: 0,
-      toolCalls: 0,
-      inputTokens: 0,
-      outputTokens: 0,
-      costNano: 0,
-      messages: [{ role: 'assistant', content: rows.map(failureNote).join('\n'), toolJson: null, attachmentsJson: null, createdAtMs: atMs }],
-      atMs,
-    };
+  function unanswered(row: RunRow, rows: readonly RunRow[], target: ConversationTarget, { message, cause }: TurnFailure): InboxMessage {
+    const why = isForOwner(row) ? (cause ?? message) : message;
+    return unansweredAlert(row, { runIds: rows.map(({ id }) => id), sessionKey: target.sessionKey, why, atMs: clock.now() });
   }
 
   async function deliver(item: WorkItem, rows: readonly RunRow[], where: Pick<AnnouncementDelivery, 'inbox' | 'conversation'>): Promise<void> {
@@ -187,39 +142,15 @@ export function createAnnounce(deps: AnnounceDeps): { readonly handler: WorkHand
   async function announceToInbox(row: RunRow, item: WorkItem, undelivered?: string): Promise<WorkOutcome> {
     const others = (await db.read(findClaimed, { workId: item.id })).filter(({ id }) => id !== row.id);
     const rows = [row, ...others];
-    await deliver(item, rows, { inbox: rows.map((one) => messageOf(one, undelivered)) });
+    await deliver(item, rows, { inbox: rows.map((one) => endMessage(one, { forOwner: isForOwner(one), undelivered, atMs: clock.now() })) });
     return 'settled';
-  }
-
-  function messageOf(row: RunRow, undelivered: string | undefined): InboxMessage {
-    const text = inboxText(row, { forOwner: isForOwners(deps.identityOf(row)) });
-    if (undelivered === undefined || row.announceRef === null) return inboxMessage(row, row.state === 'completed' ? 'info' : 'alert', text);
-    return inboxMessage(
-      row,
-      'alert',
-      `${text}\n\nIts conversation ${row.announceRef} could not be notified: ${undelivered}. Next step: send a message there to continue.`,
-    );
-  }
-
-  /** Alerts that the conversation has the announcement, but its agent did not answer. */
-  function unansweredAlert(row: RunRow, rows: readonly RunRow[], { sessionKey }: ConversationTarget, { message, cause }: TurnFailure): InboxMessage {
-    const why = isForOwners(deps.identityOf(row)) ? (cause ?? message) : message;
-    const ids = rows.map(({ id }) => id).join(', ');
-    const text = `The end of ${ids} was announced in the conversation ${sessionKey}, and its agent did not answer after waiting for its model provider: ${why}. Next step: send a message there to continue.`;
-    return inboxMessage(row, 'alert', text);
-  }
-
-  function inboxMessage(row: RunRow, level: InboxMessage['level'], text: string): InboxMessage {
-    const { id, agentId, conversationRef, principalId } = row;
-    const about = { source: 'subagent', agentId, conversationRef, principalId } as const;
-    return { id: newId('in'), opKey: `subagent:${id}`, digest: hash('sha256', id), ...about, level, text, atMs: clock.now() };
   }
 
   return {
     handler,
     async gaveUp(item, errorKind, cause) {
       const row = await readRow(item);
-      if (row?.announced === 'pending') await announceToInbox(row, item, isForOwners(deps.identityOf(row)) ? cause : errorKind);
+      if (row?.announced === 'pending') await announceToInbox(row, item, isForOwner(row) ? cause : errorKind);
     },
   };
 }

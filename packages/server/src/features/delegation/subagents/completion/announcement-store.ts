@@ -20,6 +20,9 @@ export async function markAnnounced(
   for (const id of runIds) await tx.run(setAnnounced, { id, state: as });
 }
 
+/** `markAnnounced` as an operation, called in the transaction of the turn that announces the runs. */
+export const markRunsAnnounced = operation('subagents.markAnnounced', markAnnounced);
+
 const sawWaiting = query<{ announceRunId: string }>(({ db, sql, p }) =>
   db
     .updateTable('sub_agent_run')
@@ -155,4 +158,4 @@ const claimed = query<{ workId: string }, RunRow>(({ db, sql, p }) =>
 /** Finds the runs that a work item has claimed but not announced. */
 export const findClaimed = operation('subagents.claimed', (tx, input: { readonly workId: string }) => tx.all(claimed, input));
 
-export const announcementOperations = [markSeen, findClaimed];
+export const announcementOperations = [markRunsAnnounced, markSeen, findClaimed];

@@ -1,7 +1,7 @@
 import { ResultRef } from '@gatehouse/contract';
 import { parseJson } from '../../../../kernel/json.ts';
 import { countTokens } from '../../../../llm/count-tokens.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { TurnAnnouncement } from '../../../conversations/turns/api.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
@@ -44,7 +44,7 @@ export function resultOf(row: RunRow, maxTokens: number, capacity: number): { re
 }
 
 /** Writes the announcement of ended runs for a conversation: our text around theirs, which is fenced. */
-export function writeAnnouncement(rows: readonly RunRow[], maxTokens: number, fence: (text: string, label: FenceLabel) => string): TurnAnnouncement {
+export function writeAnnouncement(rows: readonly RunRow[], maxTokens: number, fence: FenceText): TurnAnnouncement {
   const capacity = Math.floor(announcementCharacters / Math.max(1, rows.length));
   const parts = rows.map((row) => {
     if (row.state !== 'completed') return failureNote(row);

@@ -4,7 +4,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import { countTokens } from '../../../../llm/count-tokens.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { TurnResult } from '../../../../runtime/turn.ts';
 import type { ModelWork } from '../../../access/budgets/api.ts';
 import type { MediaLibrary } from '../../../environment/media/api.ts';
@@ -22,7 +22,7 @@ export interface ConcludeDeps {
   readonly config: AgentToAgentConfig;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly media: Pick<MediaLibrary, 'save'>;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
 }
 
 /** Maximum characters of a result in its row. */

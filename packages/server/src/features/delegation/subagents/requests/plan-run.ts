@@ -1,5 +1,5 @@
 import type { Capability, ToolPolicy, TurnOrigin } from '@gatehouse/contract';
-import type { AgentCaller, ToolBounds } from '../../../../kernel/call-context.ts';
+import type { ToolBounds } from '../../../../kernel/call-context.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import type { AutonomyApi, NewLease, RootEntry } from '../../autonomy/api.ts';
@@ -132,15 +132,6 @@ export function planRun(deps: PlanDeps, wish: RunSpec): RunPlan {
     },
   };
 }
-
-/** Returns where to announce an agent-requested run. A requester that is a sub-agent may poll; otherwise its requester is notified. */
-export function announceToCaller({ agentId, principalId, conversationRef: ref, turn }: AgentCaller): RunSpec['announce'] {
-  if (turn?.run !== undefined) return { to: 'run', target: null, runId: turn.run.runId };
-  // Only tests make callers without a turn.
-  return turn === undefined ? toInbox : { to: 'conversation', target: { ref, sessionKey: turn.sessionKey, agentId, principalId }, runId: null };
-}
-
-export const toInbox: RunSpec['announce'] = { to: 'inbox', target: null, runId: null };
 
 /** Plans a run that replaces another one with a different task, under the same limits. */
 export function planReplacement(deps: PlanDeps, row: RunRow, { task, message }: { readonly task: string; readonly message: string }): RunPlan {

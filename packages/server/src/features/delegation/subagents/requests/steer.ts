@@ -5,7 +5,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
 import { newId } from '../../../../kernel/ids.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import { isUntrustedOrigin } from '../../../../runtime/tool-policy.ts';
 import type { RunAcceptance } from './acceptance.ts';
 import type { AgentToAgentConfig } from '../config.ts';
@@ -26,7 +26,7 @@ export interface SteerDeps {
   readonly gate: SpawnGate;
   readonly events: RunEvents;
   readonly runner: Runner;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   readonly wake: () => void;
   /** Checks that an agent may start a run. */
   readonly admit: (call: CallContext) => void;

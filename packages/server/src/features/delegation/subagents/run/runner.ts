@@ -1,24 +1,25 @@
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
-import type { CallContext, Identity } from '../../../../kernel/call-context.ts';
+import type { Identity, IdentityOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
-import type { Operation } from '../../../../kernel/db/operation.ts';
-import { newId, newTraceId } from '../../../../kernel/ids.ts';
+import { type Operation, outputOf, toCall } from '../../../../kernel/db/operation.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 import type { AutonomyApi } from '../../autonomy/api.ts';
-import type { DurableWork, NewWork, WorkClaim, WorkHandler, WorkItem, WorkOutcome } from '../../../unattended/durable/api.ts';
-import type { TurnOutcome, TurnsApi } from '../../../conversations/turns/api.ts';
+import type { DurableWork, NewWork, WorkClaim, WorkItem, WorkOutcome } from '../../../unattended/durable/api.ts';
+import type { TurnResult } from '../../../../runtime/turn.ts';
+import type { TurnOutcome, TurnSettlement, TurnsApi } from '../../../conversations/turns/api.ts';
 import type { Accepted, RunAcceptance, RunBegin } from '../requests/acceptance.ts';
 import type { RunEnding } from '../api.ts';
 import { conclude, type ConcludeDeps, failure, overTime } from '../completion/conclude.ts';
 import { LiveRun } from './live-run.ts';
-import { authorityOf, boundsOf, readOptions } from '../requests/options.ts';
-import { Slots } from './slots.ts';
+import { readOptions, type RunOptions } from '../requests/options.ts';
+import { type Slot, Slots } from './slots.ts';
 import { type EndedRun, isEnded, type RunRow, storedRun } from './row.ts';
 import type { RunEvents } from './run-events.ts';
 import type { SteerRow } from '../requests/steer-store.ts';
 import { findRun } from '../store.ts';
+import { callOf, turnOf } from './turn.ts';
 import type { Waiters } from '../status/waiters.ts';
 
 export interface RunnerDeps extends ConcludeDeps {
@@ -30,9 +31,9 @@ export interface RunnerDeps extends ConcludeDeps {
   readonly nodeTools: () => readonly Tool[];
   readonly autonomy: Pick<AutonomyApi, 'issuing'>;
   readonly durable: Pick<DurableWork, 'begin' | 'waitFor'>;
-  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly turns: Pick<TurnsApi, 'runDurably'>;
   /** Returns the current identity of a token; undefined when the token is gone. */
-  readonly identityOf: (tokenId: string) => Identity | undefined;
+  readonly identityOf: IdentityOf;
   /** Called when announcements are pending. */
   readonly wakeAnnouncements: () => void;
   /** Called when messages were stored. */
@@ -40,6 +41,8 @@ export interface RunnerDeps extends ConcludeDeps {
   readonly operations: {
     readonly accept: Operation<RunAcceptance, Accepted>;
     readonly begin: Operation<RunBegin, readonly SteerRow[] | undefined>;
+    /** Commits with the last turn of a run. */
+    readonly endWithTurn: Operation<RunEnding, EndedRun | undefined>;
     readonly finish: Operation<{ readonly claim: WorkClaim; readonly ending: RunEnding }, EndedRun | undefined>;
   };
 }
@@ -58,43 +61,58 @@ const watchdogGraceMs = 30_000;
 const isOverTime = ({ failure: failed }: TurnOutcome): boolean => failed?.kind === 'timeout' && !failed.transient;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
 
-export interface Runner {
-  /** Stores a run; it begins at once when a slot is free and is queued otherwise. `isNewConversation`: its conversation has no messages. */
-  start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted>;
-  readonly handler: WorkHandler;
-  gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void>;
-  /** Call after the commit that ended these runs: stops what is still running and notifies waiters. */
-  ended(runs: readonly EndedRun[]): void;
-  live(runId: string): LiveRun | undefined;
-  /** Returns the identity that a run acts with; undefined when it no longer exists. */
-  identityOf(row: RunRow): Identity | undefined;
-  counts(): Slots['counts'];
+/** One attempt of the work item of a run. */
+interface Attempt {
+  readonly row: RunRow;
+  readonly item: WorkItem;
+  readonly live: LiveRun;
+  /** Aborted when the run is stopped or its claim is lost. */
+  readonly signal: AbortSignal;
 }
 
 /** Runs sub-agents as durable work: a slot, a turn, an end. */
-export function createRunner(deps: RunnerDeps): Runner {
-  const { db, clock, events, config } = deps;
-  const slots = new Slots({ all: config.graphMaxGlobalSubAgents, each: config.subagentContext.maxChildrenPerAgent });
-  const lives = new Map<string, LiveRun>();
+export class Runner {
+  readonly #deps: RunnerDeps;
+  readonly #slots: Slots;
+  readonly #lives = new Map<string, LiveRun>();
   /** Runs that are being accepted; their stored state does not have to be read. */
-  const starting = new Map<string, { readonly acceptance: RunAcceptance; readonly isNewConversation: boolean }>();
+  readonly #starting = new Map<string, { readonly acceptance: RunAcceptance; readonly isNewConversation: boolean }>();
 
-  async function start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted> {
-    const row = storedRun(acceptance.row);
-    async function accept(work: NewWork): Promise<Accepted> {
-      const accepted = await db.write(deps.operations.accept, { ...acceptance, work });
-      if (!('refused' in accepted) && accepted.isNew) {
-        events.spawned(row);
-        const { queuePosition, activeChildren } = accepted;
-        if (queuePosition > 0) events.queued(row, { queuePosition, activeChildren, maxChildren: acceptance.limits?.children ?? activeChildren });
-      }
-      return accepted;
-    }
-    starting.set(row.id, { acceptance, isNewConversation });
-    const accepting = deps.durable.begin(acceptance.work, accept);
-    starting.delete(row.id);
+  constructor(deps: RunnerDeps) {
+    this.#deps = deps;
+    const { graphMaxGlobalSubAgents: all, subagentContext } = deps.config;
+    this.#slots = new Slots({ all, each: subagentContext.maxChildrenPerAgent });
+  }
+
+  get counts(): Slots['counts'] {
+    return this.#slots.counts;
+  }
+
+  live(runId: string): LiveRun | undefined {
+    return this.#lives.get(runId);
+  }
+
+  /** Whether this process holds the run and its watchdog has not fired. */
+  isWatched(runId: string): boolean {
+    const live = this.#lives.get(runId);
+    return live !== undefined && live.stopped === undefined;
+  }
+
+  /** Returns the identity that a run acts with; undefined when it no longer exists. */
+  identityOf({ tokenId, principalId, agentId }: RunRow): Identity | undefined {
+    // Webhooks and heartbeats have identities without a token.
+    if (tokenId === principalId) return { principalId, tokenId, scopes: [], agents: [agentId] };
+    return this.#deps.identityOf(tokenId);
+  }
+
+  /** Stores a run; it begins at once when a slot is free and is queued otherwise. `isNewConversation`: its conversation has no messages. */
+  async start(acceptance: RunAcceptance, isNewConversation: boolean): Promise<Accepted> {
+    const { id } = acceptance.row;
+    this.#starting.set(id, { acceptance, isNewConversation });
+    const accepting = this.#deps.durable.begin(acceptance.work, (work) => this.#accept(acceptance, work));
+    this.#starting.delete(id);
     // Without the acceptance, the started run has no claim and may be waiting for a slot.
-    const stop = () => lives.get(row.id)?.stop('killed');
+    const stop = () => this.#lives.get(id)?.stop('killed');
     try {
       const accepted = await accepting;
       if ('refused' in accepted || !accepted.isNew) stop();
@@ -105,55 +123,65 @@ export function createRunner(deps: RunnerDeps): Runner {
     }
   }
 
-  const handler: WorkHandler = async (item, signal) => {
+  async #accept(acceptance: RunAcceptance, work: NewWork): Promise<Accepted> {
+    const { db, events, operations } = this.#deps;
+    const row = storedRun(acceptance.row);
+    const accepted = await db.write(operations.accept, { ...acceptance, work });
+    if (!('refused' in accepted) && accepted.isNew) {
+      events.spawned(row);
+      const { queuePosition, activeChildren } = accepted;
+      if (queuePosition > 0) events.queued(row, { queuePosition, activeChildren, maxChildren: acceptance.limits?.children ?? activeChildren });
+    }
+    return accepted;
+  }
+
+  /** Executes the work item of a run. */
+  async handle(item: WorkItem, signal: AbortSignal): Promise<WorkOutcome> {
+    const { db, autonomy } = this.#deps;
     const { runId } = RunWork.parse(item.payload);
-    const { acceptance, isNewConversation = false } = starting.get(runId) ?? {};
+    const { acceptance, isNewConversation = false } = this.#starting.get(runId) ?? {};
     const row = acceptance === undefined ? await db.read(findRun, { id: runId }) : storedRun(acceptance.row);
     if (row === undefined || isEnded(row)) return { state: 'done' };
     const live = new LiveRun(isNewConversation);
-    lives.set(runId, live);
-    const forgetLease = acceptance === undefined ? undefined : deps.autonomy.issuing(acceptance.lease);
+    this.#lives.set(runId, live);
+    const forgetLease = acceptance === undefined ? undefined : autonomy.issuing(acceptance.lease);
+    const attempt: Attempt = { row, item, live, signal: AbortSignal.any([signal, live.signal]) };
     try {
-      return await run(row, item, live, AbortSignal.any([signal, live.signal]));
+      return await this.#run(attempt);
     } catch (error) {
       if (live.stopped === 'killed') return 'settled';
       if (signal.aborted) throw error;
-      if (live.stopped === 'watchdog')
-        return await end(
-          item,
-          failure(runId, { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout', cause: overTime(row), atMs: clock.now() }),
-        );
-      if (live.stopped === 'queue_timeout')
-        return await end(item, failure(runId, { errorKind: 'queue_timeout', cause: queueTimeout, atMs: clock.now() }));
-      if (!(error instanceof AppError)) throw error;
-      if (transientCodes.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
-      return await end(item, failure(runId, { errorKind: error.code, cause: error.message, atMs: clock.now() }));
+      return await this.#failed(attempt, error);
     } finally {
       live.slot?.leave();
-      lives.delete(runId);
+      this.#lives.delete(runId);
       forgetLease?.();
     }
-  };
+  }
 
-  async function run(row: RunRow, item: WorkItem, live: LiveRun, signal: AbortSignal): Promise<WorkOutcome> {
-    const isCounted = row.counted === 1;
-    // A run that waited for a person had its slot before.
-    const isQueued = isCounted && row.startedAtMs === null;
-    const cancelQueue = isQueued ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
-    try {
-      live.slot = await slots.enter({ requester: isCounted ? row.requesterKey : undefined, first: row.startedAtMs !== null, signal });
-    } finally {
-      cancelQueue();
-    }
+  async #failed({ row, item, live }: Attempt, error: unknown): Promise<WorkOutcome> {
+    const ended = { atMs: this.#deps.clock.now() };
+    if (live.stopped === 'watchdog')
+      return this.#end(item, failure(row.id, { endReason: 'watchdog_timeout', errorKind: 'watchdog_timeout', cause: overTime(row), ...ended }));
+    if (live.stopped === 'queue_timeout') return this.#end(item, failure(row.id, { errorKind: 'queue_timeout', cause: queueTimeout, ...ended }));
+    if (!(error instanceof AppError)) throw error;
+    if (transientCodes.has(error.code)) return { retryAfterMs: retryMs(item), errorKind: error.code };
+    return this.#end(item, failure(row.id, { errorKind: error.code, cause: error.message, ...ended }));
+  }
+
+  async #run(attempt: Attempt): Promise<WorkOutcome> {
+    const { clock } = this.#deps;
+    const { row, live } = attempt;
+    live.slot = await this.#enter(attempt);
     const atMs = clock.now();
     // Not awaited: the opening of the turn comes after it and shares its commit.
     const begun: RunRow = { ...row, state: 'running', startedAtMs: row.startedAtMs ?? atMs, activeAtMs: atMs };
-    const beginning = begin(begun, atMs, row.startedAtMs !== null, item, live);
+    const beginning = this.#begin(begun, attempt, atMs);
     beginning.catch(() => {});
     const options = readOptions(row.optionsJson);
     const cancelWatchdog = clock.after(options.timeoutMs + watchdogGraceMs, () => live.stop('watchdog'));
     try {
-      return await runTurn(begun, options, item, live, signal);
+      return await this.#runTurn({ ...attempt, row: begun }, options);
     } catch (error) {
       // It ended in the meantime, together with its work.
       if (!(await beginning)) return 'settled';
@@ -163,108 +191,95 @@ export function createRunner(deps: RunnerDeps): Runner {
     }
   }
 
+  async #enter({ row, live, signal }: Attempt): Promise<Slot> {
+    const { clock, config } = this.#deps;
+    const isCounted = row.counted === 1;
+    // A run that waited for a person had its slot before.
+    const wasStarted = row.startedAtMs !== null;
+    const isQueued = isCounted && !wasStarted;
+    const cancelQueue = isQueued ? clock.after(config.subagentContext.queueTimeoutMs, () => live.stop('queue_timeout')) : () => {};
+    try {
+      return await this.#slots.enter({ requester: isCounted ? row.requesterKey : undefined, first: wasStarted, signal });
+    } finally {
+      cancelQueue();
+    }
+  }
+
   /** Begins the run, unless it has ended; waiters are notified after its acceptance. */
-  async function begin(begun: RunRow, atMs: number, isResumed: boolean, item: WorkItem, live: LiveRun): Promise<boolean> {
-    const steers = await db.write(deps.operations.begin, { claim: claimOf(item), runId: begun.id, atMs });
+  async #begin(begun: RunRow, { row, item, live }: Attempt, atMs: number): Promise<boolean> {
+    const { db, events, operations } = this.#deps;
+    const steers = await db.write(operations.begin, { claim: claimOf(item), runId: begun.id, atMs });
     if (steers === undefined) return false;
     for (const message of steers) live.steer(message);
-    events.started(begun, isResumed);
+    events.started(begun, row.startedAtMs !== null);
     return true;
   }
 
-  async function runTurn(
-    row: RunRow,
-    options: ReturnType<typeof readOptions>,
-    item: WorkItem,
-    live: LiveRun,
-    signal: AbortSignal,
-  ): Promise<WorkOutcome> {
-    const identity = identityOf(row);
+  async #runTurn(attempt: Attempt, options: RunOptions): Promise<WorkOutcome> {
+    const { clock, turns, waiters, nodeTools, operations } = this.#deps;
+    const { row, item, signal } = attempt;
+    const identity = this.identityOf(row);
     if (identity === undefined || identity.agents?.includes(row.agentId) === false)
-      return end(item, failure(row.id, { errorKind: 'authority', cause: authorityGone, atMs: clock.now() }));
-    const call: CallContext = { identity, traceId: newTraceId(), requestId: newId('rq'), signal, transport: 'process' };
-    const { model } = options;
-    const authority = authorityOf(options);
-    const outcome = await deps.turns.durable(
-      {
-        workId: item.id,
-        owner: item.owner,
-        fence: item.fence,
-        origin: row.graphId === null ? 'subagent' : 'graph',
-        ...(authority !== undefined && { authority }),
-        target: { ref: row.conversationRef, sessionKey: row.sessionKey, agentId: row.agentId, principalId: row.principalId },
-        message: options.message,
-        ...(model !== undefined && { model }),
-        timeoutMs: options.timeoutMs,
-        maxSteps: options.maxSteps,
-        rootRunId: row.rootRunId,
-        run: { runId: row.id, leaseId: row.leaseId, depth: row.depth },
-        toolBounds: boundsOf(options),
-        ...(row.graphId !== null && { extraTools: deps.nodeTools() }),
-        ...(live.isNewConversation && { historyTurns: 0 }),
-        kept: true,
-        operation: 'subagent',
-        steering: live,
-        settle: async (turnOutcome, result) => {
-          // The turn may have ended because of its provider before the watchdog stopped it.
-          const wait = live.stopped === undefined || live.stopped === 'watchdog' ? deps.durable.waitFor(item, turnOutcome) : undefined;
-          if (wait !== undefined) return wait;
-          const stopped = live.stopped === 'watchdog' || isOverTime(turnOutcome) ? 'watchdog' : undefined;
-          const runEnd = await conclude(deps, row, { outcome: turnOutcome, result, stopped }, { identity, signal });
-          return {
-            state: runEnd.state === 'completed' ? 'done' : 'failed',
-            ...(runEnd.errorKind !== null && { errorKind: runEnd.errorKind }),
-            alongside: { runEnd },
-          };
-        },
-      },
-      call,
-    );
-    if (outcome.endedRun !== undefined) ended([outcome.endedRun]);
-    if (outcome.settled && outcome.state === 'accepted') deps.waiters.waits(row.id);
+      return this.#end(item, failure(row.id, { errorKind: 'authority', cause: authorityGone, atMs: clock.now() }));
+    const turn = turnOf(attempt, options, {
+      extraTools: row.graphId === null ? undefined : nodeTools(),
+      settle: (outcome, result) => this.#settle(attempt, { outcome, result }, identity),
+    });
+    const outcome = await turns.runDurably(turn, callOf(identity, signal));
+    const endedRun = outputOf(operations.endWithTurn, outcome.outputs);
+    if (endedRun !== undefined) this.ended([endedRun]);
+    if (outcome.settled && outcome.state === 'accepted') waiters.waits(row.id);
     return outcome.settled && outcome.state !== 'accepted' ? 'ended' : 'settled';
   }
 
-  /** Webhooks and heartbeats act under their own names, for which there is no token. */
-  function identityOf({ tokenId, principalId, agentId }: RunRow): Identity | undefined {
-    if (tokenId === principalId) return { principalId, tokenId, scopes: [], agents: [agentId] };
-    return deps.identityOf(tokenId);
+  /** Decides what the end of the turn means for the run. */
+  async #settle(
+    { row, item, live, signal }: Attempt,
+    { outcome, result }: { readonly outcome: TurnOutcome; readonly result: TurnResult },
+    identity: Identity,
+  ): Promise<TurnSettlement> {
+    // The turn may have ended because of its provider before the watchdog stopped it.
+    const wait = live.stopped === undefined || live.stopped === 'watchdog' ? this.#deps.durable.waitFor(item, outcome) : undefined;
+    if (wait !== undefined) return wait;
+    const stopped = live.stopped === 'watchdog' || isOverTime(outcome) ? 'watchdog' : undefined;
+    const runEnd = await conclude(this.#deps, row, { outcome, result, stopped }, { identity, signal });
+    return {
+      state: runEnd.state === 'completed' ? 'done' : 'failed',
+      ...(runEnd.errorKind !== null && { errorKind: runEnd.errorKind }),
+      alongside: [toCall(this.#deps.operations.endWithTurn, runEnd)],
+    };
   }
 
-  async function end(item: WorkItem, ending: RunEnding): Promise<WorkOutcome> {
-    const run = await db.write(deps.operations.finish, { claim: claimOf(item), ending });
+  /** Records that the work of a run was given up. */
+  async gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
+    const { runId } = RunWork.parse(item.payload);
+    await this.#end(item, failure(runId, { errorKind, cause, atMs: this.#deps.clock.now() }));
+  }
+
+  async #end(item: WorkItem, ending: RunEnding): Promise<WorkOutcome> {
+    const { db, operations } = this.#deps;
+    const run = await db.write(operations.finish, { claim: claimOf(item), ending });
     if (run === undefined) return 'settled';
-    ended([run]);
+    this.ended([run]);
     return 'ended';
   }
 
-  function ended(runs: readonly EndedRun[]): void {
+  /** Call after the commit that ended these runs: stops what is still running and notifies waiters. */
+  ended(runs: readonly EndedRun[]): void {
+    const { events, waiters, wakeAnnouncements, noticeMessages } = this.#deps;
     for (const { row } of runs) {
-      const live = lives.get(row.id);
+      const live = this.#lives.get(row.id);
       if (live !== undefined) live.ended = row;
       if (row.endReason === 'killed' || row.endReason === 'ghost_sweep') live?.stop('killed');
       events.completed(row);
-      deps.waiters.ended(row);
+      waiters.ended(row);
     }
-    if (runs.some(({ row }) => row.announceTo === 'conversation' || row.announceTo === 'inbox')) deps.wakeAnnouncements();
+    if (runs.some(({ row }) => row.announceTo === 'conversation' || row.announceTo === 'inbox')) wakeAnnouncements();
     // A turn announces its own messages; what a killed one had done was stored with its end.
-    if (runs.some(({ row }) => row.endReason === 'killed')) deps.noticeMessages();
+    if (runs.some(({ row }) => row.endReason === 'killed')) noticeMessages();
     for (const { row, seen } of runs) {
       if (row.announceTo === 'none') events.lifecycleEnded(row, 'none');
       for (const child of seen) events.lifecycleEnded(child, 'seen');
     }
   }
-
-  return {
-    start,
-    handler,
-    async gaveUp(item, errorKind, cause) {
-      const { runId } = RunWork.parse(item.payload);
-      await end(item, failure(runId, { errorKind, cause, atMs: clock.now() }));
-    },
-    ended,
-    live: (runId) => lives.get(runId),
-    identityOf,
-    counts: () => slots.counts,
-  };
 }

@@ -17,12 +17,16 @@ export const findGhosts = operation('subagents.ghosts', async (tx, input: { read
   (await tx.all(stuck, input)).map(({ id }) => id),
 );
 
+// After a restart, a step of a node reads the results of all its runs again, and one of them may have waited for days.
+const isUnused = `(graph_id is null or graph_id not in (select id from graph_run where state = 'running'))`;
+
 const old = query<{ beforeMs: number; unannouncedBeforeMs: number; limit: number }, RunRow>(({ db, sql, p }) =>
   db
     .selectFrom('sub_agent_run')
     .select(runColumns)
     .where('ended_at_ms', '<', p('beforeMs'))
     .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('unannouncedBeforeMs')})`)
+    .where(sql.raw<boolean>(isUnused))
     .orderBy('ended_at_ms')
     .limit(p('limit')),
 );
@@ -32,7 +36,7 @@ const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =
     .selectFrom('sub_agent_run')
     .select(runColumns)
     .where(
-      sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
+      sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)} order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
     ),
 );
 

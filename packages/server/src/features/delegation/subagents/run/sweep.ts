@@ -1,6 +1,7 @@
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
+import { repeat } from '../../../../kernel/timers.ts';
 import type { AgentToAgentConfig } from '../config.ts';
 import type { RunEvents } from './run-events.ts';
 import { archiveRuns, findGhosts } from './sweep-store.ts';
@@ -27,20 +28,6 @@ export function startSweep(deps: {
   readonly end: (runIds: readonly string[]) => Promise<void>;
 }): AsyncDisposable {
   const { db, clock, log, config, events } = deps;
-  let isStopped = false;
-  let sweeping: Promise<void> = Promise.resolve();
-  let cancel = later();
-
-  function later(): () => void {
-    return clock.after(everyMs, () => {
-      sweeping = sweep()
-        .catch((error: unknown) => log.error({ err: error }, 'Failed to sweep sub-agent runs'))
-        .then(() => {
-          if (!isStopped) cancel = later();
-        });
-    });
-  }
-
   async function sweep(): Promise<void> {
     const nowMs = clock.ageNow();
     const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs });
@@ -60,11 +47,5 @@ export function startSweep(deps: {
     for (const row of archived) events.archived(row);
   }
 
-  return {
-    async [Symbol.asyncDispose]() {
-      isStopped = true;
-      cancel();
-      await sweeping;
-    },
-  };
+  return repeat({ clock, everyMs, run: sweep, onError: (error) => log.error({ err: error }, 'Failed to sweep sub-agent runs') });
 }

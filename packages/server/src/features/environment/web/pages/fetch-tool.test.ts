@@ -109,18 +109,12 @@ describe('web_fetch', () => {
     expect((await fetchPage()).content).toMatch(/^<<<UNTRUSTED-TEXT [^]*write-a-file\.example[^]*<<<END-UNTRUSTED-TEXT [0-9a-f]{32}>>>$/);
   });
 
-  it('does not hold the event loop while it reads a large page', async () => {
+  it('does not hold the event loop while it reads a large page: most of the work is done in another thread', async () => {
     answer = html(`<article>${paragraph.repeat(2500)}</article>`);
-    let longest = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      const now = performance.now();
-      longest = Math.max(longest, now - last);
-      last = now;
-    }, 5);
+    const [before, beforeHere] = [process.cpuUsage(), process.threadCpuUsage()];
     const { content } = await fetchPage();
-    clearInterval(timer);
+    const [all, here] = [process.cpuUsage(before), process.threadCpuUsage(beforeHere)];
     expect(content).toContain('paragraph');
-    expect(longest).toBeLessThan(500);
+    expect((here.user + here.system) / (all.user + all.system)).toBeLessThan(0.5);
   });
 });

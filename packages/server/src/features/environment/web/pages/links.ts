@@ -1,5 +1,5 @@
 import { AppError } from '../../../../kernel/app-error.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { LinksConfig } from '../config.ts';
 import type { FetchPage } from './fetch-page.ts';
 
@@ -17,7 +17,7 @@ export interface LinksDeps {
   readonly config: LinksConfig;
   readonly fetchPage: FetchPage;
   /** Fences text that did not come from the operator. */
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
 }
 
 interface ReadLink {

@@ -2,13 +2,14 @@ import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../../../../kernel/log.ts';
 import { testWorkspaceTools } from './testing.ts';
 import { callTools } from '../../../../runtime/call-tools.ts';
 import { createFence } from '../../../../runtime/fence.ts';
 import { pointerOf } from '../../../../runtime/off-load.ts';
-import { createSteppedClock, testModel, turnInput } from '../../../../runtime/testing.ts';
+import { testModel, turnInput } from '../../../../runtime/testing.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 
 let workspaceDir: string;
@@ -37,7 +38,7 @@ async function call(
   who: object = {},
 ): Promise<string> {
   const input = turnInput({ ...who, tools, agent: { tools: { profile: 'full' } }, workspaceDir, models: [{ ...testModel, contextWindow }] });
-  const deps = { clock: createSteppedClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog };
+  const deps = { clock: createStepClock(), fence: createFence({ key: Buffer.alloc(32) }), log: silentLog };
   const run = { input, signal: new AbortController().signal, beforeOnce: async () => {} };
   const [result] = await callTools(deps, run, [{ id: 'c1', name, arguments: JSON.stringify(args) }]);
   return result?.content ?? '';

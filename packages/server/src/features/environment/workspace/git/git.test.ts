@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { createGit } from './git.ts';
-import { createRepository } from './repository.ts';
+import { Repository } from './repository.ts';
 
 describe('the program git', () => {
   it('is reported when it is missing', async () => {
@@ -52,7 +52,7 @@ describe('the program git', () => {
       writeFileSync(join(folder, 'git'), `#!/bin/sh\nread line < ${folder}/agent/pipe\n`, { mode: 0o755 });
       // Other timers fire at once; that of 30 s never does.
       const clock = { ...systemClock, after: (ms: number, run: () => void) => systemClock.after(ms > 1000 ? 1e6 : 5, run) };
-      const repository = createRepository({
+      const repository = new Repository({
         git: createGit({ clock, path: `${folder}:/usr/bin:/bin` }),
         clock,
         workspaceDir: join(folder, 'agent'),

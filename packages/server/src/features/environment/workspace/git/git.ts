@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
+import { sleep } from '../../../../kernel/timers.ts';
 
 export interface GitRun {
   readonly gitDir: string;
@@ -33,7 +34,7 @@ export type Git = (run: GitRun) => Promise<GitResult>;
 const timeoutMs = 30_000;
 /** A program that sleeps for so long without using processor time waits for something that may never arrive. */
 const stalledMs = 2000;
-const stallLookMs = 250;
+const stallCheckMs = 250;
 const defaultMaxBytes = 1024 * 1024;
 const maxErrorBytes = 4096;
 
@@ -101,10 +102,9 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       child.once('close', resolve);
     });
     const cancelTimeout = clock.after(timeoutMs, () => kill(new AppError('timeout', `git took longer than ${timeoutMs} ms`)));
-    const cancelStall =
-      workTree === undefined || child.pid === undefined
-        ? undefined
-        : watchStall(clock, child.pid, () => kill(new GitStalled('git waits for a file of the workspace')));
+    const isOver = new AbortController();
+    const stalled = () => kill(new GitStalled('git waits for a file of the workspace'));
+    if (workTree !== undefined && child.pid !== undefined) void watchStall(clock, child.pid, stalled, isOver.signal);
     const onAbort = () => kill(new AppError('cancelled', 'git was stopped'));
     signal?.addEventListener('abort', onAbort, { once: true });
     if (signal?.aborted === true) onAbort();
@@ -120,30 +120,23 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       throw error;
     } finally {
       cancelTimeout();
-      cancelStall?.();
+      isOver.abort();
       signal?.removeEventListener('abort', onAbort);
     }
   };
 }
 
-/** Reports a program that was asleep in several checks. Works only on Linux. */
-function watchStall(clock: Clock, pid: number, stalled: () => void): () => void {
+/** Calls `stalled` once for a program that was asleep in several checks, until the signal. Works only on Linux. */
+async function watchStall(clock: Clock, pid: number, stalled: () => void, signal: AbortSignal): Promise<void> {
   let before: string | undefined;
-  let sleptMs = 0;
-  let cancel = clock.after(stallLookMs, () => void look());
-  let ended = false;
-  async function look(): Promise<void> {
-    const now = await sleepOf(pid);
-    if (ended) return;
-    sleptMs = now !== undefined && now === before ? sleptMs + stallLookMs : 0;
+  for (let sleptMs = 0; sleptMs < stalledMs;) {
+    await sleep(clock, stallCheckMs, signal);
+    const now = signal.aborted ? undefined : await sleepOf(pid);
+    if (signal.aborted) return;
+    sleptMs = now !== undefined && now === before ? sleptMs + stallCheckMs : 0;
     before = now;
-    if (sleptMs >= stalledMs) return stalled();
-    cancel = clock.after(stallLookMs, () => void look());
   }
-  return () => {
-    ended = true;
-    cancel();
-  };
+  stalled();
 }
 
 /** Returns the processor time of a program whose threads all sleep; undefined when it works, waits for a disk, or is unknown. */

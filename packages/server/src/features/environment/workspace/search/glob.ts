@@ -53,7 +53,7 @@ function sourceOf(pattern: string): string {
       depth -= 1;
       source += ')';
     } else if (character === ',' && depth > 0) source += '|';
-    else source += character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&');
+    else source += RegExp.escape(character);
   }
   if (depth > 0) throw new AppError('invalid_params', 'pattern: a "{" is not closed');
   if (source.split('|').length > maxAlternatives) throw new AppError('invalid_params', `pattern: at most ${maxAlternatives} alternatives`);

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AgentConfig } from '@gatehouse/contract';
+import { createStepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { silentLog } from '../../../../kernel/log.ts';
-import { createSteppedClock } from '../../../../runtime/testing.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import { createPromptFiles, promptFilesFor } from './prompt-files.ts';
 import { hasName, isUntouched, saysNothing, templateOf } from './templates.ts';
@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => rmSync(workspaceDir, { recursive: true, force: true }));
 
 it('reads once per second and agent, for all turns together, and returns the same object until something changed', async () => {
-  const clock = createSteppedClock();
+  const clock = createStepClock();
   const files = createPromptFiles({ clock, log: silentLog, hideSecrets: (text) => text });
   expect(files.promptFiles(agent)).toBeUndefined();
   writeFileSync(join(workspaceDir, 'SOUL.md'), 'One.');
@@ -29,14 +29,14 @@ it('reads once per second and agent, for all turns together, and returns the sam
   const seen = files.promptFiles(agent);
   expect(seen?.text).toBe('# Files of your workspace\n\n## SOUL.md: who you are\nOne.');
   writeFileSync(join(workspaceDir, 'SOUL.md'), 'Two, and longer.');
-  clock.step(999);
+  clock.advance(999);
   expect(files.refresh(agent)).toBeUndefined();
   expect(files.promptFiles(agent)).toBe(seen);
-  clock.step(1);
+  clock.advance(1);
   await files.refresh(agent);
   const changed = files.promptFiles(agent);
   expect(changed?.text).toContain('Two, and longer.');
-  clock.step(1000);
+  clock.advance(1000);
   await files.refresh(agent);
   expect(files.promptFiles(agent)).toBe(changed);
   rmSync(workspaceDir, { recursive: true });
@@ -46,7 +46,7 @@ it('reads once per second and agent, for all turns together, and returns the sam
 });
 
 it('reads nothing through a link, and shows USER.md to the origins of the owner alone', async () => {
-  const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog, hideSecrets: (text) => text });
+  const files = createPromptFiles({ clock: createStepClock(), log: silentLog, hideSecrets: (text) => text });
   writeFileSync(join(workspaceDir, 'USER.md'), 'Private.');
   await files.refresh(agent);
   const found = files.promptFiles(agent);
@@ -61,7 +61,7 @@ it('reads nothing through a link, and shows USER.md to the origins of the owner 
 
 it('recognizes an untouched template even when only its beginning is shown', async () => {
   agent = { ...agent, config: AgentConfig.parse({ workspace: { maxFileChars: 100 } }) };
-  const files = createPromptFiles({ clock: createSteppedClock(), log: silentLog, hideSecrets: (text) => text });
+  const files = createPromptFiles({ clock: createStepClock(), log: silentLog, hideSecrets: (text) => text });
   for (const name of ['SOUL.md', 'AGENTS.md', 'TOOLS.md'] as const) writeFileSync(join(workspaceDir, name), templateOf(name));
   await files.refresh(agent);
   expect(files.promptFiles(agent)).toBeUndefined();

@@ -1,5 +1,5 @@
 import { operation, query } from '../../../../kernel/db/operation.ts';
-import { normalized, rotate, signsOf, toBytes } from './vector-signs.ts';
+import { normalized, rotate, signsOf, toBytes } from './index/vector-signs.ts';
 
 /** An entry that has no vector of the current embedder. */
 export interface UnembeddedRow {

@@ -2,7 +2,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { ModelWork } from '../../../access/budgets/api.ts';
 import type { MemoryApi } from '../api.ts';
 
@@ -14,7 +14,7 @@ export interface ReflectDeps {
   readonly log: Log;
   readonly work: Pick<ModelWork, 'generate'>;
   readonly search: MemoryApi['search'];
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   /** Called after memories of an agent were stored, so that they are embedded. */
   readonly stored: (agentId: string) => void;
 }

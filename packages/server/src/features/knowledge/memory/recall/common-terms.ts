@@ -4,8 +4,7 @@ import { stem } from '../../../../kernel/stem.ts';
  * Words that occur in many texts whatever their topic: a match means little. The first lines are function words of other
  * languages, which are not stop words because some of them mean something in English.
  */
-const common = new Set(
-  `aber als am auch auf aus bei bin bis bist da damit das dass dein dem den der des dich die dir doch du ein eine einem einen einer es euch für hab habe haben hat hatte hier ich
+const common = `aber als am auch auf aus bei bin bis bist da damit das dass dein dem den der des dich die dir doch du ein eine einem einen einer es euch für hab habe haben hat hatte hier ich
   ihm ihn ihr im ist ja jetzt kann kein keine mal man mein meine mich mir mit nach nicht noch nur oder ohne schon sein seine sich sie sind so über um und uns unser vom von vor
   war waren warum was weil welche wenn wer werden wie wieder wir wird wo zu zum zur
   au aux avec avez avoir ce cela ces cet cette comme comment dans de des dont du elle elles en est et être eu il ils je la le les leur leurs lui ma mais me mes moi mon ne nos
@@ -34,14 +33,10 @@ const common = new Set(
   support suppose sure system table take talk task team ten test text thank thing think third thirty though thought thousand three thursday time tip title today together
   told tomorrow tonight took top total toward true try tuesday turn twelve twenty two type understand unless update use user useful usual value various version view visit wait
   want was watch way wednesday week welcome well went whatever whenever whether whole wish within without word work world worse worth write wrong wrote year yes yesterday
-  yet`
-    .split(/\s+/)
-    .map(stem),
-);
+  yet`;
 
 /** Vocabulary of everyday life and of most programs: two of these meet in long texts by chance. */
-const everyday = new Set(
-  `account address afternoon air animal apartment app arm article baby bag bank bar basement bathroom battery bed bedroom bike bill birthday block blue board boat body boss
+const everyday = `account address afternoon air animal apartment app arm article baby bag bank bar basement bathroom battery bed bedroom bike bill birthday block blue board boat body boss
   bottle boy bread breakfast brother building bus business button cable cache cake calendar camera car cat cellar center centre chair channel chapter child children church city
   class client coat code coffee cold college color colour column command company computer concert config configuration connection contract cook corner council country customer
   dark data database daughter deadline desk device dinner directory doctor document dog door dress drink drive driver east email employee engine error event evening exam
@@ -53,10 +48,7 @@ const everyday = new Set(
   restaurant river road rock role roof room row rule salad sale school science screen script sea season seat security server service shelf ship shoe shop sister size skin
   sky sleep snow software son south space speech speed sport spring staff stairs station stone store storm story stream street string student style summer sun switch teacher
   team telephone temperature theatre thread ticket token tool tour town traffic train training travel tree trip truck tv vacation value village voice wall warm water weather
-  web website weekend weight west white wife wifi wind window wine winter woman wood worker yard yellow`
-    .split(/\s+/)
-    .map(stem),
-);
+  web website weekend weight west white wife wifi wind window wine winter woman wood worker yard yellow`;
 
 export interface WordWeight {
   /** How much a common term of two short texts means, 0 to 1. */
@@ -72,9 +64,14 @@ const [nothing, little, some, much] = [
   { says: 1, rare: 1 },
 ];
 
+/** Stemmed when the first text is weighed: a process that recalls nothing does not pay for it. */
+let stems: { readonly common: ReadonlySet<string>; readonly everyday: ReadonlySet<string> } | undefined;
+const stemsOf = (words: string): ReadonlySet<string> => new Set(words.split(/\s+/).map(stem));
+
 export function weightOfStem(ofWord: string): WordWeight {
+  stems ??= { common: stemsOf(common), everyday: stemsOf(everyday) };
   // A single letter is the rest of a contraction.
   if (/^\p{Script=Latin}$/u.test(ofWord)) return nothing;
-  if (common.has(ofWord) || /^\p{N}{1,2}$/u.test(ofWord)) return little;
-  return everyday.has(ofWord) ? some : much;
+  if (stems.common.has(ofWord) || /^\p{N}{1,2}$/u.test(ofWord)) return little;
+  return stems.everyday.has(ofWord) ? some : much;
 }

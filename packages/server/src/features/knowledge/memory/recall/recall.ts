@@ -1,7 +1,7 @@
 import type { AgentConfig, FinishReason } from '@gatehouse/contract';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Log } from '../../../../kernel/log.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { MemoryApi, Recalled, RecallApi, RecallQuestion, ScoredMemory } from '../api.ts';
 import { renderMemories } from './recall-block.ts';
 import type { UseCounter } from '../lifecycle/use-counter.ts';
@@ -24,7 +24,7 @@ export interface RecallDeps {
   /** Whether the agent has any memory, known without a query. */
   readonly remembers: (agentId: string) => boolean;
   readonly uses: Pick<UseCounter, 'used' | 'failed'>;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -1,13 +1,13 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import type { MemoryExplanation } from '../api.ts';
 import { fuse } from './fuse.ts';
-import { advanceIndex, buildIndex } from '../embeddings/index-store.ts';
+import { advanceIndex, buildIndex } from '../embeddings/index/index-store.ts';
 import { type Calibration, relevance, textRelevance, vectorRelevance } from '../embeddings/relevance.ts';
 import { allowed, hasTags, matchOf, type SearchFilter } from './search-filter.ts';
 import { type CitingRow, readRows } from '../entries/store.ts';
 import type { WordWeight } from './common-terms.ts';
 import { parseTerms, type QueryTerm, type QueryTerms } from './text-query.ts';
-import { dot, rotate, signLength, toFloats } from '../embeddings/vector-signs.ts';
+import { dot, rotate, signLength, toFloats } from '../embeddings/index/vector-signs.ts';
 
 export interface SearchInput {
   readonly filter: SearchFilter;

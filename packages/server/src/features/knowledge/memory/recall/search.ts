@@ -3,12 +3,12 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import type { MemoryQuery } from '../api.ts';
 import { fingerprintOf, type MemoryEmbedder } from '../embeddings/embedder.ts';
-import { buildIndex, type SignsOf } from '../embeddings/index-store.ts';
+import { buildIndex, type SignsOf } from '../embeddings/index/index-store.ts';
 import { defaultCalibration } from '../embeddings/relevance.ts';
 import { type Found, searchMemories } from './search-store.ts';
 import { everybody } from '../entries/store.ts';
 import { parseTerms } from './text-query.ts';
-import { signLength } from '../embeddings/vector-signs.ts';
+import { signLength } from '../embeddings/index/vector-signs.ts';
 
 const maxLimit = 100;
 

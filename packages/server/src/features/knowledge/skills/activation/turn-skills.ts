@@ -1,7 +1,7 @@
 import type { FinishReason, TurnOrigin } from '@gatehouse/contract';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import type { ToolContext } from '../../../../runtime/tool.ts';
 import type { Agent } from '../../../agents/agents/api.ts';
 import type { InjectedSkills, SkillsApi } from '../api.ts';
@@ -34,7 +34,7 @@ export interface TurnSkills extends Pick<SkillsApi, 'inject' | 'ended'> {
 export function createTurnSkills(deps: {
   readonly clock: Clock;
   readonly bus: EventBus;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   readonly hideSecrets: (text: string) => string;
   readonly viewOf: (agent: Agent) => SkillView;
   readonly record: Standing['record'];

@@ -1,5 +1,5 @@
 import type { AgentConfig } from '@gatehouse/contract';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import { createMatcher } from './match.ts';
 import type { FoundSkill } from '../bundles/root.ts';
 import type { StatRow } from '../store.ts';
@@ -35,7 +35,7 @@ export function buildView(
     readonly found: readonly FoundSkill[];
     readonly reasonsFor: (skill: FoundSkill) => readonly string[];
     readonly statOf: (skill: FoundSkill) => StatRow | undefined;
-    readonly fence: (text: string, label: FenceLabel) => string;
+    readonly fence: FenceText;
   },
 ): SkillView {
   const shadowed = 'a skill of the agent has the same name';
@@ -71,7 +71,7 @@ export function buildView(
   };
 }
 
-function listOf(skills: readonly FoundSkill[], fence: (text: string, label: FenceLabel) => string): string | undefined {
+function listOf(skills: readonly FoundSkill[], fence: FenceText): string | undefined {
   const lines = (own: boolean) =>
     skills
       .filter((skill) => (skill.tier === 'operator') === own && typeof skill.loaded !== 'string' && !skill.loaded.manifest.disableModelInvocation)

@@ -57,3 +57,9 @@ export function textOf(bytes: Buffer): string | undefined {
 function looksLikeProse(bytes: Buffer): boolean {
   return bytes.subarray(0, 512).every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d) && (bytes[0] ?? 0) < 0x7f;
 }
+
+/** Returns a bundle that consists of a manifest. */
+export const singleFile = (manifest: string): Bundle => ({
+  files: [{ path: manifestName, bytes: Buffer.from(manifest.toWellFormed()), executable: false }],
+  odd: [],
+});

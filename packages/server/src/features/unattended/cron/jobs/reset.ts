@@ -7,6 +7,7 @@ import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { newId } from '../../../../kernel/ids.ts';
+import { sleep } from '../../../../kernel/timers.ts';
 import { countRunning } from '../occurrences/occurrence-store.ts';
 import { advanceReset, compareReset, type Digests, partsOf, prepareReset, readStatus, type ResetRequest } from './reset-store.ts';
 import type { States } from './states.ts';
@@ -25,7 +26,7 @@ export interface ResetDeps {
 
 /** Maximum time that running jobs may take to finish. */
 const drainMs = 30_000;
-const lookMs = 500;
+const checkMs = 500;
 
 /** Implements `cron.reset`: compare, archive, replace, complete. A started reset always finishes, in this process or the next. */
 export function createReset(deps: ResetDeps) {
@@ -42,9 +43,7 @@ export function createReset(deps: ResetDeps) {
         states.note(agentId, { code: 'active_execution', errorKind: 'precondition' });
         throw new AppError('precondition_failed', `Jobs of agent ${agentId} are still running after ${drainMs / 1000} seconds; nothing was changed`);
       }
-      const waited = Promise.withResolvers<void>();
-      clock.after(lookMs, waited.resolve);
-      await waited.promise;
+      await sleep(clock, checkMs, signal);
     }
     return identity;
   }

@@ -83,3 +83,9 @@ export function createStates({ enabled }: { readonly enabled: boolean }): States
     },
   };
 }
+
+/** Waits for the recovery, and throws `precondition_failed` when nothing may be changed or run for this agent. */
+export async function admit({ ready, states }: { readonly ready: Promise<void>; readonly states: States }, agentId: string): Promise<void> {
+  await ready;
+  states.admit(agentId);
+}

@@ -1,19 +1,19 @@
 import type { CronCounter, CronDeliveryState, CronRunState } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
-import type { FenceLabel } from '../../../../runtime/fence.ts';
+import type { FenceText } from '../../../../runtime/fence.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { WorkClaim } from '../../durable/api.ts';
 import type { SystemEvent } from '../../heartbeat/api.ts';
 import type { InboxMessage } from '../../inbox/api.ts';
 import type { NewMessages } from '../../../conversations/sessions/api.ts';
 import type { ClaimPlan } from './claim.ts';
-import type { DependencyOutcome, RunEnd } from './occurrence-store.ts';
+import type { DependencyOutcome, OccurrenceRow, RunEnd } from './occurrence-store.ts';
 import type { CronWork } from './work.ts';
 
 /** Input of `finishOccurrence`. */
 export interface Finish {
-  /** Absent when the work was already settled with its turn. */
+  /** Absent when the work ends in the same commit with its turn, or has ended before. */
   readonly claim?: WorkClaim;
   readonly end: RunEnd;
   readonly dependency: DependencyOutcome;
@@ -24,6 +24,23 @@ export interface Finish {
   readonly systemEvent?: SystemEvent;
   /** Present when the run waited: it started late and covers the times of its job that passed meanwhile. */
   readonly late?: LateRun;
+}
+
+/** Result of `finishOccurrence`. */
+export interface Finished {
+  readonly row: OccurrenceRow;
+  /** Providers failed too often, and the job was paused. */
+  readonly paused: boolean;
+  /** The inbox message is new there. */
+  readonly delivered: boolean;
+  /** The target conversation is new. */
+  readonly created: boolean;
+}
+
+/** An end as it was stored; `done` is undefined when the occurrence had ended before, or another process holds its claim. */
+export interface StoredEnd {
+  readonly plan: Finish;
+  readonly done: Finished | undefined;
 }
 
 export interface LateRun {
@@ -54,7 +71,7 @@ export interface RunResult {
 export interface FinishDeps {
   readonly defaultMaxErrors: number;
   readonly nowMs: number;
-  readonly fence: (text: string, label: FenceLabel) => string;
+  readonly fence: FenceText;
   /** Whether the job's owner may see causes of failures. */
   readonly forOwner: boolean;
 }
@@ -112,6 +129,25 @@ export function finishOf(work: CronWork, result: RunResult, deps: FinishDeps): F
         atMs: deps.nowMs,
       }),
     }),
+  };
+}
+
+/** The result when it is not known how far a run got. */
+export const unknownResult = {
+  status: 'unknown',
+  errorKind: 'owner_lost',
+  reason: 'The daemon stopped during an operation that must not be repeated; how far it got is unknown.',
+} as const satisfies RunResult;
+
+/** Returns the end of an occurrence whose work is over without it. */
+export function endOfLost(
+  { executionId, deliveryStatus }: Pick<OccurrenceRow, 'executionId' | 'deliveryStatus'>,
+  { defaultMaxErrors, nowMs: atMs }: Pick<FinishDeps, 'defaultMaxErrors' | 'nowMs'>,
+): Finish {
+  return {
+    end: { executionId, deliveryStatus, ...unknownResult, cause: null, effectsRefused: 0, countersJson: null, atMs },
+    dependency: 'neutral',
+    defaultMaxErrors,
   };
 }
 

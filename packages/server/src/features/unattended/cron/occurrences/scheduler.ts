@@ -19,14 +19,6 @@ export interface SchedulerDeps {
   readonly setBack: () => Promise<void>;
 }
 
-export interface Scheduler extends AsyncDisposable {
-  start(): void;
-  /** Stops starting jobs. */
-  pause(): void;
-  /** Checks for due jobs again, because jobs changed or an execution ended. */
-  poke(executionId?: string): void;
-}
-
 /** Longest sleep, because the system clock may be changed meanwhile. */
 const longestSleepMs = 60_000;
 /** Delay between two checks after jobs were started. */
@@ -40,115 +32,137 @@ const momentMs = 60_000;
 const catchUp = { spacingMs: 5_000, atOnce: 5 };
 
 /** Schedules all jobs with a single timer for the soonest one. Queries the database only when something is or may be due. */
-export function createScheduler({ db, clock, log, config, held, begin, setBack }: SchedulerDeps): Scheduler {
-  const catchingUp = new Set<string>();
-  let nextCatchUpMs = 0;
-  let isRunning = false;
-  let ticking: Promise<void> | undefined;
-  let needsRerun = false;
-  let cancel = () => {};
+export class Scheduler implements AsyncDisposable {
+  readonly #deps: SchedulerDeps;
+  /** Missed occurrences that are running. */
+  readonly #catchingUp = new Set<string>();
+  #nextCatchUpMs = 0;
+  #isRunning = false;
+  #ticking: Promise<void> | undefined;
+  #isPokedAgain = false;
+  #cancelTimer = () => {};
   /** When the next check of the database is due. */
-  let soonestMs = 0;
+  #soonestMs = 0;
   /** The latest time seen on the clock. */
-  let latestMs = 0;
-  let wasSetBack = false;
+  #latestMs = 0;
+  #wasSetBack = false;
 
-  function arm(): void {
-    cancel();
-    if (!isRunning) return;
-    const waitMs = Math.min(longestSleepMs, Math.max(0, soonestMs - clock.now()));
-    cancel = clock.after(waitMs, wake);
+  constructor(deps: SchedulerDeps) {
+    this.#deps = deps;
   }
 
-  function wake(): void {
-    if (!isRunning) return;
-    const nowMs = clock.now();
-    if (nowMs < latestMs) {
-      // The clock stepped back: times computed before would block everything until the clock reaches them again.
-      soonestMs = 0;
-      nextCatchUpMs = 0;
-      wasSetBack ||= latestMs - nowMs > momentMs;
-    }
-    latestMs = nowMs;
-    if (nowMs < soonestMs) return arm();
-    if (ticking !== undefined) {
-      needsRerun = true;
+  start(): void {
+    this.#isRunning = true;
+    this.#wake();
+  }
+
+  /** Stops starting jobs. */
+  pause(): void {
+    this.#isRunning = false;
+    this.#cancelTimer();
+  }
+
+  /** Checks for due jobs again, because jobs changed or an execution ended. */
+  poke(executionId?: string): void {
+    if (executionId !== undefined) this.#catchingUp.delete(executionId);
+    this.#soonestMs = 0;
+    this.#wake();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.pause();
+    await this.#ticking;
+  }
+
+  #arm(): void {
+    this.#cancelTimer();
+    if (!this.#isRunning) return;
+    const { clock } = this.#deps;
+    const waitMs = Math.min(longestSleepMs, Math.max(0, this.#soonestMs - clock.now()));
+    this.#cancelTimer = clock.after(waitMs, () => this.#wake());
+  }
+
+  #wake(): void {
+    if (!this.#isRunning) return;
+    const nowMs = this.#deps.clock.now();
+    this.#noteTime(nowMs);
+    if (nowMs < this.#soonestMs) return this.#arm();
+    if (this.#ticking !== undefined) {
+      this.#isPokedAgain = true;
       return;
     }
-    cancel();
-    ticking = tick()
+    this.#cancelTimer();
+    this.#ticking = this.#tick()
       .catch((error: unknown) => {
-        log.error({ err: error }, 'Failed to start due jobs');
-        soonestMs = clock.now() + afterErrorMs;
+        this.#deps.log.error({ err: error }, 'Failed to start due jobs');
+        this.#soonestMs = this.#deps.clock.now() + afterErrorMs;
       })
       .then(() => {
-        ticking = undefined;
-        if (needsRerun) {
-          needsRerun = false;
-          soonestMs = 0;
-        }
-        if (soonestMs <= clock.now()) wake();
-        else arm();
+        this.#ticking = undefined;
+        if (this.#isPokedAgain) this.#soonestMs = 0;
+        this.#isPokedAgain = false;
+        if (this.#soonestMs <= this.#deps.clock.now()) this.#wake();
+        else this.#arm();
       });
   }
 
-  async function tick(): Promise<void> {
-    if (wasSetBack) {
+  /** Notices that the clock stepped back: times computed before would block everything until the clock reaches them again. */
+  #noteTime(nowMs: number): void {
+    if (nowMs < this.#latestMs) {
+      this.#soonestMs = 0;
+      this.#nextCatchUpMs = 0;
+      this.#wasSetBack ||= this.#latestMs - nowMs > momentMs;
+    }
+    this.#latestMs = nowMs;
+  }
+
+  async #tick(): Promise<void> {
+    const { db, clock, config, held, setBack } = this.#deps;
+    if (this.#wasSetBack) {
       await setBack();
-      wasSetBack = false;
+      this.#wasSetBack = false;
     }
     const atMs = clock.now();
-    const mayCatchUp = catchingUp.size < catchUp.atOnce && atMs >= nextCatchUpMs;
+    const mayCatchUp = this.#hasCatchUpSlot && atMs >= this.#nextCatchUpMs;
     const limit = config.maxRunsPerTick;
     const due = await db.read(dueJobs, { atMs, lateAtMs: atMs - lateMs, limit, lateLimit: 1, except: held() });
-    if (!isRunning) return;
-    let failed = false;
-    const attempt = async (row: JobRow): Promise<string | undefined> => {
-      try {
-        return await begin(row);
-      } catch (error) {
-        failed = true;
-        const isFull = error instanceof AppError && error.code === 'unavailable';
-        log[isFull ? 'warn' : 'error']({ err: error, jobId: row.id }, 'Failed to start a due job; retrying');
-        return undefined;
-      }
-    };
-    for (const row of due.onTime) await attempt(row);
+    if (!this.#isRunning) return;
+    const begun: Begun[] = [];
+    for (const row of due.onTime) begun.push(await this.#begin(row));
     const [late] = due.late;
     if (late !== undefined && mayCatchUp) {
-      const executionId = await attempt(late);
+      const one = await this.#begin(late);
+      begun.push(one);
       // Measured from the start of the job, because the check of the database may have taken a while.
-      nextCatchUpMs = clock.now() + catchUp.spacingMs;
-      if (executionId !== undefined) catchingUp.add(executionId);
+      this.#nextCatchUpMs = clock.now() + catchUp.spacingMs;
+      if (one.executionId !== undefined) this.#catchingUp.add(one.executionId);
     }
     const checks = [
       due.nextAtMs ?? Number.POSITIVE_INFINITY,
       // Started jobs recur; jobs beyond the limit are still waiting.
       ...(due.onTime.length > 0 ? [atMs + (due.onTime.length < limit ? busyMs : crowdedMs)] : []),
       // With all slots taken, the end of a job triggers the next check.
-      ...(due.late.length > 0 && catchingUp.size < catchUp.atOnce ? [Math.max(nextCatchUpMs, atMs + busyMs)] : []),
+      ...(due.late.length > 0 && this.#hasCatchUpSlot ? [Math.max(this.#nextCatchUpMs, atMs + busyMs)] : []),
     ];
-    soonestMs = failed ? clock.now() + afterErrorMs : Math.min(...checks);
+    this.#soonestMs = begun.some(({ hasFailed }) => hasFailed) ? clock.now() + afterErrorMs : Math.min(...checks);
   }
 
-  return {
-    start() {
-      isRunning = true;
-      wake();
-    },
-    pause() {
-      isRunning = false;
-      cancel();
-    },
-    poke(executionId) {
-      if (executionId !== undefined) catchingUp.delete(executionId);
-      soonestMs = 0;
-      wake();
-    },
-    async [Symbol.asyncDispose]() {
-      isRunning = false;
-      cancel();
-      await ticking;
-    },
-  };
+  get #hasCatchUpSlot(): boolean {
+    return this.#catchingUp.size < catchUp.atOnce;
+  }
+
+  async #begin(row: JobRow): Promise<Begun> {
+    try {
+      return { hasFailed: false, executionId: await this.#deps.begin(row) };
+    } catch (error) {
+      const isFull = error instanceof AppError && error.code === 'unavailable';
+      this.#deps.log[isFull ? 'warn' : 'error']({ err: error, jobId: row.id }, 'Failed to start a due job; retrying');
+      return { hasFailed: true, executionId: undefined };
+    }
+  }
+}
+
+interface Begun {
+  readonly hasFailed: boolean;
+  readonly executionId: string | undefined;
 }

@@ -53,3 +53,15 @@ export function workOf({ row, schedule, payload, policies }: Job, occurrence: Oc
 
 /** Returns the root run id that governs everything an occurrence does (json-rpc.md §2.3). */
 export const rootRunId = (executionId: string) => `root-cron-${executionId}`;
+
+/** Returns what names a run, in events and in lists. */
+export const identityOf = ({ executionId, jobId, agentId, scheduledForMs, trigger, workKind, startedAtMs }: OccurrenceRow) => ({
+  executionId,
+  jobId,
+  agentId,
+  scheduledForMs,
+  trigger,
+  workKind,
+  rootRunId: rootRunId(executionId),
+  startedAtMs,
+});

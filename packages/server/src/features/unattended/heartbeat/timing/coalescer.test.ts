@@ -3,7 +3,7 @@ import type { EventKind } from '@gatehouse/contract';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createEventBus } from '../../../../kernel/event-bus.ts';
 import type { WakeReason } from '../api.ts';
-import { type Coalescer, createCoalescer, type Occurrence } from './coalescer.ts';
+import { Coalescer, type Occurrence } from './coalescer.ts';
 
 let clock: StepClock;
 let coalescer: Coalescer;
@@ -21,7 +21,7 @@ beforeEach(() => {
     throw error;
   });
   bus.listen('all', ({ kind, payload }) => events.push({ kind, payload }));
-  coalescer = createCoalescer({
+  coalescer = new Coalescer({
     clock,
     bus,
     isBusy: (agentId) => busy.has(agentId),

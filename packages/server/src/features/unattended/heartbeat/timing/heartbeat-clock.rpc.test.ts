@@ -3,25 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Clock } from '../../../../kernel/clock.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;
 
-/** Drives timers; the time of day is set separately, as by an administrator or a machine that slept. */
-let timers: StepClock;
-let offsetMs: number;
-const clock: Clock = {
-  now: () => timers.now() + offsetMs,
-  ageNow: () => timers.now() + offsetMs,
-  monotonic: () => timers.monotonic(),
-  after: (ms, run) => timers.after(ms, run),
-};
+let clock: StepClock;
 let server: TestServer;
 let homeDir: string;
 beforeEach(async () => {
-  timers = createStepClock(Date.UTC(2026, 9, 1, 12));
-  offsetMs = 0;
+  clock = createStepClock(Date.UTC(2026, 9, 1, 12));
   homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-beat-'));
   const dir = join(homeDir, 'workspaces', 'default');
   await mkdir(dir, { recursive: true });
@@ -41,23 +31,23 @@ async function start(heartbeat: object = {}) {
   server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
 }
 const stateOf = async () => (await server.client.call('heartbeat.states')).agents[0];
-/** Steps the timers until `count` beats have ended. */
+/** Advances the clock until `count` beats have ended. */
 async function ended(count: number, stepMs: number) {
   const heard = server.heard('scheduler:heartbeat_wake_terminal');
-  await expect.poll(() => (timers.advance(stepMs), heard.length), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(count);
+  await expect.poll(() => (clock.advance(stepMs), heard.length), { interval: 5, timeout: 5_000 }).toBeGreaterThanOrEqual(count);
   return heard;
 }
 
 test('a clock set back by a day delays neither beats by the interval nor pending ones', async () => {
   await start();
   await server.client.call('scheduler.wake', { target: 'agent' });
-  offsetMs -= 24 * hour;
-  const from = timers.now();
+  clock.step(-24 * hour);
+  const from = clock.monotonic();
   await ended(1, minute);
-  expect(timers.now() - from).toBeLessThan(2 * 30 * minute);
+  expect(clock.monotonic() - from).toBeLessThan(2 * 30 * minute);
   expect(((await stateOf())?.nextDueAtMs ?? 0) - clock.now()).toBeLessThanOrEqual(30 * minute);
   await ended(2, minute);
-  expect(timers.now() - from).toBeLessThan(3 * 30 * minute + 30 * minute);
+  expect(clock.monotonic() - from).toBeLessThan(3 * 30 * minute + 30 * minute);
   expect(server.provider.served()).toBeGreaterThanOrEqual(3);
 });
 
@@ -68,16 +58,16 @@ test('a backoff moved far ahead by a backward clock step does not exceed its lon
   await ended(3, 10 * minute);
   await expect.poll(() => alerts.length).toBeGreaterThanOrEqual(1);
   const alertsBefore = alerts.length;
-  offsetMs -= 48 * hour;
-  const from = timers.now();
+  clock.step(-48 * hour);
+  const from = clock.monotonic();
   await ended(1, 10 * minute);
-  await expect.poll(() => (timers.advance(10 * minute), alerts.length), { interval: 5 }).toBeGreaterThan(alertsBefore);
-  expect(timers.now() - from).toBeLessThan(6 * hour);
+  await expect.poll(() => (clock.advance(10 * minute), alerts.length), { interval: 5 }).toBeGreaterThan(alertsBefore);
+  expect(clock.monotonic() - from).toBeLessThan(6 * hour);
 });
 
 test('late beats by the interval do not run outside the active hours; queued events stay queued', async () => {
   await start({ activeHours: { start: '08:00', end: '22:00' } });
-  offsetMs += 12 * hour;
+  clock.step(12 * hour);
   const [skipped] = await ended(1, minute);
   expect(skipped).toMatchObject({ status: 'skipped' });
   expect(server.provider.served()).toBe(0);
@@ -92,13 +82,13 @@ test('a manually triggered beat ignores backoff, whatever it was merged with', a
   server.provider.setAnswer(() => ({ status: 500 }));
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
   expect(await ended(1, 250)).toMatchObject([{ errorKind: 'server' }]);
-  timers.advance(minute);
+  clock.advance(minute);
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
   await ended(1, 250);
   server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
   const deferred = server.heard('scheduler:heartbeat_wake_deferred');
   await server.client.call('scheduler.wake', { target: 'agent' });
-  timers.advance(31_000);
+  clock.advance(31_000);
   await expect.poll(() => deferred.at(-1)?.reason).toBe('backoff');
   const backoffUntil = (await stateOf())?.backoffUntilMs ?? 0;
   const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
@@ -113,7 +103,7 @@ test('an expired backoff is no longer shown', async () => {
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
   await ended(1, 250);
   expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: expect.any(Number) });
-  timers.advance(30_000);
+  clock.advance(30_000);
   expect(await stateOf()).toMatchObject({ consecutiveErrors: 1, lastErrorKind: 'transient', backoffUntilMs: null });
 });
 
@@ -121,10 +111,10 @@ test('a manual trigger runs immediately, even right after a beat; a nudge keeps 
   await start();
   const deferred = server.heard('scheduler:heartbeat_wake_deferred');
   for (const count of [1, 2]) {
-    const from = timers.now();
+    const from = clock.monotonic();
     await server.client.call('heartbeat.trigger', { agentId: 'default' });
     await ended(1, 250);
-    expect([timers.now() - from < 30_000, server.provider.served()]).toEqual([true, count]);
+    expect([clock.monotonic() - from < 30_000, server.provider.served()]).toEqual([true, count]);
   }
   expect(deferred).toEqual([]);
   await server.client.call('scheduler.wake', { target: 'agent' });

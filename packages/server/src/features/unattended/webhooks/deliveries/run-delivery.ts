@@ -11,7 +11,7 @@ import { newId } from '../../../../kernel/ids.ts';
 import { refusedEffects } from '../../../../runtime/refused-effects.ts';
 import type { DurableWork, EndWithMessage, WorkHandler, WorkItem, WorkLimits, WorkState } from '../../durable/api.ts';
 import type { InboxApi, InboxMessage } from '../../inbox/api.ts';
-import type { TurnsApi } from '../../../conversations/turns/api.ts';
+import type { TurnOutcome, TurnsApi } from '../../../conversations/turns/api.ts';
 import { announceDelivery } from './announce.ts';
 import type { Deliver } from './deliver.ts';
 import type { Rule } from '../rules/rules.ts';
@@ -48,10 +48,10 @@ export function createRunDelivery(deps: {
   readonly clock: Clock;
   readonly log: Log;
   readonly ruleOf: (mappingId: string) => Rule | undefined;
-  readonly turns: Pick<TurnsApi, 'durable'>;
+  readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly keysOf: Deliver['keysOf'];
   readonly durable: Pick<DurableWork, 'waitFor'>;
-  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly inbox: InboxApi;
   readonly endWithMessage: EndWithMessage;
 }): { readonly run: WorkHandler; readonly gaveUp: NonNullable<WorkLimits['gaveUp']> } {
   function announce({ key: deliveryId }: WorkItem, { mappingId: mapping, target: { agentId } }: DeliveryWork, state: WorkState): void {
@@ -89,7 +89,7 @@ export function createRunDelivery(deps: {
       announce(item, work, 'running');
       let alert: InboxMessage | undefined;
       try {
-        const outcome = await deps.turns.durable(
+        const outcome = await deps.turns.runDurably(
           {
             workId,
             owner,
@@ -105,18 +105,9 @@ export function createRunDelivery(deps: {
             settle: (ended) => {
               const wait = deps.durable.waitFor(item, ended);
               if (wait !== undefined) return wait;
-              const { turnId, finishReason, failure, effectsRefused } = ended;
-              const refused = effectsRefused === undefined ? {} : { effectsRefused };
-              const result = { turnId, finishReason, ...refused, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
-              if (failure === undefined) {
-                if (effectsRefused === undefined) return { state: 'done', result };
-                alert = messageAbout(item, work, 'refused', `completed, ${refusedEffects(effectsRefused)}.`, deps.clock.now());
-                return { state: 'done', result, alongside: { inbox: [alert] } };
-              }
-              if (failure.transient)
-                alert = alertOf(item, work, `failed after waiting for its model provider: ${failure.cause ?? failure.message}`, deps.clock.now());
-              const alongside = alert === undefined ? {} : { alongside: { inbox: [alert] } };
-              return { state: finishReason === 'aborted' ? 'aborted' : 'failed', result, errorKind: failure.kind, ...alongside };
+              const ending = endOf({ item, work, atMs: deps.clock.now() }, ended);
+              alert = ending.alert;
+              return { ...ending.end, ...(alert !== undefined && { alongside: [deps.inbox.deliverCall(alert)] }) };
             },
           },
           callOf(work, item, signal),
@@ -144,6 +135,24 @@ export function createRunDelivery(deps: {
       announce(item, work, 'failed');
     },
   };
+}
+
+/** Returns how the work of a delivery ends with its turn, and the alert to store with it. */
+function endOf(
+  { item, work, atMs }: { readonly item: WorkItem; readonly work: DeliveryWork; readonly atMs: number },
+  { turnId, finishReason, failure, effectsRefused }: TurnOutcome,
+) {
+  const refused = effectsRefused === undefined ? {} : { effectsRefused };
+  const result = { turnId, finishReason, ...refused, ...(failure !== undefined && { cause: failure.cause ?? failure.message }) };
+  if (failure === undefined) {
+    const alert =
+      effectsRefused === undefined ? undefined : messageAbout(item, work, 'refused', `completed, ${refusedEffects(effectsRefused)}.`, atMs);
+    return { alert, end: { state: 'done' as const, result } };
+  }
+  const alert = failure.transient
+    ? alertOf(item, work, `failed after waiting for its model provider: ${failure.cause ?? failure.message}`, atMs)
+    : undefined;
+  return { alert, end: { state: finishReason === 'aborted' ? ('aborted' as const) : ('failed' as const), result, errorKind: failure.kind } };
 }
 
 /** Returns the operator's unrendered template outside of the fence, and the text from the delivery inside. */

@@ -71,7 +71,7 @@ function parseBody({ body, isForm, isStrict }: DeliveryRequest): unknown {
   if (json === null) throw new AppError('parse_error', 'The form has no field `payload`');
   const value = parseJson(json);
   if (!isStrict) return value;
-  const parsed = WebhookPayload.safeParse(value);
+  const parsed = WebhookPayload().safeParse(value);
   if (parsed.success) return parsed.data;
   throw new AppError('invalid_params', sentenceOf(issuesOf(parsed.error)));
 }

@@ -1,0 +1,55 @@
+import type { Result } from '@gatehouse/contract';
+import { PageLink } from '../../ui/link.tsx';
+import { Badge, IconButton } from '../../ui/parts.tsx';
+
+export type Agent = Result<'agents.get'>;
+
+/** Shows the most important settings of an agent. */
+export function AgentCard({
+  agent,
+  onChat,
+  onEdit,
+  onRemove,
+  onSwitch,
+}: {
+  readonly agent: Agent;
+  readonly onChat: () => void;
+  readonly onEdit: () => void;
+  readonly onRemove: () => void;
+  readonly onSwitch: () => void;
+}) {
+  const { agentId, config, source, suspended, isDefault } = agent;
+  return (
+    <>
+      <header>
+        <h3>
+          <PageLink to={`/agents/${encodeURIComponent(agentId)}`}>{config.name}</PageLink> <span className="mono hint">{agentId}</span>
+        </h3>
+        <Badge tone={suspended ? 'warn' : 'good'}>{suspended ? 'Suspended' : 'Active'}</Badge>
+      </header>
+      <dl className="facts">
+        <dt>Model</dt>
+        <dd className="mono">{config.model ?? 'first found'}</dd>
+        {config.fallbackModels.length > 0 && (
+          <>
+            <dt>Fallbacks</dt>
+            <dd className="mono">{config.fallbackModels.join(', ')}</dd>
+          </>
+        )}
+        <dt>Tools</dt>
+        <dd>{config.tools.profile}</dd>
+        <dt>Steps</dt>
+        <dd>up to {config.maxSteps}</dd>
+      </dl>
+      <footer>
+        {isDefault && <Badge tone="accent">Default</Badge>}
+        <Badge>{source === 'file' ? 'config.yaml' : 'stored'}</Badge>
+        <span className="grow" />
+        {!suspended && <IconButton icon="chat" label={`Chat with ${agentId}`} onClick={onChat} />}
+        <IconButton icon={suspended ? 'play' : 'pause'} label={suspended ? `Resume ${agentId}` : `Suspend ${agentId}`} onClick={onSwitch} />
+        <IconButton icon="edit" label={`Edit ${agentId}`} onClick={onEdit} />
+        {!isDefault && source === 'stored' && <IconButton icon="trash" label={`Delete ${agentId}`} onClick={onRemove} />}
+      </footer>
+    </>
+  );
+}

@@ -1,0 +1,136 @@
+import { AppError } from '../../../../kernel/app-error.ts';
+import { countTokens } from '../../../../llm/count-tokens.ts';
+import type { Embedder } from '../../../../llm/embeddings.ts';
+import { ModelError, type ModelInfo, type ModelUsage } from '../../../../llm/model.ts';
+import type { Attempt, Models } from '../../../../llm/models.ts';
+import { toCallRecord } from '../../../../runtime/call-record.ts';
+import { countMessage } from '../../../../runtime/message-tokens.ts';
+import type { CallRecord } from '../../../../runtime/turn.ts';
+import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
+import type { ModelWork } from '../api.ts';
+import type { Ledger } from './ledger.ts';
+import { createSlots } from './slots.ts';
+import { WorkAccounts } from './work-accounts.ts';
+import type { WorkRowDeps } from './work-row.ts';
+
+export interface WorkDeps extends WorkRowDeps {
+  readonly agents: Pick<AgentsApi, 'find'>;
+  readonly models: Pick<Models, 'resolve'>;
+  readonly generate: Models['generate'];
+  readonly embedder: Embedder | undefined;
+  /** The agent's own model and its fallbacks. */
+  readonly modelsFor: (agent: Agent) => readonly ModelInfo[];
+  /** Counts an attempt that `generate` does not count. */
+  readonly countAttempt: (agentId: string, attempt: Attempt) => void;
+}
+
+type GenerateWork = Parameters<ModelWork['generate']>[0];
+type EmbedWork = Parameters<ModelWork['embed']>[0];
+
+/** Embeddings are short and frequent, and people wait for those of `/v1`. */
+const limits = { generate: { running: 4, waiting: 256 }, embed: { running: 16, waiting: 1024 } };
+
+export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
+  const generating = createSlots(limits.generate);
+  const embedding = createSlots(limits.embed);
+  const accounts = new WorkAccounts(deps, ledger);
+
+  function agentOf(agentId: string): Agent {
+    const agent = deps.agents.find(agentId);
+    if (agent === undefined) throw new AppError('not_found', `Agent not found: ${agentId}`, { param: 'agentId' });
+    return agent;
+  }
+
+  async function generate(work: GenerateWork) {
+    const agent = agentOf(work.agentId);
+    const { models, timeoutMs } = modelsOf(deps, agent, work.operation);
+    let inputTokens = 0;
+    for (const text of work.system) inputTokens += countTokens(text) + 2;
+    for (const message of work.messages) inputTokens += countMessage(message, countTokens);
+    const need = { operation: work.operation, models, inputTokens, maxOutputTokens: work.maxTokens };
+    return accounts.run(work, need, async ({ calls, reservation }) => {
+      const { result, model } = await deps.generate({
+        models,
+        agentId: agent.id,
+        request: {
+          system: work.system,
+          messages: work.messages,
+          tools: [],
+          maxTokens: reservation?.maxOutputTokens ?? work.maxTokens,
+          cacheRetention: 'none',
+          timeoutMs,
+          signal: work.signal,
+          ...(work.temperature !== undefined && { temperature: work.temperature }),
+        },
+        onAttempt: (attempt) => calls.push(toCallRecord(attempt, work.operation)),
+        ...(reservation !== undefined && { mayContinue: () => reservation.covers(calls) }),
+      });
+      return { text: result.text, model: `${model.provider}/${model.modelId}`, finish: result.finish };
+    });
+  }
+
+  async function embed(work: EmbedWork) {
+    const { embedder } = deps;
+    if (embedder === undefined) throw new AppError('precondition_failed', 'No embedding provider is configured: set embedding.provider');
+    const agent = agentOf(work.agentId);
+    const model = embeddingModel(deps, embedder);
+    const inputTokens = work.texts.reduce((sum, text) => sum + countTokens(text), 0);
+    const need = { operation: 'embedding' as const, models: [model], inputTokens, maxOutputTokens: 0 };
+    return accounts.run(work, need, async ({ calls }) => {
+      const startedAtMs = deps.clock.now();
+      const begun = deps.clock.monotonic();
+      const record = (outcome: Attempt['outcome'], usage: ModelUsage) => {
+        const attempt = { model, usage, latencyMs: deps.clock.monotonic() - begun, startedAtMs, outcome };
+        calls.push(toCallRecord(attempt, 'embedding'));
+        deps.countAttempt(agent.id, attempt);
+      };
+      try {
+        const answer = await embedder.embed(work.texts, work.signal, work.dimensions);
+        record('ok', inputOnly(answer.tokens));
+        return answer;
+      } catch (error) {
+        record('error', (error instanceof ModelError ? error.usage : undefined) ?? inputOnly(0));
+        throw error;
+      }
+    });
+  }
+
+  return {
+    generate: (work) => generating(work.signal, () => generate(work)),
+    embed: (work) => embedding(work.signal, () => embed(work)),
+  };
+}
+
+/** Returns the model of the operation first, with the agent's own models as fallbacks. */
+function modelsOf(
+  deps: Pick<WorkDeps, 'models' | 'modelsFor'>,
+  agent: Agent,
+  operation: CallRecord['operation'] & keyof Agent['config']['operationModels'],
+) {
+  const own = deps.modelsFor(agent);
+  const chosen = agent.config.operationModels[operation];
+  const model = chosen === undefined ? undefined : deps.models.resolve(chosen.model, own[0]?.provider);
+  const models = model === undefined ? own : [model, ...own.filter((other) => other !== model)];
+  return { models, timeoutMs: chosen?.timeoutMs ?? agent.config.modelTimeoutMs };
+}
+
+/** Returns the price of an embedding from the provider's model entry; local ones are free. */
+function embeddingModel({ models }: Pick<WorkDeps, 'models'>, { provider, model }: Embedder): ModelInfo {
+  const listed = models.resolve(`${provider}/${model}`);
+  const price = provider === 'hashing' ? { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } : (listed?.price ?? null);
+  return {
+    provider,
+    modelId: model,
+    displayName: model,
+    contextWindow: 0,
+    maxTokens: 0,
+    input: ['text'],
+    reasoning: false,
+    price,
+    validated: listed !== undefined,
+  };
+}
+
+function inputOnly(input: number): ModelUsage {
+  return { input, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
+}

@@ -1,0 +1,47 @@
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { Operation } from '../../../../kernel/db/operation.ts';
+import type { CallRecord } from '../../../../runtime/turn.ts';
+import type { ReserveStore, WorkBooking, WorkOpening } from '../api.ts';
+
+export interface WorkRowDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly openWork: Operation<WorkOpening, void>;
+  readonly bookWork: Operation<WorkBooking, void>;
+  /** A further call of work that has a row. */
+  readonly reserveForTurn: Operation<{ readonly id: string; readonly reservedNano: number; readonly model: string }, void>;
+  /** Reports booked calls (`observability:token_usage`). */
+  readonly announceUsed: (
+    calls: readonly CallRecord[],
+    about: { readonly turnId: string; readonly traceId: string; readonly agentId: string; readonly conversationRef?: string | undefined },
+    owner: string,
+  ) => void;
+}
+
+/** The row of running work under a cap in money, and the booking that replaces it. */
+export class WorkRow implements ReserveStore {
+  readonly #deps: WorkRowDeps;
+  readonly #work: Omit<WorkOpening, 'model' | 'reservedNano' | 'startedAtMs'>;
+  #opened = false;
+
+  constructor(deps: WorkRowDeps, work: Omit<WorkOpening, 'model' | 'reservedNano' | 'startedAtMs'>) {
+    this.#deps = deps;
+    this.#work = work;
+  }
+
+  reserve(reservedNano: number, model: string): Promise<void> {
+    const { db, openWork, reserveForTurn, clock } = this.#deps;
+    if (this.#opened) return db.write(reserveForTurn, { id: this.#work.id, reservedNano, model });
+    this.#opened = true;
+    return db.write(openWork, { ...this.#work, reservedNano, model, startedAtMs: clock.now() });
+  }
+
+  async book(calls: readonly CallRecord[]): Promise<void> {
+    if (calls.length === 0 && !this.#opened) return;
+    const { db, bookWork, announceUsed } = this.#deps;
+    const { id, agentId, principalId, conversationRef, traceId } = this.#work;
+    await db.write(bookWork, { id, agentId, principalId, conversationRef, opened: this.#opened, calls });
+    announceUsed(calls, { turnId: id, traceId, agentId, conversationRef: conversationRef ?? undefined }, principalId);
+  }
+}

@@ -1,0 +1,74 @@
+import { AgentId, normalizeScopes, TokenCompat, TokenScope } from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import type { TokenRecord } from './registry.ts';
+import { digestOf, secretFault } from './secret.ts';
+import type { TokenRow } from './store.ts';
+
+interface ConfiguredToken {
+  readonly id: string;
+  readonly secret: string;
+  readonly scopes: readonly TokenScope[];
+  readonly agents?: readonly string[] | undefined;
+  readonly compat?: TokenCompat | undefined;
+  readonly expiresAt?: number | undefined;
+}
+
+/** Tokens that come from outside the database. */
+export interface FixedTokens {
+  /** Key of the digests; without it a copy of the database cannot be used to test a guess. */
+  readonly pepper: Buffer;
+  readonly configTokens: readonly ConfiguredToken[];
+  /** The token made at first start; scope `*`. */
+  readonly generatedToken?: { readonly id: string; readonly secret: string; readonly createdAt?: number | undefined } | undefined;
+}
+
+/** Returns what a token grants, as results show it. */
+export function grantOf(record: TokenRecord): { scopes: TokenScope[]; agents?: string[]; compat?: TokenCompat; expiresAt?: number } {
+  return {
+    scopes: [...record.scopes],
+    ...(record.agents !== undefined && { agents: [...record.agents] }),
+    ...(record.compat !== undefined && { compat: record.compat }),
+    ...(record.expiresAtMs !== undefined && { expiresAt: record.expiresAtMs }),
+  };
+}
+
+export function recordOf(row: TokenRow): TokenRecord {
+  return {
+    id: row.id,
+    digest: row.digest,
+    source: 'created',
+    scopes: z.array(TokenScope).parse(parseJson(row.scopesJson)),
+    agents: row.agentsJson === null ? undefined : z.array(AgentId).parse(parseJson(row.agentsJson)),
+    compat: row.compatJson === null ? undefined : TokenCompat.parse(parseJson(row.compatJson)),
+    createdAtMs: row.createdAtMs,
+    expiresAtMs: row.expiresAtMs ?? undefined,
+  };
+}
+
+/** Digests tokens that come from outside the database; their secrets are forgotten. Fails when one is unusable. */
+export function fixedRecords({ pepper, configTokens, generatedToken }: FixedTokens): TokenRecord[] {
+  const records: TokenRecord[] = [];
+  const add = (where: string, token: ConfiguredToken & { readonly createdAt?: number | undefined }, source: TokenRecord['source']): void => {
+    const fault = secretFault(token.secret);
+    if (fault !== undefined) throw new AppError('precondition_failed', `${where}: the secret of token "${token.id}" ${fault}`);
+    const digest = digestOf(pepper, token.secret);
+    const same = records.find((other) => other.id === token.id || other.digest === digest);
+    if (same !== undefined)
+      throw new AppError('precondition_failed', `${where}: token "${token.id}" has the ${same.id === token.id ? 'id' : 'secret'} of another token`);
+    records.push({
+      id: token.id,
+      digest,
+      source,
+      scopes: normalizeScopes(token.scopes),
+      agents: token.agents,
+      compat: token.compat,
+      createdAtMs: token.createdAt,
+      expiresAtMs: token.expiresAt,
+    });
+  };
+  configTokens.forEach((token, index) => add(`gateway.tokens.${index}`, token, 'config'));
+  if (generatedToken !== undefined) add('token file', { ...generatedToken, scopes: ['*'] }, 'generated');
+  return records;
+}

@@ -1,0 +1,101 @@
+import { FinishReason, TokensUsed } from '@gatehouse/contract';
+import * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Clock } from '../../../kernel/clock.ts';
+import type { Db } from '../../../kernel/db/db.ts';
+import { toCall } from '../../../kernel/db/operation.ts';
+import { parseJson } from '../../../kernel/json.ts';
+import { toPublicFailure } from '../../../runtime/turn-failure.ts';
+import type { TurnOutcome, TurnRequest, TurnsApi } from '../turns/api.ts';
+import type { KeptOutcome, ReceiptRow } from './api.ts';
+import type { KeyedRun } from './run.ts';
+import { findReceipt, keepReceipt } from './store.ts';
+
+const keptMs = 24 * 3_600_000;
+
+const Kept = z.strictObject({
+  finishReason: FinishReason,
+  text: z.string(),
+  tokensUsed: TokensUsed,
+  failure: z.strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.number().exactOptional() }).exactOptional(),
+  conversationRef: z.string(),
+  sessionKey: z.string(),
+  traceId: z.string(),
+});
+
+export interface KeyedOutcomeDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly execute: TurnsApi['execute'];
+}
+
+/** Returns the stored outcome of a key, or runs the turn and stores its outcome along with it. */
+type KeyedOutcome = (
+  run: KeyedRun,
+  about: Pick<ReceiptRow, 'principalId' | 'key' | 'digest'>,
+  request: TurnRequest,
+  call: CallContext,
+) => Promise<KeptOutcome>;
+
+export function createKeyedOutcome({ db, clock, execute }: KeyedOutcomeDeps): KeyedOutcome {
+  return async (run, about, request, call) => {
+    const found = await db.read(findReceipt, { principalId: about.principalId, key: about.key, atMs: clock.ageNow() });
+    if (found !== undefined) {
+      if (found.digest !== about.digest) throw otherRequest();
+      if (found.outcomeJson === null)
+        throw new AppError(
+          'conflict',
+          'The outcome of the turn under this Idempotency-Key is unknown: the server went down while it ran, or its conversation was deleted',
+          {
+            param: 'Idempotency-Key',
+          },
+        );
+      run.admit(true);
+      return Kept.parse(parseJson(found.outcomeJson));
+    }
+    run.admit(true);
+    const row = (conversationRef: string, outcomeJson: string | null): ReceiptRow => {
+      const createdAtMs = clock.now();
+      return { ...about, conversationRef, outcomeJson, createdAtMs, expiresAtMs: createdAtMs + keptMs };
+    };
+    let opened = false;
+    const outcome = await execute(
+      {
+        ...request,
+        alongside: {
+          opened({ conversationRef }) {
+            opened = true;
+            return [toCall(keepReceipt, row(conversationRef, null))];
+          },
+          // A turn without effect that ran no run-once operation is not an outcome, so the key may be reused.
+          ended: (end) => (hadNoEffect(end) && !opened ? [] : [toCall(keepReceipt, row(end.conversationRef, JSON.stringify(kept(end))))]),
+        },
+      },
+      call,
+      run.sink,
+    );
+    return kept(outcome);
+  };
+}
+
+/** Returns whether the turn was aborted or rejected temporarily, so that the client may retry with the same key. */
+function hadNoEffect({ finishReason, text }: TurnOutcome): boolean {
+  return finishReason === 'aborted' || (text === '' && ['budget_exceeded', 'circuit_open', 'provider_degraded'].includes(finishReason));
+}
+
+export function otherRequest(): AppError {
+  return new AppError('conflict', 'The Idempotency-Key was used with another request', { param: 'Idempotency-Key' });
+}
+
+function kept({ finishReason, text, tokensUsed, failure, conversationRef, sessionKey, traceId }: TurnOutcome): KeptOutcome {
+  return {
+    finishReason,
+    text,
+    tokensUsed,
+    conversationRef,
+    sessionKey,
+    traceId,
+    ...(failure !== undefined && { failure: toPublicFailure(failure) }),
+  };
+}

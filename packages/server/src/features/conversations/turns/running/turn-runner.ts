@@ -1,0 +1,143 @@
+import type { AppError } from '../../../../kernel/app-error.ts';
+import type { Clock } from '../../../../kernel/clock.ts';
+import type { Db } from '../../../../kernel/db/db.ts';
+import type { Operation } from '../../../../kernel/db/operation.ts';
+import type { EventBus } from '../../../../kernel/event-bus.ts';
+import { newId } from '../../../../kernel/ids.ts';
+import type { TakenResults } from '../../../../runtime/background.ts';
+import { isTainted } from '../../../../runtime/taint.ts';
+import type { RunTurn, TurnResult, TurnSink } from '../../../../runtime/turn.ts';
+import type { TurnAutonomy } from '../../../delegation/autonomy/api.ts';
+import type { ReserveStore, TurnBudget } from '../../../access/budgets/api.ts';
+import type { RecallApi } from '../../../knowledge/memory/api.ts';
+import type { SkillsApi } from '../../../knowledge/skills/api.ts';
+import type { TurnOutcome } from '../api.ts';
+import type { Admitted } from '../lanes/admission.ts';
+import type { TurnCommit, TurnOpening } from '../store.ts';
+import { createAnnouncer } from './announce.ts';
+import { OpenRow } from './open-row.ts';
+import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart } from './outcome.ts';
+import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
+
+export interface TurnRunnerDeps {
+  readonly memory: Pick<RecallApi, 'attribute'>;
+  readonly skills: Pick<SkillsApi, 'ended'>;
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly runTurn: RunTurn;
+  readonly openTurn: Operation<TurnOpening, void>;
+  readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
+  readonly background: TakenResults;
+  readonly autonomy: TurnAutonomy;
+  /** Returns the limits that apply to a turn of the agent. */
+  readonly budgetOf: (agentId: string, store: ReserveStore, used?: { readonly tokens: number; readonly nano: number }) => TurnBudget;
+}
+
+export interface TurnRunner {
+  /** Runs, commits and announces one turn; the caller must hold the conversation's lane. Rejects when its token was revoked meanwhile. */
+  run(turn: PreparedTurn, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome>;
+  running(): number;
+}
+
+export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
+  const announce = createAnnouncer(deps);
+  let count = 0;
+
+  async function run(turn: PreparedTurn, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
+    const start = turn.durable?.start ?? startOf(turn, admitted.call.traceId, deps.clock.now());
+    const calling = callingTurn(turn, start.id);
+    admitted.running = { turn, calling, startedAtMs: start.startedAtMs };
+    turn.durable?.running();
+    count += 1;
+    try {
+      const beginning = deps.autonomy.begin(calling, turn.durable?.isResumed);
+      if (beginning !== undefined) await beginning;
+      return await runBegun(turn, { start, calling, row: new OpenRow(deps, start, turn.alongside) }, admitted, sink);
+    } finally {
+      admitted.running = undefined;
+      count -= 1;
+      deps.autonomy.end(calling);
+    }
+  }
+
+  async function runBegun(turn: PreparedTurn, begun: BegunTurn, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
+    const { target, agent, origin, durable, remembered } = turn;
+    const { principalId } = target;
+    const { id: turnId, traceId, startedAtMs } = begun.start;
+    const about = { conversationRef: target.ref, sessionKey: target.sessionKey, agentId: agent.id, turnId, traceId, origin };
+    if (durable?.isResumed !== true) {
+      const senderId = origin === 'background' ? origin : admitted.call.identity.principalId;
+      announce.received(about, principalId, turn.question.text, senderId, startedAtMs);
+    }
+    const store = durable?.ledger ?? begun.row;
+    const budget = deps.autonomy.capped(deps.budgetOf(agent.id, store, durable?.used), begun.calling);
+    const input = { ...toInput(turn, begun, admitted), budget };
+    // Another process may find different memories and notes for the same question.
+    if (durable !== undefined && isTainted(input.messages.slice(turn.history.length), input)) durable.ledger.taint();
+    const result =
+      durable?.interruptedResult(turn.ask.models) ??
+      withReason(await deps.runTurn(input, announce.streaming(sink, about, principalId)), admitted.stoppedBy);
+    const calls = sumCalls(result.calls);
+    const outcome = toOutcome(begun.start, result, calls, durable?.ledger.before);
+    const stored =
+      durable === undefined
+        ? await commit(turn, begun.start, { result, calls, outcome })
+        : await durable.commit(result, outcome, turn.question, admitted.controller.signal);
+    if (stored === undefined) return outcome;
+    if (stored.waits === true) {
+      announce.used(result.calls, about, principalId);
+      return outcome;
+    }
+    deps.skills.ended({ agentId: agent.id, turnId, principalId, injected: turn.skills }, result);
+    if (remembered !== undefined) deps.memory.attribute({ agentId: agent.id, ids: remembered.ids }, result);
+    announce.used(result.calls, about, principalId);
+    announce.ended(about, target, result, stored.created);
+    // The result must not reach a caller whose token was revoked.
+    if (durable === undefined && admitted.stoppedBy?.code === 'unauthenticated') throw admitted.stoppedBy;
+    return outcome;
+  }
+
+  /** Commits a turn bound to a request; background results count as reported only if the commit succeeds. */
+  async function commit(turn: PreparedTurn, start: TurnStart, { result, calls, outcome }: EndedTurn): Promise<Stored> {
+    const { reported } = result;
+    const own = turn.alongside?.ended?.(outcome, result.messages, turn.brought) ?? [];
+    const alongside = reported === undefined ? own : [...own, deps.background.markCall(reported, 'told')];
+    const rows = toCommit(start, result, calls, { endedAtMs: deps.clock.now(), question: turn.kept ? turn.question : undefined });
+    try {
+      const stored = await deps.db.write(deps.commitTurn, { ...rows, alongside });
+      if (reported !== undefined) deps.background.reported(reported);
+      return stored;
+    } catch (error) {
+      if (reported !== undefined) deps.background.release(reported);
+      throw error;
+    }
+  }
+
+  return { run, running: () => count };
+}
+
+function startOf({ target, agent, origin }: PreparedTurn, traceId: string, startedAtMs: number): TurnStart {
+  const { ref: conversationRef, sessionKey, principalId } = target;
+  return { id: newId('tn'), conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs };
+}
+
+interface EndedTurn {
+  readonly result: TurnResult;
+  readonly calls: TurnCalls;
+  readonly outcome: TurnOutcome;
+}
+
+/** `created`: the conversation is new; `waits`: the turn has not ended. */
+interface Stored {
+  readonly created: boolean;
+  readonly waits?: true;
+}
+
+/** Adds the reason of the stop to the result of a stopped turn. */
+function withReason(result: TurnResult, stoppedBy: AppError | undefined): TurnResult {
+  const { finishReason, failure } = result;
+  return stoppedBy === undefined || finishReason !== 'aborted' || failure === undefined
+    ? result
+    : { ...result, failure: { ...failure, message: stoppedBy.message } };
+}

@@ -1,0 +1,113 @@
+import { operation, query, type Tx } from '../../../../../kernel/db/operation.ts';
+import type { MemoryType, TrustLevel } from '../../api.ts';
+import { decodeTags } from '../../entries/store.ts';
+import { VectorIndex } from './vector-index.ts';
+import { toInt32s } from './vector-signs.ts';
+
+/** Embedder whose signs are indexed, and their length in 32-bit words. */
+export interface SignsOf {
+  readonly fingerprint: string;
+  readonly words: number;
+}
+
+interface Kept {
+  readonly of: SignsOf;
+  readonly index: VectorIndex;
+  /** Changes up to this one are in the index. */
+  version: number;
+  complete: boolean;
+}
+
+interface IndexRow {
+  readonly seq: number;
+  readonly agentId: string;
+  readonly principalId: string;
+  readonly memoryType: MemoryType;
+  readonly trustLevel: TrustLevel;
+  readonly tags: string;
+  readonly expiresAtMs: number | null;
+  readonly consolidated: 0 | 1;
+  readonly signs: Uint8Array | null;
+}
+
+/** Rows that one call reads at most, so that searches get their turn: some 50 ms. */
+const rowsPerCall = 10_000;
+
+/** One index per connection; it lives as long as the search thread. */
+const keptBy = new WeakMap<Tx, Kept>();
+
+const changeRange = query<object, { first: number | null; last: number | null }>(({ db, sql }) =>
+  db.selectFrom('memory_change').select([sql<number | null>`min(version)`.as('first'), sql<number | null>`max(version)`.as('last')]),
+);
+const changedSince = query<{ version: number }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('memory_change').select('seq').distinct().where('version', '>', p('version')),
+);
+const rowsAfter = query<{ seq: number; fingerprint: string; limit: number }, IndexRow>(({ db, sql, p }) =>
+  indexRows(db, sql, p('fingerprint')).where('memory.seq', '>', p('seq')).orderBy('memory.seq').limit(p('limit')),
+);
+const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql, p }) =>
+  indexRows(db, sql, p('fingerprint'))
+    .where('memory.seq', 'in', sql<number>`(SELECT value FROM json_each(${p('seqs')}))`)
+    .orderBy('memory.seq'),
+);
+
+type Tools = Parameters<Parameters<typeof query>[0]>[0];
+
+function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: string) {
+  return db
+    .selectFrom('memory')
+    .leftJoin('memory_sign', (join) => join.onRef('memory_sign.seq', '=', 'memory.seq').on('memory_sign.fingerprint', '=', fingerprint))
+    .select([
+      'memory.seq',
+      'memory.agent_id as agentId',
+      'memory.principal_id as principalId',
+      'memory.memory_type as memoryType',
+      'memory.trust_level as trustLevel',
+      'memory.tags',
+      'memory.expires_at_ms as expiresAtMs',
+      sql<0 | 1>`memory.consolidated_at_ms IS NOT NULL`.as('consolidated'),
+      'memory_sign.signs',
+    ]);
+}
+
+/** Advances the index to this snapshot; while it is being built, `complete` is false and each call does one step. */
+export async function advanceIndex(tx: Tx, of: SignsOf): Promise<{ readonly index: VectorIndex; readonly complete: boolean }> {
+  const range = await tx.get(changeRange, {});
+  const last = range?.last ?? 0;
+  let kept = keptBy.get(tx);
+  const missed = kept !== undefined && (range?.first ?? 0) > kept.version + 1;
+  if (kept === undefined || missed || kept.index.sparse || kept.of.fingerprint !== of.fingerprint || kept.of.words !== of.words) {
+    kept = { of, index: new VectorIndex(of.words), version: last, complete: false };
+    keptBy.set(tx, kept);
+  }
+  if (kept.version < last) await applyChanges(tx, kept, last);
+  if (!kept.complete) {
+    const rows = await tx.all(rowsAfter, { seq: kept.index.lastSeq, fingerprint: of.fingerprint, limit: rowsPerCall });
+    for (const row of rows) put(kept.index, row);
+    kept.complete = rows.length < rowsPerCall;
+  }
+  return kept;
+}
+
+async function applyChanges(tx: Tx, kept: Kept, last: number): Promise<void> {
+  const changed = (await tx.all(changedSince, { version: kept.version })).map(({ seq }) => seq);
+  // During the build, later rows are read in their turn.
+  const seqs = kept.complete ? changed : changed.filter((seq) => seq <= kept.index.lastSeq);
+  const rows = await tx.all(rowsOf, { seqs: JSON.stringify(seqs), fingerprint: kept.of.fingerprint });
+  const present = new Set(rows.map(({ seq }) => seq));
+  for (const row of rows) put(kept.index, row);
+  for (const seq of seqs) if (!present.has(seq)) kept.index.remove(seq);
+  kept.version = last;
+}
+
+function put(index: VectorIndex, { tags, consolidated, signs, ...row }: IndexRow): void {
+  index.put({
+    ...row,
+    tags: decodeTags(tags),
+    consolidated: consolidated === 1,
+    signs: signs === null ? undefined : toInt32s(signs),
+  });
+}
+
+/** Advances the build of the index before searches need it. Returns true when it is complete. */
+export const buildIndex = operation('memory.buildIndex', async (tx, input: SignsOf): Promise<boolean> => (await advanceIndex(tx, input)).complete);

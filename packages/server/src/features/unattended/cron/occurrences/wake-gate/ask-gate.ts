@@ -1,0 +1,60 @@
+import * as z from 'zod';
+import type { Db } from '../../../../../kernel/db/db.ts';
+import { parseJson } from '../../../../../kernel/json.ts';
+import { keepGate, listRuns, readGate } from '../occurrence-store.ts';
+import type { CronWork } from '../work.ts';
+import type { RunWakeGate, WakeGateInput } from './wake-gate.ts';
+
+/** Verdict of a wake gate script (json-rpc.md §2.3 `wakeGate`). */
+const GateAnswer = z.object({
+  outcome: z.enum(['woke', 'failed_open', 'skipped']),
+  context: z.string().optional(),
+  deliver: z.string().optional(),
+  reason: z.string().optional(),
+  logs: z.string(),
+});
+export type GateAnswer = z.output<typeof GateAnswer>;
+
+export interface AskGateDeps {
+  readonly db: Db;
+  readonly runWakeGate: RunWakeGate;
+  /** Time zone of scripts whose job's schedule has none. */
+  readonly defaultTimezone: string;
+}
+
+/** Runs the wake gate once per occurrence and stores its verdict, so that retries reuse it. */
+export async function askGate(deps: AskGateDeps, work: CronWork, signal: AbortSignal): Promise<GateAnswer> {
+  const { executionId, policies } = work;
+  const known = await deps.db.read(readGate, { executionId });
+  if (known !== null) return GateAnswer.parse(parseJson(known));
+  const { script = '', language = 'js', timeoutSeconds = 1 } = policies.wakeGate ?? {};
+  const input = await gateInput(deps, work);
+  const answer = GateAnswer.parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
+  // A verdict interrupted by a stop is meaningless.
+  signal.throwIfAborted();
+  await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) });
+  return answer;
+}
+
+async function gateInput(
+  deps: AskGateDeps,
+  { executionId, jobId, jobName, agentId, scheduledForMs, startedAtMs, timeZone }: CronWork,
+): Promise<WakeGateInput> {
+  const runs = await deps.db.read(listRuns, { jobId, limit: 10 });
+  const last = runs.find((run) => run.executionId !== executionId && run.terminalAtMs !== null);
+  return {
+    agentId,
+    jobName,
+    scheduledForMs,
+    nowMs: startedAtMs,
+    timeZone: timeZone ?? deps.defaultTimezone,
+    ...(last !== undefined && {
+      lastRun: {
+        status: last.status,
+        startedAtMs: last.startedAtMs,
+        ...(last.terminalAtMs !== null && { durationMs: last.terminalAtMs - last.startedAtMs }),
+        ...(last.errorKind !== null && { errorKind: last.errorKind }),
+      },
+    }),
+  };
+}

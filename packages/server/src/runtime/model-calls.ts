@@ -1,0 +1,192 @@
+import { toFragment } from '../kernel/json-fragment.ts';
+import type { Log } from '../kernel/log.ts';
+import { ModelError, type ModelResult, type ModelSink, type ToolSpec } from '../llm/model.ts';
+import type { Attempt, Models } from '../llm/models.ts';
+import { toCallRecord } from './call-record.ts';
+import type { Admission, CircuitBreakers } from './circuit-breaker.ts';
+import type { CallPlan, CallPlanInput } from './plan-call.ts';
+import type { Refused } from './turn-budget.ts';
+import { budgetExceeded, circuitOpen, contextExhausted, endOfFailedCall, type TurnEnd } from './turn-end.ts';
+import { betweenTexts, type RunningTurn, type TurnProgress } from './turn-progress.ts';
+import type { TurnInput, TurnSink } from './turn.ts';
+import type { TurnStop } from './turn-stop.ts';
+
+export interface ModelCallsDeps {
+  readonly models: Pick<Models, 'generate'>;
+  readonly breakers: Pick<CircuitBreakers, 'admit'>;
+  readonly planCall: (input: CallPlanInput) => CallPlan;
+  readonly log: Log;
+}
+
+/** A call that fits into window and budgets and that the circuit breaker admits. */
+export interface PreparedCall {
+  readonly system: readonly string[];
+  readonly tools: readonly ToolSpec[];
+  readonly admission: Admission;
+  readonly plan: Extract<CallPlan, { readonly models: unknown }>;
+}
+
+/** `answer`: the model answered; `too_long`: the conversation must be shortened further; `end`: the call failed, and the turn with it. */
+export type Answered =
+  | { readonly is: 'answer'; readonly answer: ModelResult; readonly cappedBy: Refused | undefined }
+  | { readonly is: 'too_long' }
+  | { readonly is: 'end'; readonly end: TurnEnd };
+
+/** How often the context is cut further after a provider counted more tokens than estimated. */
+const maxOverflows = 2;
+
+/** The model calls of one turn: each is admitted, planned, streamed and charged exactly once. */
+export class ModelCalls {
+  readonly #deps: ModelCallsDeps;
+  readonly #input: TurnInput;
+  readonly #progress: TurnProgress;
+  readonly #stop: TurnStop;
+  readonly #sink: TurnSink | undefined;
+  #overflows = 0;
+  /** Whether anything arrived from the provider, or a tool ran, since the turn started or was resumed; decides what a time-out means. */
+  #hasActed: boolean;
+
+  constructor(deps: ModelCallsDeps, { input, progress, stop, sink }: RunningTurn) {
+    this.#deps = deps;
+    this.#input = input;
+    this.#progress = progress;
+    this.#stop = stop;
+    this.#sink = sink;
+    this.#hasActed = input.ledger?.past?.begun !== undefined;
+  }
+
+  /** Prepares the next call and counts it as a step; returns the end of the turn when none may be made. */
+  prepare(system: readonly string[], tools: readonly ToolSpec[]): PreparedCall | { readonly end: TurnEnd } {
+    const { agent, agentId, call, models, maxTokens, budget, whole } = this.#input;
+    const progress = this.#progress;
+    const admission = this.#deps.breakers.admit({ agentId, caller: call.identity.tokenId, models, config: agent.circuitBreaker });
+    if (!('end' in admission)) return { end: circuitOpen(admission.retryAfterMs, admission.cause) };
+    const plan = this.#deps.planCall({
+      models: admission.models,
+      system,
+      tools,
+      messages: progress.sent,
+      maxTokens: maxTokens ?? agent.maxTokens,
+      turnTokens: { cap: `agents.${agentId}.budgets.perTurnTokens`, limit: agent.budgets.perTurnTokens, used: progress.usedTokens },
+      budget,
+      whole,
+      overflows: this.#overflows,
+    });
+    if (!('models' in plan)) {
+      admission.end(false);
+      return { end: 'overflow' in plan ? contextExhausted(plan.overflow) : budgetExceeded(plan.refused) };
+    }
+    progress.sent = plan.messages;
+    progress.leftOut += plan.leftOut;
+    progress.steps += 1;
+    return { system, tools, admission, plan };
+  }
+
+  async make({ system, tools, admission, plan }: PreparedCall): Promise<Answered> {
+    const progress = this.#progress;
+    const { reservation } = plan;
+    const callsBefore = progress.calls.length;
+    let hung = false;
+    let isSettled = false;
+    try {
+      if (reservation?.stored !== undefined) await reservation.stored;
+      const call = {
+        models: plan.models,
+        agentId: this.#input.agentId,
+        caller: this.#input.call.identity.tokenId,
+        request: this.#request(system, tools, plan),
+        onAttempt: (attempt: Attempt) => {
+          admission.observe(attempt);
+          const record = toCallRecord(attempt, this.#input.operation ?? 'interactive');
+          progress.record(record);
+          // Usage of a call that ended too late for its turn arrives after the settlement.
+          if (reservation === undefined || isSettled) this.#input.budget?.spend(record);
+        },
+        isExplicit: isExplicit(this.#input),
+        ...(reservation !== undefined && { mayContinue: () => reservation.covers(progress.calls.slice(callsBefore)) }),
+      };
+      const { result, model } = await this.#stop.bounded(this.#deps.models.generate(call, separated(this.#sink, progress.hasText())));
+      progress.model = model;
+      this.#hasActed = true;
+      if (result.thinking !== undefined) progress.thinking.push(...result.thinking);
+      return { is: 'answer', answer: result, cappedBy: plan.cappedBy };
+    } catch (error) {
+      this.#hasActed ||= error instanceof ModelError && hasReceived(error);
+      if (isTooLong(error) && this.#overflows < maxOverflows && this.#mayShorten()) {
+        this.#overflows += 1;
+        return { is: 'too_long' };
+      }
+      if (error instanceof ModelError && error.partial !== undefined) progress.addText(error.partial.text);
+      this.#log(error);
+      const isSilent = !this.#hasActed;
+      hung = this.#stop.cause === 'timeout' && isSilent;
+      return { is: 'end', end: endOfFailedCall(error, { stopped: this.#stop.cause, isSilent }) };
+    } finally {
+      admission.end(hung);
+      isSettled = true;
+      reservation?.settle(progress.calls.slice(callsBefore));
+    }
+  }
+
+  #request(system: readonly string[], tools: readonly ToolSpec[], { messages, maxTokens }: PreparedCall['plan']) {
+    const { agent, options, temperature = agent.temperature } = this.#input;
+    return {
+      system,
+      messages,
+      tools,
+      cacheRetention: agent.cacheRetention,
+      timeoutMs: Math.max(1, Math.min(agent.modelTimeoutMs, this.#stop.leftMs())),
+      signal: this.#stop.signal,
+      ...(temperature !== undefined && { temperature }),
+      ...(maxTokens !== undefined && { maxTokens }),
+      ...(options !== undefined && { options }),
+    };
+  }
+
+  /** What a caller sends whole cannot be shortened. */
+  #mayShorten(): boolean {
+    const { whole } = this.#input;
+    return whole === undefined || this.#progress.sent.length > whole.length;
+  }
+
+  #log(error: unknown): void {
+    const { agentId, turnId, traceId } = this.#input;
+    const fields = { agentId, turnId, traceId };
+    if (!(error instanceof ModelError)) this.#deps.log.error({ ...fields, error }, 'Model call failed unexpectedly');
+    else if (error.kind !== 'aborted')
+      this.#deps.log.warn({ ...fields, kind: error.kind, status: error.status, detail: error.message }, 'Model call failed');
+  }
+}
+
+/** Some providers report it by the status alone. */
+function isTooLong(error: unknown): boolean {
+  return error instanceof ModelError && error.partial === undefined && (error.kind === 'context_length' || error.status === 413);
+}
+
+/** Whether a part of an answer arrived: text, or reasoning and tool calls, which appear as output only. */
+const hasReceived = ({ partial, usage }: ModelError): boolean => partial !== undefined || (usage?.output ?? 0) > 0;
+
+/** An owner waits for the answer: a model that was refused recently is tried again. */
+const isExplicit = ({ origin, ledger, call }: TurnInput): boolean =>
+  ledger === undefined && origin !== 'background' && (call.identity.scopes.includes('*') || call.identity.scopes.includes('admin'));
+
+const separator = toFragment(betweenTexts);
+
+/** Separates the text of this step from that of earlier steps, in the stream as in the result. */
+function separated(sink: TurnSink | undefined, hasText: boolean): ModelSink | undefined {
+  if (sink === undefined || !hasText) return sink;
+  let begun = false;
+  return {
+    ...(sink.thinking !== undefined && { thinking: sink.thinking }),
+    text(fragment) {
+      if (!begun && fragment !== '') {
+        begun = true;
+        sink.text(separator);
+      }
+      sink.text(fragment);
+    },
+    flush: () => sink.flush(),
+    drained: () => sink.drained(),
+    ...(sink.onlyWatched === true && { onlyWatched: true }),
+  };
+}

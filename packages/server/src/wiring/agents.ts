@@ -1,0 +1,39 @@
+import { createAgents } from '../features/agents/agents/agents.ts';
+import { createTokens } from '../features/access/tokens/tokens.ts';
+import { owner } from '../gateway/owner.ts';
+import type { IdentityOf } from '../kernel/call-context.ts';
+import type { Assembly } from './assembly.ts';
+import type { Late } from './late.ts';
+import type { Stops } from './stops.ts';
+import type { Unattended } from './unattended.ts';
+
+export interface AgentsWiring {
+  readonly knowsModel: (name: string) => boolean;
+  readonly stops: Late<Stops>;
+  readonly unattended: Late<Unattended>;
+}
+
+/** Wires agents and the tokens of their callers. */
+export async function wireAgents({ building, options, core }: Assembly, { knowsModel, stops, unattended }: AgentsWiring) {
+  const { config, home } = options;
+  const agents = await createAgents({
+    ...core('agents'),
+    configured: config.agents,
+    defaultId: config.routing.defaultAgentId,
+    workspacesDir: home.workspacesDir,
+    knowsModel,
+    removed: (agentId) => stops.value.agentRemoved(agentId),
+    suspended: (agentId) => stops.value.agentSuspended(agentId),
+    changed: (agentId) => unattended.value.agentChanged(agentId),
+  });
+  const tokens = building.use(
+    await createTokens({
+      ...core('tokens'),
+      pepper: options.installKey.derive('pepper'),
+      configTokens: config.gateway.tokens,
+      generatedToken: options.generatedToken,
+    }),
+  );
+  const identityOf: IdentityOf = (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
+  return { agents, tokens, identityOf };
+}

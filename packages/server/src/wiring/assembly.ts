@@ -1,0 +1,11 @@
+import type { Core } from '../kernel/core.ts';
+import type { ServerOptions } from '../server-handle.ts';
+
+/** A server that is being built: what each wiring module starts from. */
+export interface Assembly extends Omit<Core, 'log'> {
+  /** Owns everything that is built. What is built first is disposed last. */
+  readonly building: AsyncDisposableStack;
+  readonly options: ServerOptions;
+  /** Returns the core of a feature, with the log of its module. */
+  readonly core: (module: string) => Core;
+}

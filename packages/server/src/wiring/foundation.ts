@@ -1,0 +1,171 @@
+import { existsSync } from 'node:fs';
+import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
+import { createMetrics } from '../features/operations/observability/metrics.ts';
+import { type Clock, systemClock } from '../kernel/clock.ts';
+import type { DbStatus } from '../kernel/db/db.ts';
+import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
+import { openDb } from '../kernel/db/sqlite/open-db.ts';
+import { createDiskWatch } from '../kernel/disk-space.ts';
+import { createEventBus } from '../kernel/event-bus.ts';
+import { ownBuildFiles, watchBuild } from '../kernel/lifecycle/build-watch.ts';
+import { beginLifetime, type Lifetime } from '../kernel/lifecycle/lifetime.ts';
+import { type Load, watchLoad } from '../kernel/lifecycle/load.ts';
+import { beginHeartbeat } from '../kernel/lifecycle/watchdog.ts';
+import type { ServerOptions } from '../server-handle.ts';
+import type { Assembly } from './assembly.ts';
+
+/** What exists before the database, and so before the clock that is stored in it. */
+interface Basis extends Pick<Assembly, 'building' | 'options' | 'bus'> {
+  readonly clock: Clock;
+}
+export type Foundation = Awaited<ReturnType<typeof openFoundation>>;
+
+/** Opens what all features need: the lock of the data folder, metrics, watches of the machine, the database, and the clock. */
+export async function openFoundation(building: AsyncDisposableStack, options: ServerOptions) {
+  const { home, log, overrides = {} } = options;
+  const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'An event listener failed'));
+  const basis: Basis = { building, options, bus, clock: overrides.clock ?? systemClock };
+  // Built first: the folder is locked before anything opens a file in it, and a clean shutdown is recorded last.
+  const lifetime = building.use(beginLifetime(home.dataDir, basis.clock));
+  const metrics = building.use(createMetrics({ version: options.version, clock: basis.clock, bus }));
+  const traces = await openTraces(basis);
+  const load = watchEventLoop(basis);
+  const disk = await watchDisk(basis);
+  // Computed before the database is opened, which creates a missing one.
+  const warnings = findLosses(options, lifetime);
+  const build = watchProgram(basis);
+  const storage = await openStorage(basis, lifetime);
+  const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
+  const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
+  const assembly: Assembly = { building, options, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  /** Returns why nothing new can be stored now. */
+  const storageFault = () => storage.fault() ?? disk.shortage();
+  return {
+    assembly,
+    lifetime,
+    metrics,
+    traces,
+    load,
+    disk,
+    build,
+    /** Why the clock may be wrong. */
+    doubt: clock.doubt,
+    /** Fails once the database is known to be damaged. */
+    async storageStatus(): Promise<DbStatus> {
+      const damage = storage.damage();
+      if (damage !== undefined) throw damage;
+      return db.status();
+    },
+    /** Returns why no new work is accepted now. */
+    refusal: () => load.overload() ?? storageFault(),
+    /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
+    isHeld: () => storageFault() !== undefined || build.fault() !== undefined,
+    warnings,
+  };
+}
+
+async function openTraces({ building, options: { config, version, log }, clock }: Basis) {
+  const { traces } = config.observability;
+  if (traces === undefined) return undefined;
+  // Most daemons have no collector, and its client is large.
+  const module = await import('../features/operations/observability/traces/traces.ts');
+  return building.use(module.openTraces(traces, { version, clock, log: log.module('traces') }));
+}
+
+function watchEventLoop({ building, options: { log, overrides = {} }, bus, clock }: Basis): Load {
+  return building.use(
+    overrides.load ??
+      watchLoad({
+        clock,
+        onChange(reason) {
+          if (reason === undefined) return log.info({}, 'Accepting new work again');
+          log.error({ reason }, 'New work is refused for a while');
+          bus.emit('system:error', { source: 'load', message: `${reason}: new work is refused for a while`, timestamp: clock.now() });
+        },
+      }),
+  );
+}
+
+async function watchDisk({ building, options: { config, home, log, overrides = {} }, bus, clock }: Basis) {
+  const disk = building.use(
+    createDiskWatch({
+      folders: [home.dataDir, home.workspacesDir, home.mediaDir].filter((folder) => existsSync(folder)),
+      minFreeBytes: config.storage.minFreeBytes,
+      clock,
+      ...(overrides.freeSpace !== undefined && { freeSpace: overrides.freeSpace }),
+      onChange(shortage) {
+        if (shortage === undefined) return log.info({}, 'Disk space is available again: accepting new work');
+        log.error({}, shortage);
+        bus.emit('system:error', { source: 'disk', message: shortage, timestamp: clock.now() });
+      },
+    }),
+  );
+  await disk.check();
+  return disk;
+}
+
+/** Returns warnings of what an earlier run lost. */
+function findLosses({ home }: ServerOptions, lifetime: Lifetime): readonly string[] {
+  const isLost = lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
+  return [
+    ...(lifetime.earlierFault === undefined ? [] : [`The last run ended after a fault. ${lifetime.earlierFault}`]),
+    ...(isLost
+      ? [`There was no database in ${home.dataDir}, although daemons ran here before: created a new one. Restore a backup with "gatehouse restore"`]
+      : []),
+  ];
+}
+
+function watchProgram({ building, options: { log }, bus, clock }: Basis) {
+  return building.use(
+    watchBuild({
+      files: ownBuildFiles(),
+      clock,
+      onReplaced: () => log.warn({}, 'Another build of the program was installed: this one keeps running until it is restarted'),
+      onFault(fault) {
+        if (fault === undefined) return log.info({}, 'The program files are back in place');
+        log.error({}, fault);
+        bus.emit('system:error', { source: 'program', message: fault, timestamp: clock.now() });
+      },
+    }),
+  );
+}
+
+async function openStorage({ building, options, bus, clock }: Basis, lifetime: Lifetime) {
+  const { home, log, overrides = {} } = options;
+  const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
+  let filesFault: string | undefined;
+  let damage: Error | undefined;
+  const db = building.use(
+    await openDb({
+      dataDir: home.dataDir,
+      backupsDir: home.backupsDir,
+      ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
+      clock,
+      log: log.module('storage'),
+      programVersion: options.version,
+      check: lifetime.uncleanEnd,
+      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
+      onFiles(fault) {
+        filesFault = fault;
+        if (fault === undefined) return;
+        announce(fault);
+        try {
+          lifetime.noteFault(fault);
+        } catch (error) {
+          log.warn({ err: error }, 'Failed to record the fault for the next start');
+        }
+      },
+      onDamage(error) {
+        damage = error;
+        log.fatal({ err: error }, 'The database is damaged');
+        announce(error.message);
+      },
+    }),
+  );
+  return {
+    db,
+    /** Returns what is wrong with the files of the database. */
+    fault: () => filesFault,
+    damage: () => damage,
+  };
+}

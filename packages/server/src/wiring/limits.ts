@@ -1,0 +1,68 @@
+import type { AgentsApi } from '../features/agents/agents/api.ts';
+import { createBudgets } from '../features/access/budgets/budgets.ts';
+import { maxCostOf } from '../features/access/budgets/limits/ledger.ts';
+import { createAnnouncer } from '../features/conversations/turns/running/announce.ts';
+import { modelsFor, ownModel } from '../features/conversations/turns/preparation/resolve-target.ts';
+import { reserveForTurn } from '../features/conversations/turns/store.ts';
+import { createAutonomy } from '../features/delegation/autonomy/autonomy.ts';
+import type { InboxApi } from '../features/unattended/inbox/api.ts';
+import type { Lanes } from '../kernel/lane.ts';
+import type { Embedder } from '../llm/embeddings.ts';
+import type { Models } from '../llm/models.ts';
+import { escalate } from '../transactions/escalate.ts';
+import { abortOpenTurns, bookWork, openWork } from '../transactions/open-work.ts';
+import type { Assembly } from './assembly.ts';
+import type { Foundation } from './foundation.ts';
+import type { Late } from './late.ts';
+import type { RootTurns } from './root-turns.ts';
+
+export interface LimitsWiring {
+  readonly agents: AgentsApi;
+  readonly models: Models;
+  readonly generate: Models['generate'];
+  readonly embedder: Embedder | undefined;
+  readonly metrics: Pick<Foundation['metrics'], 'countAttempt'>;
+  readonly inbox: Pick<InboxApi, 'announce'>;
+  readonly lanes: Pick<Lanes, 'ofGroup'>;
+  readonly rootTurns: Late<RootTurns>;
+}
+
+/** Wires what limits agents: their autonomy, and their budgets, which also meter model calls outside of turns. */
+export async function wireLimits({ building, options, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
+  const { config, log } = options;
+  const { agents, models, rootTurns } = deps;
+  const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
+  if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that an earlier run left open');
+  const autonomy = building.use(
+    await createAutonomy({
+      ...core('autonomy'),
+      config: config.autonomy,
+      agents,
+      maxCostOf,
+      turns: () => rootTurns.value.all(),
+      turnOf: (rootRunId) => rootTurns.value.find(rootRunId),
+      waitingOf: (rootRunId) => rootTurns.value.waitingOf(rootRunId),
+      deliver: escalate,
+      announceMessage: deps.inbox.announce,
+    }),
+  );
+  const budgets = building.use(
+    await createBudgets({
+      ...core('budgets'),
+      overall: config.budgets,
+      agents,
+      models,
+      generate: deps.generate,
+      embedder: deps.embedder,
+      modelsFor: (agent) => modelsFor(agent, models, ownModel(agent, models)),
+      openWork,
+      bookWork,
+      reserveForTurn,
+      autonomyOf: autonomy.shown,
+      announceUsed: createAnnouncer({ bus, clock }).used,
+      countAttempt: deps.metrics.countAttempt,
+      turnsOf: (agentId) => deps.lanes.ofGroup(agentId),
+    }),
+  );
+  return { autonomy, budgets };
+}

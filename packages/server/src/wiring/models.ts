@@ -1,0 +1,35 @@
+import { modelNamesOf } from '../features/agents/agents/model-names.ts';
+import { createModels } from '../llm/create-models.ts';
+import { probeHttp } from '../llm/discover.ts';
+import { createEmbedder } from '../llm/embeddings.ts';
+import type { Assembly } from './assembly.ts';
+import type { Foundation } from './foundation.ts';
+
+/** Wires model providers, with every call metered and traced, and the embedding model. */
+export async function wireModels({ building, options, bus, clock }: Assembly, { metrics, traces }: Pick<Foundation, 'metrics' | 'traces'>) {
+  const { config, env, log, overrides = {} } = options;
+  const models = building.use(
+    await createModels({
+      providers: config.providers,
+      modelsConfig: config.models,
+      env,
+      probe: overrides.probe === null ? undefined : (overrides.probe ?? probeHttp),
+      bus,
+      clock,
+      log: log.module('models'),
+      hideSecrets: options.redactor.hide,
+      named: Object.values(config.agents)
+        .flatMap((agent) => modelNamesOf(agent))
+        .filter((name) => name !== undefined),
+    }),
+  );
+  const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
+  if (embedder !== undefined) building.use(embedder);
+  const counted = metrics.generate(models.generate);
+  return {
+    models,
+    embedder,
+    generate: traces?.generate(counted) ?? counted,
+    knowsModel: (name: string) => models.resolve(name) !== undefined,
+  };
+}
