@@ -1,11 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, constants } from 'node:os';
-import { join, relative } from 'node:path';
-import * as z from 'zod';
+import { join } from 'node:path';
 import { moduleGraph } from './module-graph.ts';
 import { relatedTests, withinTime } from './related-tests.ts';
+import { readReport, reportVariable } from './run-report.ts';
 import { type Suite, suites, workersOf } from './suites.ts';
 
 /**
@@ -55,7 +55,12 @@ function end(pid: number | undefined, signal: NodeJS.Signals): void {
 }
 
 /** Runs a program of this repository and measures it; the shell that starts it knows the processor time of its children. */
-async function run(name: string, parameters: readonly string[], output: 'inherit' | 'pipe' = 'inherit'): Promise<Run> {
+async function run(
+  name: string,
+  parameters: readonly string[],
+  output: 'inherit' | 'pipe' = 'inherit',
+  variables: NodeJS.ProcessEnv = {},
+): Promise<Run> {
   const started = performance.now();
   const hasShell = process.platform !== 'win32';
   const command = [process.execPath, ...parameters];
@@ -64,7 +69,7 @@ async function run(name: string, parameters: readonly string[], output: 'inherit
     cwd: root,
     detached: hasShell,
     stdio: ['ignore', output, output, 'pipe'],
-    env,
+    env: { ...env, ...variables },
   });
   child.stdout?.pipe(process.stdout, { end: false });
   child.stderr?.pipe(process.stderr, { end: false });
@@ -86,9 +91,12 @@ function cpuOf(times: string): number | undefined {
 }
 
 const runSuite = (name: string, chosen: readonly string[] = ['--project', name]): Promise<Run> => {
-  mkdirSync(cache, { recursive: true });
-  const report = ['--reporter=default', '--reporter=json', `--outputFile.json=${join(cache, `${name}.json`)}`];
-  return run(name, [vitest, 'run', ...chosen, ...report], 'pipe');
+  const report = reportOf(name);
+  // A run that ends before its report must not show an earlier one.
+  rmSync(report, { force: true });
+  return run(name, [vitest, 'run', ...chosen, '--reporter=default', `--reporter=${join(root, 'tools/run-report.ts')}`], 'pipe', {
+    [reportVariable]: report,
+  });
 };
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(0)} s`.padStart(6);
@@ -103,79 +111,55 @@ function printRuns(runs: readonly Run[]): void {
   for (const { file, ms } of slowestFiles()) console.log(`  ${seconds(ms)}  ${file}`);
 }
 
-const Report = z.object({
-  testResults: z.array(
-    z.object({
-      name: z.string(),
-      startTime: z.number(),
-      endTime: z.number(),
-      status: z.string(),
-      message: z.string(),
-      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()) })),
-    }),
-  ),
-});
-type FileResult = z.output<typeof Report>['testResults'][number];
-
-/** Returns what the last whole run of a suite reported; nothing when there was none or its report was cut off. */
-function resultsOf(name: string): readonly FileResult[] {
-  try {
-    return Report.parse(JSON.parse(readFileSync(join(cache, `${name}.json`), 'utf8'))).testResults;
-  } catch {
-    return [];
-  }
-}
+/** Path of the report of a suite. */
+const reportOf = (name: string): string => join(cache, `${name}.json`);
 
 interface Failure {
-  /** Path from the root. */
-  readonly file: string;
+  /** Path from the root; undefined for an error outside of every file. */
+  readonly file?: string;
   readonly lines: readonly string[];
 }
 
-/** Returns what failed in a suite since a time, with the first line of why. */
-function failuresOf(name: string, sinceMs: number): readonly Failure[] {
-  return resultsOf(name)
-    .filter(({ status, endTime }) => status === 'failed' && endTime >= sinceMs)
-    .map(({ name: file, message, assertionResults }) => {
-      const failed = assertionResults.filter((one) => one.status === 'failed');
-      const lines = failed.map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages[0]?.split('\n', 1)[0] ?? ''}`);
-      return { file: relative(root, file), lines: lines.length > 0 ? lines : [message.split('\n', 1)[0] ?? ''] };
-    });
+/** Returns what failed in a suite. */
+function failuresOf(name: string): readonly Failure[] {
+  const { files, errors } = readReport(reportOf(name)) ?? { files: [], errors: [] };
+  const failed = files.flatMap(({ file, failures: lines }) => (lines.length > 0 ? [{ file, lines }] : []));
+  return errors.length > 0 ? [...failed, { lines: errors }] : failed;
 }
 
 const printFailures = (title: string, failures: readonly Failure[]): void => {
-  for (const { file, lines } of failures) for (const line of lines) console.log(`${title} ${file}: ${line}`);
+  for (const { file, lines } of failures) for (const line of lines) console.log(`${title} ${file ?? 'outside of every file'}: ${line}`);
 };
 
 /**
  * Runs test files that failed once more, alone, and says which of them failed only once. Many failures have a common
  * cause, and a suite that failed without naming a file did not run to its end: neither is repeated.
  */
-async function passesAlone(runs: readonly Run[], sinceMs: number): Promise<boolean> {
-  const failed = runs.filter(({ passed }) => !passed);
-  const failures = failed.map(({ name }) => failuresOf(name, sinceMs));
+async function passesAlone(runs: readonly Run[]): Promise<boolean> {
+  const failures = runs.filter(({ passed }) => !passed).map(({ name }) => failuresOf(name));
   const first = failures.flat();
-  if (first.length > maxRepeated || failures.some((ofSuite) => ofSuite.length === 0)) {
+  const files = first.flatMap(({ file }) => file ?? []);
+  if (first.length > maxRepeated || files.length < first.length || failures.some((ofSuite) => ofSuite.length === 0)) {
     printFailures('FAILED', first);
     return false;
   }
-  const again = await runSuite('again', [...first.map(({ file }) => file), '--no-file-parallelism']);
-  const twice = new Set(failuresOf('again', sinceMs).map(({ file }) => file));
+  const again = await runSuite('again', [...files, '--no-file-parallelism']);
+  const second = failuresOf('again');
+  const twice = new Set(second.map(({ file }) => file));
   // A run that fails without naming a file did not show that any of them passes.
-  const isFailed = ({ file }: Failure): boolean => !again.passed && (twice.size === 0 || twice.has(file));
+  const isFailed = ({ file }: Failure): boolean => !again.passed && (twice.size === 0 || twice.has(undefined) || twice.has(file));
   printRuns([...runs, again]);
   printFailures(
     'FAILED ONCE',
     first.filter((one) => !isFailed(one)),
   );
-  printFailures('FAILED', first.filter(isFailed));
+  printFailures('FAILED', second.length > 0 ? second : first.filter(isFailed));
   return again.passed;
 }
 
 /** Returns how long each file took when its suite was last run as a whole. */
 function knownDurations(): ReadonlyMap<string, number> {
-  const results = suites.flatMap(({ name }) => resultsOf(name));
-  return new Map(results.map(({ name: file, startTime, endTime }) => [relative(root, file), endTime - startTime]));
+  return new Map(suites.flatMap(({ name }) => readReport(reportOf(name))?.files.map(({ file, ms }) => [file, ms] as const) ?? []));
 }
 
 function slowestFiles(): readonly { readonly file: string; readonly ms: number }[] {
@@ -218,7 +202,6 @@ async function runJobs(jobs: readonly Job[], processors: number): Promise<readon
 
 async function runAll(): Promise<boolean> {
   const started = performance.now();
-  const sinceMs = Date.now();
   const processors = availableParallelism();
   const toJob = (suite: Suite): Job => ({ takes: workersOf(suite, processors), start: () => runSuite(suite.name) });
   const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
@@ -231,7 +214,7 @@ async function runAll(): Promise<boolean> {
     )),
   ];
   printRuns(runs);
-  const passed = runs.every((one) => one.passed) || (stoppedBy === undefined && (await passesAlone(runs, sinceMs)));
+  const passed = runs.every((one) => one.passed) || (stoppedBy === undefined && (await passesAlone(runs)));
   console.log(`${seconds(performance.now() - started).trim()} on ${processors} processors`);
   return stoppedBy === undefined && passed;
 }
