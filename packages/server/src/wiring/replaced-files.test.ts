@@ -1,6 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Health } from '@gatehouse/contract';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
@@ -40,11 +41,12 @@ test('nothing is acknowledged into files that were removed or replaced, and the 
   const file = join(homeDir, 'data', 'gatehouse.db');
   {
     await using server = await startTestServer({ clock, homeDir });
+    // A busy machine degrades the whole as well.
     const look = async (status: string) => {
       await expect
         .poll(async () => {
           clock.advance(30_000);
-          return ((await (await fetch(`${server.url}/health`)).json()) as { status: string }).status;
+          return ((await (await fetch(`${server.url}/health`)).json()) as Health).checks['storage']?.status;
         })
         .toBe(status);
     };
