@@ -1,6 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { newId } from '../../../kernel/ids.ts';
 import type { Jail } from '../../../kernel/jail.ts';
+import { settledWithin } from '../../../kernel/timers.ts';
 import type { ToolResult } from '../../../runtime/tool.ts';
 import { BackgroundCommand, type Belonging, type Owner } from './background-command.ts';
 import type { CommandSpec, ShellDeps } from './command.ts';
@@ -17,6 +18,7 @@ export interface RunningCommand extends Belonging {
 const maxEverywhere = 64;
 const keptMs = 30 * 60_000;
 const maxEndedPerAgent = 8;
+const storedMs = 2_000;
 
 /** Keeps commands that run independently of their agent's turns, and for a while the output of those that ended. */
 export class BackgroundCommands implements AsyncDisposable {
@@ -97,9 +99,15 @@ export class BackgroundCommands implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const processes = this.#all().map(({ process }) => process);
-    for (const each of processes) each.kill();
-    await Promise.all(processes.map((each) => each.ended));
+    const commands = this.#all();
+    for (const { process } of commands) process.kill();
+    await Promise.all(commands.map(({ process }) => process.ended));
+    // What they wrote is stored then.
+    await settledWithin(
+      this.#deps.clock,
+      storedMs,
+      commands.map(({ done }) => done),
+    );
   }
 
   #all(): BackgroundCommand[] {

@@ -38,7 +38,7 @@ export interface CommandTaint {
   isClean(): boolean;
   /** Marks it as tainted, because it receives input from outside. */
   taint(): Promise<void>;
-  /** Call after its last process has ended, also when it could not be started; repeated calls do nothing. */
+  /** Call after its last process has ended, also when it could not be started; repeated calls do nothing. Never rejects. */
   end(): Promise<void>;
 }
 

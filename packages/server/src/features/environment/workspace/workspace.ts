@@ -42,7 +42,7 @@ export interface Workspace extends AsyncDisposable {
 export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
   const exclusive = createExclusive();
   const quota = createQuota({ clock: processClock, log, config, disk });
-  const taints = createFileTaints({ db, clock });
+  const taints = createFileTaints({ db, clock, log });
   const promptFiles = createPromptFiles({ clock, log, hideSecrets });
   const methods = createWorkspaceMethods({
     db,

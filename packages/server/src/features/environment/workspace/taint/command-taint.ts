@@ -3,6 +3,7 @@ import { findChangedFiles, findFolders, type FolderPlaces, isInMovedFolder } fro
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
 import { newId } from '../../../../kernel/ids.ts';
+import type { Log } from '../../../../kernel/log.ts';
 import { listFolderInside, plainPath, removeInside, statInside, writeFileInside } from '../../../../kernel/safe-path.ts';
 import type { CommandTaint, Workplace } from '../api.ts';
 import { digestContent } from './content-digest.ts';
@@ -28,7 +29,7 @@ export interface CommandTaints {
  * Tracks what commands may read and write. A command is clean as long as nothing in its workspace holds text from outside; from then
  * on a time window is open, in which everything that changes in the workspace counts as tainted. Windows are stored, and survive a crash.
  */
-export function createCommandTaints({ db, clock }: { readonly db: Db; readonly clock: Clock }): CommandTaints {
+export function createCommandTaints({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): CommandTaints {
   /** Windows of commands in this process, with the location of every folder when they were opened. */
   const live = new Map<string, Promise<FolderPlaces | undefined>>();
   /** Windows by agent. */
@@ -112,7 +113,9 @@ export function createCommandTaints({ db, clock }: { readonly db: Db; readonly c
           isClean = false;
           return (opening ??= open());
         },
-        end: () => (ending ??= end()),
+        // Nobody waits for the end of a command in the background. Its window stays stored, and the next look at a file closes it.
+        end: () =>
+          (ending ??= end().catch((error: unknown) => log.warn({ err: error, agentId }, 'Failed to store what a command wrote; retrying later'))),
       };
       // Registered before the first query, so that no mark made meanwhile is missed.
       running.set(agentId, (running.get(agentId) ?? new Set()).add(command));

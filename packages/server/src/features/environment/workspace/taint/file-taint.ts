@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
+import type { Log } from '../../../../kernel/log.ts';
 import { entryInside, plainPath } from '../../../../kernel/safe-path.ts';
 import type { FileTaints, Workplace } from '../api.ts';
 import { createCommandTaints } from './command-taint.ts';
@@ -19,8 +20,8 @@ const foldersAround = (key: string) =>
  * An unknown file belongs to its owner. Marks follow the content, so that a copy is treated like its source; a file
  * that was changed by other programs keeps its mark.
  */
-export function createFileTaints({ db, clock }: { readonly db: Db; readonly clock: Clock }): FileTaints {
-  const commands = createCommandTaints({ db, clock });
+export function createFileTaints({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): FileTaints {
+  const commands = createCommandTaints({ db, clock, log });
 
   async function isTainted(place: Workplace, path: string): Promise<boolean> {
     const { agentId, workspaceDir } = place;
