@@ -16,7 +16,7 @@ const files = {
   'vitest.config.ts': `export default { test: { exclude: [], include: ['*.test.ts'], pool: 'forks' } };`,
   'failed.test.ts': `import { expect, test } from 'vitest'; test('adds', () => expect(1 + 1, 'sum').toBe(3)); test('passes', () => {});`,
   'unhandled.test.ts': `import { test } from 'vitest'; test('passes', async () => { void Promise.reject(new Error('lost')); ${pause} });`,
-  'crashed.test.ts': `import { test } from 'vitest'; test('ends its process', async () => { process.kill(process.pid, 'SIGKILL'); ${pause} });`,
+  'crashed.test.ts': `import { test } from 'vitest'; test('is killed', async () => { process.kill(process.pid, 'SIGKILL'); ${pause} });`,
   'broken.test.ts': `throw new Error('cannot be loaded');`,
   'passed.test.ts': `import { test } from 'vitest'; test('passes', () => {});`,
 };

@@ -11,7 +11,7 @@ const Report = z.object({
 /** What a run of test files returned; paths are relative to the root. `failures` has one line for each failed test or unhandled error. */
 export type RunReport = z.output<typeof Report>;
 
-/** Where the run writes its report. */
+/** Environment variable with the path of the report. */
 export const reportVariable = 'GATEHOUSE_TEST_REPORT';
 
 /** Returns the report of the last run that wrote there; undefined when there is none or it was cut off. */

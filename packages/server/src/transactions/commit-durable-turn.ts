@@ -1,7 +1,7 @@
 import { bookCalls } from './open-work.ts';
 import { callAlongside } from './commit-turn.ts';
 import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/unattended/durable/store.ts';
-import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
+import { addMessages, growUsage, openConversation } from '../features/conversations/sessions/store.ts';
 import { takeSteers } from '../features/delegation/subagents/requests/steer-store.ts';
 import type { DurableCommit, DurableCommitted, DurableOpening } from '../features/conversations/turns/durable/durable.ts';
 import type { Checkpoint, DurableOf, ReserveInput } from '../features/conversations/turns/durable/ledger.ts';
@@ -55,7 +55,11 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   if (tainted === true) await taintTurn(tx, turnId);
   if (refused !== undefined && refused > 0) await keepRefused(tx, { turnId, refused });
   if (parked === true) await countResume(tx, { workId: claim.id, change: -1 });
-  if (wait !== undefined) await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
+  if (wait !== undefined) {
+    await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
+    // A deleted conversation must not come back.
+    if (wait.conversation !== undefined && !(await isGivenUp(tx, claim.id))) await openConversation(tx, { ...wait.conversation, atMs: wait.atMs });
+  }
   return true;
 });
 

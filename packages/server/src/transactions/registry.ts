@@ -81,6 +81,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts';
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
+import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
@@ -175,6 +176,9 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  findWaitingRoot,
+  listWaitingRoots,
+  readRootWaits,
   waitingOfRun,
   ...mcpOperations,
   ...heartbeatOperations,

@@ -11,6 +11,7 @@ import type { Embedder } from '../llm/embeddings.ts';
 import type { Models } from '../llm/models.ts';
 import { escalate } from '../transactions/escalate.ts';
 import { abortOpenTurns, bookWork, openWork } from '../transactions/open-work.ts';
+import { findWaitingRoot, listWaitingRoots, readRootWaits } from '../transactions/waiting-roots.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -42,6 +43,7 @@ export async function wireLimits({ building, options, core, db, bus, clock }: As
       turns: () => rootTurns.value.all(),
       turnOf: (rootRunId) => rootTurns.value.find(rootRunId),
       waitingOf: (rootRunId) => rootTurns.value.waitingOf(rootRunId),
+      operations: { findWaitingRoot, listWaitingRoots, readRootWaits },
       deliver: escalate,
       announceMessage: deps.inbox.announce,
     }),

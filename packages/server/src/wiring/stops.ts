@@ -18,7 +18,7 @@ export interface StopsDeps {
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
   readonly approvals: Pick<Approvals, 'isWaitingIn' | 'drop' | 'clearing'>;
-  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting'>;
+  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting' | 'killWaiting'>;
   readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
   readonly log: Log;
 }
@@ -49,7 +49,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     await endWaits((run) => run.rootRunId === rootRunId, 'elsewhere');
     const own = left.filter(({ runId }) => runId === null);
     for (const { workId: id } of own) await durable.endWaiting({ id, endedBy: 'killed' });
-    return own.length;
+    return own.length + (await durable.killWaiting(rootRunId));
   }
 
   const unwatched = (ending: Promise<unknown>) =>

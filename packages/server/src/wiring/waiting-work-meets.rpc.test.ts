@@ -73,6 +73,31 @@ class World {
   waiting = () => this.#count(`ended_at_ms is null and json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`);
   left = () => this.#count('ended_at_ms is null');
 
+  /** Returns the runs that are listed as waiting for their provider, in the order of their origins. */
+  async listed(client = this.server.client) {
+    const { runs } = await client.call('run.list', {});
+    return runs.filter(({ waiting }) => waiting?.kind === 'provider').toSorted((a, b) => a.origin.localeCompare(b.origin));
+  }
+
+  async origins(client?: TestServer['client']): Promise<string[]> {
+    return (await this.listed(client)).map(({ origin }) => origin);
+  }
+
+  async rootOfHook(): Promise<string> {
+    return (await this.listed()).find(({ origin }) => origin === 'webhook')?.rootRunId ?? 'none';
+  }
+
+  /** Replaces the process by another one, as after a kill: the files are as they were, without anything that a stop would have written. */
+  async kill(): Promise<void> {
+    const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
+    open.unshift({ [Symbol.asyncDispose]: () => rm(homeDir, { recursive: true, force: true }) });
+    await cp(this.server.homeDir, homeDir, { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
+    await open.pop()?.[Symbol.asyncDispose]();
+    await this.start(homeDir);
+    // A start tries some of it at once.
+    await expect.poll(() => this.waiting()).toBe(accepted.length);
+  }
+
   /** Sources of the alerts in all inboxes. */
   async alerts(): Promise<string[]> {
     const { messages } = await this.server.client.call('inbox.list', {});
@@ -149,17 +174,76 @@ test('session.delete: work waiting in the conversation ends, and work waiting el
 
 test('a process that is killed meanwhile: the next one continues to wait, and runs each once', async () => {
   const world = await waitingWorld();
-  // A kill leaves the files as they are, and nothing that a stop would have written.
-  const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
-  open.unshift({ [Symbol.asyncDispose]: () => rm(homeDir, { recursive: true, force: true }) });
-  await cp(world.server.homeDir, homeDir, { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
-  await open.pop()?.[Symbol.asyncDispose]();
-  await world.start(homeDir);
-  // A start tries some of it at once.
-  await expect.poll(() => world.waiting()).toBe(accepted.length);
+  await world.kill();
   world.isDown = false;
   await world.settle();
   expect(world.answered.toSorted()).toEqual(accepted.toSorted());
+});
+
+// The job, the graph, the message and the webhook.
+const origins = ['cron', 'rpc', 'rpc', 'webhook'];
+
+test.each([false, true])('run.list shows waiting work, each page once, and run.kill ends it for good (other process: %s)', async (isRestarted) => {
+  const world = await waitingWorld();
+  if (isRestarted) await world.kill();
+  const { client } = world.server;
+  await expect.poll(() => world.origins()).toEqual(origins);
+  const listed = await world.listed();
+  const pages = await Promise.all([0, 1, 2, 3, 4].map((offset) => client.call('run.list', { offset, limit: 1 })));
+  const total = pages[0]?.total ?? 0;
+  const ids = pages.flatMap(({ runs }) => runs.map(({ rootRunId }) => rootRunId));
+  expect([new Set(ids).size, ids.length, total]).toEqual([ids.length, Math.min(5, total), pages[4]?.total]);
+  for (const { rootRunId } of listed) expect((await client.call('run.kill', { rootRunId })).killed).toBeGreaterThan(1);
+  await world.settle();
+  await world.recover();
+  await world.settle();
+  expect(world.answered).toEqual([]);
+  expect(await world.origins()).toEqual([]);
+  const { deliveries } = await client.call('webhooks.deliveries', { mapping: 'hook' });
+  expect(deliveries).toMatchObject([{ state: 'failed' }]);
+});
+
+test('run.kill of one waiting run keeps the others', async () => {
+  const world = await waitingWorld();
+  const rootRunId = await world.rootOfHook();
+  await world.server.client.call('run.kill', { rootRunId });
+  await world.recover();
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.filter((text) => text !== 'hook text').toSorted());
+});
+
+test('a waiting run of others is neither listed nor killed', async () => {
+  const world = await waitingWorld();
+  const bea = await world.server.as(['rpc']);
+  expect(await world.origins(bea)).toEqual([]);
+  const other = await world.server.as(['admin'], { agents: ['default'] });
+  expect(await world.origins(other)).toEqual([]);
+  const rootRunId = await world.rootOfHook();
+  await expect(other.call('run.kill', { rootRunId })).rejects.toMatchObject({ code: 'not_found' });
+  expect(await world.origins()).toEqual(origins);
+});
+
+test('lease.revoke of a waiting run: it makes no model call any more', async () => {
+  const world = await waitingWorld();
+  const rootRunId = await world.rootOfHook();
+  await world.server.client.call('lease.revoke', { rootRunId });
+  await world.recover();
+  await world.settle();
+  expect(world.answered.toSorted()).toEqual(accepted.filter((text) => text !== 'hook text').toSorted());
+});
+
+test.each(['session.delete', 'session.reset'] as const)('%s reaches a conversation whose first turn waits', async (method) => {
+  const world = await waitingWorld();
+  const { client } = world.server;
+  const { runs } = await client.call('run.list', {});
+  const conversationRef = runs.find(({ origin }) => origin === 'webhook')?.conversationRef ?? 'none';
+  const { sessions } = await client.call('session.list', { allAgents: true });
+  expect(sessions.filter((one) => one.conversationRef === conversationRef)).toHaveLength(1);
+  await client.call(method, { conversationRef });
+  await world.recover();
+  await world.settle();
+  expect(world.answered.includes('hook text')).toBe(method === 'session.reset');
+  expect(world.answered).toHaveLength(method === 'session.reset' ? 4 : 3);
 });
 
 test.each([

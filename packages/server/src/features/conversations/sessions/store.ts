@@ -2,7 +2,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { holdsTaint } from '../../../runtime/fence.ts';
-import type { MessageRow, NewMessages } from './api.ts';
+import type { ConversationTarget, MessageRow, NewMessages } from './api.ts';
 import { chatKindOf, tenantId } from './conversation.ts';
 import { unindexMessages } from './search/index-store.ts';
 import { titleOf } from './reading/title.ts';
@@ -151,6 +151,36 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   }
   // Not `firstSeq`: a cleared conversation starts at 1 again.
   return { created: conversation.turnCount === 1, firstSeq };
+}
+
+const insertEmpty = query<ConversationTarget & { kind: string; atMs: number }>(({ db, p }) =>
+  db
+    .insertInto('conversation')
+    .values({
+      ref: p('ref'),
+      tenant_id: tenantId,
+      agent_id: p('agentId'),
+      principal_id: p('principalId'),
+      kind: p('kind'),
+      session_key: p('sessionKey'),
+      last_seq: 0,
+      message_count: 0,
+      turn_count: 0,
+      step_count: 0,
+      tool_call_count: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      cost_nano: 0,
+      created_at_ms: p('atMs'),
+      updated_at_ms: p('atMs'),
+      taint: 0,
+    })
+    .onConflict((conflict) => conflict.column('ref').doNothing()),
+);
+
+/** Stores a conversation before its first turn has ended. Part of `checkpointTurn`. */
+export async function openConversation(tx: Tx, input: ConversationTarget & { readonly atMs: number }): Promise<void> {
+  await tx.run(insertEmpty, { ...input, kind: kindOf(input.sessionKey) });
 }
 
 const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>

@@ -26,6 +26,12 @@ const enter = operation('test.enter', enterRoot);
 const leave = operation('test.leave', leaveRoot);
 const issue = operation('test.issue', issueLease);
 const end = operation('test.end', endLease);
+/** Waiting work belongs to another feature. */
+const nothingWaits = {
+  findWaitingRoot: operation('test.findWaiting', async () => undefined),
+  listWaitingRoots: operation('test.listWaiting', async () => ({ turns: [], total: 0 })),
+  readRootWaits: operation('test.rootWaits', async () => new Map<string, never>()),
+};
 const never = operation('test.deliver', async (): Promise<'accepted'> => {
   throw new Error('nothing is delivered here');
 });
@@ -66,6 +72,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     turnOf: () => turn,
     waitingOf: () => undefined,
     turns: () => [],
+    operations: nothingWaits,
     deliver: never,
     announceMessage() {},
   });
@@ -75,7 +82,18 @@ beforeEach(async () => {
   turn = undefined;
   db = await openInlineDb({
     migrations: [...auditMigrations, ...autonomyMigrations],
-    operations: [...leaseOperations, ...rootLifeOperations, ...rootListOperations, ...stopOperations, writeAudit, enter, leave, issue, end],
+    operations: [
+      ...Object.values(nothingWaits),
+      ...leaseOperations,
+      ...rootLifeOperations,
+      ...rootListOperations,
+      ...stopOperations,
+      writeAudit,
+      enter,
+      leave,
+      issue,
+      end,
+    ],
   });
   autonomy = await start();
 });

@@ -17,7 +17,7 @@ import { Leases } from './roots/leases.ts';
 import { type Amount, LiveRoots } from './roots/live-roots.ts';
 import { readRoot, recoverRoots } from './roots/life-store.ts';
 import { createRunList, type RunListDeps } from './roots/run-list.ts';
-import { type AutonomyMethods, createStopMethods, type RunningTurn } from './methods.ts';
+import { type AutonomyMethods, createStopMethods, type RunningTurn, type StopMethodDeps } from './methods.ts';
 import { capsOfProfile, evictedProfile } from './guards/profiles.ts';
 import { type CallNeed, RootBudget } from './roots/root-budget.ts';
 import { maxStopped, StoppedWork } from './stops/stopped-work.ts';
@@ -38,6 +38,7 @@ export interface AutonomyDeps {
   /** Returns the turn of a root while it runs. */
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
   readonly waitingOf: RunListDeps['waitingOf'];
+  readonly operations: RunListDeps['operations'] & StopMethodDeps['operations'];
   /** Delivers a message to the inbox. */
   readonly deliver: EscalationDeps['deliver'];
   /** Announces a delivered message. */

@@ -4,6 +4,7 @@ import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import { type CallContext, ownerOf } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
+import type { Operation } from '../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
@@ -12,18 +13,22 @@ import type { RootEntry, RootStop } from './api.ts';
 import type { StoppedWork } from './stops/stopped-work.ts';
 import { evict, kill, revoke } from './stops/stop-store.ts';
 
-/** A turn that is running. */
+/** A turn that is running or waits. */
 export type RunningTurn = Pick<RootEntry, 'agentId' | 'principalId' | 'conversationRef' | 'origin'>;
 
 export type AutonomyMethods = HandlersOf<'lease.revoke' | 'run.kill' | 'run.list' | 'autonomy.evict'>;
 
-interface StopMethodDeps {
+export interface StopMethodDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
   readonly agents: AgentsApi;
   readonly turnOf: (rootRunId: string) => RunningTurn | undefined;
+  readonly operations: {
+    /** Returns the turn at the root of a run, waiting for something else than an approval. */
+    readonly findWaitingRoot: Operation<{ readonly rootRunId: string }, RunningTurn | undefined>;
+  };
   readonly stopped: StoppedWork;
   readonly stops: readonly ((rootRunId: string, how: RootStop) => Promise<number> | number)[];
   readonly revocations: readonly ((leaseIds: readonly string[]) => void)[];
@@ -42,8 +47,8 @@ export function createStopMethods(deps: StopMethodDeps): Omit<AutonomyMethods, '
     return { agentIds: identity.agents ?? null, principalId: agentCaller === undefined ? null : ownerOf(call) };
   }
 
-  function turnFor(rootRunId: string) {
-    const turn = deps.turnOf(rootRunId);
+  async function turnFor(rootRunId: string) {
+    const turn = deps.turnOf(rootRunId) ?? (await db.read(deps.operations.findWaitingRoot, { rootRunId }));
     const agent = turn === undefined ? undefined : deps.agents.find(turn.agentId);
     return turn === undefined || agent === undefined ? undefined : { ...turn, profile: deps.profileOf(agent, rootRunId) };
   }
@@ -63,7 +68,7 @@ export function createStopMethods(deps: StopMethodDeps): Omit<AutonomyMethods, '
       const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'lease.revoke', classification: 'destructive', target: rootRunId ?? leaseId });
-      const turn = rootRunId === undefined ? undefined : turnFor(rootRunId);
+      const turn = rootRunId === undefined ? undefined : await turnFor(rootRunId);
       const { leases, root } = await db.write(revoke, { leaseId, rootRunId, turn, ...reach, audit, atMs });
       for (const { id } of leases) stopped.addLease(id);
       announceAudit(bus, audit);
@@ -83,7 +88,7 @@ export function createStopMethods(deps: StopMethodDeps): Omit<AutonomyMethods, '
       const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'run.kill', classification: 'destructive', target: rootRunId });
-      const { leases } = await db.write(kill, { rootRunId, turn: turnFor(rootRunId), ...reach, audit, atMs });
+      const { leases } = await db.write(kill, { rootRunId, turn: await turnFor(rootRunId), ...reach, audit, atMs });
       for (const { id } of leases) stopped.addLease(id);
       stopped.addRoot(rootRunId);
       announceAudit(bus, audit);
@@ -96,7 +101,7 @@ export function createStopMethods(deps: StopMethodDeps): Omit<AutonomyMethods, '
       const reach = reachOf(call);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'autonomy.evict', classification: 'mutate', target: rootRunId });
-      await db.write(evict, { rootRunId, turn: turnFor(rootRunId), ...reach, audit, atMs });
+      await db.write(evict, { rootRunId, turn: await turnFor(rootRunId), ...reach, audit, atMs });
       stopped.evict(rootRunId);
       announceAudit(bus, audit);
       return { evicted: true };

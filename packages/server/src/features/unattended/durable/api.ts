@@ -52,6 +52,10 @@ export interface WorkWait {
   readonly subject?: string;
   /** The provider's error message, shown to owners only. */
   readonly cause?: string;
+  /** Root run of the waiting turn; kept across waits. */
+  readonly rootRunId?: string;
+  /** Set when that turn is of a sub-agent. */
+  readonly runId?: string;
 }
 
 /** Reason for giving up waiting work. */
@@ -150,6 +154,8 @@ export interface DurableWork {
   resumeWaiting(what: { readonly kind: WorkWait['kind']; readonly subject: string }): Promise<void>;
   /** Gives up a waiting item, whatever it waits for by now; `gaveUp` of its kind decides how it ends. */
   endWaiting(what: { readonly id: string; readonly endedBy: EndOfWait }): Promise<void>;
+  /** Kills the waiting turns of a root, without those of its sub-agents; returns how many were not given up before. */
+  killWaiting(rootRunId: string): Promise<number>;
   /** Makes the agent's items due that are waiting for a provider, because its models changed. */
   resumeAgent(agentId: string): Promise<void>;
   /** Takes over the work of dead owners, then starts claiming. Call after all handlers are registered. */

@@ -303,6 +303,22 @@ export const endWaitingWork = operation(
     (await tx.run(giveUp, input)).changes > 0,
 );
 
+const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', 'killed')` })
+    .where('waiting_json', 'is not', null)
+    .where(sql<string>`json_extract(waiting_json, '$.rootRunId')`, '=', p('rootRunId'))
+    .where(sql<boolean>`json_extract(waiting_json, '$.runId') is null and json_extract(waiting_json, '$.endedBy') is null`)
+    .where(sql<boolean>`state in ('accepted', 'running')`),
+);
+
+/** Marks the waiting turns of a root to be given up at their next claim; returns how many were not marked before. */
+export const killWaitingWork = operation(
+  'durable.killWaiting',
+  async (tx, input: { readonly rootRunId: string; readonly atMs: number }): Promise<number> => (await tx.run(killOfRoot, input)).changes,
+);
+
 const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
@@ -644,6 +660,7 @@ export const durableOperations = [
   suspendWork,
   resumeWork,
   endWaitingWork,
+  killWaitingWork,
   resumeAgentWork,
   claimWork,
   renewWork,

@@ -12,7 +12,11 @@ export function waitedMs(before: Waiting, atMs: number): number {
 }
 
 /** Returns the wait to store; a continued wait of the same kind keeps its start. */
-export function toWaiting(before: Waiting | undefined, { kind, untilMs, lookAtMs = untilMs, subject, cause }: WorkWait, atMs: number): Waiting {
+export function toWaiting(
+  before: Waiting | undefined,
+  { kind, untilMs, lookAtMs = untilMs, subject, cause, rootRunId = before?.rootRunId, runId = before?.runId }: WorkWait,
+  atMs: number,
+): Waiting {
   const same = before?.kind === kind ? before : undefined;
   return {
     kind,
@@ -25,6 +29,8 @@ export function toWaiting(before: Waiting | undefined, { kind, untilMs, lookAtMs
     waits: (same?.waits ?? 0) + 1,
     ...(subject !== undefined && { subject }),
     ...(cause !== undefined && { cause }),
+    ...(rootRunId !== undefined && { rootRunId }),
+    ...(runId !== undefined && { runId }),
     ...((kind === 'approval' || before?.hasAsked === true) && { hasAsked: true }),
     // Keeps a stop request that arrived while the item was claimed.
     ...(before?.endedBy !== undefined && { endedBy: before.endedBy }),

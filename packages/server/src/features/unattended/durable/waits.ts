@@ -4,7 +4,7 @@ import type { Log } from '../../../kernel/log.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { DurableWork } from './api.ts';
 import type { HeldWork } from './held-work.ts';
-import { endWaitingWork, resumeAgentWork, type Resumed, resumeWork } from './store.ts';
+import { endWaitingWork, killWaitingWork, resumeAgentWork, type Resumed, resumeWork } from './store.ts';
 import { waitForProvider } from './waiting.ts';
 
 export interface WaitsDeps {
@@ -54,6 +54,11 @@ export function createWaits({ db, clock, log, maxWaitMs, held, wake, stopping }:
     },
     async endWaiting(what) {
       if (await db.write(endWaitingWork, { ...what, atMs: clock.now() })) wake();
+    },
+    async killWaiting(rootRunId) {
+      const killed = await db.write(killWaitingWork, { rootRunId, atMs: clock.now() });
+      if (killed > 0) wake();
+      return killed;
     },
     async resumeAgent(agentId) {
       if ((await db.write(resumeAgentWork, { agentId, atMs: clock.now() })) > 0) wake();

@@ -11,11 +11,11 @@ import type { ModelInfo } from '../../../../llm/model.ts';
 import { holdsTaint } from '../../../../runtime/fence.ts';
 import type { ApprovalWait, TurnResult } from '../../../../runtime/turn.ts';
 import type { ConversationTarget } from '../../sessions/api.ts';
-import type { WorkClaim, WorkEnd } from '../../../unattended/durable/api.ts';
+import type { WorkClaim, WorkEnd, WorkWait } from '../../../unattended/durable/api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from '../api.ts';
 import { openRow, type Question, sumCalls, toCommit, type TurnStart } from '../running/outcome.ts';
-import { addCalls, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
+import { addCalls, type Checkpoint, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
 import { endOf, type InterruptedEnd } from './interrupted-turn.ts';
 import type { TurnCommit, TurnRow } from '../store.ts';
@@ -153,7 +153,7 @@ export class OpenDurableTurn {
     if (result.waiting !== undefined) return this.#park(result.waiting, result.calls, atMs);
     const asked = await this.turn.settle(outcome, result);
     if ('wait' in asked && this.ending === undefined) {
-      const settled = await this.ledger.park(result.calls, { for: asked.wait, atMs });
+      const settled = await this.ledger.park(result.calls, this.#waiting(asked.wait, atMs));
       this.#end = { settled, state: 'accepted', outputs: [] };
       return settled ? { created: false, waits: true } : undefined;
     }
@@ -182,13 +182,18 @@ export class OpenDurableTurn {
     return { created };
   }
 
+  /** Returns the wait to store. */
+  #waiting(wait: WorkWait, atMs: number): NonNullable<Checkpoint['wait']> {
+    const { kept, target, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
+    const root = { rootRunId, ...(run !== undefined && { runId: run.runId }) };
+    return { for: { ...wait, ...root }, atMs, ...(kept === true && { conversation: target }) };
+  }
+
   /** Keeps the turn open until a person has decided about its call. */
   async #park({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
     const { claim } = this.#of;
-    const settled = await this.ledger.park(calls, {
-      for: { kind: 'approval', untilMs, lookAtMs: Math.max(untilMs, atMs + minCheckMs), subject: approvalId },
-      atMs,
-    });
+    const lookAtMs = Math.max(untilMs, atMs + minCheckMs);
+    const settled = await this.ledger.park(calls, this.#waiting({ kind: 'approval', untilMs, lookAtMs, subject: approvalId }, atMs));
     this.#end = { settled, state: 'accepted', outputs: [] };
     if (!settled) return undefined;
     const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;

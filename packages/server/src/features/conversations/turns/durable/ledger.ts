@@ -6,6 +6,7 @@ import type { ModelMessage, ToolCall } from '../../../../llm/model.ts';
 import { totalCost } from '../../../../llm/price.ts';
 import type { CallRecord, LedgerStep, TurnLedger, TurnPast } from '../../../../runtime/turn.ts';
 import type { ReserveStore } from '../../../access/budgets/api.ts';
+import type { ConversationTarget } from '../../sessions/api.ts';
 import type { WorkClaim, WorkWait } from '../../../unattended/durable/api.ts';
 import { toCallRow } from '../running/outcome.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
@@ -51,8 +52,8 @@ export interface Checkpoint extends DurableOf {
   readonly refused?: number;
   /** Set when the daemon stops, so that the next resume is not counted. */
   readonly parked?: true;
-  /** The wait of the work; only with `parked`. */
-  readonly wait?: { readonly for: WorkWait; readonly atMs: number };
+  /** The wait of the work; only with `parked`. `conversation` is stored if it is not yet, so that its owner finds it meanwhile. */
+  readonly wait?: { readonly for: WorkWait; readonly atMs: number; readonly conversation?: ConversationTarget };
   /** Set when the turn has read untrusted text that is not in its steps. */
   readonly tainted?: true;
 }

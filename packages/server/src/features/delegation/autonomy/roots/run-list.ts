@@ -2,6 +2,8 @@ import type { AutonomyProfile, WorkWaiting } from '@gatehouse/contract';
 import { isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
+import type { Operation } from '../../../../kernel/db/operation.ts';
+import { type StoredWait, viewOfWait } from '../../../../runtime/waiting-view.ts';
 import type { Agent, AgentsApi } from '../../../agents/agents/api.ts';
 import type { AutonomyConfig } from '../config.ts';
 import { evictedProfile } from '../guards/profiles.ts';
@@ -9,7 +11,7 @@ import type { AutonomyMethods, RunningTurn } from '../methods.ts';
 import type { StoppedWork } from '../stops/stopped-work.ts';
 import { knownRoots, listRoots, type RootRow } from './list-store.ts';
 
-type ListedTurn = RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number };
+export type ListedTurn = RunningTurn & { readonly rootRunId: string; readonly startedAtMs: number };
 
 export interface RunListDeps {
   readonly db: Db;
@@ -19,11 +21,24 @@ export interface RunListDeps {
   readonly turns: () => readonly ListedTurn[];
   /** Returns the approval that a run or one of its sub-agents waits for. */
   readonly waitingOf: (rootRunId: string) => WorkWaiting | undefined;
+  readonly operations: {
+    readonly listWaitingRoots: Operation<WaitingPage, { readonly turns: readonly ListedTurn[]; readonly total: number }>;
+    readonly readRootWaits: Operation<{ readonly rootRunIds: readonly string[] }, ReadonlyMap<string, StoredWait>>;
+  };
   readonly stopped: StoppedWork;
   readonly profileOf: (agent: Agent, rootRunId: string | undefined) => AutonomyProfile;
 }
 
-/** `run.list`: root runs, and running turns that delegated nothing. */
+/** A page of waiting turns, without those of the roots in `except`; null means all principals or agents. */
+export interface WaitingPage {
+  readonly principalId: string | null;
+  readonly agentIds: readonly string[] | null;
+  readonly except: readonly string[];
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** `run.list`: root runs, and running or waiting turns that delegated nothing. */
 export function createRunList(deps: RunListDeps): AutonomyMethods['run.list'] {
   function shownTurn({ rootRunId, agentId, origin, conversationRef, startedAtMs }: ListedTurn) {
     const agent = deps.agents.find(agentId);
@@ -48,26 +63,40 @@ export function createRunList(deps: RunListDeps): AutonomyMethods['run.list'] {
     const { identity, agentCaller } = call;
     const principalId = isAdmin(call) ? null : ownerOf(call);
     const agentIds = agentCaller === undefined ? (identity.agents ?? null) : [agentCaller.agentId];
-    // A turn that delegated nothing has no row; while it runs it comes first.
+    // A turn that delegated nothing has no row; while it runs it comes first, and then come the waiting ones.
     const isVisible = (turn: RunningTurn) =>
       (principalId === null || turn.principalId === principalId) && (agentIds === null || agentIds.includes(turn.agentId));
-    const turns = state !== undefined && state !== 'active' ? [] : deps.turns().filter(isVisible);
+    const isActive = state === undefined || state === 'active';
+    const turns = isActive ? deps.turns().filter(isVisible) : [];
     const known = new Set(turns.length === 0 ? [] : await deps.db.read(knownRoots, { ids: turns.map(({ rootRunId }) => rootRunId) }));
     const plain = turns.filter(({ rootRunId }) => !known.has(rootRunId));
-    const live = plain.slice(offset, offset + limit).map(shownTurn);
-    const withWaiting = <T extends { readonly rootRunId: string }>(one: T) => {
-      const waiting = deps.waitingOf(one.rootRunId);
-      return waiting === undefined ? one : { ...one, waiting };
-    };
+    const live = plain.slice(offset, offset + limit);
+    const waiting = isActive
+      ? await deps.db.read(deps.operations.listWaitingRoots, {
+          principalId,
+          agentIds,
+          except: turns.map(({ rootRunId }) => rootRunId),
+          offset: Math.max(0, offset - plain.length),
+          limit: limit - live.length,
+        })
+      : { turns: [], total: 0 };
+    const begun = plain.length + waiting.total;
+    const shownTurns = [...live, ...waiting.turns].map(shownTurn);
     const { rows, total } = await deps.db.read(listRoots, {
       principalId,
       agentIds,
       state: state ?? null,
-      offset: Math.max(0, offset - plain.length),
-      limit: limit - live.length,
+      offset: Math.max(0, offset - begun),
+      limit: limit - shownTurns.length,
     });
-    const runs = [...live, ...rows.map((row) => shown(row, isAdmin(call)))].map(withWaiting);
-    return { runs, total: plain.length + total, offset, limit, hasMore: offset + runs.length < plain.length + total };
+    const found = [...shownTurns, ...rows.map((row) => shown(row, isAdmin(call)))];
+    const waits = await deps.db.read(deps.operations.readRootWaits, { rootRunIds: found.map(({ rootRunId }) => rootRunId) });
+    const runs = found.map((one) => {
+      const wait = waits.get(one.rootRunId);
+      const shownWait = deps.waitingOf(one.rootRunId) ?? (wait && viewOfWait(wait, isAdmin(call)));
+      return shownWait === undefined ? one : { ...one, waiting: shownWait };
+    });
+    return { runs, total: begun + total, offset, limit, hasMore: offset + runs.length < begun + total };
   };
 }
 

@@ -113,7 +113,7 @@ export function createCommandTaints({ db, clock, log }: { readonly db: Db; reado
           isClean = false;
           return (opening ??= open());
         },
-        // Nobody waits for the end of a command in the background. Its window stays stored, and the next look at a file closes it.
+        // Nobody waits for the end of a command in the background. Its window stays stored, and the next read of a file closes it.
         end: () =>
           (ending ??= end().catch((error: unknown) => log.warn({ err: error, agentId }, 'Failed to store what a command wrote; retrying later'))),
       };

@@ -1,0 +1,95 @@
+import type { RunningTurn } from '../features/delegation/autonomy/methods.ts';
+import type { ListedTurn, WaitingPage } from '../features/delegation/autonomy/roots/run-list.ts';
+import type { Waiting } from '../features/unattended/durable/api.ts';
+import { operation, query, type QueryTools } from '../kernel/db/operation.ts';
+import { parseJson } from '../kernel/json.ts';
+
+interface Filter {
+  readonly principalId: string | null;
+  /** JSON. */
+  readonly agentIds: string | null;
+  /** JSON. */
+  readonly except: string;
+}
+
+/** Turns that begin a run and wait for something else than an approval. */
+const waitingTurns = <Params>({ db, sql }: Pick<QueryTools<Params>, 'db' | 'sql'>) =>
+  db
+    .selectFrom('work_item as w')
+    .innerJoin('durable_turn as d', 'd.work_id', 'w.id')
+    .innerJoin('turn as t', 't.id', 'd.turn_id')
+    .where('w.waiting_json', 'is not', null)
+    // Includes those that are just being tried again.
+    .where(sql<boolean>`w.state in ('accepted', 'running')`)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.kind') <> 'approval'`)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') is not null`)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.runId') is null`)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.endedBy') is null`);
+
+/** Those without a row of their root. */
+const listedTurns = ({ db, sql, p }: QueryTools<Filter>) =>
+  waitingTurns({ db, sql })
+    .where(sql<boolean>`(${p('principalId')} is null or t.principal_id = ${p('principalId')})`)
+    .where(sql<boolean>`(${p('agentIds')} is null or t.agent_id in (select value from json_each(${p('agentIds')})))`)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') not in (select value from json_each(${p('except')}))`)
+    .where(sql<boolean>`not exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId'))`);
+
+const turnColumns = ['t.agent_id as agentId', 't.principal_id as principalId', 't.conversation_ref as conversationRef', 't.origin'] as const;
+
+const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tools) =>
+  listedTurns(tools)
+    .select([...turnColumns, tools.sql<string>`json_extract(w.waiting_json, '$.rootRunId')`.as('rootRunId'), 't.started_at_ms as startedAtMs'])
+    .orderBy('t.started_at_ms', 'desc')
+    .orderBy('t.id', 'desc')
+    .limit(tools.p('limit'))
+    .offset(tools.p('offset')),
+);
+
+const count = query<Filter, { total: number }>((tools) => listedTurns(tools).select(tools.sql<number>`count(*)`.as('total')));
+
+/** Lists turns that wait at the root of a run, newest first; those whose root has a row are listed by that. */
+export const listWaitingRoots = operation(
+  'autonomy.listWaiting',
+  async (
+    tx,
+    { principalId, agentIds, except, offset, limit }: WaitingPage,
+  ): Promise<{ readonly turns: readonly ListedTurn[]; readonly total: number }> => {
+    const filter = { principalId, agentIds: agentIds === null ? null : JSON.stringify(agentIds), except: JSON.stringify(except) };
+    const { total = 0 } = (await tx.get(count, filter)) ?? {};
+    return { turns: total === 0 ? [] : await tx.all(page, { ...filter, offset, limit }), total };
+  },
+);
+
+const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
+  waitingTurns({ db, sql })
+    .select(turnColumns)
+    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') = ${p('rootRunId')}`)
+    .limit(1),
+);
+
+/** Returns the turn that waits at the root of a run. */
+export const findWaitingRoot = operation(
+  'autonomy.findWaiting',
+  async (tx, input: { readonly rootRunId: string }): Promise<RunningTurn | undefined> => tx.get(ofRoot, input),
+);
+
+const waitsOf = query<{ rootRunIds: string }, { rootRunId: string; waitingJson: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('work_item')
+    .select([sql<string>`json_extract(waiting_json, '$.rootRunId')`.as('rootRunId'), 'waiting_json as waitingJson'])
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`state = 'accepted'`)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
+    .where(sql<boolean>`json_extract(waiting_json, '$.rootRunId') in (select value from json_each(${p('rootRunIds')}))`)
+    .orderBy(sql`json_extract(waiting_json, '$.sinceMs') desc`),
+);
+
+/** Returns the oldest wait of each of these roots and of their sub-agents. */
+export const readRootWaits = operation(
+  'autonomy.rootWaits',
+  async (tx, { rootRunIds }: { readonly rootRunIds: readonly string[] }): Promise<ReadonlyMap<string, Waiting>> => {
+    const rows = await tx.all(waitsOf, { rootRunIds: JSON.stringify(rootRunIds) });
+    // Written only by `waitWork`.
+    return new Map(rows.map(({ rootRunId, waitingJson }) => [rootRunId, parseJson(waitingJson) as Waiting]));
+  },
+);
