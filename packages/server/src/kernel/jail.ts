@@ -92,7 +92,7 @@ const countsPerNamespace = (([major = 0, minor = 0]) => major > 5 || (major === 
 /** How long a killed process may take to disappear. */
 const goneMs = 2000;
 
-/** Determines, by running a program in it, whether a jail works on this machine. Never fails. */
+/** Determines, by running a program in it, whether a jail works on this machine. Throws `unavailable` when no program can be started now. */
 export async function openJail({ log, ...options }: OpenJail & { readonly log?: Log }): Promise<Jail> {
   const jail = await findJail(options);
   if (jail.unavailable === undefined) log?.info({ bounds: jail.bounds }, 'Commands are jailed');
@@ -231,9 +231,12 @@ function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNam
     // In a separate session, so that Ctrl-C in the daemon's terminal does not stop it before the daemon does.
     { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
   );
+  // Listened to at once: without a free descriptor the child has no pipes, and its error follows.
+  child.on('error', () => {});
   const { stdin, stdout, stderr } = child;
+  if (!(stdin instanceof Writable)) throw new AppError('unavailable', 'The program cannot be started: too many files and sockets are open');
   const [optionsPipe, filterPipe] = [child.stdio[pipes.options], child.stdio[pipes.filter]];
-  if (stdin === null || stdout === null || stderr === null || !(optionsPipe instanceof Writable) || !(filterPipe instanceof Writable))
+  if (stdout === null || stderr === null || !(optionsPipe instanceof Writable) || !(filterPipe instanceof Writable))
     throw new AppError('internal', 'a program was started without its pipes');
   // Options contain the environment and paths of the host: they must not appear in the list of processes.
   optionsPipe.on('error', () => {});

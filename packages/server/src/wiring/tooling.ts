@@ -57,7 +57,12 @@ export async function wireTooling({ building, options, core, clock }: Assembly, 
   // Determined when something is about to run in it.
   let jail: Promise<Jail> | undefined;
   // Processes live in real time, whatever clock the rest uses.
-  const openedJail = () => (jail ??= openJail({ clock: systemClock, log: log.module('jail') }));
+  const openedJail = () =>
+    (jail ??= openJail({ clock: systemClock, log: log.module('jail') }).catch((error: unknown) => {
+      // Without a free descriptor nothing is known about it.
+      jail = undefined;
+      throw error;
+    }));
   building.defer(async () => (await jail)?.[Symbol.asyncDispose]());
   const mcp = building.use(
     await createMcp({

@@ -61,6 +61,12 @@ const settings = [
 
 const defaultPath = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 
+function explainStart(error: unknown): never {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+    throw new AppError('unavailable', 'The program "git" is not installed on this machine; install it and try again', { cause: error });
+  throw error;
+}
+
 /** `path` is the search path for programs; no other variable is passed on. */
 export function createGit({ clock, path = defaultPath }: { readonly clock: Clock; readonly path?: string | undefined }): Git {
   const env = {
@@ -85,6 +91,12 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
     });
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    // Without a free descriptor it has no pipes either.
+    if (child.pid === undefined) await ended.catch(explainStart);
     const out = collect(child.stdout, maxBytes, () => kill());
     const err = collect(child.stderr, maxErrorBytes, () => {});
     let failed: Error | undefined;
@@ -97,10 +109,6 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
         // It ended on its own.
       }
     };
-    const ended = new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject);
-      child.once('close', resolve);
-    });
     const cancelTimeout = clock.after(timeoutMs, () => kill(new AppError('timeout', `git took longer than ${timeoutMs} ms`)));
     const isOver = new AbortController();
     const stalled = () => kill(new GitStalled('git waits for a file of the workspace'));
@@ -114,10 +122,6 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
       await fed;
       if (failed !== undefined) throw failed;
       return { code, stdout: out.bytes(), cut: out.cut(), stderr: err.bytes().toString() };
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
-        throw new AppError('unavailable', 'The program "git" is not installed on this machine; install it and try again', { cause: error });
-      throw error;
     } finally {
       cancelTimeout();
       isOver.abort();
