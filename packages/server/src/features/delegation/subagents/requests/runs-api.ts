@@ -72,6 +72,8 @@ export function createRunsApi(deps: RunsApiDeps): SubagentsApi {
   async function ended(runId: string, signal: AbortSignal): Promise<RunEnd> {
     signal.throwIfAborted();
     const end = Promise.withResolvers<RunRow>();
+    // It may be aborted while the row is read.
+    end.promise.catch(() => {});
     const unlisten = deps.waiters.listen([runId], end.resolve);
     const abort = () => end.reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
