@@ -48,18 +48,28 @@ const completions = ['/v1/chat/completions', '/v1/chat/completions stream', '/v1
 const left = ['command', 'call'] as const;
 const delegated = ['subagent', 'command of a sub-agent', 'graph'] as const;
 const durable = ['job', 'session.send'] as const;
+const waiting = ['waiting sub-agent', 'waiting graph', 'waiting job', 'waiting session.send'] as const;
 
 /** Which stops cover which work. */
 const meant: Readonly<Record<CellStop, readonly WorkName[]>> = {
-  'run.kill': [...conversations.filter((name) => name !== 'waits for its lane'), ...completions, ...left, ...delegated, ...durable, 'webhook'],
-  'subagent.kill': ['subagent', 'command of a sub-agent'],
+  'run.kill': [
+    ...conversations.filter((name) => name !== 'waits for its lane'),
+    ...completions,
+    ...left,
+    ...delegated,
+    ...durable,
+    'webhook',
+    ...waiting,
+    'waiting webhook',
+  ],
+  'subagent.kill': ['subagent', 'command of a sub-agent', 'waiting sub-agent'],
   'background.stop': left,
   // A call that is past its check completes, so that only work without a call in flight has to end.
   'lease.revoke': [...left, 'command of a sub-agent'],
-  'tokens.revoke': [...conversations, ...completions, ...left, ...delegated, ...durable],
-  'agents.suspend': [...conversations, ...completions, ...left, ...delegated, ...durable, 'webhook'],
-  'agents.delete': [...conversations, ...completions, ...left, ...delegated, ...durable],
-  'session.delete': [...conversations, ...left, 'session.send'],
+  'tokens.revoke': [...conversations, ...completions, ...left, ...delegated, ...durable, ...waiting],
+  'agents.suspend': [...conversations, ...completions, ...left, ...delegated, ...durable, 'webhook', ...waiting, 'waiting webhook'],
+  'agents.delete': [...conversations, ...completions, ...left, ...delegated, ...durable, ...waiting],
+  'session.delete': [...conversations, ...left, 'session.send', 'waiting session.send', 'waiting webhook'],
   'several at once': ['/rpc', '/v1/chat/completions stream', ...left, 'subagent', 'graph'],
 };
 
@@ -74,7 +84,16 @@ const beginMs = 20_000;
 const hooked = 'hooked';
 const Token = z.looseObject({ id: z.string(), secret: z.string() });
 const Items = z.looseObject({ items: z.array(z.looseObject({ id: z.string(), rootRunId: z.string(), agentId: z.string() })) });
-const Roots = z.looseObject({ runs: z.array(z.looseObject({ rootRunId: z.string(), agentId: z.string() })) });
+const Roots = z.looseObject({
+  runs: z.array(
+    z.looseObject({
+      rootRunId: z.string(),
+      agentId: z.string(),
+      conversationRef: z.string().nullable(),
+      waiting: z.looseObject({ kind: z.string() }).optional(),
+    }),
+  ),
+});
 const agentConfig = (more: object = {}) => ({ model: 'local/test-model', maxConcurrentRuns: 100, tools: { profile: 'full' }, ...more });
 
 export async function proveStopCells(options: {
@@ -141,7 +160,7 @@ class Play {
 
   async run(index: number): Promise<{ readonly tookMs: number; readonly wrong: readonly string[] }> {
     const daemon = this.#daemon;
-    const agentId = this.#cell.work === 'webhook' ? hooked : `cell-${index}`;
+    const agentId = this.#cell.work.endsWith('webhook') ? hooked : `cell-${index}`;
     if (agentId !== hooked) {
       const config = agentConfig(this.#work.promotes === true ? { background: { afterMs: 300 } } : {});
       await rpcCall(daemon, 'agents.create', { agentId, config });
@@ -155,7 +174,7 @@ class Play {
     const wrong: string[] = [];
     const tookMs = await this.#effect(scene, begun, fromMs, wrong);
     const effectMs = performance.now();
-    await pause(250);
+    await this.#timeForMore();
     if (this.#model.lastAsked(this.#nonce) > effectMs + 50) wrong.push('a model was asked after the effect');
     if (this.#cell.stop === 'tokens.revoke' && this.#work.refusal !== undefined && begun.answered !== undefined) {
       const answer = await Promise.race([begun.answered, pause(100).then(() => 'no answer')]);
@@ -168,12 +187,25 @@ class Play {
   async #atWork(agentId: string): Promise<void> {
     for (const deadline = performance.now() + beginMs; performance.now() < deadline; await pause(30)) {
       if (this.#model.lastAsked(this.#nonce) === 0 || (await this.#processes()) < this.#work.processes) continue;
+      if (this.#work.waits === true && (await this.#runsOf(agentId)).every((run) => run.waiting?.kind !== 'provider')) continue;
       if (this.#cell.work === 'call' && (await this.#inBackground(agentId)).length === 0) continue;
       // Into the tool loop, the approval or the queue.
       if (this.#work.processes === 0) await pause(200);
       return;
     }
     throw new Error('the work did not begin');
+  }
+
+  /** Waiting work is tried at once, if anything is left of it. */
+  async #timeForMore(): Promise<void> {
+    if (this.#work.waits !== true) return pause(250);
+    await rpcCall(this.#daemon, 'providers.retry', { provider: 'local' });
+    await pause(1500);
+  }
+
+  async #runsOf(agentId: string, state: { readonly state?: 'active' } = {}) {
+    const { runs } = Roots.parse(await rpcCall(this.#daemon, 'run.list', { ...state, limit: 200 }));
+    return runs.filter((run) => run.agentId === agentId);
   }
 
   async #stop({ daemon, agentId }: Scene, begun: Begun, tokenId: string): Promise<void> {
@@ -188,7 +220,10 @@ class Play {
       'tokens.revoke': () => rpcCall(daemon, 'tokens.revoke', { id: tokenId }),
       'agents.suspend': () => rpcCall(daemon, 'agents.suspend', { agentId }),
       'agents.delete': () => rpcCall(daemon, 'agents.delete', { agentId }),
-      'session.delete': () => rpcCall(daemon, 'session.delete', { conversationRef: begun.conversationRef }),
+      'session.delete': async () => {
+        const conversationRef = begun.conversationRef ?? (await this.#runsOf(agentId))[0]?.conversationRef;
+        await rpcCall(daemon, 'session.delete', { conversationRef });
+      },
     };
     const { stop } = this.#cell;
     if (stop !== 'several at once') return void (await stops[stop]());
@@ -197,9 +232,9 @@ class Play {
   }
 
   async #rootOf(agentId: string): Promise<string> {
-    const { runs } = Roots.parse(await rpcCall(this.#daemon, 'run.list', { state: 'active', limit: 200 }));
+    const [run] = await this.#runsOf(agentId, { state: 'active' });
     const [item] = await this.#inBackground(agentId);
-    const found = runs.find((run) => run.agentId === agentId)?.rootRunId ?? item?.rootRunId;
+    const found = run?.rootRunId ?? item?.rootRunId;
     if (found === undefined) throw new Error('the work has no root that could be killed');
     return found;
   }
@@ -216,6 +251,9 @@ class Play {
       if (!isAnswered) return 'its caller waits';
       const count = await this.#processes();
       if (count > 0) return `${count} processes are left`;
+      // A suspended agent's work waits for its resume.
+      const isOver = this.#work.waits !== true || this.#cell.stop === 'agents.suspend';
+      if (!isOver && (await this.#runsOf(agentId)).some(({ waiting }) => waiting !== undefined)) return 'it waits';
       const items = await this.#inBackground(agentId);
       return items.length > 0 ? `${items.length} are in the background` : undefined;
     };
@@ -234,6 +272,8 @@ class Play {
   async #cleanUp(agentId: string): Promise<void> {
     const daemon = this.#daemon;
     if (agentId === hooked) {
+      for (const { rootRunId } of await this.#runsOf(agentId, { state: 'active' }))
+        await rpcCall(daemon, 'run.kill', { rootRunId }).catch(() => undefined);
       await rpcCall(daemon, 'agents.suspend', { agentId }).catch(() => undefined);
       await rpcCall(daemon, 'agents.resume', { agentId }).catch(() => undefined);
     } else await rpcCall(daemon, 'agents.delete', { agentId }).catch(() => undefined);
@@ -271,7 +311,7 @@ export async function proveStopsOverRestart(options: { readonly seed: number }):
       holder: { port, token: token.secret },
     });
     const first = scene(9001, daemon);
-    const { rootRunId = '' } = (await works['command of a sub-agent'].begin(first)) as Begun;
+    const { rootRunId = '' } = await works['command of a sub-agent'].begin(first);
     for (const deadline = performance.now() + beginMs; (await sleeping(first.nonce)) < 2 && performance.now() < deadline;) await pause(30);
     await rpcCall(daemon, 'tokens.revoke', { id: token.id });
     await daemon.kill();

@@ -20,6 +20,8 @@ export const duties = {
   ask: 'Ask about the work on',
   /** Calls a tool, and again. */
   loop: 'Loop over the work on',
+  /** Never gets an answer from the model, which is out of order. */
+  wait: 'Wait with the work on',
 } as const;
 type Duty = keyof typeof duties;
 
@@ -75,6 +77,8 @@ export async function startStopModel(): Promise<StopModel> {
           return call('write', { path: `documents/${nonce}-${calls}.md`, content: 'asked' });
         case 'loop':
           return look();
+        case 'wait':
+          return { status: 503 };
       }
     },
   });

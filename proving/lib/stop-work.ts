@@ -26,6 +26,8 @@ export interface Work {
   readonly begin: (scene: Scene) => Promise<Begun>;
   /** Processes of the work while it runs. */
   readonly processes: number;
+  /** It waits for its model provider. */
+  readonly waits?: true;
   /** The tool calls of its agent continue in the background after a moment. */
   readonly promotes?: true;
   /** The answer to the caller whose token was revoked. */
@@ -116,6 +118,44 @@ const execute = (agentId: string, sessionKey: string, message: string) => ({
 });
 const v1 = ({ agentId }: Scene, content: string) => ({ model: `agent/${agentId}`, messages: [{ role: 'user', content }] });
 
+/** Durable work whose model provider fails before its first answer. */
+const waiting = (begin: (scene: Scene, message: string) => Promise<Begun>): Work => ({
+  processes: 0,
+  waits: true,
+  begin: (scene) => begin(scene, `${duties.wait} ${scene.nonce}`),
+});
+
+async function addJob({ holder, agentId, nonce }: Scene, message: string): Promise<Begun> {
+  const payload = { kind: 'agent_turn', message };
+  await rpcCall(holder, 'cron.add', { name: nonce, agentId, schedule: { kind: 'every', everyMs: 86_400_000 }, payload });
+  await rpcCall(holder, 'cron.run', { jobName: nonce, agentId });
+  return {};
+}
+
+async function sendMessage(scene: Scene, text: string): Promise<Begun> {
+  const conversationRef = await conversation(scene, key(scene));
+  await rpcCall(scene.holder, 'session.send', { conversationRef, text, mode: 'fire-and-forget' });
+  return { conversationRef };
+}
+
+async function callHook({ daemon, agentId }: Scene, text: string): Promise<Begun> {
+  const reply = await http({ port: daemon.port, path: '/hooks/work', body: { agent: agentId, text } });
+  if (reply.status !== 200) throw new Error(`the webhook was answered ${reply.status} ${reply.text.slice(0, 200)}`);
+  return {};
+}
+
+const spawn = async ({ holder, agentId }: Scene, task: string): Promise<Begun> =>
+  Spawned.parse(await rpcCall(holder, 'session.spawn', { agent: agentId, task }));
+
+const executeGraph = async ({ holder, agentId }: Scene, task: string): Promise<Begun> =>
+  Rooted.parse(await rpcCall(holder, 'graph.execute', { nodes: [{ node_id: 'work', task, agent: agentId }] }));
+
+/** Work of an agent that runs one command. */
+const commanded = (begin: (scene: Scene, message: string) => Promise<Begun>): Work => ({
+  processes: 1,
+  begin: (scene) => begin(scene, `${duties.work} ${scene.nonce}`),
+});
+
 /** Every kind of work, over every route that starts it. */
 export const works = {
   '/rpc': chat((scene, message) => post(scene, '/rpc', execute(scene.agentId, key(scene), message)), /unauthenticated/),
@@ -143,46 +183,17 @@ export const works = {
   script: turn('script', 1),
   approval: turn('ask', 0),
   'foreground command': turn('work', 1),
-  subagent: {
-    processes: 1,
-    begin: async ({ holder, agentId, nonce }) =>
-      Spawned.parse(await rpcCall(holder, 'session.spawn', { agent: agentId, task: `${duties.work} ${nonce}` })),
-  },
-  'command of a sub-agent': {
-    processes: 2,
-    begin: async ({ holder, agentId, nonce }) =>
-      Spawned.parse(await rpcCall(holder, 'session.spawn', { agent: agentId, task: `${duties.hold} ${nonce}` })),
-  },
-  graph: {
-    processes: 1,
-    begin: async ({ holder, agentId, nonce }) =>
-      Rooted.parse(await rpcCall(holder, 'graph.execute', { nodes: [{ node_id: 'work', task: `${duties.work} ${nonce}`, agent: agentId }] })),
-  },
-  job: {
-    processes: 1,
-    async begin({ holder, agentId, nonce }) {
-      const payload = { kind: 'agent_turn', message: `${duties.work} ${nonce}` };
-      await rpcCall(holder, 'cron.add', { name: nonce, agentId, schedule: { kind: 'every', everyMs: 86_400_000 }, payload });
-      await rpcCall(holder, 'cron.run', { jobName: nonce, agentId });
-      return {};
-    },
-  },
-  'session.send': {
-    processes: 1,
-    async begin(scene) {
-      const conversationRef = await conversation(scene, key(scene));
-      await rpcCall(scene.holder, 'session.send', { conversationRef, text: `${duties.work} ${scene.nonce}`, mode: 'fire-and-forget' });
-      return { conversationRef };
-    },
-  },
-  webhook: {
-    processes: 1,
-    async begin({ daemon, agentId, nonce }) {
-      const reply = await http({ port: daemon.port, path: '/hooks/work', body: { agent: agentId, text: `${duties.work} ${nonce}` } });
-      if (reply.status !== 200) throw new Error(`the webhook was answered ${reply.status} ${reply.text.slice(0, 200)}`);
-      return {};
-    },
-  },
+  subagent: commanded(spawn),
+  'command of a sub-agent': { processes: 2, begin: (scene) => spawn(scene, `${duties.hold} ${scene.nonce}`) },
+  graph: commanded(executeGraph),
+  job: commanded(addJob),
+  'session.send': commanded(sendMessage),
+  webhook: commanded(callHook),
+  'waiting sub-agent': waiting(spawn),
+  'waiting graph': waiting(executeGraph),
+  'waiting job': waiting(addJob),
+  'waiting session.send': waiting(sendMessage),
+  'waiting webhook': waiting(callHook),
   'waits for its lane': {
     processes: 0,
     refusal: /unauthenticated/,
