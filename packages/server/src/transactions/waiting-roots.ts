@@ -47,7 +47,7 @@ const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tool
 
 const count = query<Filter, { total: number }>((tools) => listedTurns(tools).select(tools.sql<number>`count(*)`.as('total')));
 
-/** Lists turns that wait at the root of a run, newest first; those whose root has a row are listed by that. */
+/** Lists waiting turns at the root of a run, newest first; those whose root has a row are listed by that. */
 export const listWaitingRoots = operation(
   'autonomy.listWaiting',
   async (
@@ -67,7 +67,7 @@ const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
     .limit(1),
 );
 
-/** Returns the turn that waits at the root of a run. */
+/** Returns the waiting turn at the root of a run. */
 export const findWaitingRoot = operation(
   'autonomy.findWaiting',
   async (tx, input: { readonly rootRunId: string }): Promise<RunningTurn | undefined> => tx.get(ofRoot, input),

@@ -18,7 +18,7 @@ export interface StopsDeps {
   readonly background: BackgroundApi;
   readonly commands: Shell['background'];
   readonly approvals: Pick<Approvals, 'isWaitingIn' | 'drop' | 'clearing'>;
-  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'endWaiting' | 'killWaiting'>;
+  readonly durable: Pick<DurableWork, 'resumeWaiting' | 'resumeAgent' | 'resumePrincipal' | 'endWaiting' | 'killWaiting'>;
   readonly keptLanes: Pick<KeptLanes, 'free' | 'release' | 'all'>;
   readonly log: Log;
 }
@@ -53,7 +53,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
   }
 
   const unwatched = (ending: Promise<unknown>) =>
-    void ending.catch((error: unknown) => log.error({ err: error }, 'Failed to end a wait for an approval during a stop; it ends at its deadline'));
+    void ending.catch((error: unknown) => log.error({ err: error }, 'Failed to end a wait during a stop; it ends at its deadline'));
 
   tokens.onRevoked((tokenId) => {
     // A rotated token is the same one with another secret.
@@ -62,6 +62,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
     commands.end({ tokenId });
     background.dropToken(tokenId);
     unwatched(endWaits((run) => run.tokenId === tokenId));
+    unwatched(durable.resumePrincipal(`token:${tokenId}`));
     void autonomy.stopToken(`token:${tokenId}`, roots);
   });
   autonomy.api.onStop(async (rootRunId, how) => {
@@ -89,6 +90,7 @@ export function createStops({ tokens, autonomy, turns, background, commands, app
       commands.forgetAgent(agentId);
       background.forgetAgent(agentId);
       unwatched(endWaits((run) => run.agentId === agentId));
+      unwatched(durable.resumeAgent(agentId));
     },
     conversationDeleted(conversationRef: string): void {
       turns.stop({ conversationRef }, new AppError('cancelled', 'The conversation was deleted'));

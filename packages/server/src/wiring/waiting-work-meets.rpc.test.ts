@@ -126,6 +126,7 @@ async function waitingWorld(): Promise<World> {
 test('tokens.revoke: its waiting work ends with it, and the work of others runs once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('tokens.revoke', { id: world.ada.tokenId });
+  await expect.poll(() => world.origins()).toEqual(['webhook']);
   await world.recover();
   await world.settle();
   expect(world.answered).toEqual(['hook text']);
@@ -148,6 +149,7 @@ test('agents.suspend: nothing runs while it is suspended, and everything runs on
 test('agents.delete: work waiting for it ends, and its requester is notified once', async () => {
   const world = await waitingWorld();
   await world.server.client.call('agents.delete', { agentId: 'spare' });
+  await expect.poll(() => world.origins()).toEqual([]);
   await world.recover();
   await world.settle();
   expect(world.answered).toEqual([]);

@@ -83,6 +83,10 @@ export class Answers {
       const now = await db.read(findSend, { id: sendId });
       if (now?.state !== 'open') return this.#endedElsewhere(sendId, now);
       if (signal.aborted) throw error;
+      if (error.code === 'not_found') {
+        await this.gaveUp(item, error.code, error.message);
+        return 'settled';
+      }
       if (!this.#deps.waiting.has(sendId)) return { retryAfterMs: waitMs(item), errorKind: error.code };
       return this.#fail(item, sendId, error.code);
     }

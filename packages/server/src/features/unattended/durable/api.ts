@@ -156,8 +156,10 @@ export interface DurableWork {
   endWaiting(what: { readonly id: string; readonly endedBy: EndOfWait }): Promise<void>;
   /** Kills the waiting turns of a root, without those of its sub-agents; returns how many were not given up before. */
   killWaiting(rootRunId: string): Promise<number>;
-  /** Makes the agent's items due that are waiting for a provider, because its models changed. */
+  /** Makes the agent's items due that are waiting for a provider, because its models changed or it was deleted. */
   resumeAgent(agentId: string): Promise<void>;
+  /** Makes the items of a principal due that are waiting for a provider, so that they end with its token. */
+  resumePrincipal(principalId: string): Promise<void>;
   /** Takes over the work of dead owners, then starts claiming. Call after all handlers are registered. */
   start(): Promise<void>;
   /** Returns the number of running items of this process. */

@@ -335,6 +335,22 @@ export const resumeAgentWork = operation(
   async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
 );
 
+const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
+  db
+    .updateTable('work_item')
+    .set({ not_before_ms: p('atMs') })
+    .where('waiting_json', 'is not', null)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where(sql<boolean>`state = 'accepted'`)
+    .where(sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.principal_id = ${p('principalId')})`),
+);
+
+/** Makes a principal's items due that are waiting for a provider; returns how many. */
+export const resumePrincipalWork = operation(
+  'durable.resumePrincipal',
+  async (tx, input: { readonly principalId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOfPrincipal, input)).changes,
+);
+
 const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
@@ -662,6 +678,7 @@ export const durableOperations = [
   endWaitingWork,
   killWaitingWork,
   resumeAgentWork,
+  resumePrincipalWork,
   claimWork,
   renewWork,
   takeOverWork,

@@ -4,7 +4,7 @@ import type { Log } from '../../../kernel/log.ts';
 import { sleep } from '../../../kernel/timers.ts';
 import type { DurableWork } from './api.ts';
 import type { HeldWork } from './held-work.ts';
-import { endWaitingWork, killWaitingWork, resumeAgentWork, type Resumed, resumeWork } from './store.ts';
+import { endWaitingWork, killWaitingWork, resumeAgentWork, type Resumed, resumePrincipalWork, resumeWork } from './store.ts';
 import { waitForProvider } from './waiting.ts';
 
 export interface WaitsDeps {
@@ -62,6 +62,9 @@ export function createWaits({ db, clock, log, maxWaitMs, held, wake, stopping }:
     },
     async resumeAgent(agentId) {
       if ((await db.write(resumeAgentWork, { agentId, atMs: clock.now() })) > 0) wake();
+    },
+    async resumePrincipal(principalId) {
+      if ((await db.write(resumePrincipalWork, { principalId, atMs: clock.now() })) > 0) wake();
     },
   } satisfies Partial<DurableWork>;
 }

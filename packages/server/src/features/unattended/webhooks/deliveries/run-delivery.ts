@@ -124,6 +124,10 @@ export function createRunDelivery(deps: {
       } catch (error) {
         // A busy or suspended agent may accept the turn later; other errors are logged by the work itself.
         if (!(error instanceof AppError) || signal.aborted) throw error;
+        if (error.code === 'not_found') {
+          await giveUp(item, work, error.code, error.message);
+          return 'settled';
+        }
         announce(item, work, 'accepted');
         return { retryAfterMs: waitMs(item), errorKind: error.code };
       }
