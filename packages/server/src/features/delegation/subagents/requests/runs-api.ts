@@ -12,7 +12,7 @@ import { findRun } from '../store.ts';
 import { completionOf, telemetryOf } from '../status/view.ts';
 import type { Waiters } from '../status/waiters.ts';
 
-interface RunsApiDeps extends PlanDeps {
+export interface RunsApiDeps extends PlanDeps {
   readonly db: Db;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly gate: SpawnGate;
