@@ -18,7 +18,7 @@ const toProject = (suite: Suite, index: number) => {
       exclude: [...ignored, ...exclude],
       pool: 'forks' as const,
       ...(shared && { isolate: false }),
-      ...(measures ? { fileParallelism: false } : { maxWorkers: workersOf(suite, availableParallelism()) }),
+      ...(measures === 1 ? { fileParallelism: false } : { maxWorkers: workersOf(suite, availableParallelism()) }),
       // Projects with different numbers of workers run one after the other.
       sequence: { groupOrder: index },
       testTimeout,

@@ -130,8 +130,9 @@ async function oneStop(daemon: Daemon, stop: number, random: Random, { begunAt, 
   const agent = new Agent({ keepAlive: true });
   const orders: Order[] = [];
   const order = (kind: Kind): Order => {
-    // From immediate to well beyond the drain; none ends before all of them have started.
-    const one: Order = { kind, nonce: nonceOf([kind, stop, orders.length]), takesMs: 1_500 + random.int(2 * drainMs), acked: false };
+    // From well within the drain, at least one of each kind, to well beyond it; none ends before all of them have started.
+    const isFirst = orders.every((other) => other.kind !== kind);
+    const one: Order = { kind, nonce: nonceOf([kind, stop, orders.length]), takesMs: 1_500 + (isFirst ? 0 : random.int(2 * drainMs)), acked: false };
     delays.set(one.nonce, one.takesMs);
     orders.push(one);
     return one;

@@ -1,11 +1,12 @@
-import { describe, expect, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { proveStalledReaders } from './r16-stalled-readers.ts';
 
 const missing = process.platform === 'linux' ? undefined : 'the states of connections are read from /proc, which exists on Linux only';
 if (missing !== undefined) console.warn(`R16 is skipped: ${missing}`);
 
-describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ? '' : ` (skipped: ${missing})`}`, () => {
-  test('a reader that stops reading costs little, is cut and misses nothing when it reconnects', async () => {
+// Both wait for the same limits, so they wait together.
+describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ? '' : ` (skipped: ${missing})`}`, { concurrent: true }, () => {
+  test('a reader that stops reading costs little, is cut and misses nothing when it reconnects', async ({ expect }) => {
     const report = await proveStalledReaders({ eventsPerSecond: 400, readersMs: 25_000, turnsMs: 0 });
     // On a loaded machine; the full form requires 15 s.
     expect(report.cutMs.events).toBeLessThan(20_000);
@@ -18,7 +19,7 @@ describe.skipIf(missing !== undefined)(`stalled readers${missing === undefined ?
     expect(report.resumed.events).toBeGreaterThan(1_000);
   });
 
-  test('a build that buffers everything for a stopped reader is caught', async () => {
+  test('a build that buffers everything for a stopped reader is caught', async ({ expect }) => {
     const report = await proveStalledReaders({
       eventsPerSecond: 400,
       warmMs: 2_000,

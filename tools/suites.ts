@@ -3,8 +3,8 @@ export interface Suite {
   readonly name: string;
   readonly include: readonly string[];
   readonly exclude?: readonly string[];
-  /** Measures time or memory: starts when all others are done, and runs one file after the other. */
-  readonly measures?: true;
+  /** Measures time or memory: starts when all others are done, with this many files at a time. */
+  readonly measures?: 1 | 2;
   /** Takes half of the processors, so that another suite can run next to it: its files spend most of their time waiting. */
   readonly half?: true;
   /** Files of one worker share loaded modules: for tests that use the product through its interfaces alone. */
@@ -32,8 +32,11 @@ const observing = [
   'packages/server/src/transactions/claim-occurrence.test.ts',
 ];
 
-/** Proofs that measure time or memory: each runs alone. */
-const timed = ['r12', 'r14', 'r15', 'r16', 'r17', 'r18', 'r19', 'r20', 'r24', 'r29', 'r32'].map((name) => `proving/${name}-*.test.ts`);
+const proofs = (...names: readonly string[]) => names.map((name) => `proving/${name}-*.test.ts`);
+/** Proofs that measure milliseconds of a busy daemon: each runs alone. */
+const timed = proofs('r14', 'r19', 'r20', 'r24', 'r29', 'r32');
+/** Proofs of limits of seconds, and of memory; they wait most of the time. */
+const paced = proofs('r12', 'r15', 'r16', 'r17', 'r18');
 
 /** What the product may use. The other tests of the benchmark judge slow builds, which other load does not make faster. */
 const ratchet = ['bench/ratchet.test.ts'];
@@ -66,7 +69,7 @@ export const suites: readonly Suite[] = [
   {
     name: 'proving',
     include: ['proving/**/*.test.ts'],
-    exclude: timed,
+    exclude: [...timed, ...paced],
     testTimeout: 120_000,
     waitsFor: 'starting and killed daemons, most of them from sources',
   },
@@ -80,16 +83,23 @@ export const suites: readonly Suite[] = [
     waitsFor: 'samples of servers under load, most of them of slow builds',
   },
   {
-    name: 'timed',
-    include: timed,
-    measures: true,
+    name: 'paced',
+    include: paced,
+    measures: 2,
     testTimeout: 120_000,
     waitsFor: 'the limits in seconds that the product promises',
   },
   {
+    name: 'timed',
+    include: timed,
+    measures: 1,
+    testTimeout: 120_000,
+    waitsFor: 'answers of a daemon under load',
+  },
+  {
     name: 'bench',
     include: ratchet,
-    measures: true,
+    measures: 1,
     testTimeout: 60_000,
     retry: 1,
     waitsFor: 'samples of the product under load',
@@ -98,6 +108,6 @@ export const suites: readonly Suite[] = [
 
 /** Returns how many test files of a suite run at the same time. */
 export function workersOf({ measures, half }: Suite, processors: number): number {
-  if (measures) return 1;
+  if (measures !== undefined) return measures;
   return half ? Math.max(1, Math.floor(processors / 2)) : processors;
 }

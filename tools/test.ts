@@ -206,10 +206,10 @@ async function runAll(): Promise<boolean> {
   const toJob = (suite: Suite): Job => ({ takes: workersOf(suite, processors), start: () => runSuite(suite.name) });
   const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
   const runs = [
-    ...(await runJobs([checks, ...suites.filter(({ measures }) => !measures).map(toJob)], processors)),
+    ...(await runJobs([checks, ...suites.filter(({ measures }) => measures === undefined).map(toJob)], processors)),
     // One after the other: they would disturb each other.
     ...(await runJobs(
-      suites.filter(({ measures }) => measures).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
+      suites.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
       processors,
     )),
   ];
