@@ -11,6 +11,7 @@ import {
   countResume,
   dropLedger,
   findDurableTurn,
+  keepQuestion,
   keepRefused,
   keepStep,
   keepTotals,
@@ -58,7 +59,10 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
   if (wait !== undefined) {
     await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
     // A deleted conversation must not come back.
-    if (wait.conversation !== undefined && !(await isGivenUp(tx, claim.id))) await openConversation(tx, { ...wait.conversation, atMs: wait.atMs });
+    if (wait.conversation !== undefined && !(await isGivenUp(tx, claim.id))) {
+      await openConversation(tx, { ...wait.conversation.target, atMs: wait.atMs });
+      await keepQuestion(tx, { workId: claim.id, question: wait.conversation.question });
+    }
   }
   return true;
 });

@@ -1,9 +1,11 @@
 import { type Settlement, settleWork } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
+import { readConversation } from '../features/conversations/sessions/store.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { dropLedger, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { endOf } from '../features/conversations/turns/durable/interrupted-turn.ts';
 import { endOpenTurn } from '../features/conversations/turns/store.ts';
+import { keepDone } from './keep-done.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import { newId, newTraceId } from '../kernel/ids.ts';
@@ -19,7 +21,12 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
   const isUnknown = toolName !== undefined;
   if (!(await settleWork(tx, isUnknown ? { ...ending, state: 'unknown', errorKind: 'unknown' } : ending))) return 'lost';
   if (left === undefined) return 'settled';
-  const { turnId } = left;
+  const { turnId, question } = left;
+  // Done without its turn: its conversation, or the inbox, got it in another way.
+  const isKept = question !== null && (ending.state !== 'done' || left.steps.length > 0);
+  // A deleted conversation must not come back.
+  if (isKept && ending.errorKind !== 'deleted' && (await readConversation(tx, left.target.ref)) !== undefined)
+    await keepDone(tx, { ...left, question }, { errorKind: ending.errorKind ?? 'stopped', atMs });
   await endOpenTurn(tx, { id: turnId, state: isUnknown ? 'unknown' : 'aborted', atMs });
   await dropLedger(tx, turnId);
   if (!isUnknown) return 'settled';

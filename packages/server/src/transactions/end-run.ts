@@ -1,21 +1,19 @@
 import type { SubAgentTelemetry } from '@gatehouse/contract';
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
+import { keepDone } from './keep-done.ts';
 import { endLease, leaveRoot } from '../features/delegation/autonomy/store.ts';
 import type { WorkClaim, WorkEnd } from '../features/unattended/durable/api.ts';
 import { acceptWork, cancelWork } from '../features/unattended/durable/store.ts';
-import { addMessages, growUsage } from '../features/conversations/sessions/store.ts';
 import type { RunEnding } from '../features/delegation/subagents/api.ts';
 import { markAnnounced, forwardAnnouncements } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { type EndedRun, isEnded, type RunRow } from '../features/delegation/subagents/run/row.ts';
 import { closeRun, openRunsOfRoot, readRun, readSeen, subtreeOf, suppressAnnouncement } from '../features/delegation/subagents/store.ts';
 import { announceWork } from '../features/delegation/subagents/requests/work-kind.ts';
 import type { TurnTotals } from '../features/conversations/turns/durable/ledger.ts';
-import { abandonTurn, findDurableTurn, type InterruptedTurn, linkCalls } from '../features/conversations/turns/durable/ledger-store.ts';
+import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { appendAudit, type AuditRow } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 import { parseJson } from '../kernel/json.ts';
-import type { ModelMessage } from '../llm/model.ts';
-import { encodeToolColumn } from '../runtime/stored-message.ts';
 
 /**
  * Ends a run, in the transaction that ends its work: its row, its lease, its part of the root, and the work that announces it.
@@ -98,7 +96,9 @@ export async function killWithin(tx: Tx, { which, endReason, errorKind, notify, 
     await cancelWork(tx, { id: row.workId, errorKind, atMs });
     const left = await findDurableTurn(tx, row.workId);
     if (left !== undefined) {
-      await keepDone(tx, row, left, { errorKind, atMs });
+      // Written only by `planRun`; the storage threads know no schemas.
+      const { message: question } = parseJson(row.optionsJson) as { readonly message: string };
+      await keepDone(tx, { ...left, question }, { errorKind, atMs });
       await abandonTurn(tx, { turnId: left.turnId, atMs });
     }
     const said = { cause: null, summary: null, resultText: null, resultRefJson: null, tainted: Number(left?.isTainted === true) };
@@ -111,39 +111,6 @@ export async function killWithin(tx: Tx, { which, endReason, errorKind, notify, 
 async function openRun(tx: Tx, id: string): Promise<RunRow | undefined> {
   const row = await readRun(tx, id);
   return row === undefined || isEnded(row) ? undefined : row;
-}
-
-/** Stores what a run did before it was ended in its conversation, without an interrupted step. */
-async function keepDone(tx: Tx, row: RunRow, left: InterruptedTurn, { errorKind, atMs }: Pick<RunKill, 'errorKind' | 'atMs'>): Promise<void> {
-  const { steps, totals, startedAtMs, turnId } = left;
-  // Written only by `planRun`; the storage threads know no schemas.
-  const { message } = parseJson(row.optionsJson) as { readonly message: string };
-  const done = steps.flatMap((step) => (step.finished ? step.messages : []));
-  const note: ModelMessage = { role: 'assistant', content: `[Ended before it was done: ${errorKind}. What is above was done.]` };
-  const all: readonly ModelMessage[] = [{ role: 'user', content: message }, ...done, note];
-  await addMessages(tx, {
-    ref: row.conversationRef,
-    agentId: row.agentId,
-    principalId: row.principalId,
-    sessionKey: row.sessionKey,
-    turnId,
-    steps: totals.steps,
-    toolCalls: done.filter(({ role }) => role === 'tool').length,
-    // Calls charged so far are linked below.
-    inputTokens: 0,
-    outputTokens: 0,
-    costNano: 0,
-    messages: all.map((each, index) => ({
-      role: each.role,
-      content: each.content,
-      toolJson: encodeToolColumn(each),
-      attachmentsJson: null,
-      createdAtMs: index === 0 ? startedAtMs : atMs,
-    })),
-    atMs,
-    tainted: left.isTainted,
-  });
-  await growUsage(tx, { ref: row.conversationRef, ...(await linkCalls(tx, { turnId, conversationRef: row.conversationRef })) });
 }
 
 function usageOf(used: TurnTotals | undefined): Pick<RunEnding, 'tokens' | 'costNano' | 'telemetryJson'> {

@@ -80,4 +80,5 @@ export const turnMigrations: readonly Migration[] = [
   },
   { id: '060-turn-taint', up: [`ALTER TABLE durable_turn ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0`] },
   { id: '125-refused-effects', up: [`ALTER TABLE durable_turn ADD COLUMN refused INTEGER NOT NULL DEFAULT 0`] },
+  { id: '132-durable-question', up: [`ALTER TABLE durable_turn ADD COLUMN question TEXT`] },
 ];

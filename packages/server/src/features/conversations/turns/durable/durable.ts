@@ -150,10 +150,10 @@ export class OpenDurableTurn {
       throw stopped.reason;
     }
     const atMs = clock.now();
-    if (result.waiting !== undefined) return this.#park(result.waiting, result.calls, atMs);
+    if (result.waiting !== undefined) return this.#park(result.waiting, result.calls, question, atMs);
     const asked = await this.turn.settle(outcome, result);
     if ('wait' in asked && this.ending === undefined) {
-      const settled = await this.ledger.park(result.calls, this.#waiting(asked.wait, atMs));
+      const settled = await this.ledger.park(result.calls, this.#waiting(asked.wait, question, atMs));
       this.#end = { settled, state: 'accepted', outputs: [] };
       return settled ? { created: false, waits: true } : undefined;
     }
@@ -183,17 +183,17 @@ export class OpenDurableTurn {
   }
 
   /** Returns the wait to store. */
-  #waiting(wait: WorkWait, atMs: number): NonNullable<Checkpoint['wait']> {
+  #waiting(wait: WorkWait, { text: question }: Question, atMs: number): NonNullable<Checkpoint['wait']> {
     const { kept, target, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;
     const root = { rootRunId, ...(run !== undefined && { runId: run.runId }) };
-    return { for: { ...wait, ...root }, atMs, ...(kept === true && { conversation: target }) };
+    return { for: { ...wait, ...root }, atMs, ...(kept === true && { conversation: { target, question } }) };
   }
 
   /** Keeps the turn open until a person has decided about its call. */
-  async #park({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], atMs: number) {
+  async #park({ approvalId, untilMs }: ApprovalWait, calls: TurnResult['calls'], question: Question, atMs: number) {
     const { claim } = this.#of;
     const lookAtMs = Math.max(untilMs, atMs + minCheckMs);
-    const settled = await this.ledger.park(calls, this.#waiting({ kind: 'approval', untilMs, lookAtMs, subject: approvalId }, atMs));
+    const settled = await this.ledger.park(calls, this.#waiting({ kind: 'approval', untilMs, lookAtMs, subject: approvalId }, question, atMs));
     this.#end = { settled, state: 'accepted', outputs: [] };
     if (!settled) return undefined;
     const { target, origin, rootRunId = `root-turn-${this.start.id}`, run } = this.turn;

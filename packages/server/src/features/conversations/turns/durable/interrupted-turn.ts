@@ -14,7 +14,7 @@ export interface InterruptedEnd {
   readonly messages: readonly ModelMessage[];
 }
 
-const notRun = 'Not run: the daemon was stopped before';
+const notRun = 'Not run: the turn was stopped before';
 const unknown = 'Unknown: the daemon was stopped while this was running; it may or may not have taken effect';
 
 /** Returns how an interrupted turn ends; undefined when it can be resumed. */
@@ -25,14 +25,17 @@ export function endOf(left: InterruptedTurn): InterruptedEnd | undefined {
     open === undefined
       ? `[Given up: the daemon was stopped ${left.resumes} times during this task, which may be the cause. The steps above were completed.]`
       : `[Interrupted: the daemon was stopped while the tool "${open.toolName}" was running; it may or may not have taken effect. Nothing was repeated; check its effects before you run it again.]`;
-  const messages: ModelMessage[] = left.steps.flatMap((step) => (step.finished ? step.messages : withResults(step.messages, left)));
-  messages.push({ role: 'assistant', content: why });
   return {
     kind: open === undefined ? 'too_many_resumes' : 'unknown',
     message: why,
-    messages,
+    messages: [...doneBefore(left), { role: 'assistant', content: why }],
     ...(open !== undefined && { toolName: open.toolName }),
   };
+}
+
+/** Returns the messages of a turn up to where it was interrupted, with a result for each call. */
+export function doneBefore(left: InterruptedTurn): readonly ModelMessage[] {
+  return left.steps.flatMap((step) => (step.finished ? step.messages : withResults(step.messages, left)));
 }
 
 /** Adds a result to each call, because providers reject calls without one. */

@@ -1,6 +1,7 @@
 import { parseJson } from '../../../../kernel/json.ts';
 import { query, type Tx } from '../../../../kernel/db/operation.ts';
 import type { ModelMessage } from '../../../../llm/model.ts';
+import type { ConversationTarget } from '../../sessions/api.ts';
 import type { StepRow, TurnTotals } from './ledger.ts';
 
 interface DurableRow {
@@ -13,6 +14,11 @@ interface DurableRow {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costNano: number | null;
+  readonly question: string | null;
+  readonly ref: string;
+  readonly sessionKey: string;
+  readonly agentId: string;
+  readonly principalId: string;
 }
 
 const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
@@ -38,6 +44,11 @@ const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
       't.input_tokens as inputTokens',
       't.output_tokens as outputTokens',
       't.cost_nano as costNano',
+      'd.question',
+      't.conversation_ref as ref',
+      't.session_key as sessionKey',
+      't.agent_id as agentId',
+      't.principal_id as principalId',
     ])
     .where('d.work_id', '=', p('workId')),
 );
@@ -59,6 +70,19 @@ const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('dura
 /** Marks the turn as having read untrusted text. Part of `checkpointTurn`. */
 export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
   await tx.run(setTainted, { turnId });
+}
+
+const setQuestion = query<{ workId: string; question: string }>(({ db, p }) =>
+  db
+    .updateTable('durable_turn')
+    .set({ question: p('question') })
+    .where('work_id', '=', p('workId'))
+    .where('question', 'is', null),
+);
+
+/** Stores what a waiting turn answers, for the case that it ends without running again. Part of `checkpointTurn`. */
+export async function keepQuestion(tx: Tx, input: { readonly workId: string; readonly question: string }): Promise<void> {
+  await tx.run(setQuestion, input);
 }
 
 const setRefused = query<{ turnId: string; refused: number }>(({ db, p }) =>
@@ -95,6 +119,9 @@ const intentsOf = query<{ turnId: string }, IntentRow>(({ db, p }) =>
 /** The stored state of an interrupted turn. */
 export interface InterruptedTurn {
   readonly turnId: string;
+  readonly target: ConversationTarget;
+  /** What it answers, as its conversation will show it; null when it never waited, or its conversation does not keep it. */
+  readonly question: string | null;
   readonly resumes: number;
   readonly startedAtMs: number;
   /** Whether it has read untrusted text, which need not be in its steps. */
@@ -117,12 +144,14 @@ const toMessage = (json: string) => parseJson(json) as ModelMessage;
 export async function findDurableTurn(tx: Tx, workId: string): Promise<InterruptedTurn | undefined> {
   const row = await tx.get(byWork, { workId });
   if (row === undefined) return undefined;
-  const { turnId, resumes, startedAtMs, tainted, refused, ...totals } = row;
+  const { turnId, resumes, startedAtMs, tainted, refused, question, ref, sessionKey, agentId, principalId, ...totals } = row;
   const steps = await tx.all(stepsOf, { turnId });
   const intents = await tx.all(intentsOf, { turnId });
   const isFinished = new Set(steps.filter(({ finished }) => finished === 1).map(({ step }) => step));
   return {
     turnId,
+    target: { ref, sessionKey, agentId, principalId },
+    question,
     resumes,
     startedAtMs,
     isTainted: tainted === 1,

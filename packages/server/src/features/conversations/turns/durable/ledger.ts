@@ -52,8 +52,13 @@ export interface Checkpoint extends DurableOf {
   readonly refused?: number;
   /** Set when the daemon stops, so that the next resume is not counted. */
   readonly parked?: true;
-  /** The wait of the work; only with `parked`. `conversation` is stored if it is not yet, so that its owner finds it meanwhile. */
-  readonly wait?: { readonly for: WorkWait; readonly atMs: number; readonly conversation?: ConversationTarget };
+  /** The wait of the work; only with `parked`. */
+  readonly wait?: {
+    readonly for: WorkWait;
+    readonly atMs: number;
+    /** Stored if it is not yet, so that its owner finds it meanwhile, with what the turn answers. */
+    readonly conversation?: { readonly target: ConversationTarget; readonly question: string };
+  };
   /** Set when the turn has read untrusted text that is not in its steps. */
   readonly tainted?: true;
 }
