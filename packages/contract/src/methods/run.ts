@@ -32,7 +32,7 @@ export const RootRun = once(() =>
       tokens: z.int().min(0),
       cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
       cause: FailureCause.optional().describe('Cause of the last failed sub-agent; only for tokens with scope `admin`.'),
-      waiting: WorkWaiting.optional().describe('Set when the turn waits for an approval.'),
+      waiting: WorkWaiting.optional().describe('Set while the run, or one of its sub-agents, waits.'),
     })
     .meta({ id: 'RootRun' }),
 );

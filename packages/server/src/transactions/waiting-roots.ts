@@ -1,5 +1,5 @@
 import type { RunningTurn } from '../features/delegation/autonomy/methods.ts';
-import type { ListedTurn, WaitingPage } from '../features/delegation/autonomy/roots/run-list.ts';
+import type { ListedTurn, WaitingPage, WaitingRoots } from '../features/delegation/autonomy/roots/run-list.ts';
 import type { Waiting } from '../features/unattended/durable/api.ts';
 import { operation, query, type QueryTools } from '../kernel/db/operation.ts';
 import { parseJson } from '../kernel/json.ts';
@@ -34,29 +34,50 @@ const listedTurns = ({ db, sql, p }: QueryTools<Filter>) =>
     .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') not in (select value from json_each(${p('except')}))`)
     .where(sql<boolean>`not exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId'))`);
 
+const rootOf = ({ sql }: Pick<QueryTools<never>, 'sql'>) => sql<string>`json_extract(w.waiting_json, '$.rootRunId')`.as('rootRunId');
 const turnColumns = ['t.agent_id as agentId', 't.principal_id as principalId', 't.conversation_ref as conversationRef', 't.origin'] as const;
 
+/** The oldest of each root. */
 const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tools) =>
-  listedTurns(tools)
-    .select([...turnColumns, tools.sql<string>`json_extract(w.waiting_json, '$.rootRunId')`.as('rootRunId'), 't.started_at_ms as startedAtMs'])
-    .orderBy('t.started_at_ms', 'desc')
-    .orderBy('t.id', 'desc')
+  tools.db
+    .selectFrom(
+      listedTurns(tools)
+        .select([
+          ...turnColumns,
+          rootOf(tools),
+          't.id',
+          't.started_at_ms as startedAtMs',
+          tools.sql<number>`row_number() over (partition by json_extract(w.waiting_json, '$.rootRunId') order by t.started_at_ms, t.id)`.as('place'),
+        ])
+        .as('listed'),
+    )
+    .select(['agentId', 'principalId', 'conversationRef', 'origin', 'rootRunId', 'startedAtMs'])
+    .where('place', '=', 1)
+    .orderBy('startedAtMs', 'desc')
+    .orderBy('id', 'desc')
     .limit(tools.p('limit'))
     .offset(tools.p('offset')),
 );
 
-const count = query<Filter, { total: number }>((tools) => listedTurns(tools).select(tools.sql<number>`count(*)`.as('total')));
+const count = query<Filter, { total: number }>((tools) =>
+  listedTurns(tools).select(tools.sql<number>`count(distinct json_extract(w.waiting_json, '$.rootRunId'))`.as('total')),
+);
+
+const withRows = query<Record<string, never>, { rootRunId: string }>((tools) =>
+  waitingTurns(tools)
+    .select(rootOf(tools))
+    .distinct()
+    .where(tools.sql<boolean>`exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId') and r.state <> 'active')`),
+);
 
 /** Lists waiting turns at the root of a run, newest first; those whose root has a row are listed by that. */
 export const listWaitingRoots = operation(
   'autonomy.listWaiting',
-  async (
-    tx,
-    { principalId, agentIds, except, offset, limit }: WaitingPage,
-  ): Promise<{ readonly turns: readonly ListedTurn[]; readonly total: number }> => {
+  async (tx, { principalId, agentIds, except, offset, limit }: WaitingPage): Promise<WaitingRoots> => {
     const filter = { principalId, agentIds: agentIds === null ? null : JSON.stringify(agentIds), except: JSON.stringify(except) };
     const { total = 0 } = (await tx.get(count, filter)) ?? {};
-    return { turns: total === 0 ? [] : await tx.all(page, { ...filter, offset, limit }), total };
+    const resuming = (await tx.all(withRows, {})).map(({ rootRunId }) => rootRunId);
+    return { turns: total === 0 ? [] : await tx.all(page, { ...filter, offset, limit }), total, resuming };
   },
 );
 
@@ -64,6 +85,8 @@ const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
   waitingTurns({ db, sql })
     .select(turnColumns)
     .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') = ${p('rootRunId')}`)
+    .orderBy('t.started_at_ms')
+    .orderBy('t.id')
     .limit(1),
 );
 

@@ -29,7 +29,7 @@ const end = operation('test.end', endLease);
 /** Waiting work belongs to another feature. */
 const nothingWaits = {
   findWaitingRoot: operation('test.findWaiting', async () => undefined),
-  listWaitingRoots: operation('test.listWaiting', async () => ({ turns: [], total: 0 })),
+  listWaitingRoots: operation('test.listWaiting', async () => ({ turns: [], total: 0, resuming: [] })),
   readRootWaits: operation('test.rootWaits', async () => new Map<string, never>()),
 };
 const never = operation('test.deliver', async (): Promise<'accepted'> => {

@@ -73,6 +73,8 @@ export interface Waiting extends WorkWait {
   readonly waits: number;
   /** Set once the item has waited for an approval, which means that its turn has started. */
   readonly hasAsked?: true;
+  /** Set when the token of its principal was revoked: it does not wait for its agent any more, as its handler ends it. */
+  readonly isRevoked?: true;
   /** Set when the item is to be given up at its next claim. */
   readonly endedBy?: EndOfWait;
 }
@@ -158,7 +160,7 @@ export interface DurableWork {
   killWaiting(rootRunId: string): Promise<number>;
   /** Makes the agent's items due that are waiting for a provider, because its models changed or it was deleted. */
   resumeAgent(agentId: string): Promise<void>;
-  /** Makes the items of a principal due that are waiting for a provider, so that they end with its token. */
+  /** Makes the waiting items of a principal due whose token was revoked, so that they end with it; those waiting for approvals are ended elsewhere. */
   resumePrincipal(principalId: string): Promise<void>;
   /** Takes over the work of dead owners, then starts claiming. Call after all handlers are registered. */
   start(): Promise<void>;

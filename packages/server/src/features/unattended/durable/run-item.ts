@@ -37,7 +37,7 @@ export async function runItem(deps: RunItemDeps, { handler, limits }: Kind, held
   let outcome: WorkOutcome;
   try {
     // The handler must see resumed work even if the agent is suspended, as it may have to end as unknown.
-    outcome = (item.resumed ? undefined : waitForAgent(deps, limits, item)) ?? (await handler(item, signal));
+    outcome = (item.resumed || item.waiting?.isRevoked === true ? undefined : waitForAgent(deps, limits, item)) ?? (await handler(item, signal));
   } catch (error) {
     if (!signal.aborted) deps.log.error({ err: error, workId: item.id, kind: item.kind }, 'Work item failed unexpectedly');
     outcome = { retryAfterMs: backoff(item.attempts), errorKind: error instanceof AppError ? error.code : 'internal' };

@@ -338,14 +338,14 @@ export const resumeAgentWork = operation(
 const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
+    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.isRevoked', json('true'))` })
     .where('waiting_json', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.principal_id = ${p('principalId')})`),
 );
 
-/** Makes a principal's items due that are waiting for a provider; returns how many. */
+/** Makes the items due that were waiting for a principal whose token was revoked, except those with an approval to be dropped; returns how many. */
 export const resumePrincipalWork = operation(
   'durable.resumePrincipal',
   async (tx, input: { readonly principalId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOfPrincipal, input)).changes,

@@ -1,6 +1,7 @@
 import type { AutonomyProfile, ResultInput, TurnOrigin } from '@gatehouse/contract';
-import { operation, type Tx } from '../../../../kernel/db/operation.ts';
+import { operation, type QueryTools, type Tx } from '../../../../kernel/db/operation.ts';
 
+type SqlTag = QueryTools<never>['sql'];
 type RootState = ResultInput<'run.list'>['runs'][number]['state'];
 
 export interface RootRow {
@@ -29,6 +30,8 @@ interface Page {
   readonly principalId: string | null;
   readonly agentIds: readonly string[] | null;
   readonly state: RootState | null;
+  /** Roots whose own turn runs or waits: active again, unless they were revoked. */
+  readonly resuming: readonly string[];
   readonly offset: number;
   readonly limit: number;
 }
@@ -39,16 +42,24 @@ export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids 
   return rows.map(({ id }) => id);
 });
 
+function currentState(sql: SqlTag, resuming: readonly string[]) {
+  // Only the column itself is indexed.
+  if (resuming.length === 0) return sql<RootState>`state`;
+  const ids = JSON.stringify(resuming);
+  return sql<RootState>`case when state not in ('active', 'revoked') and id in (select value from json_each(${ids})) then 'active' else state end`;
+}
+
 /** Lists roots, newest first. */
 export const listRoots = operation(
   'autonomy.listRoots',
-  async (tx: Tx, { principalId, agentIds, state, offset, limit }: Page): Promise<{ rows: RootRow[]; total: number }> => {
+  async (tx: Tx, { principalId, agentIds, state, resuming, offset, limit }: Page): Promise<{ rows: RootRow[]; total: number }> => {
     if (agentIds?.length === 0) return { rows: [], total: 0 };
     const rows = await tx.build<RootRow>((db, sql) => {
+      const current = currentState(sql, resuming);
       let from = db.selectFrom('root_run');
       if (principalId !== null) from = from.where('principal_id', '=', principalId);
       if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (state !== null) from = from.where('state', '=', state);
+      if (state !== null) from = from.where(current, '=', state);
       return from
         .select([
           'id as rootRunId',
@@ -57,7 +68,7 @@ export const listRoots = operation(
           'conversation_ref as conversationRef',
           'profile',
           'evicted',
-          'state',
+          current.as('state'),
           'started_at_ms as startedAt',
           'heartbeat_at_ms as heartbeatAt',
           'ended_at_ms as endedAt',
@@ -79,7 +90,7 @@ export const listRoots = operation(
       let from = db.selectFrom('root_run');
       if (principalId !== null) from = from.where('principal_id', '=', principalId);
       if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (state !== null) from = from.where('state', '=', state);
+      if (state !== null) from = from.where(currentState(sql, resuming), '=', state);
       return from.select(sql<number>`count(*)`.as('total'));
     });
     return { rows, total: count?.total ?? 0 };

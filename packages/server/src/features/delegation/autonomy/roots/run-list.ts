@@ -22,7 +22,7 @@ export interface RunListDeps {
   /** Returns the approval that a run or one of its sub-agents waits for. */
   readonly waitingOf: (rootRunId: string) => WorkWaiting | undefined;
   readonly operations: {
-    readonly listWaitingRoots: Operation<WaitingPage, { readonly turns: readonly ListedTurn[]; readonly total: number }>;
+    readonly listWaitingRoots: Operation<WaitingPage, WaitingRoots>;
     readonly readRootWaits: Operation<{ readonly rootRunIds: readonly string[] }, ReadonlyMap<string, StoredWait>>;
   };
   readonly stopped: StoppedWork;
@@ -36,6 +36,14 @@ export interface WaitingPage {
   readonly except: readonly string[];
   readonly offset: number;
   readonly limit: number;
+}
+
+export interface WaitingRoots {
+  readonly turns: readonly ListedTurn[];
+  /** Number of all turns of all pages. */
+  readonly total: number;
+  /** Roots that have ended according to their rows, and wait all the same. */
+  readonly resuming: readonly string[];
 }
 
 /** `run.list`: root runs, and running or waiting turns that delegated nothing. */
@@ -67,25 +75,25 @@ export function createRunList(deps: RunListDeps): AutonomyMethods['run.list'] {
     const isVisible = (turn: RunningTurn) =>
       (principalId === null || turn.principalId === principalId) && (agentIds === null || agentIds.includes(turn.agentId));
     const isActive = state === undefined || state === 'active';
-    const turns = isActive ? deps.turns().filter(isVisible) : [];
+    // A root may have several turns, such as those of messages that it sent; the oldest is its own.
+    const turns = [...new Map(deps.turns().map((turn) => [turn.rootRunId, turn])).values()].filter(isVisible);
     const known = new Set(turns.length === 0 ? [] : await deps.db.read(knownRoots, { ids: turns.map(({ rootRunId }) => rootRunId) }));
-    const plain = turns.filter(({ rootRunId }) => !known.has(rootRunId));
+    const plain = isActive ? turns.filter(({ rootRunId }) => !known.has(rootRunId)) : [];
     const live = plain.slice(offset, offset + limit);
-    const waiting = isActive
-      ? await deps.db.read(deps.operations.listWaitingRoots, {
-          principalId,
-          agentIds,
-          except: turns.map(({ rootRunId }) => rootRunId),
-          offset: Math.max(0, offset - plain.length),
-          limit: limit - live.length,
-        })
-      : { turns: [], total: 0 };
-    const begun = plain.length + waiting.total;
+    const waiting = await deps.db.read(deps.operations.listWaitingRoots, {
+      principalId,
+      agentIds,
+      except: turns.map(({ rootRunId }) => rootRunId),
+      offset: Math.max(0, offset - plain.length),
+      limit: isActive ? limit - live.length : 0,
+    });
+    const begun = isActive ? plain.length + waiting.total : 0;
     const shownTurns = [...live, ...waiting.turns].map(shownTurn);
     const { rows, total } = await deps.db.read(listRoots, {
       principalId,
       agentIds,
       state: state ?? null,
+      resuming: [...known, ...waiting.resuming],
       offset: Math.max(0, offset - begun),
       limit: limit - shownTurns.length,
     });
@@ -113,7 +121,7 @@ function shown(row: RootRow, isWhole: boolean) {
     state,
     startedAt,
     heartbeatAt,
-    ...(endedAt !== null && { endedAt }),
+    ...(endedAt !== null && state !== 'active' && { endedAt }),
     runs: { open: row.openRuns, completed: row.completedRuns, failed: row.failedRuns },
     graphs: row.graphs,
     tokens,

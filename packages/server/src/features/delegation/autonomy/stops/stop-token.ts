@@ -40,7 +40,7 @@ export function createTokenStop({ db, log, methods }: TokenStopDeps): (principal
     try {
       for (const rootRunId of rootRunIds) await kill(rootRunId);
       for (;;) {
-        const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', offset: 0, limit: atOnce });
+        const { rows } = await db.read(listRoots, { principalId, agentIds: null, state: 'active', resuming: [], offset: 0, limit: atOnce });
         let killed = 0;
         for (const { rootRunId } of rows) killed += await kill(rootRunId);
         // A page on which nothing could be stopped would repeat forever.

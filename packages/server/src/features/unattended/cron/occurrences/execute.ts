@@ -41,6 +41,8 @@ export async function executeOccurrence(deps: ExecuteDeps, execution: Execution)
   const startsWithTurn = payload.kind === 'agent_turn' && policies.wakeGate === undefined && isAuthorized && !agent.suspended;
   // The opening of a turn checks the claim, in the commit that stores it; everything else also acts outside of the database.
   if (!startsWithTurn && !(await execution.claimed)) return 'lost';
+  // It must not wait any longer for an agent that it may not use.
+  if (payload.kind === 'agent_turn' && item.waiting !== undefined && identity === undefined) return { result: unauthorized };
   // A waiting run was accepted while its agent was active: suspension postpones it, and skips only new occurrences.
   if (agent?.suspended === true && item.waiting !== undefined) return deps.durable.untilResumed(agent.id);
   if (agent === undefined || agent.suspended) return { result: skippedWithout(work.agentId, agent !== undefined) };
