@@ -81,7 +81,7 @@ test('a waiting turn that is killed keeps what it did in its conversation, and o
   isDown = (text, hasResult) => hasResult || text.includes('webhook');
   const payload = { kind: 'agent_turn', message: follow(['bell', {}], ['ls', { path: '.' }]) } as const;
   await server.client.call('cron.add', { name: 'job', schedule: { kind: 'in', seconds: 1 }, payload });
-  await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'Good news' }, run: true });
+  await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'Dear all' }, run: true });
   await untilWaiting(2);
   expect(rung).toBe(1);
   for (const { rootRunId } of await waiting()) await server.client.call('run.kill', { rootRunId });
@@ -99,7 +99,7 @@ test('a waiting turn that is killed keeps what it did in its conversation, and o
     { role: 'assistant', content: '[Ended before it was done: aborted. What is above was done.]' },
   ]);
   expect(await said('spare')).toMatchObject([
-    { role: 'user', content: expect.stringContaining('Good news') },
+    { role: 'user', content: expect.stringContaining('Dear all') },
     { role: 'assistant', content: '[Ended before it was done: killed. Nothing was done.]' },
   ]);
 });
