@@ -21,6 +21,8 @@ test.skipIf(findCommand('bwrap') === undefined || findCommand('git') === undefin
       const home = process.argv[1];
       const uncaught = [];
       process.on('uncaughtException', (error) => uncaught.push(error.message));
+      // Timers of the product do not keep a process alive.
+      const alive = setInterval(() => {}, 1_000);
       const jail = await openJail({ clock: systemClock });
       const limits = { openFiles: 64, fileBytes: 1e6, cpuSeconds: 5, memoryBytes: 2e8, processes: 20 };
       const calls = {
@@ -46,6 +48,7 @@ test.skipIf(findCommand('bwrap') === undefined || findCommand('git') === undefin
       for (const fd of held) closeSync(fd);
       console.log(JSON.stringify({ before, without, after: await tryAll(), uncaught }));
       await jail[Symbol.asyncDispose]();
+      clearInterval(alive);
     `;
     const limited = ['-c', 'ulimit -n 96; exec "$@"', 'sh', process.execPath, '--no-warnings', '--input-type=module', '-e', code, home];
     const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8' });
