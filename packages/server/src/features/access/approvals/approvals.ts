@@ -133,7 +133,8 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     left,
     isWaitingIn: (ref) => waiting.of(ref).length > 0,
     async suspended(approvalId) {
-      if (!(await db.read(isPending, { id: approvalId }))) deps.resume(approvalId);
+      // Work that is resumed for nothing waits again; a decision that is overlooked would come into effect at the end of the wait.
+      if (!(await db.read(isPending, { id: approvalId }).catch(() => false))) deps.resume(approvalId);
     },
     drop,
     isClearing: (ref) => closed.has(ref),
