@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { chromiumPath } from '../e2e/lib/browser.ts';
 import { judge, judgeAll, readBudgets, type Goal } from './lib/budgets.ts';
 import { Measures } from './lib/measures.ts';
+import { breakage, verdictOn } from './lib/verdicts.ts';
 import { reference, type ReferenceOptions, startReference, startUpstream, type Subject } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { runCompletions, type Samples } from './scenarios/completions.ts';
@@ -11,11 +11,8 @@ import { bareEvents, runFanout } from './scenarios/fanout.ts';
 import { runGraphs } from './scenarios/graphs.ts';
 import { runHeld } from './scenarios/held.ts';
 import { historyProduct, runHistory } from './scenarios/history.ts';
-import { runHooks } from './scenarios/hooks.ts';
-import { runSchedule } from './scenarios/schedule.ts';
 import { runTools } from './scenarios/tools.ts';
 import { runLoop } from './scenarios/loop.ts';
-import { runPages } from './scenarios/pages.ts';
 import { runSoak } from './scenarios/soak.ts';
 
 const goal: Goal = { id: 'X', what: 'x', measure: 'x', unit: '×', better: 'lower', must: 2, stretch: 1 };
@@ -124,18 +121,6 @@ describe('the rig, with the reference instead of the product', () => {
 });
 
 describe('the rig for memory, delays and fan-out', () => {
-  const breakage = (name: string, env: Record<string, string>) => ({
-    nodeArgs: ['--import', join(import.meta.dirname, 'broken', `${name}.ts`)],
-    env,
-  });
-  const verdictsOn = async (run: (measures: Measures) => Promise<unknown>): Promise<ReadonlyMap<string, string>> => {
-    const measures = new Measures();
-    await run(measures);
-    const budgets = readBudgets();
-    return new Map(judgeAll(budgets, measures, budgets.quickTolerance).map(({ goal: { measure }, verdict }) => [measure, verdict]));
-  };
-  const verdictOn = async (measure: string, run: (measures: Measures) => Promise<unknown>): Promise<string | undefined> =>
-    (await verdictsOn(run)).get(measure);
   const server = (file: ReferenceOptions['file'], more: Partial<ReferenceOptions> = {}): Promise<Subject> =>
     reference({ name: 'product', file, ...more });
 
@@ -204,54 +189,6 @@ describe('the rig for memory, delays and fan-out', () => {
     }
   });
 
-  it.each([
-    ['is slow to take webhooks in, and to answer them', { HOOK_US: '2000', ANSWER_MS: '400' }, 0, ['missed', 'missed', 'met']],
-    ['takes longer for a webhook when many came before', { HOOK_US: '2000', LATE_FROM: '310', LATE_US: '20000' }, 330, ['missed', 'met', 'missed']],
-  ] as const)('catches a build that %s', async (_, env, backlog, expected) => {
-    const upstream = await startUpstream();
-    const size = { rounds: 1, hooks: 40, backlog, ms: 300, turns: 10, settleMs: 200, product: breakage('slow-hooks', env) };
-    try {
-      const verdicts = await verdictsOn((measures) => runHooks({ upstreamUrl: upstream.url, ...size }, measures));
-      const found = ['cpu/R', 'ack p99', 'behind/first'].map((what) => verdicts.get(`hooks ${what}`) ?? 'absent');
-      expect(found.map((verdict) => (verdict === 'stretch' || verdict === 'must' ? 'met' : verdict))).toEqual(expected);
-    } finally {
-      await upstream.stop();
-    }
-  });
-
-  it('catches a build that starts slowly and uses too much while agents and jobs are idle', async () => {
-    const upstream = await startUpstream();
-    const floor = await reference({ name: 'floor', file: 'http-only.ts' });
-    const broken = breakage('burdened', { START_MS: '2400', BUSY_MS: '5', HOLD_MB: '250' });
-    const size = { agents: 20, jobs: 40, few: 20, starts: 1, idles: 1, idleMs: 1_000, ticks: 0, tickMs: 0, settleMs: 500 };
-    try {
-      const verdicts = await verdictsOn((measures) => runSchedule({ upstream, floor, ...size, product: broken }, measures));
-      expect(['start beyond', 'idle cpu', 'idle rss', 'tick many/few'].map((what) => verdicts.get(`schedule ${what}`))).toEqual([
-        'missed',
-        'missed',
-        'missed',
-        'not measured',
-      ]);
-    } finally {
-      await upstream.stop();
-    }
-  });
-
-  it('catches a build that reads all jobs for each that is due', async () => {
-    const upstream = await startUpstream();
-    const floor = await reference({ name: 'floor', file: 'http-only.ts' });
-    const size = { agents: 20, jobs: 2_000, few: 20, starts: 0, idles: 0, idleMs: 0, ticks: 1, tickMs: 2_000, settleMs: 500 };
-    try {
-      // Threads read the environment, not the arguments.
-      const broken = { env: { NODE_OPTIONS: `--import ${join(import.meta.dirname, 'broken', 'looks-at-all.ts')}` } };
-      expect(await verdictOn('schedule tick many/few', (measures) => runSchedule({ upstream, floor, ...size, product: broken }, measures))).toBe(
-        'missed',
-      );
-    } finally {
-      await upstream.stop();
-    }
-  });
-
   it('catches a build whose graphs cost more than as many turns', async () => {
     const upstream = await startUpstream();
     // Threads read the environment, not the arguments.
@@ -264,18 +201,6 @@ describe('the rig for memory, delays and fan-out', () => {
     }
   });
 
-  it('catches a build in which callers wait for sub-agents, that leaks memory, and that blocks its event loop', async () => {
-    const upstream = await startUpstream();
-    const broken = breakage('held-up', { WAIT_MS: '400', KEEP_KB: '4096', BLOCK_MS: '75' });
-    try {
-      const size = { upstreamUrl: upstream.url, rounds: 1, delayMs: 1_000, turns: 20, settleMs: 200 };
-      const verdicts = await verdictsOn((measures) => runCrowd({ ...size, product: broken }, measures));
-      expect(['turn p99', 'held p99.9', 'rss kept'].map((what) => verdicts.get(`crowd ${what}`))).toEqual(['missed', 'missed', 'missed']);
-    } finally {
-      await upstream.stop();
-    }
-  }, 60_000);
-
   it('catches a build that lets only half of the sub-agents work at once', async () => {
     const upstream = await startUpstream();
     const narrow = { sections: { security: { agentToAgent: { graphMaxConcurrency: 10, graphMaxGlobalSubAgents: 100 } } } };
@@ -286,23 +211,6 @@ describe('the rig for memory, delays and fan-out', () => {
       await upstream.stop();
     }
   }, 60_000);
-
-  it.skipIf(chromiumPath === undefined)(
-    'catches pages that respond slowly',
-    async () => {
-      const upstream = await startUpstream();
-      // The first inputs of each page are enough, and all of them would take half a minute.
-      const busy = 'if ((left -= 1) >= 0) for (const end = performance.now() + 400; performance.now() < end;);';
-      const script = `let left = 6; for (const type of ['click', 'keydown']) addEventListener(type, () => { ${busy} }, true);`;
-      try {
-        const verdicts = await verdictsOn((measures) => runPages({ upstreamUrl: upstream.url, rounds: 1, delayMs: 1_500, script }, measures));
-        expect(['task', 'input'].map((what) => verdicts.get(`pages ${what}`))).toEqual(['missed', 'missed']);
-      } finally {
-        await upstream.stop();
-      }
-    },
-    120_000,
-  );
 
   it('catches a build that pays too much for each reader of an event', async () => {
     const bare = await startReference({ name: 'bare', file: 'bare-events.ts' });

@@ -1,3 +1,8 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { readReport, reportVariable } from '../tools/run-report.ts';
+import { root } from './lib/daemon.ts';
+import { makeHome, removeHome } from './lib/home.ts';
 import { namespaceMissing } from './lib/namespace.ts';
 import { counts, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { proveStalledReaders } from './r16-stalled-readers.ts';
@@ -8,6 +13,29 @@ import { isFair, proveFairness } from './r20-fairness.ts';
 /** The full forms of the proofs on many clients: those that stop reading, slow lines, overload, one greedy client. */
 export function loadProofs({ seed, progress }: ProofOptions): Proofs {
   return {
+    async rig() {
+      const dir = await makeHome();
+      const path = join(dir, 'report.json');
+      const parameters = [
+        'node_modules/vitest/vitest.mjs',
+        'run',
+        '--project',
+        'scenarios',
+        '--reporter=default',
+        '--reporter=./tools/run-report.ts',
+      ];
+      const { status } = spawnSync(process.execPath, parameters, { cwd: root, stdio: 'inherit', env: { ...process.env, [reportVariable]: path } });
+      const report = readReport(path);
+      await removeHome(dir);
+      const failures = report === undefined ? ['no report'] : [...report.files.flatMap((file) => file.failures), ...report.errors];
+      printFindings(failures);
+      return {
+        promise: 'The benchmark calls a build slow that is, in its longest scenarios',
+        figure: `webhooks, start and idle agents, due jobs, sub-agents, pages: ${failures.length} not as they should be`,
+        caught: `slow builds of each: ${status === 0 ? 'missed their goals' : 'not all caught'}`,
+        good: status === 0 && failures.length === 0,
+      };
+    },
     async r16() {
       const report = await proveStalledReaders({ warmMs: 15_000, readersMs: 16_000, turnsMs: 38_000 });
       printFindings(report.failed);

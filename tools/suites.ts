@@ -11,6 +11,8 @@ export interface Suite {
   readonly shared?: true;
   /** Milliseconds for a test, long enough for a machine that does other work too; one that hangs fails all the same. */
   readonly testTimeout: number;
+  /** Run by a proof of `npm run prove` alone. */
+  readonly proof?: true;
   /** How often a failed test runs again: for tests that judge a few short samples, which other work of the machine may spoil. */
   readonly retry?: number;
   /** Time that it spends waiting, by cause. */
@@ -40,6 +42,8 @@ const paced = proofs('r12', 'r15', 'r16', 'r17', 'r18');
 
 /** What the product may use. The other tests of the benchmark judge slow builds, which other load does not make faster. */
 const ratchet = ['bench/ratchet.test.ts'];
+/** Slow builds in the longest scenarios of the benchmark. */
+const scenarios = ['bench/scenarios.test.ts'];
 
 export const suites: readonly Suite[] = [
   {
@@ -76,11 +80,20 @@ export const suites: readonly Suite[] = [
   {
     name: 'rig',
     include: ['bench/**/*.test.ts'],
-    exclude: ratchet,
+    exclude: [...ratchet, ...scenarios],
     half: true,
     testTimeout: 60_000,
     retry: 1,
     waitsFor: 'samples of servers under load, most of them of slow builds',
+  },
+  {
+    name: 'scenarios',
+    include: scenarios,
+    proof: true,
+    measures: 1,
+    testTimeout: 60_000,
+    retry: 1,
+    waitsFor: 'samples of slow builds under load',
   },
   {
     name: 'paced',

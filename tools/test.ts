@@ -204,12 +204,13 @@ async function runAll(): Promise<boolean> {
   const started = performance.now();
   const processors = availableParallelism();
   const toJob = (suite: Suite): Job => ({ takes: workersOf(suite, processors), start: () => runSuite(suite.name) });
+  const chosen = suites.filter(({ proof }) => proof === undefined);
   const checks: Job = { takes: 1, start: () => run('checks', [join('tools', 'check.ts')], 'pipe') };
   const runs = [
-    ...(await runJobs([checks, ...suites.filter(({ measures }) => measures === undefined).map(toJob)], processors)),
+    ...(await runJobs([checks, ...chosen.filter(({ measures }) => measures === undefined).map(toJob)], processors)),
     // One after the other: they would disturb each other.
     ...(await runJobs(
-      suites.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
+      chosen.filter(({ measures }) => measures !== undefined).map((suite) => ({ ...toJob(suite), takes: processors + 1 })),
       processors,
     )),
   ];
