@@ -60,7 +60,7 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
     await waitWork(tx, { ...claim, wait: wait.for, atMs: wait.atMs });
     // A deleted conversation must not come back.
     if (wait.conversation !== undefined && !(await isGivenUp(tx, claim.id))) {
-      await openConversation(tx, { ...wait.conversation.target, atMs: wait.atMs });
+      await openConversation(tx, { ...wait.conversation, atMs: wait.atMs });
       await keepQuestion(tx, { workId: claim.id, question: wait.conversation.question });
     }
   }

@@ -153,7 +153,7 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   return { created: conversation.turnCount === 1, firstSeq };
 }
 
-const insertEmpty = query<ConversationTarget & { kind: string; atMs: number }>(({ db, p }) =>
+const insertEmpty = query<ConversationTarget & { kind: string; title: string | null; atMs: number }>(({ db, p }) =>
   db
     .insertInto('conversation')
     .values({
@@ -163,6 +163,7 @@ const insertEmpty = query<ConversationTarget & { kind: string; atMs: number }>((
       principal_id: p('principalId'),
       kind: p('kind'),
       session_key: p('sessionKey'),
+      title: p('title'),
       last_seq: 0,
       message_count: 0,
       turn_count: 0,
@@ -178,9 +179,12 @@ const insertEmpty = query<ConversationTarget & { kind: string; atMs: number }>((
     .onConflict((conflict) => conflict.column('ref').doNothing()),
 );
 
-/** Stores a conversation before its first turn has ended. Part of `checkpointTurn`. */
-export async function openConversation(tx: Tx, input: ConversationTarget & { readonly atMs: number }): Promise<void> {
-  await tx.run(insertEmpty, { ...input, kind: kindOf(input.sessionKey) });
+/** Stores a conversation before its first turn, which answers `question`, has ended. Part of `checkpointTurn`. */
+export async function openConversation(
+  tx: Tx,
+  { target, question, atMs }: { readonly target: ConversationTarget; readonly question: string; readonly atMs: number },
+): Promise<void> {
+  await tx.run(insertEmpty, { ...target, kind: kindOf(target.sessionKey), title: titleOf({ role: 'user', content: question }), atMs });
 }
 
 const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
