@@ -102,8 +102,8 @@ test('agents stay paused after three consecutive crashes until a clean stop', as
   }
   await expect(product.call('agent.execute', { message: 'hello' })).rejects.toMatchObject({ code: -32006 });
   expect(await product.call('system.ping')).toMatchObject({ pong: true });
-  const health = JSON.parse((await http({ port: product.port, path: '/health' })).text) as { status: string };
-  expect(health.status).toBe('degraded');
+  const health: unknown = JSON.parse((await http({ port: product.port, path: '/health' })).text);
+  expect(health).toMatchObject({ status: 'degraded', checks: { turns: { status: 'failed' } } });
   await daemon.stop();
   daemon = await startDaemon(ready);
   expect(await product.call('agent.execute', { message: 'hello' })).toMatchObject({ finishReason: 'stop' });

@@ -56,7 +56,7 @@ for (const name of ['nginx', 'caddy'] as const) {
     }
 
     test('whole answers and errors pass unchanged', async () => {
-      expect(await ask({ path: '/health' })).toMatchObject({ status: 200, text: expect.stringContaining('"status":"ok"') });
+      expect(await ask({ path: '/health' })).toMatchObject({ status: 200, text: expect.stringMatching(/^\{"status":/) });
       expect(await ask({ path: '/v1/models', headers: { authorization: 'Bearer nobody-knows-this-one' } })).toMatchObject({ status: 401 });
       const limit = await ask({
         method: 'POST',

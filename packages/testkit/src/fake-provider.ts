@@ -26,6 +26,8 @@ export interface FakeAnswer {
   readonly contentType?: string;
   /** Milliseconds before the status line. */
   readonly delayMs?: number;
+  /** Awaited before the status line, so that a test decides when it is answered. */
+  readonly after?: Promise<unknown>;
   /** Milliseconds between deltas. */
   readonly paceMs?: number;
   /** Awaited before each delta is written, so that a test decides when the stream continues. */
@@ -129,7 +131,7 @@ export async function startFakeProvider(options: FakeProviderOptions = {}): Prom
       if (!ended) aborted += 1;
     });
     if (answer !== undefined) {
-      later(answer.delayMs, response, () =>
+      later(answer, response, () =>
         playAnswer(
           wire,
           name,
@@ -237,7 +239,8 @@ function callsByName(model: string, body: unknown): FakeAnswer | undefined {
   return { toolCalls: Array.from({ length: Number(count) }, (_, index) => ({ id: `call_${index}`, name, arguments: '{}' })) };
 }
 
-function later(delayMs: number | undefined, response: ServerResponse, run: () => void) {
+function later({ after, delayMs }: FakeAnswer, response: ServerResponse, run: () => void) {
+  if (after !== undefined) return void after.then(run);
   if (delayMs === undefined || delayMs <= 0) return run();
   const timer = setTimeout(run, delayMs);
   response.on('close', () => clearTimeout(timer));

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { EventKind, EventPayload } from '@gatehouse/contract';
 import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
 import { type Log, silentLog } from '../kernel/log.ts';
 import { ModelsConfig, ProvidersConfig } from './config.ts';
@@ -153,7 +153,7 @@ describe('the catalog', () => {
 
   test('the probe reads a list over HTTP and gives up in time', async () => {
     const provider = await fake();
-    expect(await probeHttp(`${provider.url}/models`, {}, AbortSignal.timeout(1000))).toMatchObject({
+    expect(await probeHttp(`${provider.url}/models`, {}, AbortSignal.timeout(15_000))).toMatchObject({
       data: [{ id: 'mock-fast' }, { id: 'mock-p10' }],
     });
     const silent = createServer(() => undefined);
@@ -380,10 +380,7 @@ describe('fallback', () => {
     const { first, models } = await pair();
     first.queue({ status: 529 });
     const answer = run(models, ['one/m', 'two/m']);
-    await vi.waitFor(() => {
-      clock.advance(500);
-      expect(first.served()).toBe(2);
-    });
+    await expect.poll(() => (clock.advance(500), first.served()), { interval: 50 }).toBe(2);
     expect((await answer).model.provider).toBe('one');
     expect(kinds()).toEqual([]);
   });
@@ -539,7 +536,7 @@ describe('fallback', () => {
       request: { ...requestOf('hi'), signal: controller.signal },
       onAttempt: () => undefined,
     });
-    await vi.waitFor(() => expect(first.served()).toBe(1));
+    await expect.poll(() => first.served()).toBe(1);
     controller.abort();
     await expect(answer).rejects.toBeInstanceOf(ModelError);
     await expect(answer).rejects.toMatchObject({ kind: 'aborted' });

@@ -97,11 +97,7 @@ async function rpc(
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 400; tries++) {
-    if (await condition()) return;
-    await new Promise((done) => setTimeout(done, 25));
-  }
-  throw new Error('waited in vain');
+  await expect.poll(condition, { interval: 25 }).toBe(true);
 }
 
 describe('the first start', { timeout: 30_000 }, () => {

@@ -286,7 +286,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
 }
 
 const isOver = async () => (await db.read(state, undefined)).work.every((work) => !['accepted', 'running'].includes(work.state));
-const over = () => expect.poll(isOver, { timeout: 5_000, interval: 5 }).toBe(true);
+const over = () => expect.poll(isOver, { interval: 5 }).toBe(true);
 
 beforeEach(async () => {
   db = await openInlineDb({ operations: [...operations, accept, state], migrations });

@@ -1,3 +1,4 @@
+import type { Health } from '@gatehouse/contract';
 import { createStepClock, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import type { FreeSpace } from '../kernel/disk-space.ts';
@@ -10,10 +11,10 @@ test('with too little free space new work is refused, reading and deleting conti
   const { client } = server;
   await client.call('workspace.writeFile', { agentId: 'default', filePath: 'documents/notes.md', content: 'one' });
   await client.call('agent.execute', { message: 'hello', sessionKey: 'u:c' });
-  const health = async () => (await fetch(`${server.url}/health`)).json() as Promise<{ status: string; checks: object }>;
+  const health = async () => (await fetch(`${server.url}/health`)).json() as Promise<Health>;
   const lookAgain = async (degraded: boolean) => {
     clock.advance(10_000);
-    await expect.poll(async () => (await health()).status).toBe(degraded ? 'degraded' : 'ok');
+    await expect.poll(async () => (await health()).checks['storage']?.status).toBe(degraded ? 'degraded' : 'ok');
   };
 
   free = { bytes: 1e6 };

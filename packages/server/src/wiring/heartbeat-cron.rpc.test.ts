@@ -27,7 +27,7 @@ async function runJob(jobName: string, count = 1) {
 }
 async function beat() {
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
-  await expect.poll(() => (server.clock.advance(250), ended.length), { interval: 5, timeout: 5_000 }).toBe(1);
+  await expect.poll(() => (server.clock.advance(250), ended.length), { interval: 5 }).toBe(1);
   return ended[0];
 }
 const queued = async () => (await server.client.call('heartbeat.states')).agents[0]?.queuedEvents;

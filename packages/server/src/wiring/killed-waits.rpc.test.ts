@@ -87,9 +87,9 @@ beforeAll(async () => {
   const payload = { kind: 'agent_turn', message: follow(['page', {}], ['bell', {}]) } as const;
   await server.client.call('cron.add', { name: job, schedule: { kind: 'every', everyMs: 86_400_000 * 365 }, payload });
   await server.client.call('cron.run', { jobName: job });
-  await vi.waitFor(async () => expect((await run(server))?.waiting?.kind).toBe('approval'));
+  await vi.waitFor(async () => expect((await run(server))?.waiting?.kind).toBe('approval'), { timeout: 15_000 });
   await approve(server);
-  await vi.waitFor(async () => expect((await run(server))?.status).toBe('completed'));
+  await vi.waitFor(async () => expect((await run(server))?.status).toBe('completed'), { timeout: 15_000 });
   expect([...taken]).toEqual(points);
 }, 20_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -111,7 +111,7 @@ class World {
 
   /** Lets time pass until nothing is left to be done, and some more. */
   async settle(left = 0): Promise<void> {
-    await expect.poll(() => (this.clock.advance(2_000), this.left()), { timeout: 10_000, interval: 20 }).toBe(left);
+    await expect.poll(() => (this.clock.advance(2_000), this.left()), { interval: 20 }).toBe(left);
     this.clock.advance(400_000);
     await expect.poll(() => this.left()).toBe(left);
   }

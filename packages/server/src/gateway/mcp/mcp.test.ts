@@ -303,7 +303,8 @@ test('a client that disconnects ends its call, and so does a session that ends',
 
 test('reports the progress of a turn, also while it is silent', async () => {
   const client = await connect(server.token);
-  server.provider.queue({ text: ['One ', 'two ', 'three.'], delayMs: 300, paceMs: 50 });
+  const answered = Promise.withResolvers<void>();
+  server.provider.queue({ text: ['One ', 'two ', 'three.'], after: answered.promise, paceMs: 50 });
   const reports: { progress: number; message?: string | undefined }[] = [];
   const call = client.callTool({ name: 'agent_writer', arguments: { message: 'Count' } }, { onprogress: (progress) => reports.push(progress) });
   await expect.poll(() => server.provider.requests.length).toBe(1);
@@ -311,6 +312,7 @@ test('reports the progress of a turn, also while it is silent', async () => {
   await expect.poll(() => reports.length).toBe(1);
   expect(reports[0]?.message).toBe('0 tool calls, 0 characters, 10 s');
   clock.advance(1_000);
+  answered.resolve();
   await call;
   expect(reports.length).toBeGreaterThan(1);
   expect(reports.map(({ progress }) => progress)).toEqual(reports.map((_, index) => index + 1));
@@ -399,7 +401,8 @@ describe('workspaces as resources', () => {
 test('a drain ends idle streams and lets calls finish', async () => {
   const id = await begin(server.token);
   const stream = await fetch(`${server.url}/mcp`, { headers: { accept, authorization: `Bearer ${server.token}`, ...inSession(id) } });
-  server.provider.queue({ text: 'Done all the same.', delayMs: 200 });
+  const answered = Promise.withResolvers<void>();
+  server.provider.queue({ text: 'Done all the same.', after: answered.promise });
   const call = post(
     server.token,
     { jsonrpc: '2.0', id: 9, method: 'tools/call', params: { name: 'agent_writer', arguments: { message: 'x' } } },
@@ -408,6 +411,7 @@ test('a drain ends idle streams and lets calls finish', async () => {
   await expect.poll(() => server.provider.requests.length).toBe(1);
   const drained = server.server.drain();
   expect(await stream.text()).toBe('');
+  answered.resolve();
   expect((await call).body.result.content[0].text).toBe('Done all the same.');
   await drained;
 });

@@ -330,11 +330,13 @@ describe('a stop', () => {
   });
 
   it('delays the goodbye until running work has finished', async () => {
-    await using server = await startTestServer({ provider: { answer: () => ({ text: 'late', delayMs: 300 }) } });
+    const answered = Promise.withResolvers<void>();
+    await using server = await startTestServer({ provider: { answer: () => ({ text: 'late', after: answered.promise }) } });
     const stream = await openEvents(server.url, server.token, { query: '?kinds=message:sent' });
     const running = server.client.call('agent.execute', { message: 'slow' });
     await expect.poll(() => server.provider.requests.length).toBe(1);
     const stopped = server.server.drain();
+    answered.resolve();
     await running;
     await expect.poll(() => stream.kinds()).toEqual(['message:sent', 'bye']);
     await stopped;
@@ -392,7 +394,7 @@ describe('limits', () => {
       say(server, `${n} ${large}`);
       await expect.poll(() => quick.frames.length, { interval: 1 }).toBe(n + 1);
       // As fast as the database accepts it: sustained higher rates cause a gap.
-      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5, timeout: 10_000 }).toBeGreaterThan(n - 10);
+      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5 }).toBeGreaterThan(n - 10);
     }
     // 20 MB were sent; the backlog of the stuck reader is bounded, and it has its time.
     expect(waiting()).toBeGreaterThan(64_000);
@@ -418,7 +420,7 @@ describe('limits', () => {
     for (let n = 0; n < 150; n += 1) {
       say(server, `<${n}> ${large}`);
       // As fast as the database accepts it: sustained higher rates cause a gap.
-      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5, timeout: 10_000 }).toBeGreaterThan(n - 10);
+      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5 }).toBeGreaterThan(n - 10);
     }
     let text = '';
     slow.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));

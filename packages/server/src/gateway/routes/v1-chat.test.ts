@@ -307,15 +307,20 @@ describe('a streamed answer (B12)', () => {
   });
 
   it('keeps a silent stream alive by comments, and from then on a failure is an event', async () => {
+    const heard = Promise.withResolvers<void>();
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 60));
+        await heard.promise;
         return { text: '', finishReason: 'error', failure: { message: 'late', kind: 'network' } };
       },
     });
     const response = await post(quick.address + path, testTokens.api, { model: 'm', messages: [user], stream: true });
-    const text = await response.text();
+    let text = '';
+    for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      if (text.split(': keep-alive').length > 2) heard.resolve();
+    }
     expect(response.status).toBe(200);
     expect(text).toMatch(/^(: keep-alive\n\n){2,}data: \{"error":\{"message":"late".*\}\n\ndata: \[DONE\]\n\n$/);
   });

@@ -1,6 +1,6 @@
 import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ModelClient, ModelError } from '../model.ts';
 import { collectingSink, testRequest } from '../testing.ts';
 import { Upstream } from '../wire/upstream.ts';
@@ -197,9 +197,9 @@ describe('failures', () => {
     const controller = new AbortController();
     provider.queue({ text: Array.from({ length: 100 }, () => 'x'), paceMs: 10 });
     const failed = failure(controller.signal);
-    await vi.waitFor(() => expect(provider.served()).toBe(1));
+    await expect.poll(() => provider.served()).toBe(1);
     controller.abort();
     expect(await failed).toMatchObject({ kind: 'aborted' });
-    await vi.waitFor(() => expect(provider.openSockets()).toBe(0), { timeout: 1000 });
+    await expect.poll(() => provider.openSockets()).toBe(0);
   });
 });

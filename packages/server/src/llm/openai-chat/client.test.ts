@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type ModelClient, ModelError, type ModelRequest, type ModelSink } from '../model.ts';
 import { collectingSink, testModel, testRequest } from '../testing.ts';
 import { vendors } from '../vendors.ts';
@@ -328,28 +328,28 @@ describe('time and abort', () => {
   test('no first byte of a stream within 60 s is a timeout', async () => {
     provider.queue({ hang: true });
     const failed = failure(testRequest({ timeoutMs: 600_000 }), collectingSink());
-    await vi.waitFor(() => expect(provider.served()).toBe(1));
+    await expect.poll(() => provider.served()).toBe(1);
     clock.advance(59_000);
     expect(provider.openSockets()).toBe(1);
     clock.advance(1001);
     expect(await failed).toMatchObject({ kind: 'timeout', message: expect.stringContaining('60000 ms') });
-    await vi.waitFor(() => expect(provider.openSockets()).toBe(0));
+    await expect.poll(() => provider.openSockets()).toBe(0);
   });
 
   test('60 s of silence inside a stream are a timeout, with the text before it', async () => {
     provider.queue({ text: ['one ', 'two ', 'three'], breakAfter: { deltas: 2, by: 'stall' } });
     const sink = collectingSink();
     const failed = failure(testRequest({ timeoutMs: 600_000 }), sink);
-    await vi.waitFor(() => expect(sink.fragments).toHaveLength(2));
+    await expect.poll(() => sink.fragments).toHaveLength(2);
     clock.advance(61_000);
     expect(await failed).toMatchObject({ kind: 'timeout', partial: { text: 'one two ' } });
-    await vi.waitFor(() => expect(provider.openSockets()).toBe(0));
+    await expect.poll(() => provider.openSockets()).toBe(0);
   });
 
   test('the deadline of the whole call applies to unstreamed answers, that of the first byte does not', async () => {
     provider.queue({ hang: true });
     const failed = failure(testRequest({ timeoutMs: 120_000 }));
-    await vi.waitFor(() => expect(provider.served()).toBe(1));
+    await expect.poll(() => provider.served()).toBe(1);
     clock.advance(119_000);
     expect(provider.openSockets()).toBe(1);
     clock.advance(1001);
@@ -361,10 +361,10 @@ describe('time and abort', () => {
     provider.queue({ text: Array.from({ length: 100 }, () => 'x'), paceMs: 20 });
     const sink = collectingSink();
     const failed = failure(testRequest({ signal: controller.signal }), sink);
-    await vi.waitFor(() => expect(sink.fragments.length).toBeGreaterThan(2));
+    await expect.poll(() => sink.fragments.length).toBeGreaterThan(2);
     controller.abort();
     expect(await failed).toMatchObject({ kind: 'aborted', partial: { text: sink.fragments.join('') } });
-    await vi.waitFor(() => expect(provider.aborted()).toBe(1), { timeout: 1000 });
+    await expect.poll(() => provider.aborted()).toBe(1);
     expect(provider.openSockets()).toBe(0);
   });
 
@@ -394,7 +394,7 @@ describe('time and abort', () => {
     const sink = collectingSink();
     sink.block();
     const answer = client.generate(testRequest({ timeoutMs: 600_000 }), sink);
-    await vi.waitFor(() => expect(sink.flushes).toBe(1), { timeout: 5000 });
+    await expect.poll(() => sink.flushes).toBe(1);
     const held = sink.fragments.length;
     // Waiting for the reader is not the provider's fault.
     clock.advance(120_000);
@@ -412,10 +412,10 @@ describe('time and abort', () => {
     sink.block();
     provider.queue({ text: Array.from({ length: 100 }, () => 'x'), paceMs: 5 });
     const failed = failure(testRequest({ signal: controller.signal }), sink);
-    await vi.waitFor(() => expect(sink.flushes).toBe(1));
+    await expect.poll(() => sink.flushes).toBe(1);
     controller.abort();
     expect(await failed).toMatchObject({ kind: 'aborted' });
-    await vi.waitFor(() => expect(provider.openSockets()).toBe(0));
+    await expect.poll(() => provider.openSockets()).toBe(0);
   });
 });
 

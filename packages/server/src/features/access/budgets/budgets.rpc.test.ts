@@ -34,10 +34,12 @@ function post(server: TestServer, path: string, body: object, token = server.tok
 
 /** Reserve of one fresh turn, observed while it runs. */
 async function heldByOneTurn(server: TestServer, key: string): Promise<number> {
-  server.provider.queue({ text: 'slow', delayMs: 200 });
+  const answered = Promise.withResolvers<void>();
+  server.provider.queue({ text: 'slow', after: answered.promise });
   const turn = say(server);
   await expect.poll(async () => (await capOf(server, key)).reserved).toBeGreaterThan(0);
   const { reserved } = await capOf(server, key);
+  answered.resolve();
   await turn;
   return reserved;
 }

@@ -145,13 +145,16 @@ describe('a turn', () => {
   test('that waited starts with the current configuration, and not at all once its agent is suspended', async () => {
     const { client, provider } = server;
     await client.call('agents.create', { agentId: 'queuer', config: { model: 'mock/mock-fast' } });
-    provider.setAnswer(() => ({ text: 'ok', delayMs: 150 }));
+    const answered = Promise.withResolvers<void>();
+    provider.setAnswer(() => ({ text: 'ok', after: answered.promise }));
     const ask = (message: string) => client.call('agent.execute', { message, agentId: 'queuer', sessionKey: 'q:q' });
     const first = ask('1');
     const second = ask('2');
     const third = ask('3').catch((error: unknown) => error);
     await expect.poll(async () => (await client.call('gateway.status')).turns).toEqual({ running: 1, queued: 2 });
     await client.call('agents.update', { agentId: 'queuer', config: { model: 'mock/mock-other' } });
+    provider.setAnswer(() => ({ hang: true }));
+    answered.resolve();
     await first;
     await expect.poll(lastBody).toMatchObject({ model: 'mock-other' });
     await client.call('agents.suspend', { agentId: 'queuer' });

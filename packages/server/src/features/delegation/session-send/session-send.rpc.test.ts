@@ -80,11 +80,13 @@ describe('a token', () => {
 
   test('gets an error when the wait times out or the turn fails; the turn continues, and its answer goes to the inbox', async () => {
     const conversationRef = await begin(ada, 'slow');
-    server.provider.queue({ text: 'Late.', delayMs: 400 });
+    const answered = Promise.withResolvers<void>();
+    server.provider.queue({ text: 'Late.', after: answered.promise });
     await expect(ada.call('session.send', { conversationRef, text: 'Quick!', mode: 'wait', timeoutMs: 100 })).rejects.toMatchObject({
       code: 'timeout',
       message: expect.stringContaining('100 ms'),
     });
+    answered.resolve();
     await expect.poll(async () => (await said(ada, conversationRef)).at(-1)).toBe('assistant: Late.');
     await expect.poll(async () => (await ada.call('inbox.list', {})).messages[0]?.text).toBe('Late.');
     server.provider.setAnswer(() => ({ status: 400, error: { message: 'no' } }));
@@ -125,12 +127,14 @@ describe('a token', () => {
 
   test('sends nothing to a conversation that is deleted before its turn, and does not recreate it', async () => {
     const conversationRef = await begin(ada, 'doomed');
-    server.provider.queue({ text: 'Late.', delayMs: 300 });
+    const answered = Promise.withResolvers<void>();
+    server.provider.queue({ text: 'Late.', after: answered.promise });
     const sent = { conversationRef, mode: 'wait' as const, timeoutMs: 20_000 };
     const first = ada.call('session.send', { ...sent, text: 'One' }).catch(({ code }: { code: string }) => code);
     await expect.poll(() => server.provider.requests.some(({ body }) => lastMessage(body).content === 'One')).toBe(true);
     const second = ada.call('session.send', { ...sent, text: 'Two' }).catch(({ code }: { code: string }) => code);
     await server.client.call('session.delete', { conversationRef });
+    answered.resolve();
     expect(await first).toBe('unavailable');
     expect(await second).toBe('unavailable');
     await expect(ada.call('session.history', { conversationRef })).rejects.toMatchObject({ code: 'not_found' });
@@ -363,7 +367,8 @@ test('a conversation has at most fifty open messages, after which senders are re
       code: 'invalid_params',
       issues: [{ path: 'maxTurns' }],
     });
-  server.provider.setAnswer(() => ({ text: 'Slow.', delayMs: 1_500 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Slow.', after: answered.promise }));
   const settled = await Promise.allSettled(Array.from({ length: 60 }, () => bob.call('session.send', { conversationRef, text: 'One more' })));
   const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []));
   expect(refused).toHaveLength(10);
@@ -376,5 +381,6 @@ test('a conversation has at most fifty open messages, after which senders are re
   server.provider.setAnswer(() => ({ text: 'Yes.' }));
   const roomy = await begin(bob, 'roomy');
   expect(await bob.call('session.send', { conversationRef: roomy, text: 'Hi' })).toMatchObject({ sent: true });
+  answered.resolve();
   await server.client.call('session.delete', { conversationRef });
 });

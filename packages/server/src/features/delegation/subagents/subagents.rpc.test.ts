@@ -122,9 +122,11 @@ test('an end is announced in the conversation that the token names, if it owns i
   await expect(bob.call('session.spawn', { task: 'x', ...announce })).rejects.toMatchObject({ code: 'not_found', message: 'Conversation not found' });
   await expect(server.client.call('session.spawn', { task: 'x', ...announce })).rejects.toMatchObject({ message: 'Conversation not found' });
   // A conversation that is deleted by then is not created again: the inbox is used.
-  server.provider.setAnswer(() => ({ text: 'Late.', delayMs: 200 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Late.', after: answered.promise }));
   const late = await ada.call('session.spawn', { task: 'y', ...announce });
   await server.client.call('session.delete', { conversationRef });
+  answered.resolve();
   await expect.poll(() => over.at(-1)).toMatchObject({ runId: late.runId, announced: 'inbox' });
   expect((await ada.call('inbox.list', {})).messages[0]?.text).toContain('Late.');
 });
@@ -169,12 +171,17 @@ test('E1–E4: foreign runs look like unknown runs', async () => {
 
 test('a wait with 0 returns at once, ends at its timeout, and without ids waits for all running runs', async () => {
   const ada = await server.as(['rpc']);
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 150 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   const first = await ada.call('session.spawn', { task: 'one' });
   const second = await ada.call('session.spawn', { task: 'two' });
   expect((await ada.call('subagent.wait', { runIds: [first.runId], timeoutMs: 0 })).results).toEqual([{ runId: first.runId, status: 'timeout' }]);
   expect((await ada.call('subagent.wait', { runIds: [first.runId], timeoutMs: 1 })).results).toEqual([{ runId: first.runId, status: 'timeout' }]);
-  const { results } = await ada.call('subagent.wait', {});
+  const waited = ada.call('subagent.wait', {});
+  // Asked after the wait, so that it has begun.
+  await ada.call('subagent.list', {});
+  answered.resolve();
+  const { results } = await waited;
   expect(new Map(results.map(({ runId, status }) => [runId, status]))).toEqual(
     new Map([
       [first.runId, 'completed'],

@@ -329,7 +329,7 @@ describe('skills in folders', () => {
     const [loaded, rejected, reset] = [watched.heard('skill:loaded'), watched.heard('skill:rejected'), watched.heard('skill:registry_reset')];
     const dir = join(watched.homeDir, 'workspaces', 'default', 'skills', 'by-hand');
     const state = async () => (await watched.client.call('skills.list', {})).skills.find(({ name }) => name === 'by-hand');
-    const soon = { timeout: 10_000, interval: 50 };
+    const soon = { interval: 50 };
     const settled = async () => {
       clock.advance(400);
       return (await state())?.state;

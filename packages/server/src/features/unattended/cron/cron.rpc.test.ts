@@ -149,14 +149,16 @@ test('a one-shot job runs once, is listed as finished, and frees its name after 
 
 test('a manual run during a scheduled one is a separate occurrence and does not change the job', async () => {
   const server = await start();
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 600 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: says('Take long') });
   await server.pass(3_600_000, 600_000);
-  await expect.poll(() => server.provider.requests.length).toBe(1);
+  await expect.poll(() => (server.clock.advance(1), server.provider.requests.length)).toBe(1);
   const before = (await server.client.call('cron.list', {})).jobs[0]?.lifecycle;
   const forced = await server.client.call('cron.run', { jobName: 'slow' });
   expect((await server.client.call('cron.list', {})).jobs[0]?.lifecycle).toEqual(before);
   await expect(server.client.call('cron.remove', { jobName: 'slow' })).rejects.toMatchObject({ code: 'precondition_failed' });
+  answered.resolve();
   const runs = await server.runs('slow', 2);
   expect(runs.map(({ trigger }) => trigger)).toEqual(['manual', 'scheduled']);
   expect(forced).toMatchObject({ executionId: runs[0]?.executionId });

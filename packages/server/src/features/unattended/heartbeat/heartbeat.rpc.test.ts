@@ -194,9 +194,7 @@ describe('no model is called', () => {
     for (let n = 0; n < 24 * 12; n += 1) {
       clock.advance(5 * minute);
       await expect
-        .poll(async () => (await server.client.call('heartbeat.states')).agents.every(({ tickStartedAtMs }) => tickStartedAtMs === null), {
-          timeout: 10_000,
-        })
+        .poll(async () => (await server.client.call('heartbeat.states')).agents.every(({ tickStartedAtMs }) => tickStartedAtMs === null))
         .toBe(true);
     }
     const settled = ended.filter(({ status }) => status === 'settled');

@@ -347,17 +347,21 @@ describe('a streamed answer', () => {
   });
 
   it('is kept alive by pings, and from then on a failure is an event', async () => {
+    const heard = Promise.withResolvers<void>();
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 60));
+        await heard.promise;
         return { text: '', finishReason: 'error', failure: { message: 'late', kind: 'network' } };
       },
     });
     const response = await post(quick.address + path, testTokens.api, { model: 'm', max_tokens: 9, messages: [user], stream: true });
-    expect(await response.text()).toMatch(
-      /^event: message_start\ndata: .*\n\n(event: ping\ndata: \{"type":"ping"\}\n\n){2,}event: error\ndata: .*"late".*\n\n$/,
-    );
+    let text = '';
+    for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      if (text.split('event: ping').length > 2) heard.resolve();
+    }
+    expect(text).toMatch(/^event: message_start\ndata: .*\n\n(event: ping\ndata: \{"type":"ping"\}\n\n){2,}event: error\ndata: .*"late".*\n\n$/);
   });
 });
 

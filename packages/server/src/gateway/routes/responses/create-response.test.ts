@@ -270,15 +270,20 @@ describe('the end of a turn', () => {
   });
 
   it('a silent stream is kept alive by comments, and from then on a failure is an event', async () => {
+    const heard = Promise.withResolvers<void>();
     await using quick = await startGateway({
       deps: { keepAliveMs: 10 },
       turn: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 60));
+        await heard.promise;
         return { text: '', finishReason: 'error', failure: { message: 'late', kind: 'network' } };
       },
     });
     const response = await post(`${quick.address}/v1/responses`, testTokens.api, { model: 'm', input: 'x', stream: true });
-    const text = await response.text();
+    let text = '';
+    for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      if (text.split(': keep-alive').length > 2) heard.resolve();
+    }
     expect(text).toMatch(/^(: keep-alive\n\n){2,}event: response\.created\n/);
     const { events, final } = readEvents(text);
     expect(events.map((event) => event.type)).toEqual(['response.created', 'response.in_progress', 'response.failed']);

@@ -90,9 +90,9 @@ describe('a stdio server', () => {
   });
 
   test('that does not answer is notified that the call was abandoned, and keeps working', async () => {
-    await start({ small: ['good'] }, { timeoutMs: 300 });
+    await start({ small: ['good'] }, { timeoutMs: 1_000 });
     await connected('small');
-    expect(await callTool('mcp__small--slow')).toBe('The MCP server "small" gave no answer within 300 ms; the call may still have had its effect');
+    expect(await callTool('mcp__small--slow')).toBe('The MCP server "small" gave no answer within 1000 ms; the call may still have had its effect');
     const { held, cancelled } = JSON.parse(inside(await callTool('mcp__small--cancelled')));
     expect(cancelled).toEqual([held]);
     expect((await statusOf('small')).generation).toBe(1);

@@ -91,7 +91,7 @@ test('reset messages are no longer found', async () => {
         await say('Which list has item3x4 of the list?');
         return sentBy(turns.at(-1)!).at(-1)?.content ?? '';
       },
-      { timeout: 10_000, interval: 500 },
+      { interval: 500 },
     )
     .toContain('Excerpts from earlier messages');
   await say('What is the password of the vault?');

@@ -22,10 +22,10 @@ beforeEach(() => {
   server.provider.setAnswer(undefined);
 });
 
-/** Starts the first turn of a conversation and waits for its model call. */
-async function begin(sessionKey: string) {
+/** Starts the first turn of a conversation and waits for its model call, which ends with `answered`. */
+async function begin(sessionKey: string, answered: Promise<void>) {
   const before = server.provider.requests.length;
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 700 }));
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered }));
   const turn = ada.call('agent.execute', { message: 'Hello', sessionKey });
   turn.catch(() => {});
   await expect.poll(() => server.provider.requests.length).toBeGreaterThan(before);
@@ -34,7 +34,8 @@ async function begin(sessionKey: string) {
 
 describe('while its first turn runs, a conversation', () => {
   test('is listed and has a status, only for its owner and admins', async () => {
-    const turn = begin('ada:listed');
+    const answered = Promise.withResolvers<void>();
+    const turn = begin('ada:listed', answered.promise);
     await expect.poll(async () => (await ada.call('session.list', {})).total).toBe(1);
     const [listed] = (await ada.call('session.list', { limit: 1 })).sessions;
     expect(listed).toMatchObject({ sessionKey: 'ada:listed', kind: 'dm', messageCount: 0, totalTokens: 0 });
@@ -46,6 +47,7 @@ describe('while its first turn runs, a conversation', () => {
     const eve = await server.as(['rpc']);
     expect((await eve.call('session.list', {})).total).toBe(0);
     await expect(eve.call('session.status', address)).rejects.toMatchObject({ code: 'not_found' });
+    answered.resolve();
     await turn;
     const { sessions, total } = await ada.call('session.list', {});
     expect([total, sessions[0]]).toMatchObject([1, { messageCount: 2 }]);
@@ -53,22 +55,30 @@ describe('while its first turn runs, a conversation', () => {
   });
 
   test('accepts messages, which run after it', async () => {
-    const turn = begin('ada:sent');
+    const answered = Promise.withResolvers<void>();
+    const turn = begin('ada:sent', answered.promise);
     await expect.poll(async () => (await ada.call('session.status', { sessionKey: 'ada:sent' })).running).toBe(true);
     expect(await ada.call('session.send', { sessionKey: 'ada:sent', text: 'And then?' })).toMatchObject({ sent: true });
+    answered.resolve();
     await turn;
     const said = async () => (await ada.call('session.history', { sessionKey: 'ada:sent' })).messages.map(({ content }) => content);
     await expect.poll(said).toEqual(['Hello', 'Done.', 'And then?', 'Done.']);
   });
 
   test('is reset and deleted when the turn has ended', async () => {
-    const turn = begin('ada:reset');
+    const answered = Promise.withResolvers<void>();
+    const turn = begin('ada:reset', answered.promise);
     await expect.poll(async () => (await ada.call('session.status', { sessionKey: 'ada:reset' })).running).toBe(true);
-    expect(await ada.call('session.reset', { sessionKey: 'ada:reset' })).toMatchObject({ reset: true });
+    const reset = ada.call('session.reset', { sessionKey: 'ada:reset' });
+    answered.resolve();
+    expect(await reset).toMatchObject({ reset: true });
     await turn.catch(() => {});
-    const other = begin('ada:deleted');
+    const later = Promise.withResolvers<void>();
+    const other = begin('ada:deleted', later.promise);
     await expect.poll(async () => (await ada.call('session.status', { sessionKey: 'ada:deleted' })).running).toBe(true);
-    expect(await server.client.call('session.delete', { sessionKey: 'ada:deleted' })).toMatchObject({ deleted: true, archiveId: expect.any(String) });
+    const deleted = server.client.call('session.delete', { sessionKey: 'ada:deleted' });
+    later.resolve();
+    expect(await deleted).toMatchObject({ deleted: true, archiveId: expect.any(String) });
     await other.catch(() => {});
     await expect(ada.call('session.status', { sessionKey: 'ada:deleted' })).rejects.toMatchObject({ code: 'not_found' });
     expect((await ada.call('session.list', {})).sessions.map(({ sessionKey }) => sessionKey)).not.toContain('ada:deleted');

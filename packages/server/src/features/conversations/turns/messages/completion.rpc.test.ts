@@ -174,11 +174,13 @@ describe('images and files', () => {
 });
 
 test('a completion waiting for its agent does not start once the agent is suspended', async () => {
-  server.provider.setAnswer(() => ({ text: 'ok', delayMs: 150 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'ok', after: answered.promise }));
   const first = complete({ model: 'narrow', messages: [user('1')] });
   const waiting = complete({ model: 'narrow', messages: [user('2')] });
   await expect.poll(async () => (await server.client.call('gateway.status')).turns).toEqual({ running: 1, queued: 1 });
   await server.client.call('agents.suspend', { agentId: 'narrow' });
+  answered.resolve();
   const served = server.provider.served();
   // The running turn is aborted.
   expect((await first).status).toBe(503);

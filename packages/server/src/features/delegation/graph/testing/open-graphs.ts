@@ -61,7 +61,7 @@ export async function openGraphs(options: Omit<TestServerOptions, 'clock'> & { r
           last = await view(graphId);
           return is(last);
         },
-        { timeout: 10_000, interval: 5 },
+        { interval: 5 },
       )
       .toBe(true);
     if (last === undefined) throw new Error('the graph was never read');

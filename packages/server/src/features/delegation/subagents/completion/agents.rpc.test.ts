@@ -1,5 +1,5 @@
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../../../runtime/tool.ts';
 import { answerBy, asked, call, runIdIn } from '../run/testing/delegation-model.ts';
@@ -107,7 +107,7 @@ test('runs that end during a turn are announced together in one turn', async () 
     }
     if (question.includes('# Task')) return { text: 'Done.' };
     if (results.length < 3) return call('sessions_spawn', { task: `Part ${results.length}` });
-    return completed.length < 3 ? { ...call('subagents', { action: 'list' }), delayMs: 20 } : { text: 'All three work.' };
+    return { text: 'All three work.', after: vi.waitUntil(() => completed.length === 3, { timeout: 15_000 }) };
   });
   await ask('Divide it.');
   await expect.poll(() => over.length).toBe(3);
@@ -117,9 +117,10 @@ test('runs that end during a turn are announced together in one turn', async () 
 
 test('a result that a sub-agent did not wait for is announced where the sub-agent itself is announced', async () => {
   const over = server.heard('session:sub_agent_lifecycle_ended');
+  const completed = server.heard('session:sub_agent_completed');
   answerBy(server.provider, ({ question, results }) => {
     if (question.includes('Sub-agents that you asked for ended')) return { text: 'Thanks.' };
-    if (question.includes('Deeper')) return { text: 'From below.', delayMs: 300 };
+    if (question.includes('Deeper')) return { text: 'From below.', after: vi.waitUntil(() => completed.length === 1, { timeout: 15_000 }) };
     if (question.includes('Delegate this')) return results.length === 0 ? call('sessions_spawn', { task: 'Deeper' }) : { text: 'I delegated it.' };
     if (results.length === 0) return call('sessions_spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
     return { text: 'Asked.' };

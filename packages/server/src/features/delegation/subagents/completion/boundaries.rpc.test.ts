@@ -1,5 +1,5 @@
 import { startTestServer } from '@gatehouse/testkit';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { answerBy, call, runIdIn } from '../run/testing/delegation-model.ts';
 
 const full = { model: 'mock/mock-fast', tools: { profile: 'full' as const } };
@@ -30,8 +30,8 @@ test('killing a run stops its graph, but a run that ends does not', async () => 
   const second = await spawn();
   await expect.poll(() => graphs.length).toBe(2);
   expect(graphs[1]).toMatchObject({ status: 'completed', nodesCompleted: 2 });
-  const ended = await runs(second.rootRunId);
-  expect(ended.map(({ status }) => status)).toEqual(['completed', 'completed', 'completed']);
+  const statuses = async () => (await runs(second.rootRunId)).map(({ status }) => status);
+  await expect.poll(statuses).toEqual(['completed', 'completed', 'completed']);
 });
 
 test('each request gets only its own announcements: the announcing turn has the authority of the requesting turn', async () => {
@@ -45,7 +45,7 @@ test('each request gets only its own announcements: the announcing turn has the 
       return { text: 'Thanks.' };
     }
     if (question.includes('# Task')) return { text: 'Done.', delayMs: 300 };
-    if (question.includes('Stay')) return completed.length < 2 ? { ...call('agents_list', {}), delayMs: 100 } : { text: 'Stayed.' };
+    if (question.includes('Stay')) return { text: 'Stayed.', after: vi.waitUntil(() => completed.length === 2, { timeout: 15_000 }) };
     return results.length === 0 ? call('sessions_spawn', { task: 'x' }) : { text: 'Asked.' };
   });
   const ask = (message: string) => server.client.call('agent.execute', { message });

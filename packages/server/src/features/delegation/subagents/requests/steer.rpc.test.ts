@@ -7,12 +7,15 @@ const agents = { default: { model: 'mock/mock-fast', tools: { profile: 'full' as
 test('with injection a message reaches the run at its next step, fenced, at most once in two seconds over all sockets', async () => {
   await using server = await startTestServer({ config: { agents, security: { agentToAgent: { steerInject: true } } } });
   const ada = await server.as(['rpc']);
+  let answered = Promise.withResolvers<void>();
   answerBy(server.provider, ({ question, messages }) => {
     if (question.includes('Look at the tests')) return { text: 'Steered.' };
-    return messages.some(({ text }) => text.includes('By a tool')) ? { ...call('ls', {}), delayMs: 400 } : { text: 'Not steered.', delayMs: 400 };
+    const first = messages.some(({ text }) => text.includes('By a tool')) ? call('ls', {}) : { text: 'Not steered.' };
+    return { ...first, after: answered.promise };
   });
   // At the next step after a tool call, and when the run would have ended.
   for (const task of ['By a tool', 'At the end']) {
+    answered = Promise.withResolvers<void>();
     const before = server.provider.served();
     const { runId, conversationRef } = await ada.call('session.spawn', { task });
     await expect.poll(() => server.provider.served()).toBe(before + 1);
@@ -22,6 +25,7 @@ test('with injection a message reaches the run at its next step, fenced, at most
     const answers = await Promise.allSettled([first.call('subagent.steer', params), second.call('subagent.steer', params)]);
     expect(answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))).toEqual([{ status: 'steered_inject', runId }]);
     expect(answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))).toMatchObject([{ code: 'rate_limited' }]);
+    answered.resolve();
     const { results } = await ada.call('subagent.wait', { runIds: [runId], timeoutMs: 10_000 });
     expect(results[0]?.completion?.summary).toMatch(/Steered\.$/);
     const { messages } = await ada.call('session.history', { conversationRef });

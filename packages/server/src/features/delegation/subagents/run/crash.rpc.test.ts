@@ -141,14 +141,16 @@ test.each([false, true])(
   async (committed) => {
     const { wrap, died } = mortal({ operation: 'turns.checkpoint', time: 2, committed });
     const steerable = { steerInject: true };
+    const steered = Promise.withResolvers<void>();
     const respond: Answering = ({ question, results, messages }) => {
       if (question.includes('Look at the tests')) return results.length === 0 ? call('ls', {}) : { text: 'Steered.' };
-      return messages.some(({ role }) => role === 'tool') ? { text: 'Not steered.' } : { ...call('ls', {}), delayMs: 400 };
+      return messages.some(({ role }) => role === 'tool') ? { text: 'Not steered.' } : { ...call('ls', {}), after: steered.promise };
     };
     const first = await start({ db: wrap, agentToAgent: steerable, respond });
     const { runId, conversationRef } = await first.client.call('session.spawn', { task: 'x' });
     await expect.poll(() => first.provider.served()).toBe(1);
     await first.client.call('subagent.steer', { target: runId, message: 'Look at the tests.' });
+    steered.resolve();
     await died;
     await disposeDead(first);
     await using second = await start({ agentToAgent: steerable, respond });

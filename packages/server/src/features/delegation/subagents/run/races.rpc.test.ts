@@ -33,19 +33,22 @@ const statuses = async (server: TestServer) => (await server.client.call('subage
 test('a kill that arrives after the end of a run does not affect the work that the run started', async () => {
   const { db, state } = watched();
   await using server = await startTestServer({ db, config: { agents } });
+  const [above, below] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   answerBy(server.provider, ({ question, results }) => {
-    if (question.includes('Deeper')) return { text: 'From below.', delayMs: 2_000 };
-    return results.length === 0 ? call('sessions_spawn', { task: 'Deeper', toolGroups: [] }) : { text: 'I delegated it.', delayMs: 100 };
+    if (question.includes('Deeper')) return { text: 'From below.', after: below.promise };
+    return results.length === 0 ? call('sessions_spawn', { task: 'Deeper', toolGroups: [] }) : { text: 'I delegated it.', after: above.promise };
   });
   const { runId } = await server.client.call('session.spawn', { task: 'Delegate this', toolGroups: ['sessions'] });
   await expect.poll(() => statuses(server)).toContainEqual([2, 'running']);
   state.armed = true;
   const killed = server.client.call('subagent.kill', { target: runId }).catch((error: unknown) => error);
   await state.reached.promise;
+  above.resolve();
   await expect.poll(() => statuses(server)).toContainEqual([1, 'completed']);
   state.release.resolve();
   expect(await killed).toMatchObject({ code: 'precondition_failed' });
   expect(await statuses(server)).toContainEqual([2, 'running']);
+  below.resolve();
   const announced = async () => (await server.client.call('inbox.list', {})).messages.map(({ text }) => text.split('\n\n').at(-1)).toSorted();
   await expect.poll(announced).toEqual(['From below.', 'I delegated it.']);
   expect((await server.client.call('obs.audit.query', { actionType: 'subagent.kill' })).rows).toEqual([]);
@@ -55,11 +58,13 @@ test('a wait does not miss an end that occurs during its query', async () => {
   const { db, state } = watched();
   await using server = await startTestServer({ db, config: { agents } });
   const completed = server.heard('session:sub_agent_completed');
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 500 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   const { runId } = await server.client.call('session.spawn', { task: 'x' });
   state.armed = true;
   const waited = server.client.call('subagent.wait', { runIds: [runId], timeoutMs: 300_000 });
   await state.reached.promise;
+  answered.resolve();
   await expect.poll(() => completed.length).toBe(1);
   state.release.resolve();
   expect((await waited).results).toMatchObject([{ runId, status: 'completed' }]);

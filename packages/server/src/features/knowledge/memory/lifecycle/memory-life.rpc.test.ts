@@ -282,20 +282,24 @@ describe('memory.review', () => {
   test('runs once at a time for an agent', async () => {
     for (let n = 0; n < 3; n += 1) await say('busy', `word ${n}`, 'busy:1');
     const { promise: asked, resolve } = Promise.withResolvers<void>();
-    server.provider.setAnswer(() => (resolve(), { ...list('Words are counted'), delayMs: 200 }));
+    const answered = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => (resolve(), { ...list('Words are counted'), after: answered.promise }));
     const first = review('busy');
     await asked;
     await expect(review('busy')).rejects.toMatchObject({ code: 'conflict' });
+    answered.resolve();
     expect(await first).toMatchObject({ conversationsReviewed: 1, admitted: 1 });
   });
 
   test('stores nothing of a conversation that is forgotten meanwhile', async () => {
     for (let n = 0; n < 3; n += 1) await say('gone', `word ${n}`, 'gone:1');
     const { promise: asked, resolve } = Promise.withResolvers<void>();
-    server.provider.setAnswer(() => (resolve(), { ...list('A secret that must go'), delayMs: 300 }));
+    const answered = Promise.withResolvers<void>();
+    server.provider.setAnswer(() => (resolve(), { ...list('A secret that must go'), after: answered.promise }));
     const running = review('gone');
     await asked;
     await server.client.call('session.reset_conversation', { agentId: 'gone', sessionKey: 'gone:1', memory: true });
+    answered.resolve();
     expect(await running).toMatchObject({ conversationsReviewed: 0, admitted: 0 });
     expect(await entriesOf('gone')).toEqual([]);
   });

@@ -61,11 +61,13 @@ test.each(['schedule_json', 'payload_json', 'policies_json'])(
 
 test('a job whose row is damaged while it runs still finishes, so that a reset can follow', async () => {
   const server = await start();
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 300 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
   await server.pass(hourMs, 600_000);
-  await expect.poll(() => server.provider.requests.length).toBe(1);
+  await expect.poll(() => (server.clock.advance(1), server.provider.requests.length)).toBe(1);
   damage(server, `UPDATE cron_job SET policies_json = '{"max'`);
+  answered.resolve();
   await expect.poll(async () => (await server.client.call('cron.status', {})).activeClaimCount).toBe(0);
   expect(await resetAll(server)).toMatchObject({ target: 'all' });
   expect((await server.client.call('cron.list', {})).total).toBe(0);
@@ -80,7 +82,7 @@ test('one damaged unfinished row does not stop the jobs of other agents', async 
   await first.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
   await first.client.call('cron.add', { name: 'bell', agentId: 'other', schedule: hourly, payload: bell });
   await first.pass(hourMs, 600_000);
-  await expect.poll(() => first.provider.requests.length).toBe(1);
+  await expect.poll(() => (clock.advance(1), first.provider.requests.length)).toBe(1);
   open.splice(open.indexOf(first), 1);
   await first[Symbol.asyncDispose]();
   damage(first, `UPDATE cron_job SET policies_json = '{"max' WHERE name = 'slow'`);
@@ -94,7 +96,8 @@ test('one damaged unfinished row does not stop the jobs of other agents', async 
 
 test('a reset waits for running jobs, and changes nothing when they do not finish', async () => {
   const server = await start();
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 2_500 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   const { call } = server.client;
   await call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
   await call('cron.run', { jobName: 'slow' });
@@ -103,7 +106,6 @@ test('a reset waits for running jobs, and changes nothing when they do not finis
   await expect.poll(async () => (await call('cron.status', {})).state).toBe('maintenance');
   await expect(call('cron.run', { jobName: 'slow' })).rejects.toMatchObject({ code: 'precondition_failed' });
   await expect(resetAll(server)).rejects.toMatchObject({ code: 'conflict' });
-  // Two steps: the job answers in real time and must still be running when the wait ends.
   await server.pass(31_000, 15_500);
   expect(await waiting).toMatchObject({ code: 'precondition_failed' });
   expect(await call('cron.status', {})).toMatchObject({
@@ -112,13 +114,15 @@ test('a reset waits for running jobs, and changes nothing when they do not finis
     lastError: { code: 'active_execution' },
     intent: { status: 'none' },
   });
+  answered.resolve();
   await server.runs('slow');
   expect(await resetAll(server)).toMatchObject({ state: 'active', reactivated: true });
 });
 
 test.each(['ledger', 'all'] as const)('a reset of %s waits for a running job and completes after it', async (target) => {
   const server = await start();
-  server.provider.setAnswer(() => ({ text: 'Done.', delayMs: 200 }));
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
   const { call } = server.client;
   await call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
   await call('cron.run', { jobName: 'slow' });
@@ -139,6 +143,9 @@ test.each(['ledger', 'all'] as const)('a reset of %s waits for a running job and
     target === 'ledger' ? early : call('cron.reset', { target, expectedDigests: target === 'all' ? seen : { store: seen.store }, confirmed: true });
   let result: Awaited<typeof early> | undefined;
   void waiting.then((given) => (result = given));
+  await expect.poll(async () => (await call('cron.status', {})).state).toBe('maintenance');
+  expect(result).toBeUndefined();
+  answered.resolve();
   await expect.poll(() => (server.clock.advance(500), result)).toMatchObject({ state: 'active', reactivated: true });
   expect((await call('cron.status', {})).jobCount).toBe(target === 'ledger' ? 2 : 0);
 });

@@ -65,7 +65,7 @@ describe('failures', () => {
     for (let n = 1; n <= 6; n += 1) {
       const before = (await stateOf()).backoffUntilMs ?? 0;
       clock.advance(Math.max(0, before - clock.now()));
-      await expect.poll(async () => (clock.advance(2_000), (await stateOf()).consecutiveErrors), { interval: 20, timeout: 10_000 }).toBe(n);
+      await expect.poll(async () => (clock.advance(2_000), (await stateOf()).consecutiveErrors), { interval: 20 }).toBe(n);
       const { backoffUntilMs, lastErrorKind, lastAlertAtMs } = await stateOf();
       expect(lastErrorKind).toBe('transient');
       expect(lastAlertAtMs === null).toBe(n === 1);
@@ -221,12 +221,14 @@ describe('agents that change', () => {
     await start({ agents: { default: { model: 'mock/mock-fast' } } });
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', heartbeat: { enabled: true } } });
     queue('For the old one.', { agentId: 'scout' });
-    server.provider.queue({ text: 'Too late.', delayMs: 50 });
+    const answered = Promise.withResolvers<void>();
+    server.provider.queue({ text: 'Too late.', after: answered.promise });
     await server.client.call('heartbeat.trigger', { agentId: 'scout' });
     const ended = server.heard('scheduler:heartbeat_wake_terminal');
     clock.advance(250);
     await expect.poll(() => server.provider.served()).toBe(1);
     await server.client.call('agents.delete', { agentId: 'scout' });
+    answered.resolve();
     await expect.poll(() => ended.length).toBe(1);
     expect(await inbox()).toEqual([]);
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', heartbeat: { enabled: true } } });

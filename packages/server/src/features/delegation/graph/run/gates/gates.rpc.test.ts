@@ -91,7 +91,8 @@ test('without an answer the gate fails, regardless of the timeout of the graph',
 
 test('a cancelled graph starts nothing more: running nodes end, pending gates are released', async () => {
   const server = await start();
-  const { answer } = scripted({ 'Take long': { text: 'LONG', delayMs: 300 }, After: { text: 'never' } });
+  const answered = Promise.withResolvers<void>();
+  const { answer } = scripted({ 'Take long': { text: 'LONG', after: answered.promise }, After: { text: 'never' } });
   server.provider.setAnswer(answer);
   const graphId = await server.execute(
     [
@@ -105,6 +106,7 @@ test('a cancelled graph starts nothing more: running nodes end, pending gates ar
   await server.until(graphId, asks);
   expect(await server.client.call('graph.cancel', { graphId: 'slow' })).toEqual({ cancelled: true, graphId });
   await expect(server.client.call('graph.cancel', { graphId })).rejects.toMatchObject({ code: 'precondition_failed' });
+  answered.resolve();
   expect(await server.ended(graphId)).toMatchObject({
     status: 'cancelled',
     cancelReason: 'manual',
@@ -147,7 +149,8 @@ test('run.kill ends a graph and its runs at once, with one correct end and one a
 
 test('with revoked leases running nodes end, and nothing more starts', async () => {
   const server = await start();
-  server.provider.setAnswer(scripted({ 'Take long': { text: 'LONG', delayMs: 300 } }).answer);
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(scripted({ 'Take long': { text: 'LONG', after: answered.promise } }).answer);
   const graphId = await server.execute([
     { node_id: 'one', task: 'Take long.', agent: 'default' },
     { node_id: 'two', task: 'Then.', agent: 'default', depends_on: ['one'] },
@@ -155,6 +158,7 @@ test('with revoked leases running nodes end, and nothing more starts', async () 
   await expect.poll(() => (server.clock.advance(1), server.provider.served())).toBe(1);
   const { rootRunId = '' } = await server.view(graphId);
   await server.client.call('lease.revoke', { rootRunId });
+  answered.resolve();
   expect(await server.ended(graphId)).toMatchObject({ status: 'cancelled', cancelReason: 'killed', nodes: { two: { status: 'skipped' } } });
   expect(server.provider.served()).toBe(1);
 });
@@ -277,14 +281,16 @@ test('the end of a graph is announced in the named conversation, by a turn of it
 
 test('when the conversation is gone at the end of the graph, its owner is notified instead', async () => {
   const server = await start();
-  server.provider.setAnswer(() => ({ text: 'RESULT', delayMs: 200 }));
   const { conversationRef: ref } = await server.client.call('agent.execute', { message: 'Hello', sessionKey: 'desk:gateway' });
+  const answered = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => ({ text: 'RESULT', after: answered.promise }));
   expect(ref).toBe(conversationRef('default', 'token:root', { userId: 'desk', channelId: 'gateway' }));
   const graphId = await server.execute([{ node_id: 'n', task: 'Do it.', agent: 'second' }], {
     announceChannelType: 'gateway',
     announceChannelId: ref,
   });
   await server.client.call('session.delete', { conversationRef: ref });
+  answered.resolve();
   await server.ended(graphId);
   await expect.poll(async () => (server.clock.advance(1), (await server.client.call('inbox.list', {})).messages.length)).toBe(1);
   expect(server.provider.served()).toBe(2);
