@@ -236,7 +236,7 @@ describe.skipIf(chromiumPath === undefined)('agents and approvals in the dashboa
       await page.getByText(/^local responded in \d+\.\d ms: 1 tool\.$/).waitFor();
       await page.getByRole('button', { name: 'Disconnect local' }).click();
       await page.getByText('Disconnected local.').waitFor();
-      await page.getByRole('button', { name: 'Connect local' }).click();
+      await page.getByRole('button', { name: 'Connect local', exact: true }).click();
       await page.getByText('Connected local: 1 tool.').waitFor();
       await page.getByRole('button', { name: 'local', exact: true }).click();
       const dialog = page.getByRole('dialog');

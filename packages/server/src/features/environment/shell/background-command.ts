@@ -101,7 +101,7 @@ export class BackgroundCommand {
   async kill(): Promise<ToolResult> {
     if (this.#end !== undefined) return { content: `${this.id} had ended before: ${describeEnd(this.#end, this.spec.limits)}` };
     this.process.kill();
-    await this.process.ended;
+    await this.done;
     return { content: `${this.id} was stopped, with everything it started` };
   }
 

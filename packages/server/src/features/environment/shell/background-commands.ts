@@ -74,12 +74,12 @@ export class BackgroundCommands implements AsyncDisposable {
     return ended.length;
   }
 
-  /** Stops one command; resolves once its processes are gone. */
+  /** Stops one command; resolves once its processes are gone and it is not listed any more. */
   async endOne(id: string): Promise<void> {
     const command = this.#commands.get(id);
     if (command?.isRunning !== true) return;
     command.process.kill();
-    await command.process.ended;
+    await command.done;
   }
 
   /** Lists running commands, oldest first. */
