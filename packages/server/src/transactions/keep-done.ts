@@ -14,7 +14,10 @@ export async function keepDone(
   const { target, totals, startedAtMs, turnId, question, isTainted } = left;
   const { ref } = target;
   const done = doneBefore(left);
-  const what = done.length === 0 ? 'Nothing was done.' : 'What is above was done.';
+  // Its results say what became of each call of an interrupted step.
+  const isWhole = left.steps.every(({ finished }) => finished);
+  const what =
+    done.length === 0 ? 'Nothing was done.' : isWhole ? 'What is above was done.' : 'What is above was done, unless its result says otherwise.';
   const note: ModelMessage = { role: 'assistant', content: `[Ended before it was done: ${errorKind}. ${what}]` };
   const all: readonly ModelMessage[] = [{ role: 'user', content: question }, ...done, note];
   await addMessages(tx, {

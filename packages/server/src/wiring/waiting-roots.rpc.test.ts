@@ -1,6 +1,6 @@
 import { type StepClock, createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createBell, createObeyingModel, follow } from '../features/access/approvals/testing/obeying-model.ts';
+import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
 let clock: StepClock;
 let server: TestServer;
@@ -14,7 +14,7 @@ beforeEach(async () => {
   const agent = { model: 'mock/mock-fast', tools: { profile: 'full' as const }, circuitBreaker: { failures: 1 } };
   server = await startTestServer({
     clock,
-    tools: [createBell(() => (rung += 1))],
+    tools: [page, createBell(() => (rung += 1))],
     provider: {
       answer: ({ body }) => {
         const { messages } = body as { readonly messages: readonly { readonly role: string; readonly content: unknown }[] };
@@ -101,5 +101,22 @@ test('a waiting turn that is killed keeps what it did in its conversation, and o
   expect(await said('spare')).toMatchObject([
     { role: 'user', content: expect.stringContaining('Dear all') },
     { role: 'assistant', content: '[Ended before it was done: killed. Nothing was done.]' },
+  ]);
+});
+
+test('a turn that is killed while a call waits for approval shows that the call was not run', async () => {
+  const payload = { kind: 'agent_turn', message: follow(['page', {}], ['bell', {}]) } as const;
+  await server.client.call('cron.add', { name: 'job', schedule: { kind: 'in', seconds: 1 }, payload });
+  const asking = async () => (await server.client.call('run.list', {})).runs.find((run) => run.waiting?.kind === 'approval');
+  await expect.poll(async () => (clock.advance(500), await asking())).toBeDefined();
+  await server.client.call('run.kill', { rootRunId: (await asking())?.rootRunId ?? 'none' });
+  await untilNothingWaits();
+  const [session] = (await server.client.call('session.list', {})).sessions;
+  const { messages } = await server.client.call('session.history', { conversationRef: session?.conversationRef ?? 'none' });
+  expect(rung).toBe(0);
+  expect(messages.slice(-3)).toMatchObject([
+    { role: 'assistant' },
+    { role: 'tool', content: 'Not run: the turn was stopped before' },
+    { role: 'assistant', content: expect.stringContaining('What is above was done, unless its result says otherwise.') },
   ]);
 });

@@ -15,7 +15,7 @@ export interface InterruptedEnd {
 }
 
 const notRun = 'Not run: the turn was stopped before';
-const unknown = 'Unknown: the daemon was stopped while this was running; it may or may not have taken effect';
+const unknown = 'Unknown: the turn was stopped while this was running; it may or may not have taken effect';
 
 /** Returns how an interrupted turn ends; undefined when it can be resumed. */
 export function endOf(left: InterruptedTurn): InterruptedEnd | undefined {
