@@ -92,16 +92,20 @@ test('a waiting turn that is killed keeps what it did in its conversation, and o
     expect(found).toHaveLength(1);
     return (await server.client.call('session.history', { conversationRef: found[0]?.conversationRef ?? 'none' })).messages;
   };
-  expect(await said('default')).toMatchObject([
-    { role: 'user', content: expect.stringContaining('bell') },
-    { role: 'assistant' },
-    { role: 'tool' },
-    { role: 'assistant', content: '[Ended before it was done: aborted. What is above was done.]' },
-  ]);
-  expect(await said('spare')).toMatchObject([
-    { role: 'user', content: expect.stringContaining('Dear all') },
-    { role: 'assistant', content: '[Ended before it was done: killed. Nothing was done.]' },
-  ]);
+  await expect
+    .poll(() => said('default'))
+    .toMatchObject([
+      { role: 'user', content: expect.stringContaining('bell') },
+      { role: 'assistant' },
+      { role: 'tool' },
+      { role: 'assistant', content: '[Ended before it was done: aborted. What is above was done.]' },
+    ]);
+  await expect
+    .poll(() => said('spare'))
+    .toMatchObject([
+      { role: 'user', content: expect.stringContaining('Dear all') },
+      { role: 'assistant', content: '[Ended before it was done: killed. Nothing was done.]' },
+    ]);
 });
 
 test('a turn that is killed while a call waits for approval shows that the call was not run', async () => {
@@ -111,12 +115,16 @@ test('a turn that is killed while a call waits for approval shows that the call 
   await expect.poll(async () => (clock.advance(500), await asking())).toBeDefined();
   await server.client.call('run.kill', { rootRunId: (await asking())?.rootRunId ?? 'none' });
   await untilNothingWaits();
-  const [session] = (await server.client.call('session.list', {})).sessions;
-  const { messages } = await server.client.call('session.history', { conversationRef: session?.conversationRef ?? 'none' });
+  const said = async () => {
+    const [session] = (await server.client.call('session.list', {})).sessions;
+    return (await server.client.call('session.history', { conversationRef: session?.conversationRef ?? 'none' })).messages.slice(-3);
+  };
+  await expect
+    .poll(said)
+    .toMatchObject([
+      { role: 'assistant' },
+      { role: 'tool', content: 'Not run: the turn was stopped before' },
+      { role: 'assistant', content: expect.stringContaining('What is above was done, unless its result says otherwise.') },
+    ]);
   expect(rung).toBe(0);
-  expect(messages.slice(-3)).toMatchObject([
-    { role: 'assistant' },
-    { role: 'tool', content: 'Not run: the turn was stopped before' },
-    { role: 'assistant', content: expect.stringContaining('What is above was done, unless its result says otherwise.') },
-  ]);
 });
