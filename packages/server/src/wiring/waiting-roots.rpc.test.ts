@@ -128,3 +128,18 @@ test('a turn that is killed while a call waits for approval shows that the call 
     ]);
   expect(rung).toBe(0);
 });
+
+test('session.delete ends a webhook queued behind a turn of the conversation, which does not come back', async () => {
+  const conversationRef = (await server.client.call('webhooks.test', { mapping: 'hook', payload: { text: 'x' } })).conversationRef ?? '';
+  const deliver = (text: string) => server.client.call('webhooks.test', { mapping: 'hook', payload: { text }, run: true });
+  const newest = async () => (await server.client.call('webhooks.deliveries', {})).deliveries[0];
+  await deliver('first');
+  await expect.poll(async () => (await newest())?.state).toBe('done');
+  await server.client.call('session.send', { conversationRef, text: follow(['page', {}], ['bell', {}]) });
+  await expect.poll(async () => (await server.client.call('admin.approval.pending', {})).requests.length).toBe(1);
+  await deliver('second');
+  await expect.poll(async () => (clock.advance(100), (await newest())?.waiting?.kind)).toBe('conversation');
+  await server.client.call('session.delete', { conversationRef });
+  await expect.poll(async () => (clock.advance(1_000), await newest())).toMatchObject({ state: 'failed', errorKind: 'deleted' });
+  expect((await server.client.call('session.list', { allAgents: true })).sessions).toEqual([]);
+});

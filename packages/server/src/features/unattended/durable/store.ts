@@ -359,11 +359,12 @@ const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql
     // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
-      sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)`,
+      sql<boolean>`(id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)
+        or (json_extract(waiting_json, '$.kind') = 'conversation' and json_extract(waiting_json, '$.subject') = ${p('ref')}))`,
     ),
 );
 
-/** Marks the waiting work of a conversation to be given up at its next claim. */
+/** Marks the waiting work of a conversation to be given up at its next claim, also work that has not started its turn. */
 export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readonly endedBy: EndOfWait; readonly atMs: number }): Promise<void> {
   await tx.run(waitsIn, input);
 }
