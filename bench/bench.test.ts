@@ -6,12 +6,8 @@ import { breakage, verdictOn } from './lib/verdicts.ts';
 import { reference, type ReferenceOptions, startReference, startUpstream, type Subject } from './lib/targets.ts';
 import { compareCompletions, wrongAnswers } from './scenarios/compare.ts';
 import { runCompletions, type Samples } from './scenarios/completions.ts';
-import { runCrowd } from './scenarios/crowd.ts';
 import { bareEvents, runFanout } from './scenarios/fanout.ts';
-import { runGraphs } from './scenarios/graphs.ts';
 import { runHeld } from './scenarios/held.ts';
-import { historyProduct, runHistory } from './scenarios/history.ts';
-import { runTools } from './scenarios/tools.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runSoak } from './scenarios/soak.ts';
 
@@ -156,61 +152,6 @@ describe('the rig for memory, delays and fan-out', () => {
       await upstream.stop();
     }
   });
-
-  it('catches a build whose turns cost more with every message of their history', async () => {
-    const upstream = await startUpstream();
-    const verdict = async (more: Parameters<typeof historyProduct>[1] = {}) => {
-      const subject = await historyProduct(upstream.url, more);
-      if (subject === undefined) throw new Error('the product is not built');
-      const size = { rounds: 1, turns: 32, long: 400, memories: 1, settleMs: 200 };
-      try {
-        return await verdictOn('history long/filled', (measures) => runHistory({ subject, ...size }, measures));
-      } finally {
-        subject.dispose();
-      }
-    };
-    try {
-      expect(await verdict(breakage('slow-with-history', { SLOW_MS: '20' }))).toBe('missed');
-    } finally {
-      await upstream.stop();
-    }
-  });
-
-  it.each([
-    ['for servers and skills that they do not use', 'tools unused', breakage('slow', { SLOW_MS: '20' })],
-    ['much for the tools that they are offered', 'tools some/none', breakage('slow-tools', { SLOW_MS: '20' })],
-  ] as const)('catches a build whose turns pay %s', async (_, measure, broken) => {
-    const upstream = await startUpstream();
-    try {
-      const size = { upstreamUrl: upstream.url, rounds: 1, turns: 5, settleMs: 200, product: broken };
-      expect(await verdictOn(measure, (measures) => runTools(size, measures))).toBe('missed');
-    } finally {
-      await upstream.stop();
-    }
-  });
-
-  it('catches a build whose graphs cost more than as many turns', async () => {
-    const upstream = await startUpstream();
-    // Threads read the environment, not the arguments.
-    const broken = { env: { NODE_OPTIONS: `--import ${join(import.meta.dirname, 'broken', 'slow-runs.ts')}`, SLOW_MS: '10' } };
-    try {
-      const size = { rounds: 1, graphs: 1, ms: 200, settleMs: 200, product: broken };
-      expect(await verdictOn('graphs beyond/turns', (measures) => runGraphs({ upstream, ...size }, measures))).toBe('missed');
-    } finally {
-      await upstream.stop();
-    }
-  });
-
-  it('catches a build that lets only half of the sub-agents work at once', async () => {
-    const upstream = await startUpstream();
-    const narrow = { sections: { security: { agentToAgent: { graphMaxConcurrency: 10, graphMaxGlobalSubAgents: 100 } } } };
-    try {
-      const size = { upstreamUrl: upstream.url, rounds: 1, delayMs: 300, turns: 20, settleMs: 200 };
-      expect(await verdictOn('crowd open', (measures) => runCrowd({ ...size, product: narrow }, measures))).toBe('missed');
-    } finally {
-      await upstream.stop();
-    }
-  }, 60_000);
 
   it('catches a build that pays too much for each reader of an event', async () => {
     const bare = await startReference({ name: 'bare', file: 'bare-events.ts' });

@@ -99,7 +99,12 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'locked-address': (seed) => wrongOf(proveGuessing({ guesses: 60, seed, broken: 'locked-address' })),
   'lookup-only-guard': () => wrongOf(proveOutwardRequests({ statuses: 1, broken: 'lookup-only-guard' })),
   'method-without-scope': () => wrongOf(proveAuthorityMatrix({ broken: 'method-without-scope' }), /tokens\.create × rpc/),
-  'missing-intent': () => wrongOf(proveKilledTurns({ points: ['after a tool that runs once'], broken: 'missing-intent' }), /remembered 2 times/),
+  async 'missing-intent'(seed) {
+    const remembered = await wrongOf(proveKilledTurns({ points: ['after a tool that runs once'], broken: 'missing-intent' }), /remembered 2 times/);
+    const { doubled } = await proveSentOnce({ rounds: 1, seed, broken: 'missing-intent', until: (soFar) => soFar.doubled.length > 0 });
+    const posted = doubled.filter((line) => /was posted [2-9] times/.test(line));
+    return remembered.length > 0 && posted.length > 0 ? [...remembered, ...posted] : [];
+  },
   'missing-owner-check': (seed) =>
     wrongOf(proveCrossOwner({ pairs: 0, only: 'session.h', seed, broken: 'missing-owner-check' }), /^session\.history conversationRef × rpc/),
   'naive-add': (seed) => wrongOf(proveClock({ cases: 400, clocks: 0, seed, broken: 'naive-add' })),
@@ -145,7 +150,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'statistics-at-stop': async () => (await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'statistics-at-stop' })).scans,
   'swallowed-error': () => wrongOf(proveStorageFaults({ calls: [15, 25, 35], commits: 8, broken: 'swallowed-error' })),
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
-  'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 1_200, looks: 1, seed, broken: 'unbounded-queue' })),
+  'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),
   'unguarded-parse': (seed) => wrongOf(proveMalformed({ raw: 90, json: 300, seed, broken: 'unguarded-parse' }), /: 500 /),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,
   'wait-as-attempt': () => wrongOf(proveOutage({ ...fewJobs, broken: 'wait-as-attempt' })),

@@ -15,9 +15,7 @@ test('outward messages are sent once, through kills at any moment', async () => 
   expect(unknown, `${kills} kills, seed ${seed}`).toBeGreaterThan(0);
 }, 180_000);
 
-test('builds that send again after resuming are caught: into the inbox, and by a tool', async () => {
+test('a build that sends again after resuming is caught', async () => {
   const inbox = await proveSentOnce({ rounds: 1, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
   expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
-  const tool = await proveSentOnce({ rounds: 1, seed, broken: 'missing-intent', until: ({ doubled }) => doubled.length > 0 });
-  expect(tool.doubled.join('\n'), `seed ${seed}`).toMatch(/was posted [2-9] times/);
-}, 240_000);
+}, 120_000);

@@ -5,7 +5,7 @@ import { isFair, proveFairness } from './r20-fairness.ts';
 const seed = freshSeed();
 
 test('a principal that floods an agent does not delay another one', async () => {
-  const report = await proveFairness({ turns: 10, rounds: 3, clients: 400, seed });
+  const report = await proveFairness({ turns: 10, rounds: 2, clients: 400, seed });
   expect(
     report.rounds.flatMap(({ flooded }) => flooded.failed),
     `seed ${seed}`,
