@@ -14,13 +14,16 @@ export interface CronServer extends TestServer {
   ended(jobName: string): Promise<CronRun[]>;
 }
 
-/** Longest wait for due jobs; those that the product holds back stay due. */
+/** Longest wait for jobs; the product holds some back. */
 const settleMs = 100;
 
-/** Lets promises and storage threads proceed, until the jobs that are due have been claimed. */
-async function settle({ client, clock }: Pick<CronServer, 'client' | 'clock'>): Promise<void> {
+/** Lets promises and storage threads proceed, until the jobs that the last two steps made due have been claimed. */
+async function settle({ client, clock }: Pick<CronServer, 'client' | 'clock'>, stepMs: number): Promise<void> {
   await new Promise<void>((resolve) => setTimeout(resolve, 4));
-  const isDue = ({ lifecycle }: CronJob) => lifecycle.state === 'scheduled' && (lifecycle.nextRunAtMs ?? Infinity) <= clock.now();
+  const isDue = ({ lifecycle }: CronJob) => {
+    const lateMs = lifecycle.state === 'scheduled' ? clock.now() - (lifecycle.nextRunAtMs ?? Infinity) : -1;
+    return lateMs >= 0 && lateMs <= 2 * stepMs;
+  };
   for (const until = performance.now() + settleMs; performance.now() < until;) {
     const { jobs } = await client.call('cron.list', {});
     if (!jobs.some(isDue)) break;
@@ -47,7 +50,7 @@ export async function openCron(
     async pass(ms, stepMs = ms) {
       for (let left = ms; left > 0; left -= stepMs) {
         clock.advance(Math.min(left, stepMs));
-        await settle({ ...server, clock });
+        await settle({ ...server, clock }, stepMs);
       }
     },
     ended,
