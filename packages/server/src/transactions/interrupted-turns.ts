@@ -22,29 +22,29 @@ const waiting = query<Record<string, never>, WaitingRow>(({ db, sql }) =>
     .with('asked', (with_) =>
       with_
         .selectFrom('approval')
-        .select([sql<string>`json_extract(turn_json, '$.workId')`.as('workId'), sql<string>`max(id)`.as('id'), 'turn_json as turnJson'])
-        .where('turn_json', 'is not', null)
+        .select([sql<string>`json_extract(turn_json, '$.workId')`.as('workId'), sql<string>`max(id)`.as('id'), 'turnJson'])
+        .where('turnJson', 'is not', null)
         .groupBy('workId'),
     )
-    .selectFrom('work_item as w')
-    .innerJoin('durable_turn as d', 'd.work_id', 'w.id')
-    .innerJoin('turn as t', 't.id', 'd.turn_id')
+    .selectFrom('workItem as w')
+    .innerJoin('durableTurn as d', 'd.workId', 'w.id')
+    .innerJoin('turn as t', 't.id', 'd.turnId')
     .leftJoin('asked as a', 'a.workId', 'w.id')
     .select([
       'w.id as workId',
       'w.fence',
-      't.conversation_ref as ref',
-      't.session_key as sessionKey',
-      't.agent_id as agentId',
-      't.principal_id as principalId',
+      't.conversationRef as ref',
+      't.sessionKey',
+      't.agentId',
+      't.principalId',
       't.origin',
-      't.started_at_ms as startedAtMs',
+      't.startedAtMs',
       sql<string>`iif(json_extract(w.waiting_json, '$.kind') = 'approval', json_extract(w.waiting_json, '$.subject'), a.id)`.as('approvalId'),
       sql<0 | 1>`json_extract(w.waiting_json, '$.kind') = 'agent'`.as('isSuspended'),
       'a.turnJson',
     ])
     .where(sql<boolean>`w.state = 'accepted'`)
-    .where('w.waiting_json', 'is not', null)
+    .where('w.waitingJson', 'is not', null)
     .where(
       sql<boolean>`(json_extract(w.waiting_json, '$.kind') = 'approval' or (json_extract(w.waiting_json, '$.kind') = 'agent' and a.id is not null))`,
     )
@@ -63,10 +63,10 @@ export const readWaitingTurns = operation('turns.waiting', async (tx): Promise<W
 
 const dueBehind = query<{ atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs') })
     .where(sql<boolean>`state = 'accepted'`)
-    .where('waiting_json', 'is not', null)
+    .where('waitingJson', 'is not', null)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'conversation'`),
 );
 

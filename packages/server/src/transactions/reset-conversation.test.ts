@@ -93,8 +93,10 @@ const memory = {
 
 const look = operation('test.look', async (tx) => {
   const counts: Record<string, number> = {};
-  for (const table of tables) counts[table] = (await tx.build((db) => db.selectFrom(table).selectAll())).length;
-  const [row] = await tx.build<Record<string, unknown>>((db) => db.selectFrom('conversation').selectAll().where('ref', '=', 'cv_1'));
+  for (const table of tables) counts[table] = (await tx.build((db, sql) => db.selectFrom(table).select(sql`1`.as('one')))).length;
+  const [row] = await tx.build<Record<string, unknown>>((db, sql) => ({
+    compile: () => sql<Record<string, unknown>>`select * from conversation where ref = 'cv_1'`.compile(db),
+  }));
   const receipts = await tx.build<{ outcome: string | null }>((db) =>
     db.selectFrom('receipt').select('outcome_json as outcome').orderBy('idempotency_key'),
   );

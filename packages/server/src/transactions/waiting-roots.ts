@@ -15,10 +15,10 @@ interface Filter {
 /** Turns that begin a run and wait for something else than an approval. */
 const waitingTurns = <Params>({ db, sql }: Pick<QueryTools<Params>, 'db' | 'sql'>) =>
   db
-    .selectFrom('work_item as w')
-    .innerJoin('durable_turn as d', 'd.work_id', 'w.id')
-    .innerJoin('turn as t', 't.id', 'd.turn_id')
-    .where('w.waiting_json', 'is not', null)
+    .selectFrom('workItem as w')
+    .innerJoin('durableTurn as d', 'd.workId', 'w.id')
+    .innerJoin('turn as t', 't.id', 'd.turnId')
+    .where('w.waitingJson', 'is not', null)
     // Includes those that are just being tried again.
     .where(sql<boolean>`w.state in ('accepted', 'running')`)
     .where(sql<boolean>`json_extract(w.waiting_json, '$.kind') <> 'approval'`)
@@ -35,7 +35,7 @@ const listedTurns = ({ db, sql, p }: QueryTools<Filter>) =>
     .where(sql<boolean>`not exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId'))`);
 
 const rootOf = ({ sql }: Pick<QueryTools<never>, 'sql'>) => sql<string>`json_extract(w.waiting_json, '$.rootRunId')`.as('rootRunId');
-const turnColumns = ['t.agent_id as agentId', 't.principal_id as principalId', 't.conversation_ref as conversationRef', 't.origin'] as const;
+const turnColumns = ['t.agentId', 't.principalId', 't.conversationRef', 't.origin'] as const;
 
 /** The oldest of each root. */
 const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tools) =>
@@ -46,7 +46,7 @@ const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tool
           ...turnColumns,
           rootOf(tools),
           't.id',
-          't.started_at_ms as startedAtMs',
+          't.startedAtMs',
           tools.sql<number>`row_number() over (partition by json_extract(w.waiting_json, '$.rootRunId') order by t.started_at_ms, t.id)`.as('place'),
         ])
         .as('listed'),
@@ -85,7 +85,7 @@ const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
   waitingTurns({ db, sql })
     .select(turnColumns)
     .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') = ${p('rootRunId')}`)
-    .orderBy('t.started_at_ms')
+    .orderBy('t.startedAtMs')
     .orderBy('t.id')
     .limit(1),
 );
@@ -98,9 +98,9 @@ export const findWaitingRoot = operation(
 
 const waitsOf = query<{ rootRunIds: string }, { rootRunId: string; waitingJson: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
-    .select([sql<string>`json_extract(waiting_json, '$.rootRunId')`.as('rootRunId'), 'waiting_json as waitingJson'])
-    .where('waiting_json', 'is not', null)
+    .selectFrom('workItem')
+    .select([sql<string>`json_extract(waiting_json, '$.rootRunId')`.as('rootRunId'), 'waitingJson'])
+    .where('waitingJson', 'is not', null)
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
     .where(sql<boolean>`json_extract(waiting_json, '$.rootRunId') in (select value from json_each(${p('rootRunIds')}))`)

@@ -19,14 +19,14 @@ export interface AuditRow {
 const insertAudit = query<Omit<AuditRow, 'metadata'> & { readonly metadataJson: string | null }>(({ db, p }) =>
   db.insertInto('audit').values({
     id: p('id'),
-    at_ms: p('atMs'),
-    principal_id: p('principalId'),
+    atMs: p('atMs'),
+    principalId: p('principalId'),
     action: p('action'),
     classification: p('classification'),
     outcome: p('outcome'),
     target: p('target'),
-    metadata_json: p('metadataJson'),
-    trace_id: p('traceId'),
+    metadataJson: p('metadataJson'),
+    traceId: p('traceId'),
   }),
 );
 

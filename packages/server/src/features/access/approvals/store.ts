@@ -62,26 +62,26 @@ export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
 const columns = [
   'id',
   'digest',
-  'conversation_ref as conversationRef',
-  'session_key as sessionKey',
-  'agent_id as agentId',
+  'conversationRef',
+  'sessionKey',
+  'agentId',
   'origin',
-  'trace_id as traceId',
+  'traceId',
   'tool',
   'action',
   'reason',
-  'trust_level as trustLevel',
-  'params_json as paramsJson',
-  'params_bytes as paramsBytes',
+  'trustLevel',
+  'paramsJson',
+  'paramsBytes',
   'state',
-  'created_at_ms as createdAtMs',
-  'timeout_ms as timeoutMs',
-  'expires_at_ms as expiresAtMs',
-  'decided_at_ms as decidedAtMs',
-  'decided_by as decidedBy',
-  'decided_reason as decidedReason',
-  'grant_state as grantState',
-  'turn_json as turnJson',
+  'createdAtMs',
+  'timeoutMs',
+  'expiresAtMs',
+  'decidedAtMs',
+  'decidedBy',
+  'decidedReason',
+  'grantState',
+  'turnJson',
   'reusable',
 ] as const;
 
@@ -122,7 +122,7 @@ const uncollectedMs = 7 * 86_400_000;
 const sweep = query<{ beforeMs: number; uncollectedBeforeMs: number }>(({ db, sql, p }) =>
   db
     .deleteFrom('approval')
-    .where('decided_at_ms', '<', p('beforeMs'))
+    .where('decidedAtMs', '<', p('beforeMs'))
     .where(sql<boolean>`(turn_json is null or grant_state = 'used' or decided_at_ms < ${p('uncollectedBeforeMs')})`),
 );
 const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
@@ -130,9 +130,9 @@ const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
     .selectFrom('approval')
     .select(columns)
     .where('digest', '=', p('digest'))
-    .where('turn_json', 'is not', null)
-    .where('grant_state', '=', 'open')
-    .orderBy('decided_at_ms', 'desc')
+    .where('turnJson', 'is not', null)
+    .where('grantState', '=', 'open')
+    .orderBy('decidedAtMs', 'desc')
     .limit(1),
 );
 /** Requests for the same call of the same turn, about earlier versions of its files. */
@@ -140,25 +140,25 @@ const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
   db
     .selectFrom('approval')
     .select(columns)
-    .where('turn_json', '=', p('turnJson'))
-    .where('grant_state', 'in', ['open', 'void'])
-    .orderBy('decided_at_ms', 'desc')
+    .where('turnJson', '=', p('turnJson'))
+    .where('grantState', 'in', ['open', 'void'])
+    .orderBy('decidedAtMs', 'desc')
     .limit(maxVoid),
 );
-const voidGrant = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ grant_state: 'void' }).where('id', '=', p('id')));
+const voidGrant = query<{ id: string }>(({ db, p }) => db.updateTable('approval').set({ grantState: 'void' }).where('id', '=', p('id')));
 const latestDecided = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db
     .selectFrom('approval')
     .select(columns)
     .where('digest', '=', p('digest'))
     .where('state', 'in', ['approved', 'denied'])
-    .where('decided_at_ms', 'is not', null)
-    .orderBy('decided_at_ms', 'desc')
+    .where('decidedAtMs', 'is not', null)
+    .orderBy('decidedAtMs', 'desc')
     .orderBy('id', 'desc')
     .limit(1),
 );
 const useGrant = query<{ id: string }>(({ db, p }) =>
-  db.updateTable('approval').set({ grant_state: 'used' }).where('id', '=', p('id')).where('grant_state', '=', 'open'),
+  db.updateTable('approval').set({ grantState: 'used' }).where('id', '=', p('id')).where('grantState', '=', 'open'),
 );
 const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
   db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
@@ -170,28 +170,28 @@ const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own
     .select([sql<number>`count(*)`.as('total'), sql<number>`count(CASE WHEN agent_id = ${p('agentId')} THEN 1 END)`.as('own')])
     .where('state', '=', 'pending')
     .where(sql<boolean>`(turn_json is not null) = ${p('left')}`)
-    .where('expires_at_ms', '>', p('atMs')),
+    .where('expiresAtMs', '>', p('atMs')),
 );
 const insert = query<NewRequest>(({ db, p }) =>
   db.insertInto('approval').values({
     id: p('id'),
     digest: p('digest'),
-    conversation_ref: p('conversationRef'),
-    session_key: p('sessionKey'),
-    agent_id: p('agentId'),
+    conversationRef: p('conversationRef'),
+    sessionKey: p('sessionKey'),
+    agentId: p('agentId'),
     origin: p('origin'),
-    trace_id: p('traceId'),
+    traceId: p('traceId'),
     tool: p('tool'),
     action: p('action'),
     reason: p('reason'),
-    trust_level: p('trustLevel'),
-    params_json: p('paramsJson'),
-    params_bytes: p('paramsBytes'),
+    trustLevel: p('trustLevel'),
+    paramsJson: p('paramsJson'),
+    paramsBytes: p('paramsBytes'),
     state: 'pending',
-    created_at_ms: p('createdAtMs'),
-    timeout_ms: p('timeoutMs'),
-    expires_at_ms: p('expiresAtMs'),
-    turn_json: p('turnJson'),
+    createdAtMs: p('createdAtMs'),
+    timeoutMs: p('timeoutMs'),
+    expiresAtMs: p('expiresAtMs'),
+    turnJson: p('turnJson'),
   }),
 );
 
@@ -271,18 +271,18 @@ const close = query<Closing>(({ db, p }) =>
     .updateTable('approval')
     .set({
       state: p('state'),
-      params_json: null,
-      decided_at_ms: p('atMs'),
-      decided_by: p('by'),
-      decided_reason: p('reason'),
-      grant_state: p('grantState'),
+      paramsJson: null,
+      decidedAtMs: p('atMs'),
+      decidedBy: p('by'),
+      decidedReason: p('reason'),
+      grantState: p('grantState'),
     })
     .where('id', '=', p('id'))
     .where('state', '=', 'pending'),
 );
 
 const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expires_at_ms', '<=', p('atMs')),
+  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expiresAtMs', '<=', p('atMs')),
 );
 
 /** Marks a decision as collected by its suspended turn. */
@@ -342,8 +342,8 @@ type Rows = SelectQueryBuilder<any, 'approval', RequestRow>;
 function meant(rows: Rows, { id, sessionKey, agentIds }: Meant): Rows {
   let found = rows;
   if (id !== undefined) found = found.where('id', '=', id);
-  if (sessionKey !== undefined) found = found.where('session_key', '=', sessionKey);
-  return agentIds === null ? found : found.where('agent_id', 'in', [...agentIds]);
+  if (sessionKey !== undefined) found = found.where('sessionKey', '=', sessionKey);
+  return agentIds === null ? found : found.where('agentId', 'in', [...agentIds]);
 }
 
 /** Makes exactly one of several decisions about a request: the others find it in `found`, and it is not among `decided`. */
@@ -351,7 +351,7 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
   if (input.agentIds?.length === 0) return { found: [], decided: [], audits: [] };
   const found = await tx.build<RequestRow>((db) => {
     const rows = meant(db.selectFrom('approval').select(columns), input);
-    return input.id === undefined ? rows.where('state', '=', 'pending').where('expires_at_ms', '>', input.atMs).orderBy('id') : rows;
+    return input.id === undefined ? rows.where('state', '=', 'pending').where('expiresAtMs', '>', input.atMs).orderBy('id') : rows;
   });
   const waited = new Set(input.waited);
   const decided: RequestRow[] = [];
@@ -407,7 +407,7 @@ export const listPending = operation(
   ): Promise<{ readonly rows: RequestRow[]; readonly total: number }> => {
     if (agentIds?.length === 0) return { rows: [], total: 0 };
     const all = await tx.build<RequestRow>((db) =>
-      meant(db.selectFrom('approval').select(columns), { agentIds }).where('state', '=', 'pending').where('expires_at_ms', '>', atMs).orderBy('id'),
+      meant(db.selectFrom('approval').select(columns), { agentIds }).where('state', '=', 'pending').where('expiresAtMs', '>', atMs).orderBy('id'),
     );
     const rows: RequestRow[] = [];
     let characters = 0;
@@ -427,18 +427,18 @@ export const forgetDenials = operation(
   async (tx, { audit, ...meaning }: Omit<Meant, 'id'> & { readonly audit: AuditRow }): Promise<void> => {
     await tx.build((db) => {
       let denials = db.updateTable('approval').set({ reusable: 0 }).where('state', '=', 'denied');
-      if (meaning.sessionKey !== undefined) denials = denials.where('session_key', '=', meaning.sessionKey);
-      return meaning.agentIds === null ? denials : denials.where('agent_id', 'in', [...meaning.agentIds]);
+      if (meaning.sessionKey !== undefined) denials = denials.where('sessionKey', '=', meaning.sessionKey);
+      return meaning.agentIds === null ? denials : denials.where('agentId', 'in', [...meaning.agentIds]);
     });
     await appendAudit(tx, audit);
   },
 );
 
-const drop = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('approval').where('conversation_ref', '=', p('conversationRef')));
+const drop = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('approval').where('conversationRef', '=', p('conversationRef')));
 const dropOwn = query<{ conversationRef: string }>(({ db, sql, p }) =>
   db
     .deleteFrom('approval')
-    .where('conversation_ref', '=', p('conversationRef'))
+    .where('conversationRef', '=', p('conversationRef'))
     .where(sql<boolean>`(turn_json is null or grant_state = 'used')`),
 );
 

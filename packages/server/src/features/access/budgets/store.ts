@@ -20,20 +20,20 @@ export const usedSince = operation(
       // Inlined in the text: a bound number is a float, and so would be the quotient.
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
       return db
-        .selectFrom('model_call')
-        .where('at_ms', '>=', input.sinceMs)
-        .where('at_ms', '<=', input.untilMs)
-        .select(['agent_id as agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
+        .selectFrom('modelCall')
+        .where('atMs', '>=', input.sinceMs)
+        .where('atMs', '<=', input.untilMs)
+        .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
         .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
-        .groupBy(['agent_id', step]);
+        .groupBy(['agentId', step]);
     }),
 );
 
-const cursor = query<Record<string, never>, { callId: number }>(({ db }) => db.selectFrom('usage_cursor').select('call_id as callId'));
-const moveCursor = query<{ callId: number }>(({ db, p }) => db.updateTable('usage_cursor').set({ call_id: p('callId') }));
+const cursor = query<Record<string, never>, { callId: number }>(({ db }) => db.selectFrom('usageCursor').select('callId'));
+const moveCursor = query<{ callId: number }>(({ db, p }) => db.updateTable('usageCursor').set({ callId: p('callId') }));
 const lastCall = query<{ from: number; limit: number }, { callId: number | null }>(({ db, sql, p }) =>
   db
-    .selectFrom((from) => from.selectFrom('model_call').select('id').where('id', '>', p('from')).orderBy('id').limit(p('limit')).as('batch'))
+    .selectFrom((from) => from.selectFrom('modelCall').select('id').where('id', '>', p('from')).orderBy('id').limit(p('limit')).as('batch'))
     .select(sql<number | null>`max(id)`.as('callId')),
 );
 

@@ -18,20 +18,9 @@ export interface TokenUse {
 }
 
 const allTokens = query<object, TokenRow>(({ db }) =>
-  db
-    .selectFrom('token')
-    .select([
-      'id',
-      'digest',
-      'scopes_json as scopesJson',
-      'agents_json as agentsJson',
-      'compat_json as compatJson',
-      'created_at_ms as createdAtMs',
-      'expires_at_ms as expiresAtMs',
-    ])
-    .orderBy('id'),
+  db.selectFrom('token').select(['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs']).orderBy('id'),
 );
-const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('token_use').select(['token_id as tokenId', 'last_used_at_ms as atMs']));
+const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('tokenUse').select(['tokenId', 'lastUsedAtMs as atMs']));
 
 export const listTokens = operation('tokens.list', async (tx): Promise<{ readonly tokens: TokenRow[]; readonly uses: TokenUse[] }> => ({
   tokens: await tx.all(allTokens, {}),
@@ -44,11 +33,11 @@ const insert = query<TokenRow>(({ db, p }) =>
     .values({
       id: p('id'),
       digest: p('digest'),
-      scopes_json: p('scopesJson'),
-      agents_json: p('agentsJson'),
-      compat_json: p('compatJson'),
-      created_at_ms: p('createdAtMs'),
-      expires_at_ms: p('expiresAtMs'),
+      scopesJson: p('scopesJson'),
+      agentsJson: p('agentsJson'),
+      compatJson: p('compatJson'),
+      createdAtMs: p('createdAtMs'),
+      expiresAtMs: p('expiresAtMs'),
     })
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
@@ -71,7 +60,7 @@ interface Rotation {
 const replaceDigest = query<Rotation>(({ db, p }) =>
   db
     .updateTable('token')
-    .set({ digest: p('newDigest'), created_at_ms: p('atMs') })
+    .set({ digest: p('newDigest'), createdAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where('digest', '=', p('oldDigest')),
 );
@@ -89,11 +78,11 @@ const replaceRow = query<TokenRow & { readonly oldDigest: string }>(({ db, p }) 
     .updateTable('token')
     .set({
       digest: p('digest'),
-      scopes_json: p('scopesJson'),
-      agents_json: p('agentsJson'),
-      compat_json: p('compatJson'),
-      created_at_ms: p('createdAtMs'),
-      expires_at_ms: p('expiresAtMs'),
+      scopesJson: p('scopesJson'),
+      agentsJson: p('agentsJson'),
+      compatJson: p('compatJson'),
+      createdAtMs: p('createdAtMs'),
+      expiresAtMs: p('expiresAtMs'),
     })
     .where('id', '=', p('id'))
     .where('digest', '=', p('oldDigest')),
@@ -111,7 +100,7 @@ export const replaceToken = operation(
 );
 
 const remove = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token').where('id', '=', p('id')));
-const removeUse = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('token_use').where('token_id', '=', p('id')));
+const removeUse = query<{ readonly id: string }>(({ db, p }) => db.deleteFrom('tokenUse').where('tokenId', '=', p('id')));
 
 /** Returns false when the token no longer exists. */
 export const deleteToken = operation('tokens.delete', async (tx, input: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
@@ -129,9 +118,9 @@ export const recordRefusal = operation('tokens.recordRefusal', async (tx, input:
 
 const upsertUse = query<TokenUse>(({ db, sql, p }) =>
   db
-    .insertInto('token_use')
-    .values({ token_id: p('tokenId'), last_used_at_ms: p('atMs') })
-    .onConflict((conflict) => conflict.column('token_id').doUpdateSet({ last_used_at_ms: sql`excluded.last_used_at_ms` })),
+    .insertInto('tokenUse')
+    .values({ tokenId: p('tokenId'), lastUsedAtMs: p('atMs') })
+    .onConflict((conflict) => conflict.column('tokenId').doUpdateSet({ lastUsedAtMs: sql`excluded.last_used_at_ms` })),
 );
 
 export const recordUses = operation('tokens.recordUses', async (tx, input: { readonly uses: readonly TokenUse[] }): Promise<void> => {

@@ -12,8 +12,8 @@ import { tokenOperations } from './store.ts';
 import { createTokens, type Tokens, type TokensDeps } from './tokens.ts';
 
 const everything = operation('test.everything', async (tx): Promise<unknown[]> => [
-  ...(await tx.build((db) => db.selectFrom('token').selectAll())),
-  ...(await tx.build((db) => db.selectFrom('audit').selectAll().orderBy('seq'))),
+  ...(await tx.build((db, sql) => ({ compile: () => sql`select * from token`.compile(db) }))),
+  ...(await tx.build((db, sql) => ({ compile: () => sql`select * from audit order by seq`.compile(db) }))),
 ]);
 
 const ops = 'ops-secret-0123456789-abcdefghijklmnop';

@@ -10,9 +10,7 @@ export interface AgentRow {
   readonly suspended: number;
 }
 
-const all = query<object, AgentRow>(({ db }) =>
-  db.selectFrom('agent').select(['id', 'source', 'config_json as configJson', 'suspended']).orderBy('id'),
-);
+const all = query<object, AgentRow>(({ db }) => db.selectFrom('agent').select(['id', 'source', 'configJson', 'suspended']).orderBy('id'));
 
 export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[]> => tx.all(all, {}));
 
@@ -22,10 +20,10 @@ function insertRow({ db, p }: Pick<QueryTools<Change>, 'db' | 'p'>) {
   return db.insertInto('agent').values({
     id: p('id'),
     source: p('source'),
-    config_json: p('configJson'),
+    configJson: p('configJson'),
     suspended: p('suspended'),
-    created_at_ms: p('atMs'),
-    updated_at_ms: p('atMs'),
+    createdAtMs: p('atMs'),
+    updatedAtMs: p('atMs'),
   });
 }
 
@@ -36,10 +34,10 @@ const insert = query<Change>(({ db, sql, p }) =>
       .column('id')
       .doUpdateSet({
         source: sql`excluded.source`,
-        config_json: sql`excluded.config_json`,
+        configJson: sql`excluded.config_json`,
         suspended: sql`excluded.suspended`,
-        created_at_ms: sql`excluded.created_at_ms`,
-        updated_at_ms: sql`excluded.updated_at_ms`,
+        createdAtMs: sql`excluded.created_at_ms`,
+        updatedAtMs: sql`excluded.updated_at_ms`,
       })
       .where('agent.source', '=', 'file'),
   ),
@@ -55,7 +53,7 @@ const upsert = query<Change>(({ db, sql, p }) =>
   insertRow({ db, p }).onConflict((conflict) =>
     conflict
       .column('id')
-      .doUpdateSet({ config_json: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updated_at_ms: sql`excluded.updated_at_ms` }),
+      .doUpdateSet({ configJson: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updatedAtMs: sql`excluded.updated_at_ms` }),
   ),
 );
 

@@ -12,32 +12,29 @@ export interface McpServerRow {
 }
 
 const allServers = query<object, McpServerRow>(({ db }) =>
-  db
-    .selectFrom('mcp_server')
-    .select(['name', 'transport', 'url', 'headers_sealed as headersSealed', 'agents_json as agentsJson', 'enabled', 'created_at_ms as createdAtMs'])
-    .orderBy('name'),
+  db.selectFrom('mcpServer').select(['name', 'transport', 'url', 'headersSealed', 'agentsJson', 'enabled', 'createdAtMs']).orderBy('name'),
 );
 
 export const listMcpServers = operation('mcp.list', async (tx): Promise<McpServerRow[]> => tx.all(allServers, {}));
 
 const upsert = query<McpServerRow>(({ db, p }) =>
   db
-    .insertInto('mcp_server')
+    .insertInto('mcpServer')
     .values({
       name: p('name'),
       transport: p('transport'),
       url: p('url'),
-      headers_sealed: p('headersSealed'),
-      agents_json: p('agentsJson'),
+      headersSealed: p('headersSealed'),
+      agentsJson: p('agentsJson'),
       enabled: p('enabled'),
-      created_at_ms: p('createdAtMs'),
+      createdAtMs: p('createdAtMs'),
     })
     .onConflict((conflict) =>
       conflict.column('name').doUpdateSet((eb) => ({
         transport: eb.ref('excluded.transport'),
         url: eb.ref('excluded.url'),
-        headers_sealed: eb.ref('excluded.headers_sealed'),
-        agents_json: eb.ref('excluded.agents_json'),
+        headersSealed: eb.ref('excluded.headersSealed'),
+        agentsJson: eb.ref('excluded.agentsJson'),
         enabled: eb.ref('excluded.enabled'),
       })),
     ),
@@ -50,7 +47,7 @@ export const saveMcpServer = operation('mcp.save', async (tx, input: { readonly 
 
 const setEnabled = query<{ readonly name: string; readonly enabled: number }>(({ db, p }) =>
   db
-    .updateTable('mcp_server')
+    .updateTable('mcpServer')
     .set({ enabled: p('enabled') })
     .where('name', '=', p('name')),
 );
@@ -64,7 +61,7 @@ export const enableMcpServer = operation(
   },
 );
 
-const remove = query<{ readonly name: string }>(({ db, p }) => db.deleteFrom('mcp_server').where('name', '=', p('name')));
+const remove = query<{ readonly name: string }>(({ db, p }) => db.deleteFrom('mcpServer').where('name', '=', p('name')));
 
 export const deleteMcpServer = operation('mcp.delete', async (tx, input: { readonly name: string; readonly audit: AuditRow }): Promise<void> => {
   await tx.run(remove, { name: input.name });

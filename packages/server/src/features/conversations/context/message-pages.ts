@@ -5,16 +5,8 @@ import type { MessageRow } from '../sessions/api.ts';
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
-    .select([
-      'seq',
-      'turn_id as turnId',
-      'role',
-      'content',
-      'tool_json as toolJson',
-      'attachments_json as attachmentsJson',
-      'created_at_ms as createdAtMs',
-    ])
-    .where('conversation_id', '=', p('conversationId'))
+    .select(['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'])
+    .where('conversationId', '=', p('conversationId'))
     .where('seq', '>=', p('from'))
     .where('seq', '<', p('to'))
     .orderBy('seq'),

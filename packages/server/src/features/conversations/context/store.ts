@@ -68,15 +68,15 @@ const headByRef = query<
 >(({ db, p }) =>
   db
     .selectFrom('conversation')
-    .leftJoin('context_state', 'context_state.conversation_id', 'conversation.id')
+    .leftJoin('contextState', 'contextState.conversationId', 'conversation.id')
     .select([
       'conversation.id as conversationId',
-      'conversation.last_seq as lastSeq',
-      'conversation.model_seq_floor as floor',
-      'context_state.cut_seq as cutSeq',
-      'context_state.prefix as prefix',
-      'context_state.prefix_tokens as prefixTokens',
-      'context_state.behind as behind',
+      'conversation.lastSeq',
+      'conversation.modelSeqFloor as floor',
+      'contextState.cutSeq',
+      'contextState.prefix',
+      'contextState.prefixTokens',
+      'contextState.behind',
       'conversation.taint as taint',
     ])
     .where('conversation.ref', '=', p('ref')),
@@ -117,19 +117,19 @@ export const nodeColumns = [
   'id',
   'kind',
   'depth',
-  'from_seq as fromSeq',
-  'to_seq as toSeq',
-  'token_count as tokenCount',
+  'fromSeq',
+  'toSeq',
+  'tokenCount',
   'content',
   'taint',
   'model',
   'stopgap',
-  'parent_id as parentId',
-  'created_at_ms as createdAtMs',
+  'parentId',
+  'createdAtMs',
 ] as const;
 
 const rootNodes = query<{ conversationId: number }, SummaryNode>(({ db, p }) =>
-  db.selectFrom('summary').select(nodeColumns).where('conversation_id', '=', p('conversationId')).where('parent_id', 'is', null).orderBy('from_seq'),
+  db.selectFrom('summary').select(nodeColumns).where('conversationId', '=', p('conversationId')).where('parentId', 'is', null).orderBy('fromSeq'),
 );
 
 /** Returns the nodes without a parent, oldest messages first. */
@@ -201,18 +201,18 @@ async function chunkRows(tx: Tx, { conversationId, from, to, tokens }: ChunkQuer
 const insertNode = query<SummaryNode & { conversationId: number }>(({ db, p }) =>
   db.insertInto('summary').values({
     id: p('id'),
-    conversation_id: p('conversationId'),
+    conversationId: p('conversationId'),
     kind: p('kind'),
     depth: p('depth'),
-    from_seq: p('fromSeq'),
-    to_seq: p('toSeq'),
-    token_count: p('tokenCount'),
+    fromSeq: p('fromSeq'),
+    toSeq: p('toSeq'),
+    tokenCount: p('tokenCount'),
     content: p('content'),
     taint: p('taint'),
     model: p('model'),
     stopgap: p('stopgap'),
-    parent_id: p('parentId'),
-    created_at_ms: p('createdAtMs'),
+    parentId: p('parentId'),
+    createdAtMs: p('createdAtMs'),
   }),
 );
 
@@ -228,12 +228,12 @@ export interface Basis {
 const unchanged = query<Basis, { conversationId: number }>(({ db, p }) =>
   db
     .selectFrom('conversation')
-    .innerJoin('message', 'message.conversation_id', 'conversation.id')
+    .innerJoin('message', 'message.conversationId', 'conversation.id')
     .select('conversation.id as conversationId')
     .where('conversation.ref', '=', p('ref'))
-    .where('conversation.model_seq_floor', '=', p('floor'))
+    .where('conversation.modelSeqFloor', '=', p('floor'))
     .where('message.seq', '=', p('toSeq'))
-    .where('message.turn_id', '=', p('turnId')),
+    .where('message.turnId', '=', p('turnId')),
 );
 
 /** Returns the last message covered by a summary that is not a stopgap. */
@@ -256,10 +256,10 @@ export const addLeaf = operation(
 const adopt = query<{ id: string; parentId: string; conversationId: number }>(({ db, p }) =>
   db
     .updateTable('summary')
-    .set({ parent_id: p('parentId') })
+    .set({ parentId: p('parentId') })
     .where('id', '=', p('id'))
-    .where('conversation_id', '=', p('conversationId'))
-    .where('parent_id', 'is', null),
+    .where('conversationId', '=', p('conversationId'))
+    .where('parentId', 'is', null),
 );
 
 /** Adds a parent of nodes without one. Returns false when one of them was deleted; node ids are never reused. */
@@ -278,28 +278,28 @@ export const addCondensed = operation(
 );
 
 const dropStopgaps = query<{ conversationId: number }>(({ db, p }) =>
-  db.deleteFrom('summary').where('conversation_id', '=', p('conversationId')).where('stopgap', '=', 1),
+  db.deleteFrom('summary').where('conversationId', '=', p('conversationId')).where('stopgap', '=', 1),
 );
 
 const putState = query<{ conversationId: number; cutSeq: number; prefix: string; prefixTokens: number; behind: number; atMs: number }>(
   ({ db, sql, p }) =>
     db
-      .insertInto('context_state')
+      .insertInto('contextState')
       .values({
-        conversation_id: p('conversationId'),
-        cut_seq: p('cutSeq'),
+        conversationId: p('conversationId'),
+        cutSeq: p('cutSeq'),
         prefix: p('prefix'),
-        prefix_tokens: p('prefixTokens'),
+        prefixTokens: p('prefixTokens'),
         behind: p('behind'),
-        updated_at_ms: p('atMs'),
+        updatedAtMs: p('atMs'),
       })
       .onConflict((conflict) =>
-        conflict.column('conversation_id').doUpdateSet({
-          cut_seq: sql`excluded.cut_seq`,
+        conflict.column('conversationId').doUpdateSet({
+          cutSeq: sql`excluded.cut_seq`,
           prefix: sql`excluded.prefix`,
-          prefix_tokens: sql`excluded.prefix_tokens`,
+          prefixTokens: sql`excluded.prefix_tokens`,
           behind: sql`excluded.behind`,
-          updated_at_ms: sql`excluded.updated_at_ms`,
+          updatedAtMs: sql`excluded.updated_at_ms`,
         }),
       ),
 );
@@ -328,10 +328,8 @@ export const moveCut = operation('context.moveCut', async (tx, move: CutMove): P
   return true;
 });
 
-const deleteSummaries = query<{ conversationId: number }>(({ db, p }) => db.deleteFrom('summary').where('conversation_id', '=', p('conversationId')));
-const deleteState = query<{ conversationId: number }>(({ db, p }) =>
-  db.deleteFrom('context_state').where('conversation_id', '=', p('conversationId')),
-);
+const deleteSummaries = query<{ conversationId: number }>(({ db, p }) => db.deleteFrom('summary').where('conversationId', '=', p('conversationId')));
+const deleteState = query<{ conversationId: number }>(({ db, p }) => db.deleteFrom('contextState').where('conversationId', '=', p('conversationId')));
 
 /** Deletes the summaries and the cut of a conversation. Part of operations that delete or reset conversations. */
 export async function dropContext(tx: Tx, input: { readonly conversationId: number }): Promise<{ readonly summaries: number }> {

@@ -6,21 +6,21 @@ const upsert = query<ReceiptRow>(({ db, sql, p }) =>
   db
     .insertInto('receipt')
     .values({
-      principal_id: p('principalId'),
-      idempotency_key: p('key'),
+      principalId: p('principalId'),
+      idempotencyKey: p('key'),
       digest: p('digest'),
-      conversation_ref: p('conversationRef'),
-      outcome_json: p('outcomeJson'),
-      created_at_ms: p('createdAtMs'),
-      expires_at_ms: p('expiresAtMs'),
+      conversationRef: p('conversationRef'),
+      outcomeJson: p('outcomeJson'),
+      createdAtMs: p('createdAtMs'),
+      expiresAtMs: p('expiresAtMs'),
     })
     .onConflict((conflict) =>
-      conflict.columns(['principal_id', 'idempotency_key']).doUpdateSet({
+      conflict.columns(['principalId', 'idempotencyKey']).doUpdateSet({
         digest: sql`excluded.digest`,
-        conversation_ref: sql`excluded.conversation_ref`,
-        outcome_json: sql`excluded.outcome_json`,
-        created_at_ms: sql`excluded.created_at_ms`,
-        expires_at_ms: sql`excluded.expires_at_ms`,
+        conversationRef: sql`excluded.conversation_ref`,
+        outcomeJson: sql`excluded.outcome_json`,
+        createdAtMs: sql`excluded.created_at_ms`,
+        expiresAtMs: sql`excluded.expires_at_ms`,
       }),
     ),
 );
@@ -31,7 +31,7 @@ export const keepReceipt = operation('receipts.keep', async (tx, row: ReceiptRow
 });
 
 const forgetOutcome = query<{ conversationRef: string }>(({ db, p }) =>
-  db.updateTable('receipt').set({ outcome_json: null }).where('conversation_ref', '=', p('conversationRef')),
+  db.updateTable('receipt').set({ outcomeJson: null }).where('conversationRef', '=', p('conversationRef')),
 );
 
 /** Removes the answers from a conversation's receipts. The keys stay used, so that nothing is repeated. Part of `deleteConversation`. */
@@ -42,10 +42,10 @@ export async function forgetReceipts(tx: Tx, conversationRef: string): Promise<v
 const live = query<{ principalId: string; key: string; atMs: number }, Pick<ReceiptRow, 'digest' | 'outcomeJson'>>(({ db, p }) =>
   db
     .selectFrom('receipt')
-    .select(['digest', 'outcome_json as outcomeJson'])
-    .where('principal_id', '=', p('principalId'))
-    .where('idempotency_key', '=', p('key'))
-    .where('expires_at_ms', '>', p('atMs')),
+    .select(['digest', 'outcomeJson'])
+    .where('principalId', '=', p('principalId'))
+    .where('idempotencyKey', '=', p('key'))
+    .where('expiresAtMs', '>', p('atMs')),
 );
 
 /** Returns the receipt of a key, unless it has expired. */
@@ -54,7 +54,7 @@ export const findReceipt = operation(
   async (tx, input: { readonly principalId: string; readonly key: string; readonly atMs: number }) => tx.get(live, input),
 );
 
-const deleteExpired = query<{ atMs: number }>(({ db, p }) => db.deleteFrom('receipt').where('expires_at_ms', '<=', p('atMs')));
+const deleteExpired = query<{ atMs: number }>(({ db, p }) => db.deleteFrom('receipt').where('expiresAtMs', '<=', p('atMs')));
 
 export const pruneReceipts = operation('receipts.prune', async (tx, input: { readonly atMs: number }): Promise<void> => {
   await tx.run(deleteExpired, input);

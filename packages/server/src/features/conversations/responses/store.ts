@@ -4,15 +4,15 @@ import type { ResponseRow } from './api.ts';
 const insert = query<Required<ResponseRow>>(({ db, p }) =>
   db.insertInto('response').values({
     id: p('id'),
-    previous_id: p('previousId'),
-    principal_id: p('principalId'),
-    agent_id: p('agentId'),
-    body_json: p('bodyJson'),
-    system_json: p('systemJson'),
-    messages_json: p('messagesJson'),
-    input_json: p('inputJson'),
-    created_at_ms: p('createdAtMs'),
-    expires_at_ms: p('expiresAtMs'),
+    previousId: p('previousId'),
+    principalId: p('principalId'),
+    agentId: p('agentId'),
+    bodyJson: p('bodyJson'),
+    systemJson: p('systemJson'),
+    messagesJson: p('messagesJson'),
+    inputJson: p('inputJson'),
+    createdAtMs: p('createdAtMs'),
+    expiresAtMs: p('expiresAtMs'),
   }),
 );
 
@@ -36,10 +36,10 @@ type Found = Required<Pick<ResponseRow, 'bodyJson' | 'agentId' | 'inputJson'>>;
 const byId = query<Asked, Found>(({ db, p }) =>
   db
     .selectFrom('response')
-    .select(['body_json as bodyJson', 'agent_id as agentId', 'input_json as inputJson'])
+    .select(['bodyJson', 'agentId', 'inputJson'])
     .where('id', '=', p('id'))
-    .where('principal_id', '=', p('principalId'))
-    .where('expires_at_ms', '>', p('nowMs')),
+    .where('principalId', '=', p('principalId'))
+    .where('expiresAtMs', '>', p('nowMs')),
 );
 
 export const findResponse = operation('responses.find', async (tx, input: Asked): Promise<Found | undefined> => tx.get(byId, input));
@@ -63,36 +63,36 @@ const chain = query<Walk, Link>(({ db, sql, p }) =>
         .selectFrom('response')
         .select([
           'id',
-          'previous_id',
-          'agent_id',
-          'system_json',
-          'messages_json',
+          'previousId',
+          'agentId',
+          'systemJson',
+          'messagesJson',
           sql<number>`1`.as('depth'),
           sql<number>`length(system_json) + length(messages_json)`.as('size'),
         ])
         .where('id', '=', p('id'))
-        .where('principal_id', '=', p('principalId'))
-        .where('expires_at_ms', '>', p('nowMs'))
+        .where('principalId', '=', p('principalId'))
+        .where('expiresAtMs', '>', p('nowMs'))
         .unionAll((union) =>
           union
             .selectFrom('response as earlier')
-            .innerJoin('link', 'link.previous_id', 'earlier.id')
+            .innerJoin('link', 'link.previousId', 'earlier.id')
             .select([
               'earlier.id',
-              'earlier.previous_id',
-              'earlier.agent_id',
-              'earlier.system_json',
-              'earlier.messages_json',
+              'earlier.previousId',
+              'earlier.agentId',
+              'earlier.systemJson',
+              'earlier.messagesJson',
               sql<number>`link.depth + 1`.as('depth'),
               sql<number>`link.size + length(earlier.system_json) + length(earlier.messages_json)`.as('size'),
             ])
-            .where('earlier.principal_id', '=', p('principalId'))
+            .where('earlier.principalId', '=', p('principalId'))
             .where('link.depth', '<=', p('maxDepth'))
             .where('link.size', '<=', p('maxLength')),
         ),
     )
     .selectFrom('link')
-    .select(['previous_id as previousId', 'agent_id as agentId', 'system_json as systemJson', 'messages_json as messagesJson'])
+    .select(['previousId', 'agentId', 'systemJson', 'messagesJson'])
     .orderBy('depth'),
 );
 
@@ -101,7 +101,7 @@ export const readChain = operation('responses.chain', async (tx, input: Asked): 
   tx.all(chain, { ...input, maxDepth, maxLength: maxHistoryLength }),
 );
 
-const remove = query<Owned>(({ db, p }) => db.deleteFrom('response').where('id', '=', p('id')).where('principal_id', '=', p('principalId')));
+const remove = query<Owned>(({ db, p }) => db.deleteFrom('response').where('id', '=', p('id')).where('principalId', '=', p('principalId')));
 
 /** Deletes a response; returns false when there is none. */
 export const deleteResponse = operation('responses.delete', async (tx, input: Owned): Promise<boolean> => (await tx.run(remove, input)).changes > 0);
@@ -111,14 +111,14 @@ const expired = query<{ nowMs: number }>(({ db, p }) =>
     .withRecursive('held', (with_) =>
       with_
         .selectFrom('response')
-        .select(['id', 'previous_id'])
-        .where('expires_at_ms', '>', p('nowMs'))
+        .select(['id', 'previousId'])
+        .where('expiresAtMs', '>', p('nowMs'))
         .union((union) =>
-          union.selectFrom('response as earlier').innerJoin('held', 'held.previous_id', 'earlier.id').select(['earlier.id', 'earlier.previous_id']),
+          union.selectFrom('response as earlier').innerJoin('held', 'held.previousId', 'earlier.id').select(['earlier.id', 'earlier.previousId']),
         ),
     )
     .deleteFrom('response')
-    .where('expires_at_ms', '<=', p('nowMs'))
+    .where('expiresAtMs', '<=', p('nowMs'))
     .where('id', 'not in', db.selectFrom('held').select('id')),
 );
 

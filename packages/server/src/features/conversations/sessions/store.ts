@@ -41,25 +41,25 @@ export type ConversationTaint = 0 | 1 | 2;
 const columns = [
   'id',
   'ref',
-  'agent_id as agentId',
-  'principal_id as principalId',
+  'agentId',
+  'principalId',
   'kind',
-  'session_key as sessionKey',
-  'last_seq as lastSeq',
-  'message_count as messageCount',
-  'turn_count as turnCount',
-  'step_count as stepCount',
-  'tool_call_count as toolCallCount',
-  'input_tokens as inputTokens',
-  'output_tokens as outputTokens',
-  'cost_nano as costNano',
-  'created_at_ms as createdAtMs',
-  'updated_at_ms as updatedAtMs',
+  'sessionKey',
+  'lastSeq',
+  'messageCount',
+  'turnCount',
+  'stepCount',
+  'toolCallCount',
+  'inputTokens',
+  'outputTokens',
+  'costNano',
+  'createdAtMs',
+  'updatedAtMs',
   'title',
-  'forked_from as forkedFrom',
-  'reset_count as resetCount',
-  'compaction_count as compactionCount',
-  'model_seq_floor as modelSeqFloor',
+  'forkedFrom',
+  'resetCount',
+  'compactionCount',
+  'modelSeqFloor',
   'taint',
 ] as const;
 
@@ -75,40 +75,40 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
     .insertInto('conversation')
     .values({
       ref: p('ref'),
-      tenant_id: tenantId,
-      agent_id: p('agentId'),
-      principal_id: p('principalId'),
+      tenantId: tenantId,
+      agentId: p('agentId'),
+      principalId: p('principalId'),
       kind: p('kind'),
-      session_key: p('sessionKey'),
+      sessionKey: p('sessionKey'),
       title: p('title'),
-      last_seq: p('count'),
-      message_count: p('count'),
-      turn_count: 1,
-      step_count: p('steps'),
-      tool_call_count: p('toolCalls'),
-      input_tokens: p('inputTokens'),
-      output_tokens: p('outputTokens'),
-      cost_nano: p('costNano'),
-      created_at_ms: p('atMs'),
-      updated_at_ms: p('atMs'),
+      lastSeq: p('count'),
+      messageCount: p('count'),
+      turnCount: 1,
+      stepCount: p('steps'),
+      toolCallCount: p('toolCalls'),
+      inputTokens: p('inputTokens'),
+      outputTokens: p('outputTokens'),
+      costNano: p('costNano'),
+      createdAtMs: p('atMs'),
+      updatedAtMs: p('atMs'),
       taint: p('taint'),
     })
     .onConflict((conflict) =>
       conflict.column('ref').doUpdateSet({
-        last_seq: sql`conversation.last_seq + excluded.last_seq`,
-        message_count: sql`conversation.message_count + excluded.message_count`,
-        turn_count: sql`conversation.turn_count + 1`,
-        step_count: sql`conversation.step_count + excluded.step_count`,
-        tool_call_count: sql`conversation.tool_call_count + excluded.tool_call_count`,
-        input_tokens: sql`conversation.input_tokens + excluded.input_tokens`,
-        output_tokens: sql`conversation.output_tokens + excluded.output_tokens`,
-        cost_nano: sql`conversation.cost_nano + excluded.cost_nano`,
-        updated_at_ms: sql`excluded.updated_at_ms`,
+        lastSeq: sql`conversation.last_seq + excluded.last_seq`,
+        messageCount: sql`conversation.message_count + excluded.message_count`,
+        turnCount: sql`conversation.turn_count + 1`,
+        stepCount: sql`conversation.step_count + excluded.step_count`,
+        toolCallCount: sql`conversation.tool_call_count + excluded.tool_call_count`,
+        inputTokens: sql`conversation.input_tokens + excluded.input_tokens`,
+        outputTokens: sql`conversation.output_tokens + excluded.output_tokens`,
+        costNano: sql`conversation.cost_nano + excluded.cost_nano`,
+        updatedAtMs: sql`excluded.updated_at_ms`,
         title: sql`coalesce(conversation.title, excluded.title)`,
         taint: sql`max(conversation.taint, excluded.taint)`,
       }),
     )
-    .returning(['id', 'last_seq as lastSeq', 'turn_count as turnCount']),
+    .returning(['id', 'lastSeq', 'turnCount']),
 );
 
 const insertMessage = query<{
@@ -122,14 +122,14 @@ const insertMessage = query<{
   createdAtMs: number;
 }>(({ db, p }) =>
   db.insertInto('message').values({
-    conversation_id: p('conversationId'),
+    conversationId: p('conversationId'),
     seq: p('seq'),
-    turn_id: p('turnId'),
+    turnId: p('turnId'),
     role: p('role'),
     content: p('content'),
-    tool_json: p('toolJson'),
-    attachments_json: p('attachmentsJson'),
-    created_at_ms: p('createdAtMs'),
+    toolJson: p('toolJson'),
+    attachmentsJson: p('attachmentsJson'),
+    createdAtMs: p('createdAtMs'),
   }),
 );
 
@@ -158,22 +158,22 @@ const insertEmpty = query<ConversationTarget & { kind: string; title: string | n
     .insertInto('conversation')
     .values({
       ref: p('ref'),
-      tenant_id: tenantId,
-      agent_id: p('agentId'),
-      principal_id: p('principalId'),
+      tenantId: tenantId,
+      agentId: p('agentId'),
+      principalId: p('principalId'),
       kind: p('kind'),
-      session_key: p('sessionKey'),
+      sessionKey: p('sessionKey'),
       title: p('title'),
-      last_seq: 0,
-      message_count: 0,
-      turn_count: 0,
-      step_count: 0,
-      tool_call_count: 0,
-      input_tokens: 0,
-      output_tokens: 0,
-      cost_nano: 0,
-      created_at_ms: p('atMs'),
-      updated_at_ms: p('atMs'),
+      lastSeq: 0,
+      messageCount: 0,
+      turnCount: 0,
+      stepCount: 0,
+      toolCallCount: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      costNano: 0,
+      createdAtMs: p('atMs'),
+      updatedAtMs: p('atMs'),
       taint: 0,
     })
     .onConflict((conflict) => conflict.column('ref').doNothing()),
@@ -191,9 +191,9 @@ const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number;
   db
     .updateTable('conversation')
     .set({
-      input_tokens: sql`input_tokens + ${p('inputTokens')}`,
-      output_tokens: sql`output_tokens + ${p('outputTokens')}`,
-      cost_nano: sql`cost_nano + ${p('costNano')}`,
+      inputTokens: sql`input_tokens + ${p('inputTokens')}`,
+      outputTokens: sql`output_tokens + ${p('outputTokens')}`,
+      costNano: sql`cost_nano + ${p('costNano')}`,
     })
     .where('ref', '=', p('ref')),
 );
@@ -233,20 +233,20 @@ type SqlTag = Parameters<Parameters<typeof query>[0]>[0]['sql'];
 function v1Columns(sql: SqlTag) {
   return [
     sql<number>`0`.as('id'),
-    'conversation_ref as ref',
-    'agent_id as agentId',
-    'principal_id as principalId',
+    'conversationRef as ref',
+    'agentId',
+    'principalId',
     sql<string>`'v1'`.as('kind'),
-    'session_key as sessionKey',
+    'sessionKey',
     sql<number>`0`.as('lastSeq'),
     sql<number>`0`.as('messageCount'),
     sql<number>`1`.as('turnCount'),
     'steps as stepCount',
     sql<number>`0`.as('toolCallCount'),
-    'input_tokens as inputTokens',
-    'output_tokens as outputTokens',
+    'inputTokens',
+    'outputTokens',
     sql<number>`coalesce(cost_nano, 0)`.as('costNano'),
-    'started_at_ms as createdAtMs',
+    'startedAtMs as createdAtMs',
     sql<number>`coalesce(ended_at_ms, started_at_ms)`.as('updatedAtMs'),
     sql<null>`NULL`.as('title'),
     sql<null>`NULL`.as('forkedFrom'),
@@ -280,9 +280,9 @@ const byKey = query<{ agentId: string; sessionKey: string }, ConversationRow>(({
   db
     .selectFrom('conversation')
     .select(columns)
-    .where('tenant_id', '=', tenantId)
-    .where('agent_id', '=', p('agentId'))
-    .where('session_key', '=', p('sessionKey'))
+    .where('tenantId', '=', tenantId)
+    .where('agentId', '=', p('agentId'))
+    .where('sessionKey', '=', p('sessionKey'))
     .limit(2),
 );
 
@@ -311,12 +311,12 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
   const select = (fields: 'rows' | 'count') =>
     tx.build<ConversationRow & { total: number }>((db, sql) => {
       const v1 = filter.kind === 'v1';
-      const time = v1 ? 'started_at_ms' : 'updated_at_ms';
+      const time = v1 ? 'startedAtMs' : 'updatedAtMs';
       const table: string = v1 ? 'turn' : 'conversation';
       let from = db.selectFrom(table);
       if (v1) from = from.where('origin', '=', 'v1');
-      if (filter.agentIds !== null) from = from.where('agent_id', 'in', filter.agentIds);
-      if (filter.principalId !== null) from = from.where('principal_id', '=', filter.principalId);
+      if (filter.agentIds !== null) from = from.where('agentId', 'in', filter.agentIds);
+      if (filter.principalId !== null) from = from.where('principalId', '=', filter.principalId);
       if (!v1 && filter.kind !== 'all') from = from.where('kind', '=', filter.kind);
       if (filter.sinceMs !== null) from = from.where(time, '>=', filter.sinceMs);
       if (fields === 'count') return from.select(sql<number>`count(*)`.as('total'));
@@ -330,16 +330,8 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
-    .select([
-      'seq',
-      'turn_id as turnId',
-      'role',
-      'content',
-      'tool_json as toolJson',
-      'attachments_json as attachmentsJson',
-      'created_at_ms as createdAtMs',
-    ])
-    .where('conversation_id', '=', p('conversationId'))
+    .select(['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'])
+    .where('conversationId', '=', p('conversationId'))
     .where('seq', '>=', p('from'))
     .where('seq', '<', p('to'))
     .orderBy('seq'),
@@ -359,8 +351,8 @@ const saidPage = query<
 >(({ db, p }) =>
   db
     .selectFrom('message')
-    .select(['role', 'content', 'created_at_ms as createdAtMs'])
-    .where('conversation_id', '=', p('conversationId'))
+    .select(['role', 'content', 'createdAtMs'])
+    .where('conversationId', '=', p('conversationId'))
     .where('role', 'in', ['user', 'assistant'])
     .where('content', '<>', '')
     .orderBy('seq')
@@ -371,7 +363,7 @@ const saidCount = query<{ conversationId: number }, { total: number }>(({ db, sq
   db
     .selectFrom('message')
     .select(sql<number>`count(*)`.as('total'))
-    .where('conversation_id', '=', p('conversationId'))
+    .where('conversationId', '=', p('conversationId'))
     .where('role', 'in', ['user', 'assistant'])
     .where('content', '<>', ''),
 );
@@ -395,18 +387,18 @@ const insertArchive = query<{
   messagesJson: string;
   atMs: number;
 }>(({ db, p }) =>
-  db.insertInto('session_archive').values({
+  db.insertInto('sessionArchive').values({
     id: p('id'),
     ref: p('ref'),
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
-    session_key: p('sessionKey'),
-    metadata_json: p('metadataJson'),
-    messages_json: p('messagesJson'),
-    archived_at_ms: p('atMs'),
+    agentId: p('agentId'),
+    principalId: p('principalId'),
+    sessionKey: p('sessionKey'),
+    metadataJson: p('metadataJson'),
+    messagesJson: p('messagesJson'),
+    archivedAtMs: p('atMs'),
   }),
 );
-const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversation_id', '=', p('id')));
+const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversationId', '=', p('id')));
 
 /** Removes the messages of a conversation, also from the index; its row is unchanged. */
 export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {

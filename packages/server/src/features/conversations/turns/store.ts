@@ -67,36 +67,36 @@ const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
     .insertInto('turn')
     .values({
       id: p('id'),
-      conversation_ref: p('conversationRef'),
-      session_key: p('sessionKey'),
-      agent_id: p('agentId'),
-      principal_id: p('principalId'),
+      conversationRef: p('conversationRef'),
+      sessionKey: p('sessionKey'),
+      agentId: p('agentId'),
+      principalId: p('principalId'),
       origin: p('origin'),
       state: p('state'),
-      finish_reason: p('finishReason'),
-      failure_kind: p('failureKind'),
+      finishReason: p('finishReason'),
+      failureKind: p('failureKind'),
       model: p('model'),
       steps: p('steps'),
-      input_tokens: p('inputTokens'),
-      output_tokens: p('outputTokens'),
-      cost_nano: p('costNano'),
-      reserved_nano: p('reservedNano'),
-      trace_id: p('traceId'),
-      started_at_ms: p('startedAtMs'),
-      ended_at_ms: p('endedAtMs'),
+      inputTokens: p('inputTokens'),
+      outputTokens: p('outputTokens'),
+      costNano: p('costNano'),
+      reservedNano: p('reservedNano'),
+      traceId: p('traceId'),
+      startedAtMs: p('startedAtMs'),
+      endedAtMs: p('endedAtMs'),
     })
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
         state: sql`excluded.state`,
-        finish_reason: sql`excluded.finish_reason`,
-        failure_kind: sql`excluded.failure_kind`,
+        finishReason: sql`excluded.finish_reason`,
+        failureKind: sql`excluded.failure_kind`,
         model: sql`excluded.model`,
         steps: sql`excluded.steps`,
-        input_tokens: sql`excluded.input_tokens`,
-        output_tokens: sql`excluded.output_tokens`,
-        cost_nano: sql`excluded.cost_nano`,
-        reserved_nano: sql`excluded.reserved_nano`,
-        ended_at_ms: sql`excluded.ended_at_ms`,
+        inputTokens: sql`excluded.input_tokens`,
+        outputTokens: sql`excluded.output_tokens`,
+        costNano: sql`excluded.cost_nano`,
+        reservedNano: sql`excluded.reserved_nano`,
+        endedAtMs: sql`excluded.ended_at_ms`,
       }),
     ),
 );
@@ -111,25 +111,25 @@ export interface CallsOf {
 }
 
 const insertCall = query<ModelCallRow & CallsOf>(({ db, p }) =>
-  db.insertInto('model_call').values({
-    turn_id: p('turnId'),
-    conversation_ref: p('conversationRef'),
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
+  db.insertInto('modelCall').values({
+    turnId: p('turnId'),
+    conversationRef: p('conversationRef'),
+    agentId: p('agentId'),
+    principalId: p('principalId'),
     provider: p('provider'),
     model: p('model'),
     operation: p('operation'),
     outcome: p('outcome'),
-    input_tokens: p('inputTokens'),
-    output_tokens: p('outputTokens'),
-    cache_read_tokens: p('cacheReadTokens'),
-    cache_write_tokens: p('cacheWriteTokens'),
+    inputTokens: p('inputTokens'),
+    outputTokens: p('outputTokens'),
+    cacheReadTokens: p('cacheReadTokens'),
+    cacheWriteTokens: p('cacheWriteTokens'),
     estimated: p('estimated'),
-    cost_nano: p('costNano'),
-    saved_nano: p('savedNano'),
-    latency_ms: p('latencyMs'),
-    response_id: p('responseId'),
-    at_ms: p('atMs'),
+    costNano: p('costNano'),
+    savedNano: p('savedNano'),
+    latencyMs: p('latencyMs'),
+    responseId: p('responseId'),
+    atMs: p('atMs'),
   }),
 );
 
@@ -147,7 +147,7 @@ export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCall
 const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>
   db
     .updateTable('turn')
-    .set({ reserved_nano: p('reservedNano'), model: p('model') })
+    .set({ reservedNano: p('reservedNano'), model: p('model') })
     .where('id', '=', p('id')),
 );
 
@@ -171,23 +171,23 @@ const openTurns = query<Record<string, never>, TurnRow>(({ db }) =>
     .selectFrom('turn')
     .select([
       'id',
-      'conversation_ref as conversationRef',
-      'session_key as sessionKey',
-      'agent_id as agentId',
-      'principal_id as principalId',
+      'conversationRef',
+      'sessionKey',
+      'agentId',
+      'principalId',
       'origin',
       'state',
-      'finish_reason as finishReason',
-      'failure_kind as failureKind',
+      'finishReason',
+      'failureKind',
       'model',
       'steps',
-      'input_tokens as inputTokens',
-      'output_tokens as outputTokens',
-      'cost_nano as costNano',
-      'reserved_nano as reservedNano',
-      'trace_id as traceId',
-      'started_at_ms as startedAtMs',
-      'ended_at_ms as endedAtMs',
+      'inputTokens',
+      'outputTokens',
+      'costNano',
+      'reservedNano',
+      'traceId',
+      'startedAtMs',
+      'endedAtMs',
     ])
     .where('state', 'in', ['accepted', 'running']),
 );
@@ -204,10 +204,10 @@ export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: numb
       .updateTable('turn')
       .set({
         state: 'aborted',
-        finish_reason: 'aborted',
-        ended_at_ms: atMs,
-        cost_nano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
-        reserved_nano: null,
+        finishReason: 'aborted',
+        endedAtMs: atMs,
+        costNano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+        reservedNano: null,
       })
       .where(sql<boolean>`state in ('accepted', 'running')`);
     return kept.length === 0 ? open : open.where('id', 'not in', kept);
@@ -219,10 +219,10 @@ const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql,
     .updateTable('turn')
     .set({
       state: p('state'),
-      finish_reason: 'aborted',
-      ended_at_ms: p('atMs'),
-      cost_nano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
-      reserved_nano: null,
+      finishReason: 'aborted',
+      endedAtMs: p('atMs'),
+      costNano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+      reservedNano: null,
     })
     .where('id', '=', p('id'))
     .where(sql<boolean>`state in ('accepted', 'running')`),
@@ -251,8 +251,8 @@ export const cacheStats = operation(
   'turns.cacheStats',
   async (tx, input: { readonly sinceMs: number; readonly agentIds: readonly string[] | null }): Promise<CacheStatsRow[]> =>
     tx.build<CacheStatsRow>((db, sql) => {
-      let from = db.selectFrom('model_call').where('at_ms', '>=', input.sinceMs);
-      if (input.agentIds !== null) from = from.where('agent_id', 'in', input.agentIds);
+      let from = db.selectFrom('modelCall').where('atMs', '>=', input.sinceMs);
+      if (input.agentIds !== null) from = from.where('agentId', 'in', input.agentIds);
       return from
         .select([
           'provider',

@@ -16,8 +16,8 @@ const countOf = (kind: RootWorkKind): WorkCounts => ({
 
 export const rootState = query<{ id: string }, { state: string; open: number; agentId: string; principalId: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('root_run')
-    .select(['state', 'agent_id as agentId', 'principal_id as principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
+    .selectFrom('rootRun')
+    .select(['state', 'agentId', 'principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
     .where('id', '=', p('id')),
 );
 
@@ -25,44 +25,44 @@ type Opening = WorkCounts &
   Omit<RootEntry, 'rootRunId' | 'kind'> & { readonly id: string; readonly state: string; readonly endedAtMs: number | null };
 
 const open = query<Opening>(({ db, p }) =>
-  db.insertInto('root_run').values({
+  db.insertInto('rootRun').values({
     id: p('id'),
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
-    conversation_ref: p('conversationRef'),
+    agentId: p('agentId'),
+    principalId: p('principalId'),
+    conversationRef: p('conversationRef'),
     origin: p('origin'),
     profile: p('profile'),
     evicted: 0,
     state: p('state'),
-    open_runs: p('runs'),
-    open_graphs: p('graphs'),
-    open_scripts: p('scripts'),
-    completed_runs: 0,
-    failed_runs: 0,
+    openRuns: p('runs'),
+    openGraphs: p('graphs'),
+    openScripts: p('scripts'),
+    completedRuns: 0,
+    failedRuns: 0,
     graphs: p('graphs'),
     completions: 0,
-    ended_tokens: 0,
-    ended_nano: 0,
-    spent_tokens: 0,
-    spent_nano: 0,
+    endedTokens: 0,
+    endedNano: 0,
+    spentTokens: 0,
+    spentNano: 0,
     unpriced: 0,
-    started_at_ms: p('atMs'),
-    heartbeat_at_ms: p('atMs'),
-    ended_at_ms: p('endedAtMs'),
+    startedAtMs: p('atMs'),
+    heartbeatAtMs: p('atMs'),
+    endedAtMs: p('endedAtMs'),
   }),
 );
 
 const enter = query<WorkCounts & { id: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
+    .updateTable('rootRun')
     .set({
       state: 'active',
-      open_runs: sql`open_runs + ${p('runs')}`,
-      open_graphs: sql`open_graphs + ${p('graphs')}`,
-      open_scripts: sql`open_scripts + ${p('scripts')}`,
+      openRuns: sql`open_runs + ${p('runs')}`,
+      openGraphs: sql`open_graphs + ${p('graphs')}`,
+      openScripts: sql`open_scripts + ${p('scripts')}`,
       graphs: sql`graphs + ${p('graphs')}`,
-      heartbeat_at_ms: p('atMs'),
-      ended_at_ms: null,
+      heartbeatAtMs: p('atMs'),
+      endedAtMs: null,
     })
     .where('id', '=', p('id')),
 );
@@ -97,16 +97,16 @@ interface Leaving extends WorkCounts {
 
 const leave = query<Leaving, { open: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
+    .updateTable('rootRun')
     .set({
-      open_runs: sql`open_runs - ${p('runs')}`,
-      open_graphs: sql`open_graphs - ${p('graphs')}`,
-      open_scripts: sql`open_scripts - ${p('scripts')}`,
-      completed_runs: sql`completed_runs + ${p('completedRuns')}`,
-      failed_runs: sql`failed_runs + ${p('failedRuns')}`,
+      openRuns: sql`open_runs - ${p('runs')}`,
+      openGraphs: sql`open_graphs - ${p('graphs')}`,
+      openScripts: sql`open_scripts - ${p('scripts')}`,
+      completedRuns: sql`completed_runs + ${p('completedRuns')}`,
+      failedRuns: sql`failed_runs + ${p('failedRuns')}`,
       completions: sql`completions + ${p('completions')}`,
-      ended_tokens: sql`ended_tokens + ${p('tokens')}`,
-      ended_nano: sql`ended_nano + ${p('nano')}`,
+      endedTokens: sql`ended_tokens + ${p('tokens')}`,
+      endedNano: sql`ended_nano + ${p('nano')}`,
       unpriced: sql`unpriced + ${p('unpriced')}`,
       cause: sql`coalesce(${p('cause')}, cause)`,
     })
@@ -116,8 +116,8 @@ const leave = query<Leaving, { open: number }>(({ db, sql, p }) =>
 
 const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
-    .set({ state: sql`case when completions > 0 then 'completed' else 'failed' end`, ended_at_ms: p('atMs'), heartbeat_at_ms: p('atMs') })
+    .updateTable('rootRun')
+    .set({ state: sql`case when completions > 0 then 'completed' else 'failed' end`, endedAtMs: p('atMs'), heartbeatAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where(sql<boolean>`state = 'active'`)
     .where(sql<boolean>`open_runs + open_graphs + open_scripts <= 0`),
@@ -144,16 +144,16 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, p }) =>
   db.insertInto('lease').values({
     id: p('id'),
-    root_run_id: p('rootRunId'),
-    parent_lease_id: p('parentLeaseId'),
-    run_id: p('runId'),
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
+    rootRunId: p('rootRunId'),
+    parentLeaseId: p('parentLeaseId'),
+    runId: p('runId'),
+    agentId: p('agentId'),
+    principalId: p('principalId'),
     caps: p('caps'),
-    bearer_digest: p('bearerDigest'),
-    issued_at_ms: p('issuedAtMs'),
-    expires_at_ms: p('expiresAtMs'),
-    ended_at_ms: null,
+    bearerDigest: p('bearerDigest'),
+    issuedAtMs: p('issuedAtMs'),
+    expiresAtMs: p('expiresAtMs'),
+    endedAtMs: null,
     revoked: 0,
   }),
 );
@@ -177,9 +177,9 @@ export async function issueLease(tx: Tx, { caps, ...lease }: NewLease): Promise<
 const endOne = query<{ leaseId: string; atMs: number }>(({ db, p }) =>
   db
     .updateTable('lease')
-    .set({ ended_at_ms: p('atMs') })
+    .set({ endedAtMs: p('atMs') })
     .where('id', '=', p('leaseId'))
-    .where('ended_at_ms', 'is', null),
+    .where('endedAtMs', 'is', null),
 );
 
 /** Ends the lease of a run or script, in the transaction that ends it; a lease that already ended stays unchanged. */

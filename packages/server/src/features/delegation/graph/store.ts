@@ -5,112 +5,112 @@ import type { CancelReason, GraphRow, NodeRow, StopReason } from './rows.ts';
 
 export const graphColumns = [
   'id',
-  'principal_id as principalId',
-  'token_id as tokenId',
-  'agent_id as agentId',
+  'principalId',
+  'tokenId',
+  'agentId',
   'label',
-  'definition_json as definitionJson',
-  'variables_json as variablesJson',
-  'node_count as nodeCount',
-  'root_run_id as rootRunId',
-  'requester_json as requesterJson',
-  'by_agent as byAgent',
-  'announce_json as announceJson',
-  'node_progress as nodeProgress',
-  'work_id as workId',
+  'definitionJson',
+  'variablesJson',
+  'nodeCount',
+  'rootRunId',
+  'requesterJson',
+  'byAgent',
+  'announceJson',
+  'nodeProgress',
+  'workId',
   'state',
-  'cancel_reason as cancelReason',
-  'created_at_ms as createdAtMs',
-  'started_at_ms as startedAtMs',
-  'ended_at_ms as endedAtMs',
-  'waited_ms as waitedMs',
+  'cancelReason',
+  'createdAtMs',
+  'startedAtMs',
+  'endedAtMs',
+  'waitedMs',
 ] as const;
 
 const nodeColumns = [
-  'graph_id as graphId',
-  'node_id as nodeId',
+  'graphId',
+  'nodeId',
   'place',
   'state',
   'attempt',
-  'run_id as runId',
-  'steps_json as stepsJson',
+  'runId',
+  'stepsJson',
   'output',
   'error',
   'cause',
   'partial',
   'tainted',
-  'effects_refused as effectsRefused',
+  'effectsRefused',
   'answer',
-  'answer_text as answerText',
+  'answerText',
   'tokens',
-  'cost_nano as costNano',
+  'costNano',
   'unpriced',
-  'started_at_ms as startedAtMs',
-  'deadline_ms as deadlineMs',
-  'ended_at_ms as endedAtMs',
+  'startedAtMs',
+  'deadlineMs',
+  'endedAtMs',
 ] as const;
 
 const insertGraph = query<GraphRow>(({ db, p }) =>
-  db.insertInto('graph_run').values({
+  db.insertInto('graphRun').values({
     id: p('id'),
-    principal_id: p('principalId'),
-    token_id: p('tokenId'),
-    agent_id: p('agentId'),
+    principalId: p('principalId'),
+    tokenId: p('tokenId'),
+    agentId: p('agentId'),
     label: p('label'),
-    definition_json: p('definitionJson'),
-    variables_json: p('variablesJson'),
-    node_count: p('nodeCount'),
-    root_run_id: p('rootRunId'),
-    requester_json: p('requesterJson'),
-    by_agent: p('byAgent'),
-    announce_json: p('announceJson'),
-    node_progress: p('nodeProgress'),
-    work_id: p('workId'),
+    definitionJson: p('definitionJson'),
+    variablesJson: p('variablesJson'),
+    nodeCount: p('nodeCount'),
+    rootRunId: p('rootRunId'),
+    requesterJson: p('requesterJson'),
+    byAgent: p('byAgent'),
+    announceJson: p('announceJson'),
+    nodeProgress: p('nodeProgress'),
+    workId: p('workId'),
     state: p('state'),
-    cancel_reason: p('cancelReason'),
-    created_at_ms: p('createdAtMs'),
-    started_at_ms: p('startedAtMs'),
-    ended_at_ms: p('endedAtMs'),
-    waited_ms: p('waitedMs'),
+    cancelReason: p('cancelReason'),
+    createdAtMs: p('createdAtMs'),
+    startedAtMs: p('startedAtMs'),
+    endedAtMs: p('endedAtMs'),
+    waitedMs: p('waitedMs'),
   }),
 );
 
 const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ db, p }) =>
-  db.insertInto('graph_node').values({
-    graph_id: p('graphId'),
-    node_id: p('nodeId'),
+  db.insertInto('graphNode').values({
+    graphId: p('graphId'),
+    nodeId: p('nodeId'),
     place: p('place'),
     state: 'pending',
     attempt: 1,
-    run_id: null,
-    steps_json: '[]',
+    runId: null,
+    stepsJson: '[]',
     output: null,
     error: null,
     partial: 0,
     tainted: 0,
-    effects_refused: 0,
+    effectsRefused: 0,
     answer: null,
-    answer_text: null,
+    answerText: null,
     tokens: 0,
-    cost_nano: 0,
+    costNano: 0,
     unpriced: 0,
-    started_at_ms: null,
-    deadline_ms: null,
-    ended_at_ms: null,
+    startedAtMs: null,
+    deadlineMs: null,
+    endedAtMs: null,
   }),
 );
 
-const graphById = query<{ id: string }, GraphRow>(({ db, p }) => db.selectFrom('graph_run').select(graphColumns).where('id', '=', p('id')));
+const graphById = query<{ id: string }, GraphRow>(({ db, p }) => db.selectFrom('graphRun').select(graphColumns).where('id', '=', p('id')));
 const nodesOf = query<{ graphId: string }, NodeRow>(({ db, p }) =>
-  db.selectFrom('graph_node').select(nodeColumns).where('graph_id', '=', p('graphId')).orderBy('place'),
+  db.selectFrom('graphNode').select(nodeColumns).where('graphId', '=', p('graphId')).orderBy('place'),
 );
-const dropGraph = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_run').where('id', '=', p('id')));
-const dropNodes = query<{ id: string }>(({ db, p }) => db.deleteFrom('graph_node').where('graph_id', '=', p('id')));
+const dropGraph = query<{ id: string }>(({ db, p }) => db.deleteFrom('graphRun').where('id', '=', p('id')));
+const dropNodes = query<{ id: string }>(({ db, p }) => db.deleteFrom('graphNode').where('graphId', '=', p('id')));
 
 // A state bound as a parameter would not use the partial index of that state.
 const countOpen = query<{ principalId: string }, { all: number; own: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('graph_run')
+    .selectFrom('graphRun')
     .select([sql<number>`count(*)`.as('all'), sql<number>`count(case when principal_id = ${p('principalId')} then 1 end)`.as('own')])
     .where(sql<boolean>`state = 'running'`),
 );
@@ -133,7 +133,7 @@ export async function addGraph(tx: Tx, row: GraphRow, nodeIds: readonly string[]
 
 const beyondLoaded = query<{ principalId: string; kept: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('graph_run')
+    .deleteFrom('graphRun')
     .where(
       sql<boolean>`id in (select id from graph_run where state = 'pending' and principal_id = ${p('principalId')} order by created_at_ms desc, id desc limit 100 offset ${p('kept')})`,
     ),
@@ -181,33 +181,33 @@ export interface NodeChange extends Pick<
 
 const changeNode = query<NodeChange & { graphId: string }>(({ db, sql, p }) =>
   db
-    .updateTable('graph_node')
+    .updateTable('graphNode')
     .set({
       state: p('state'),
       attempt: p('attempt'),
-      run_id: p('runId'),
-      steps_json: p('stepsJson'),
+      runId: p('runId'),
+      stepsJson: p('stepsJson'),
       output: p('output'),
       error: p('error'),
       cause: p('cause'),
-      effects_refused: p('effectsRefused'),
+      effectsRefused: p('effectsRefused'),
       partial: p('partial'),
       tainted: p('tainted'),
       tokens: p('tokens'),
-      cost_nano: p('costNano'),
+      costNano: p('costNano'),
       unpriced: p('unpriced'),
-      started_at_ms: p('startedAtMs'),
-      deadline_ms: p('deadlineMs'),
-      ended_at_ms: p('endedAtMs'),
+      startedAtMs: p('startedAtMs'),
+      deadlineMs: p('deadlineMs'),
+      endedAtMs: p('endedAtMs'),
     })
-    .where('graph_id', '=', p('graphId'))
-    .where('node_id', '=', p('nodeId'))
+    .where('graphId', '=', p('graphId'))
+    .where('nodeId', '=', p('nodeId'))
     .where(sql<boolean>`state in ('pending', 'running')`),
 );
 
 const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('graph_run')
+    .selectFrom('graphRun')
     .select('id')
     .where('id', '=', p('id'))
     .where(sql<boolean>`state = 'running'`),
@@ -215,8 +215,8 @@ const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
 
 const keepWaited = query<{ id: string; waitedMs: number }>(({ db, p }) =>
   db
-    .updateTable('graph_run')
-    .set({ waited_ms: p('waitedMs') })
+    .updateTable('graphRun')
+    .set({ waitedMs: p('waitedMs') })
     .where('id', '=', p('id')),
 );
 
@@ -252,20 +252,20 @@ export async function changeNodes(tx: Tx, graphId: string, changes: readonly Nod
 
 const endOne = query<{ id: string; state: GraphState; reason: CancelReason | null; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('graph_run')
+    .updateTable('graphRun')
     .set({
       state: p('state'),
-      cancel_reason: sql`coalesce(${p('reason')}, cancel_reason)`,
-      ended_at_ms: p('atMs'),
+      cancelReason: sql`coalesce(${p('reason')}, cancel_reason)`,
+      endedAtMs: p('atMs'),
     })
     .where('id', '=', p('id'))
     .where(sql<boolean>`state = 'running'`),
 );
 const endNodes = query<{ id: string; from: GraphNodeState; to: GraphNodeState; error: string; atMs: number }>(({ db, p }) =>
   db
-    .updateTable('graph_node')
-    .set({ state: p('to'), error: p('error'), ended_at_ms: p('atMs') })
-    .where('graph_id', '=', p('id'))
+    .updateTable('graphNode')
+    .set({ state: p('to'), error: p('error'), endedAtMs: p('atMs') })
+    .where('graphId', '=', p('id'))
     .where('state', '=', p('from')),
 );
 
@@ -295,9 +295,9 @@ export async function endGraphRow(tx: Tx, { id, state, reason, error, atMs }: Gr
 
 const openOfRoot = query<{ rootRunId: string }, { id: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('graph_run')
+    .selectFrom('graphRun')
     .select('id')
-    .where('root_run_id', '=', p('rootRunId'))
+    .where('rootRunId', '=', p('rootRunId'))
     .where(sql<boolean>`state = 'running'`),
 );
 
@@ -307,10 +307,10 @@ export function openGraphsOf(tx: Tx, rootRunId: string): Promise<{ readonly id: 
 
 const cancelOne = query<{ id: string; reason: CancelReason }>(({ db, sql, p }) =>
   db
-    .updateTable('graph_run')
-    .set({ cancel_reason: p('reason') })
+    .updateTable('graphRun')
+    .set({ cancelReason: p('reason') })
     .where('id', '=', p('id'))
-    .where('cancel_reason', 'is', null)
+    .where('cancelReason', 'is', null)
     .where(sql<boolean>`state = 'running'`),
 );
 
@@ -326,16 +326,16 @@ export const cancelGraph = operation(
 
 const answerOne = query<{ graphId: string; nodeId: string; answer: string; text: string | null; atMs: number | null }>(({ db, sql, p }) =>
   db
-    .updateTable('graph_node')
-    .set({ answer: p('answer'), answer_text: p('text') })
-    .where('graph_id', '=', p('graphId'))
-    .where('node_id', '=', p('nodeId'))
+    .updateTable('graphNode')
+    .set({ answer: p('answer'), answerText: p('text') })
+    .where('graphId', '=', p('graphId'))
+    .where('nodeId', '=', p('nodeId'))
     .where('answer', 'is', null)
     // The deadline also applies while no process runs the graph.
     .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
 );
 const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
-  db.selectFrom('graph_node').select(['answer', 'answer_text as answerText']).where('graph_id', '=', p('graphId')).where('node_id', '=', p('nodeId')),
+  db.selectFrom('graphNode').select(['answer', 'answerText']).where('graphId', '=', p('graphId')).where('nodeId', '=', p('nodeId')),
 );
 
 /** Answers a pending gate, or expires it: the first write wins. Returns the valid answer, and whether this call wrote it. */
@@ -376,7 +376,7 @@ export const deleteGraphRun = operation(
 
 const overdue = query<{ beforeMs: number; loadedBeforeMs: number; kept: number }, { id: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('graph_run')
+    .selectFrom('graphRun')
     .select('id')
     .where(
       sql<boolean>`(state = 'pending' and created_at_ms < ${p('loadedBeforeMs')}) or ended_at_ms < ${p('beforeMs')} or id in (

@@ -13,48 +13,48 @@ const prunedAtOnce = 8;
 type Stored = Omit<SendRow, 'byAgent' | 'tainted'> & { readonly byAgent: number; readonly tainted: number };
 
 const insert = query<Stored>(({ db, p }) =>
-  db.insertInto('session_send').values({
+  db.insertInto('sessionSend').values({
     id: p('id'),
     mode: p('mode'),
-    by_agent: p('byAgent'),
-    from_ref: p('fromRef'),
-    from_session_key: p('fromSessionKey'),
-    from_agent_id: p('fromAgentId'),
-    to_ref: p('toRef'),
-    to_session_key: p('toSessionKey'),
-    to_agent_id: p('toAgentId'),
-    to_principal_id: p('toPrincipalId'),
-    principal_id: p('principalId'),
-    token_id: p('tokenId'),
+    byAgent: p('byAgent'),
+    fromRef: p('fromRef'),
+    fromSessionKey: p('fromSessionKey'),
+    fromAgentId: p('fromAgentId'),
+    toRef: p('toRef'),
+    toSessionKey: p('toSessionKey'),
+    toAgentId: p('toAgentId'),
+    toPrincipalId: p('toPrincipalId'),
+    principalId: p('principalId'),
+    tokenId: p('tokenId'),
     authority: p('authority'),
-    root_run_id: p('rootRunId'),
-    bounds_json: p('boundsJson'),
+    rootRunId: p('rootRunId'),
+    boundsJson: p('boundsJson'),
     text: p('text'),
     tainted: p('tainted'),
-    max_turns: p('maxTurns'),
-    trace_id: p('traceId'),
+    maxTurns: p('maxTurns'),
+    traceId: p('traceId'),
     state: 'open',
     leg: 0,
     response: null,
-    error_kind: null,
+    errorKind: null,
     tokens: 0,
-    cost_nano: 0,
+    costNano: 0,
     announced: 0,
-    created_at_ms: p('createdAtMs'),
-    ended_at_ms: null,
+    createdAtMs: p('createdAtMs'),
+    endedAtMs: null,
   }),
 );
 
 const old = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('session_send').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+  db.deleteFrom('sessionSend').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
 const openTo = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('session_send')
+    .selectFrom('sessionSend')
     .select(sql<number>`count(*)`.as('count'))
-    .where('to_ref', '=', p('ref'))
-    .where('ended_at_ms', 'is', null),
+    .where('toRef', '=', p('ref'))
+    .where('endedAtMs', 'is', null),
 );
 
 /** Stores a new message, unless its conversation has too many open ones. Part of `acceptSend`. */
@@ -67,34 +67,34 @@ export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow, ag
 
 const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { readonly announced: number }>(({ db, p }) =>
   db
-    .selectFrom('session_send')
+    .selectFrom('sessionSend')
     .select([
       'id',
       'mode',
-      'by_agent as byAgent',
-      'from_ref as fromRef',
-      'from_session_key as fromSessionKey',
-      'from_agent_id as fromAgentId',
-      'to_ref as toRef',
-      'to_session_key as toSessionKey',
-      'to_agent_id as toAgentId',
-      'to_principal_id as toPrincipalId',
-      'principal_id as principalId',
-      'token_id as tokenId',
+      'byAgent',
+      'fromRef',
+      'fromSessionKey',
+      'fromAgentId',
+      'toRef',
+      'toSessionKey',
+      'toAgentId',
+      'toPrincipalId',
+      'principalId',
+      'tokenId',
       'authority',
-      'root_run_id as rootRunId',
-      'bounds_json as boundsJson',
+      'rootRunId',
+      'boundsJson',
       'text',
       'tainted',
-      'max_turns as maxTurns',
-      'trace_id as traceId',
-      'created_at_ms as createdAtMs',
+      'maxTurns',
+      'traceId',
+      'createdAtMs',
       'state',
       'leg',
       'response',
-      'error_kind as errorKind',
+      'errorKind',
       'tokens',
-      'cost_nano as costNano',
+      'costNano',
       'announced',
     ])
     .where('id', '=', p('id')),
@@ -112,16 +112,16 @@ interface Advance extends Omit<SendProgress, 'next' | 'inbox'> {
 
 const move = query<Omit<Advance, 'announced'> & { nextLeg: number; announced: number; endedAtMs: number | null }>(({ db, sql, p }) =>
   db
-    .updateTable('session_send')
+    .updateTable('sessionSend')
     .set({
       state: p('state'),
       leg: p('nextLeg'),
       response: p('response'),
-      error_kind: p('errorKind'),
+      errorKind: p('errorKind'),
       tokens: sql`tokens + ${p('tokens')}`,
-      cost_nano: sql`cost_nano + ${p('costNano')}`,
+      costNano: sql`cost_nano + ${p('costNano')}`,
       announced: p('announced'),
-      ended_at_ms: p('endedAtMs'),
+      endedAtMs: p('endedAtMs'),
     })
     .where('id', '=', p('sendId'))
     .where('leg', '=', p('leg'))
@@ -142,8 +142,8 @@ export async function advanceSend(tx: Tx, { announced, ...progress }: Advance): 
 
 const fail = query<{ id: string; errorKind: string; atMs: number }>(({ db, p }) =>
   db
-    .updateTable('session_send')
-    .set({ state: 'failed', error_kind: p('errorKind'), ended_at_ms: p('atMs') })
+    .updateTable('sessionSend')
+    .set({ state: 'failed', errorKind: p('errorKind'), endedAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where('state', '=', 'open'),
 );
@@ -163,7 +163,7 @@ export async function closeSend(tx: Tx, { id, errorKind, atMs }: SendFailure): P
 export const failSend = operation('sessionSend.fail', closeSend);
 
 const openOf = query<{ rootRunId: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('session_send').select('id').where('root_run_id', '=', p('rootRunId')).where('ended_at_ms', 'is', null),
+  db.selectFrom('sessionSend').select('id').where('rootRunId', '=', p('rootRunId')).where('endedAtMs', 'is', null),
 );
 
 /** Lists the open messages of a root run. */
@@ -173,9 +173,9 @@ export const openSends = operation('sessionSend.open', async (tx, input: { reado
 
 const dueIn = query<{ ref: string }, { id: string; leg: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('session_send')
+    .selectFrom('sessionSend')
     .select(['id', 'leg'])
-    .where('ended_at_ms', 'is', null)
+    .where('endedAtMs', 'is', null)
     .where(sql<boolean>`(to_ref = ${p('ref')} or (from_ref = ${p('ref')} and leg % 2 = 1))`),
 );
 

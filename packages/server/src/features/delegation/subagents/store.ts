@@ -3,47 +3,47 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { type NewRunRow, type RunRow, runColumns, storedRun, type AnnounceTo } from './run/row.ts';
 
 const insert = query<RunRow>(({ db, p }) =>
-  db.insertInto('sub_agent_run').values({
+  db.insertInto('subAgentRun').values({
     id: p('id'),
-    root_run_id: p('rootRunId'),
-    lease_id: p('leaseId'),
-    parent_run_id: p('parentRunId'),
+    rootRunId: p('rootRunId'),
+    leaseId: p('leaseId'),
+    parentRunId: p('parentRunId'),
     depth: p('depth'),
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
-    token_id: p('tokenId'),
-    requester_key: p('requesterKey'),
-    requester_ref: p('requesterRef'),
-    requester_agent_id: p('requesterAgentId'),
+    agentId: p('agentId'),
+    principalId: p('principalId'),
+    tokenId: p('tokenId'),
+    requesterKey: p('requesterKey'),
+    requesterRef: p('requesterRef'),
+    requesterAgentId: p('requesterAgentId'),
     counted: p('counted'),
-    conversation_ref: p('conversationRef'),
-    session_key: p('sessionKey'),
+    conversationRef: p('conversationRef'),
+    sessionKey: p('sessionKey'),
     task: p('task'),
-    options_json: p('optionsJson'),
-    graph_id: p('graphId'),
-    node_id: p('nodeId'),
-    work_id: p('workId'),
+    optionsJson: p('optionsJson'),
+    graphId: p('graphId'),
+    nodeId: p('nodeId'),
+    workId: p('workId'),
     state: p('state'),
-    queued_at_ms: p('queuedAtMs'),
-    started_at_ms: p('startedAtMs'),
-    active_at_ms: p('activeAtMs'),
-    ended_at_ms: p('endedAtMs'),
-    end_reason: p('endReason'),
-    error_kind: p('errorKind'),
+    queuedAtMs: p('queuedAtMs'),
+    startedAtMs: p('startedAtMs'),
+    activeAtMs: p('activeAtMs'),
+    endedAtMs: p('endedAtMs'),
+    endReason: p('endReason'),
+    errorKind: p('errorKind'),
     cause: p('cause'),
     summary: p('summary'),
-    result_text: p('resultText'),
-    result_ref_json: p('resultRefJson'),
-    telemetry_json: p('telemetryJson'),
+    resultText: p('resultText'),
+    resultRefJson: p('resultRefJson'),
+    telemetryJson: p('telemetryJson'),
     tainted: p('tainted'),
-    announce_to: p('announceTo'),
-    announce_ref: p('announceRef'),
-    announce_target_json: p('announceTargetJson'),
-    announce_run_id: p('announceRunId'),
-    announce_work_id: p('announceWorkId'),
+    announceTo: p('announceTo'),
+    announceRef: p('announceRef'),
+    announceTargetJson: p('announceTargetJson'),
+    announceRunId: p('announceRunId'),
+    announceWorkId: p('announceWorkId'),
     announced: p('announced'),
-    seen_turn_id: p('seenTurnId'),
-    steered_at_ms: p('steeredAtMs'),
+    seenTurnId: p('seenTurnId'),
+    steeredAtMs: p('steeredAtMs'),
   }),
 );
 
@@ -52,7 +52,7 @@ export async function insertRun(tx: Tx, row: NewRunRow): Promise<void> {
   await tx.run(insert, storedRun(row));
 }
 
-const byId = query<{ id: string }, RunRow>(({ db, p }) => db.selectFrom('sub_agent_run').select(runColumns).where('id', '=', p('id')));
+const byId = query<{ id: string }, RunRow>(({ db, p }) => db.selectFrom('subAgentRun').select(runColumns).where('id', '=', p('id')));
 
 export function readRun(tx: Tx, id: string): Promise<RunRow | undefined> {
   return tx.get(byId, { id });
@@ -60,7 +60,7 @@ export function readRun(tx: Tx, id: string): Promise<RunRow | undefined> {
 
 /** Finds the open runs of a graph, regardless of who may see them. */
 const openOfGraph = query<{ graphId: string }, Pick<RunRow, 'id' | 'nodeId'>>(({ db, p }) =>
-  db.selectFrom('sub_agent_run').select(['id', 'node_id as nodeId']).where('graph_id', '=', p('graphId')).where('ended_at_ms', 'is', null),
+  db.selectFrom('subAgentRun').select(['id', 'nodeId']).where('graphId', '=', p('graphId')).where('endedAtMs', 'is', null),
 );
 
 export async function openRunsOfGraph(tx: Tx, graphId: string): Promise<Pick<RunRow, 'id' | 'nodeId'>[]> {
@@ -71,10 +71,10 @@ export const findRun = operation('subagents.find', (tx, { id }: { readonly id: s
 
 const openOf = query<{ requesterKey: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(sql<number>`count(*)`.as('count'))
-    .where('requester_key', '=', p('requesterKey'))
-    .where('ended_at_ms', 'is', null)
+    .where('requesterKey', '=', p('requesterKey'))
+    .where('endedAtMs', 'is', null)
     .where(sql<boolean>`counted = 1`),
 );
 
@@ -85,10 +85,10 @@ export async function countOpen(tx: Tx, requesterKey: string): Promise<number> {
 
 const begin = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ state: 'running', started_at_ms: sql`coalesce(started_at_ms, ${p('atMs')})`, active_at_ms: p('atMs') })
+    .updateTable('subAgentRun')
+    .set({ state: 'running', startedAtMs: sql`coalesce(started_at_ms, ${p('atMs')})`, activeAtMs: p('atMs') })
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null),
+    .where('endedAtMs', 'is', null),
 );
 
 /** Part of `beginRun`; false when the run has ended. */
@@ -112,22 +112,22 @@ export interface RunClosing {
 
 const close = query<RunClosing, RunRow>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
+    .updateTable('subAgentRun')
     .set({
       state: p('state'),
-      end_reason: p('endReason'),
-      error_kind: p('errorKind'),
+      endReason: p('endReason'),
+      errorKind: p('errorKind'),
       cause: p('cause'),
       summary: p('summary'),
-      result_text: p('resultText'),
-      result_ref_json: p('resultRefJson'),
-      telemetry_json: p('telemetryJson'),
+      resultText: p('resultText'),
+      resultRefJson: p('resultRefJson'),
+      telemetryJson: p('telemetryJson'),
       tainted: p('tainted'),
-      ended_at_ms: p('atMs'),
+      endedAtMs: p('atMs'),
       announced: sql`case when announce_to = 'none' then 'none' else announced end`,
     })
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null)
+    .where('endedAtMs', 'is', null)
     .returning(runColumns),
 );
 
@@ -137,9 +137,7 @@ export async function closeRun(tx: Tx, closing: RunClosing): Promise<RunRow | un
   return (await tx.all(close, { id, state, endReason, errorKind, cause, summary, resultText, resultRefJson, telemetryJson, tainted, atMs }))[0];
 }
 
-const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('sub_agent_run').select('id').where('parent_run_id', '=', p('id')),
-);
+const childrenOf = query<{ id: string }, { id: string }>(({ db, p }) => db.selectFrom('subAgentRun').select('id').where('parentRunId', '=', p('id')));
 
 /** Returns a run and everything that it delegated, the run first. */
 export async function subtreeOf(tx: Tx, id: string): Promise<string[]> {
@@ -151,10 +149,10 @@ export async function subtreeOf(tx: Tx, id: string): Promise<string[]> {
 
 const openOfRoot = query<{ rootRunId: string }, { id: string; state: SubAgentState; parentRunId: string | null }>(({ db, p }) =>
   db
-    .selectFrom('sub_agent_run')
-    .select(['id', 'state', 'parent_run_id as parentRunId'])
-    .where('root_run_id', '=', p('rootRunId'))
-    .where('ended_at_ms', 'is', null)
+    .selectFrom('subAgentRun')
+    .select(['id', 'state', 'parentRunId'])
+    .where('rootRunId', '=', p('rootRunId'))
+    .where('endedAtMs', 'is', null)
     .orderBy('id'),
 );
 
@@ -164,8 +162,8 @@ export function openRunsOfRoot(tx: Tx, rootRunId: string) {
 
 const redirect = query<{ id: string; announceTo: AnnounceTo }>(({ db, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ announce_to: p('announceTo'), announce_run_id: null })
+    .updateTable('subAgentRun')
+    .set({ announceTo: p('announceTo'), announceRunId: null })
     .where('id', '=', p('id')),
 );
 
@@ -185,10 +183,7 @@ export interface KeyRow {
 }
 
 const keyOf = query<{ key: string }, KeyRow>(({ db, p }) =>
-  db
-    .selectFrom('sub_agent_key')
-    .select(['run_key as key', 'digest', 'run_id as runId', 'root_run_id as rootRunId', 'conversation_ref as conversationRef', 'at_ms as atMs'])
-    .where('run_key', '=', p('key')),
+  db.selectFrom('subAgentKey').select(['runKey as key', 'digest', 'runId', 'rootRunId', 'conversationRef', 'atMs']).where('runKey', '=', p('key')),
 );
 
 export function findKey(tx: Tx, key: string): Promise<KeyRow | undefined> {
@@ -197,22 +192,22 @@ export function findKey(tx: Tx, key: string): Promise<KeyRow | undefined> {
 
 const setKey = query<KeyRow>(({ db, sql, p }) =>
   db
-    .insertInto('sub_agent_key')
+    .insertInto('subAgentKey')
     .values({
-      run_key: p('key'),
+      runKey: p('key'),
       digest: p('digest'),
-      run_id: p('runId'),
-      root_run_id: p('rootRunId'),
-      conversation_ref: p('conversationRef'),
-      at_ms: p('atMs'),
+      runId: p('runId'),
+      rootRunId: p('rootRunId'),
+      conversationRef: p('conversationRef'),
+      atMs: p('atMs'),
     })
     .onConflict((conflict) =>
-      conflict.column('run_key').doUpdateSet({
+      conflict.column('runKey').doUpdateSet({
         digest: sql`excluded.digest`,
-        run_id: sql`excluded.run_id`,
-        root_run_id: sql`excluded.root_run_id`,
-        conversation_ref: sql`excluded.conversation_ref`,
-        at_ms: sql`excluded.at_ms`,
+        runId: sql`excluded.run_id`,
+        rootRunId: sql`excluded.root_run_id`,
+        conversationRef: sql`excluded.conversation_ref`,
+        atMs: sql`excluded.at_ms`,
       }),
     ),
 );
@@ -224,9 +219,9 @@ export async function keepKey(tx: Tx, { key, digest, runId, rootRunId, conversat
 
 const childRows = query<{ id: string }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
-    .where('parent_run_id', '=', p('id'))
+    .where('parentRunId', '=', p('id'))
     .where(sql<boolean>`announced = 'seen'`),
 );
 

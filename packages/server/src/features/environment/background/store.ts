@@ -33,51 +33,49 @@ export interface TaskRow {
 
 const columns = [
   'id',
-  'agent_id as agentId',
-  'conversation_ref as conversationRef',
-  'session_key as sessionKey',
-  'principal_id as principalId',
-  'token_id as tokenId',
-  'turn_id as turnId',
-  'root_run_id as rootRunId',
-  'trace_id as traceId',
-  'tool_name as toolName',
+  'agentId',
+  'conversationRef',
+  'sessionKey',
+  'principalId',
+  'tokenId',
+  'turnId',
+  'rootRunId',
+  'traceId',
+  'toolName',
   'description',
-  'begun_by as begunBy',
+  'begunBy',
   'chain',
   'state',
   'outcome',
   'content',
-  'started_at_ms as startedAtMs',
-  'ended_at_ms as endedAtMs',
+  'startedAtMs',
+  'endedAtMs',
 ] as const;
 
 const insert = query<TaskRow>(({ db, p }) =>
-  db.insertInto('background_task').values({
+  db.insertInto('backgroundTask').values({
     id: p('id'),
-    agent_id: p('agentId'),
-    conversation_ref: p('conversationRef'),
-    session_key: p('sessionKey'),
-    principal_id: p('principalId'),
-    token_id: p('tokenId'),
-    turn_id: p('turnId'),
-    root_run_id: p('rootRunId'),
-    trace_id: p('traceId'),
-    tool_name: p('toolName'),
+    agentId: p('agentId'),
+    conversationRef: p('conversationRef'),
+    sessionKey: p('sessionKey'),
+    principalId: p('principalId'),
+    tokenId: p('tokenId'),
+    turnId: p('turnId'),
+    rootRunId: p('rootRunId'),
+    traceId: p('traceId'),
+    toolName: p('toolName'),
     description: p('description'),
-    begun_by: p('begunBy'),
+    begunBy: p('begunBy'),
     chain: p('chain'),
     state: p('state'),
     outcome: p('outcome'),
     content: p('content'),
-    started_at_ms: p('startedAtMs'),
-    ended_at_ms: p('endedAtMs'),
+    startedAtMs: p('startedAtMs'),
+    endedAtMs: p('endedAtMs'),
   }),
 );
 
-const prune = query<{ atMs: number }>(({ db, p }) =>
-  db.deleteFrom('background_task').where('state', '=', 'told').where('ended_at_ms', '<', p('atMs')),
-);
+const prune = query<{ atMs: number }>(({ db, p }) => db.deleteFrom('backgroundTask').where('state', '=', 'told').where('endedAtMs', '<', p('atMs')));
 
 /** How long a row is kept after its result is in the conversation. */
 const keptMs = 7 * 24 * 60 * 60_000;
@@ -102,8 +100,8 @@ interface TaskEnd {
 
 const end = query<TaskEnd>(({ db, p }) =>
   db
-    .updateTable('background_task')
-    .set({ state: p('state'), outcome: p('outcome'), content: p('content'), ended_at_ms: p('atMs') })
+    .updateTable('backgroundTask')
+    .set({ state: p('state'), outcome: p('outcome'), content: p('content'), endedAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where('state', '=', 'running'),
 );
@@ -116,7 +114,7 @@ export const endTask = operation('background.end', async (tx, input: TaskEnd): P
 
 const mark = query<{ id: string; state: TaskState }>(({ db, p }) =>
   db
-    .updateTable('background_task')
+    .updateTable('backgroundTask')
     .set({ state: p('state') })
     .where('id', '=', p('id')),
 );
@@ -129,16 +127,14 @@ export const markTasks = operation(
   },
 );
 
-const remove = query<{ conversationRef: string }>(({ db, p }) =>
-  db.deleteFrom('background_task').where('conversation_ref', '=', p('conversationRef')),
-);
+const remove = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('backgroundTask').where('conversationRef', '=', p('conversationRef')));
 
 /** Deletes tasks and their results. Part of the operations that reset or delete a conversation. */
 export async function dropTasks(tx: Tx, conversationRef: string): Promise<void> {
   await tx.run(remove, { conversationRef });
 }
 
-const removeOne = query<{ id: string }>(({ db, p }) => db.deleteFrom('background_task').where('id', '=', p('id')));
+const removeOne = query<{ id: string }>(({ db, p }) => db.deleteFrom('backgroundTask').where('id', '=', p('id')));
 
 /** Drops a result that has no recipient. */
 export const dropTask = operation('background.drop', async (tx, input: { readonly id: string }): Promise<void> => {
@@ -147,13 +143,13 @@ export const dropTask = operation('background.drop', async (tx, input: { readonl
 
 const cutOff = query<{ atMs: number; content: string }>(({ db, p }) =>
   db
-    .updateTable('background_task')
-    .set({ state: 'ended', outcome: 'unknown', content: p('content'), ended_at_ms: p('atMs') })
+    .updateTable('backgroundTask')
+    .set({ state: 'ended', outcome: 'unknown', content: p('content'), endedAtMs: p('atMs') })
     .where('state', '=', 'running'),
 );
 
 const untold = query<Record<string, never>, TaskRow>(({ db }) =>
-  db.selectFrom('background_task').select(columns).where('state', '<>', 'told').orderBy('ended_at_ms').limit(10_000),
+  db.selectFrom('backgroundTask').select(columns).where('state', '<>', 'told').orderBy('endedAtMs').limit(10_000),
 );
 
 /** Marks tasks of a dead process as ended with an unknown outcome, at start. Returns all unreported ones. */
@@ -167,10 +163,10 @@ export const recoverTasks = operation(
 
 const inConversation = query<{ conversationRef: string; limit: number }, TaskRow>(({ db, p }) =>
   db
-    .selectFrom('background_task')
+    .selectFrom('backgroundTask')
     .select(columns)
-    .where('conversation_ref', '=', p('conversationRef'))
-    .orderBy('started_at_ms', 'desc')
+    .where('conversationRef', '=', p('conversationRef'))
+    .orderBy('startedAtMs', 'desc')
     .limit(p('limit')),
 );
 
@@ -179,7 +175,7 @@ export const listTasks = operation('background.list', async (tx, input: { readon
 );
 
 const one = query<{ conversationRef: string; id: string }, TaskRow>(({ db, p }) =>
-  db.selectFrom('background_task').select(columns).where('id', '=', p('id')).where('conversation_ref', '=', p('conversationRef')),
+  db.selectFrom('backgroundTask').select(columns).where('id', '=', p('id')).where('conversationRef', '=', p('conversationRef')),
 );
 
 export const findTask = operation('background.find', async (tx, input: { readonly conversationRef: string; readonly id: string }) =>

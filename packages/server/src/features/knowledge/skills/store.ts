@@ -31,12 +31,10 @@ export interface StatRow {
 }
 
 const allProvenance = query<object, ProvenanceRow>(({ db }) =>
-  db
-    .selectFrom('skill_provenance')
-    .select(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principal_id as principalId', 'at_ms as atMs']),
+  db.selectFrom('skillProvenance').select(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principalId', 'atMs']),
 );
 const allStats = query<object, StatRow>(({ db }) =>
-  db.selectFrom('skill_stat').select(['agent_id as agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'at_ms as atMs']),
+  db.selectFrom('skillStat').select(['agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'atMs']),
 );
 
 /** Read once, at start: both tables have a row per skill. */
@@ -49,10 +47,10 @@ export const loadSkills = operation(
 );
 
 type Key = Pick<ProvenanceRow, 'owner' | 'name'>;
-const removeProvenance = query<Key>(({ db, p }) => db.deleteFrom('skill_provenance').where('owner', '=', p('owner')).where('name', '=', p('name')));
-const removeStats = query<Key>(({ db, p }) => db.deleteFrom('skill_stat').where('owner', '=', p('owner')).where('name', '=', p('name')));
+const removeProvenance = query<Key>(({ db, p }) => db.deleteFrom('skillProvenance').where('owner', '=', p('owner')).where('name', '=', p('name')));
+const removeStats = query<Key>(({ db, p }) => db.deleteFrom('skillStat').where('owner', '=', p('owner')).where('name', '=', p('name')));
 const insertProvenance = query<ProvenanceRow>(({ db, p }) =>
-  db.insertInto('skill_provenance').values({
+  db.insertInto('skillProvenance').values({
     owner: p('owner'),
     name: p('name'),
     digest: p('digest'),
@@ -61,8 +59,8 @@ const insertProvenance = query<ProvenanceRow>(({ db, p }) =>
     verdict: p('verdict'),
     forced: p('forced'),
     url: p('url'),
-    principal_id: p('principalId'),
-    at_ms: p('atMs'),
+    principalId: p('principalId'),
+    atMs: p('atMs'),
   }),
 );
 
@@ -86,24 +84,24 @@ export const forgetSkill = operation('skills.forget', async (tx, { key, audit }:
 
 const upsertStat = query<StatRow>(({ db, sql, p }) =>
   db
-    .insertInto('skill_stat')
+    .insertInto('skillStat')
     .values({
-      agent_id: p('agentId'),
+      agentId: p('agentId'),
       owner: p('owner'),
       name: p('name'),
       uses: p('uses'),
       failures: p('failures'),
       streak: p('streak'),
       standing: p('standing'),
-      at_ms: p('atMs'),
+      atMs: p('atMs'),
     })
     .onConflict((conflict) =>
-      conflict.columns(['agent_id', 'owner', 'name']).doUpdateSet({
+      conflict.columns(['agentId', 'owner', 'name']).doUpdateSet({
         uses: sql`excluded.uses`,
         failures: sql`excluded.failures`,
         streak: sql`excluded.streak`,
         standing: sql`excluded.standing`,
-        at_ms: sql`excluded.at_ms`,
+        atMs: sql`excluded.at_ms`,
       }),
     ),
 );

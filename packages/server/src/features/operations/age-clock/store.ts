@@ -7,8 +7,8 @@ export interface KnownTime {
   readonly doubtedMs: number;
 }
 
-const get = query<object, KnownTime>(({ db }) => db.selectFrom('age_clock').select(['at_ms as atMs', 'doubted_ms as doubtedMs']));
-const put = query<KnownTime>(({ db, p }) => db.replaceInto('age_clock').values({ id: 1, at_ms: p('atMs'), doubted_ms: p('doubtedMs') }));
+const get = query<object, KnownTime>(({ db }) => db.selectFrom('ageClock').select(['atMs', 'doubtedMs']));
+const put = query<KnownTime>(({ db, p }) => db.replaceInto('ageClock').values({ id: 1, atMs: p('atMs'), doubtedMs: p('doubtedMs') }));
 
 /** Undefined in a new home. */
 export const readKnownTime = operation('ageClock.read', async (tx) => tx.get(get, {}));

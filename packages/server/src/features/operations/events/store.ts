@@ -27,32 +27,28 @@ const pruneRows = 32;
 
 const insert = query<BatchRow>(({ db, p }) =>
   db
-    .insertInto('event_batch')
+    .insertInto('eventBatch')
     .values({
-      last_id: p('lastId'),
-      first_id: p('firstId'),
-      at_ms: p('atMs'),
+      lastId: p('lastId'),
+      firstId: p('firstId'),
+      atMs: p('atMs'),
       count: p('count'),
       chars: p('chars'),
-      total_count: p('totalCount'),
-      total_chars: p('totalChars'),
+      totalCount: p('totalCount'),
+      totalChars: p('totalChars'),
       ended: p('ended'),
       heads: p('heads'),
       bodies: p('bodies'),
     })
     // A write whose answer was lost is repeated.
-    .onConflict((conflict) => conflict.column('last_id').doUpdateSet({ heads: p('heads'), bodies: p('bodies') })),
+    .onConflict((conflict) => conflict.column('lastId').doUpdateSet({ heads: p('heads'), bodies: p('bodies') })),
 );
 
 const oldestRows = query<{ limit: number }, { lastId: number; atMs: number; totalCount: number; totalChars: number }>(({ db, p }) =>
-  db
-    .selectFrom('event_batch')
-    .select(['last_id as lastId', 'at_ms as atMs', 'total_count as totalCount', 'total_chars as totalChars'])
-    .orderBy('last_id')
-    .limit(p('limit')),
+  db.selectFrom('eventBatch').select(['lastId', 'atMs', 'totalCount', 'totalChars']).orderBy('lastId').limit(p('limit')),
 );
 
-const deleteUpTo = query<{ lastId: number }>(({ db, p }) => db.deleteFrom('event_batch').where('last_id', '<=', p('lastId')));
+const deleteUpTo = query<{ lastId: number }>(({ db, p }) => db.deleteFrom('eventBatch').where('lastId', '<=', p('lastId')));
 
 export interface AppendBatch {
   readonly row: BatchRow;
@@ -73,20 +69,16 @@ export const appendBatch = operation('events.append', async (tx, { row, keep }: 
 });
 
 const newest = query<object, { lastId: number; totalCount: number; totalChars: number; ended: number }>(({ db }) =>
-  db
-    .selectFrom('event_batch')
-    .select(['last_id as lastId', 'total_count as totalCount', 'total_chars as totalChars', 'ended'])
-    .orderBy('last_id', 'desc')
-    .limit(1),
+  db.selectFrom('eventBatch').select(['lastId', 'totalCount', 'totalChars', 'ended']).orderBy('lastId', 'desc').limit(1),
 );
 
 export const newestBatch = operation('events.newest', async (tx) => tx.get(newest, {}));
 
 const oldest = query<object, { firstId: number; before: number }>(({ db, sql }) =>
   db
-    .selectFrom('event_batch')
-    .select(['first_id as firstId', sql<number>`total_count - count`.as('before')])
-    .orderBy('last_id')
+    .selectFrom('eventBatch')
+    .select(['firstId', sql<number>`total_count - count`.as('before')])
+    .orderBy('lastId')
     .limit(1),
 );
 
@@ -94,35 +86,30 @@ type PageRow = BatchText & { readonly firstId: number; readonly lastId: number }
 
 /** A page begins at the row that has, or follows, an id, and ends where the rows hold as much as a page may. */
 const rowAt = query<{ id: number }, { firstId: number; lastId: number; endChars: number }>(({ db, p }) =>
-  db
-    .selectFrom('event_batch')
-    .select(['first_id as firstId', 'last_id as lastId', 'total_chars as endChars'])
-    .where('last_id', '>=', p('id'))
-    .orderBy('last_id')
-    .limit(1),
+  db.selectFrom('eventBatch').select(['firstId', 'lastId', 'totalChars as endChars']).where('lastId', '>=', p('id')).orderBy('lastId').limit(1),
 );
 
 const rowUpTo = query<{ id: number }, { endChars: number }>(({ db, p }) =>
-  db.selectFrom('event_batch').select('total_chars as endChars').where('last_id', '<=', p('id')).orderBy('last_id', 'desc').limit(1),
+  db.selectFrom('eventBatch').select('totalChars as endChars').where('lastId', '<=', p('id')).orderBy('lastId', 'desc').limit(1),
 );
 
 const rowsFrom = query<{ lastId: number; endChars: number }, PageRow>(({ db, p }) =>
   db
-    .selectFrom('event_batch')
-    .select(['first_id as firstId', 'last_id as lastId', 'heads', 'bodies'])
-    .where('last_id', '>=', p('lastId'))
-    .where('total_chars', '<=', p('endChars'))
-    .orderBy('last_id')
+    .selectFrom('eventBatch')
+    .select(['firstId', 'lastId', 'heads', 'bodies'])
+    .where('lastId', '>=', p('lastId'))
+    .where('totalChars', '<=', p('endChars'))
+    .orderBy('lastId')
     .limit(pageRows),
 );
 
 const rowsDownFrom = query<{ lastId: number; endChars: number }, PageRow>(({ db, p }) =>
   db
-    .selectFrom('event_batch')
-    .select(['first_id as firstId', 'last_id as lastId', 'heads', 'bodies'])
-    .where('last_id', '<=', p('lastId'))
-    .where('total_chars', '>=', p('endChars'))
-    .orderBy('last_id', 'desc')
+    .selectFrom('eventBatch')
+    .select(['firstId', 'lastId', 'heads', 'bodies'])
+    .where('lastId', '<=', p('lastId'))
+    .where('totalChars', '>=', p('endChars'))
+    .orderBy('lastId', 'desc')
     .limit(pageRows),
 );
 

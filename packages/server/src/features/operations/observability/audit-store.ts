@@ -31,25 +31,15 @@ export const queryAudit = operation(
     const rows = await tx.build<StoredAudit>((db) => {
       let found = db
         .selectFrom('audit')
-        .select([
-          'id',
-          'at_ms as atMs',
-          'principal_id as principalId',
-          'action',
-          'classification',
-          'outcome',
-          'target',
-          'metadata_json as metadataJson',
-          'trace_id as traceId',
-        ]);
+        .select(['id', 'atMs', 'principalId', 'action', 'classification', 'outcome', 'target', 'metadataJson', 'traceId']);
       if (before !== undefined) found = found.where('seq', '<', before.seq);
-      if (filter.fromMs !== null) found = found.where('at_ms', '>=', filter.fromMs);
-      if (filter.toMs !== null) found = found.where('at_ms', '<', filter.toMs);
+      if (filter.fromMs !== null) found = found.where('atMs', '>=', filter.fromMs);
+      if (filter.toMs !== null) found = found.where('atMs', '<', filter.toMs);
       if (filter.action !== null) found = found.where('action', '=', filter.action);
       if (filter.classification !== null) found = found.where('classification', '=', filter.classification);
       if (filter.outcome !== null) found = found.where('outcome', '=', filter.outcome);
       if (filter.target !== null) found = found.where('target', '=', filter.target);
-      for (const principalId of filter.principalIds) found = found.where('principal_id', '=', principalId);
+      for (const principalId of filter.principalIds) found = found.where('principalId', '=', principalId);
       return found.orderBy('seq', 'desc').limit(filter.limit + 1);
     });
     return { rows: rows.slice(0, filter.limit), hasMore: rows.length > filter.limit };

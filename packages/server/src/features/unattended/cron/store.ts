@@ -37,26 +37,26 @@ export interface JobRow {
 
 export const jobColumns = [
   'id',
-  'agent_id as agentId',
+  'agentId',
   'name',
   'source',
-  'principal_id as principalId',
-  'token_id as tokenId',
-  'schedule_json as scheduleJson',
-  'payload_json as payloadJson',
-  'policies_json as policiesJson',
+  'principalId',
+  'tokenId',
+  'scheduleJson',
+  'payloadJson',
+  'policiesJson',
   'state',
-  'pause_reason as pauseReason',
-  'next_run_at_ms as nextRunAtMs',
-  'due_at_ms as dueAtMs',
-  'high_water_ms as highWaterMs',
+  'pauseReason',
+  'nextRunAtMs',
+  'dueAtMs',
+  'highWaterMs',
   'errors',
-  'active_execution_id as activeExecutionId',
-  'claimed_for_ms as claimedForMs',
-  'claimed_at_ms as claimedAtMs',
-  'ended_at_ms as endedAtMs',
+  'activeExecutionId',
+  'claimedForMs',
+  'claimedAtMs',
+  'endedAtMs',
   'revision',
-  'created_at_ms as createdAtMs',
+  'createdAtMs',
 ] as const;
 
 /** Version of the tables' content; strict readers reject any other. */
@@ -67,8 +67,8 @@ const endedKept = 200;
 
 const insertStore = query<{ agentId: string; seed: string; formatVersion: number; atMs: number }>(({ db, p }) =>
   db
-    .insertInto('cron_store')
-    .values({ agent_id: p('agentId'), seed: p('seed'), format_version: p('formatVersion'), created_at_ms: p('atMs') })
+    .insertInto('cronStore')
+    .values({ agentId: p('agentId'), seed: p('seed'), formatVersion: p('formatVersion'), createdAtMs: p('atMs') })
     .onConflict((conflict) => conflict.doNothing()),
 );
 
@@ -79,41 +79,41 @@ export async function beginStore(tx: Tx, input: { readonly agentId: string; read
 
 const insertRow = query<JobRow & { readonly byAgent: 0 | 1 }>(({ db, p }) =>
   db
-    .insertInto('cron_job')
+    .insertInto('cronJob')
     .values({
       id: p('id'),
-      agent_id: p('agentId'),
+      agentId: p('agentId'),
       name: p('name'),
       source: p('source'),
-      principal_id: p('principalId'),
-      token_id: p('tokenId'),
-      schedule_json: p('scheduleJson'),
-      payload_json: p('payloadJson'),
-      policies_json: p('policiesJson'),
+      principalId: p('principalId'),
+      tokenId: p('tokenId'),
+      scheduleJson: p('scheduleJson'),
+      payloadJson: p('payloadJson'),
+      policiesJson: p('policiesJson'),
       state: p('state'),
-      pause_reason: p('pauseReason'),
-      next_run_at_ms: p('nextRunAtMs'),
-      due_at_ms: p('dueAtMs'),
-      high_water_ms: p('highWaterMs'),
+      pauseReason: p('pauseReason'),
+      nextRunAtMs: p('nextRunAtMs'),
+      dueAtMs: p('dueAtMs'),
+      highWaterMs: p('highWaterMs'),
       errors: p('errors'),
-      active_execution_id: p('activeExecutionId'),
-      claimed_for_ms: p('claimedForMs'),
-      claimed_at_ms: p('claimedAtMs'),
-      ended_at_ms: p('endedAtMs'),
+      activeExecutionId: p('activeExecutionId'),
+      claimedForMs: p('claimedForMs'),
+      claimedAtMs: p('claimedAtMs'),
+      endedAtMs: p('endedAtMs'),
       revision: p('revision'),
-      created_at_ms: p('createdAtMs'),
-      by_agent: p('byAgent'),
+      createdAtMs: p('createdAtMs'),
+      byAgent: p('byAgent'),
     })
-    .onConflict((conflict) => conflict.columns(['agent_id', 'principal_id', 'name']).doNothing()),
+    .onConflict((conflict) => conflict.columns(['agentId', 'principalId', 'name']).doNothing()),
 );
 
 const deleteEnded = query<{ agentId: string; beforeMs: number }>(({ db, p }) =>
-  db.deleteFrom('cron_job').where('agent_id', '=', p('agentId')).where('ended_at_ms', '<', p('beforeMs')),
+  db.deleteFrom('cronJob').where('agentId', '=', p('agentId')).where('endedAtMs', '<', p('beforeMs')),
 );
 
 const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('cron_job')
+    .deleteFrom('cronJob')
     .where(
       sql<boolean>`id in (select id from cron_job where agent_id = ${p('agentId')} and ended_at_ms is not null order by ended_at_ms desc limit -1 offset ${p('kept')})`,
     ),
@@ -121,19 +121,19 @@ const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, sql, p
 
 const countOpen = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_job')
+    .selectFrom('cronJob')
     .select(sql<number>`count(*)`.as('count'))
-    .where('agent_id', '=', p('agentId'))
+    .where('agentId', '=', p('agentId'))
     .where('source', '=', 'authored')
     .where('state', '<>', 'one_shot_terminal'),
 );
 
 const countByAgent = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_job')
+    .selectFrom('cronJob')
     .select(sql<number>`count(*)`.as('count'))
-    .where('agent_id', '=', p('agentId'))
-    .where('by_agent', '=', 1)
+    .where('agentId', '=', p('agentId'))
+    .where('byAgent', '=', 1)
     .where('state', '<>', 'one_shot_terminal'),
 );
 
@@ -177,10 +177,10 @@ export const reconcileBuiltIns = operation(
     const schedulesWanted = new Map(wanted.map(({ agentId, name, scheduleJson }) => [`${agentId} ${name}`, scheduleJson]));
     const present = await tx.build<JobRow>((db) =>
       db
-        .selectFrom('cron_job')
+        .selectFrom('cronJob')
         .select(jobColumns)
         .where('source', '=', 'built_in')
-        .where('agent_id', 'in', [...agentIds]),
+        .where('agentId', 'in', [...agentIds]),
     );
     const kept = new Set<string>();
     for (const row of present) {
@@ -214,26 +214,26 @@ export interface JobChange {
 
 const sameName = query<{ agentId: string; principalId: string; name: string; id: string }, { id: string }>(({ db, p }) =>
   db
-    .selectFrom('cron_job')
+    .selectFrom('cronJob')
     .select('id')
-    .where('agent_id', '=', p('agentId'))
-    .where('principal_id', '=', p('principalId'))
+    .where('agentId', '=', p('agentId'))
+    .where('principalId', '=', p('principalId'))
     .where('name', '=', p('name'))
     .where('id', '<>', p('id')),
 );
 
 const updateRow = query<JobChange>(({ db, sql, p }) =>
   db
-    .updateTable('cron_job')
+    .updateTable('cronJob')
     .set({
       name: p('name'),
-      schedule_json: p('scheduleJson'),
-      payload_json: p('payloadJson'),
-      policies_json: p('policiesJson'),
+      scheduleJson: p('scheduleJson'),
+      payloadJson: p('payloadJson'),
+      policiesJson: p('policiesJson'),
       state: p('state'),
-      pause_reason: p('pauseReason'),
-      next_run_at_ms: p('nextRunAtMs'),
-      due_at_ms: p('dueAtMs'),
+      pauseReason: p('pauseReason'),
+      nextRunAtMs: p('nextRunAtMs'),
+      dueAtMs: p('dueAtMs'),
       errors: p('errors'),
       revision: sql`revision + 1`,
     })
@@ -254,13 +254,13 @@ export const changeJob = operation(
   },
 );
 
-const deleteRow = query<{ id: string }>(({ db, p }) => db.deleteFrom('cron_job').where('id', '=', p('id')));
-const deleteRuns = query<{ id: string }>(({ db, p }) => db.deleteFrom('cron_occurrence').where('job_id', '=', p('id')));
+const deleteRow = query<{ id: string }>(({ db, p }) => db.deleteFrom('cronJob').where('id', '=', p('id')));
+const deleteRuns = query<{ id: string }>(({ db, p }) => db.deleteFrom('cronOccurrence').where('jobId', '=', p('id')));
 const openRun = query<{ id: string }, { executionId: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_occurrence')
-    .select('execution_id as executionId')
-    .where('job_id', '=', p('id'))
+    .selectFrom('cronOccurrence')
+    .select('executionId')
+    .where('jobId', '=', p('id'))
     .where(sql<boolean>`terminal_at_ms IS NULL`)
     // A run waiting for its provider loses its record here and then does nothing.
     .where(sql<boolean>`not exists (select 1 from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted'
@@ -283,14 +283,14 @@ export const removeJob = operation(
   },
 );
 
-const agentTables = ['cron_job', 'cron_occurrence', 'cron_store', 'cron_intent', 'cron_archive'] as const;
+const agentTables = ['cronJob', 'cronOccurrence', 'cronStore', 'cronIntent', 'cronArchive'] as const;
 
 /** Removes the whole schedule of a deleted agent. */
 export const removeAgentJobs = operation('cron.removeAgent', async (tx, { agentId }: { readonly agentId: string }): Promise<void> => {
-  for (const table of agentTables) await tx.build((db) => db.deleteFrom(table).where('agent_id', '=', agentId));
+  for (const table of agentTables) await tx.build((db) => db.deleteFrom(table).where('agentId', '=', agentId));
 });
 
-const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cron_job').select(jobColumns).where('id', '=', p('id')));
+const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cronJob').select(jobColumns).where('id', '=', p('id')));
 
 /** Returns the row of a job, for operations whose caller has checked access. */
 export const readJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byId, { id });
@@ -322,12 +322,12 @@ export const dueJobs = operation('cron.due', async (tx, { atMs, lateAtMs, limit,
   const some = (afterMs: number, untilMs: number, count: number) =>
     tx.build<JobRow>((db, sql) => {
       const due = db
-        .selectFrom('cron_job')
+        .selectFrom('cronJob')
         .select(jobColumns)
         .where(sql.raw<boolean>(isWaiting))
-        .where('due_at_ms', '>', afterMs)
-        .where('due_at_ms', '<=', untilMs);
-      return (except.length > 0 ? due.where('agent_id', 'not in', [...except]) : due).orderBy('due_at_ms').orderBy('id').limit(count);
+        .where('dueAtMs', '>', afterMs)
+        .where('dueAtMs', '<=', untilMs);
+      return (except.length > 0 ? due.where('agentId', 'not in', [...except]) : due).orderBy('dueAtMs').orderBy('id').limit(count);
     });
   const [next] = await some(atMs, Number.MAX_SAFE_INTEGER, 1);
   return { onTime: await some(lateAtMs, atMs, limit), late: await some(-1, lateAtMs, lateLimit), nextAtMs: next?.dueAtMs ?? null };
@@ -345,12 +345,12 @@ export interface OverdueSearch {
 export const overdueJobs = operation('cron.overdue', async (tx, { agentId, principalId, atMs, limit }: OverdueSearch): Promise<JobRow[]> =>
   tx.build((db, sql) => {
     const due = db
-      .selectFrom('cron_job')
+      .selectFrom('cronJob')
       .select(jobColumns)
       .where(sql.raw<boolean>(isWaiting))
-      .where('agent_id', '=', agentId)
-      .where('next_run_at_ms', '<=', atMs);
-    return (principalId === null ? due : due.where('principal_id', '=', principalId)).orderBy('next_run_at_ms').orderBy('id').limit(limit);
+      .where('agentId', '=', agentId)
+      .where('nextRunAtMs', '<=', atMs);
+    return (principalId === null ? due : due.where('principalId', '=', principalId)).orderBy('nextRunAtMs').orderBy('id').limit(limit);
   }),
 );
 

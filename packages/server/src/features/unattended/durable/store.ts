@@ -25,15 +25,15 @@ interface WorkRow {
 const rowColumns = [
   'id',
   'kind',
-  'work_key as key',
-  'agent_id as agentId',
-  'payload_json as payloadJson',
+  'workKey as key',
+  'agentId',
+  'payloadJson',
   'fence',
   'attempts',
   'resumes',
   'state',
-  'created_at_ms as createdAtMs',
-  'waiting_json as waitingJson',
+  'createdAtMs',
+  'waitingJson',
 ] as const;
 
 // Written only by `waitWork`.
@@ -52,29 +52,29 @@ interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
 
 const insert = query<NewWorkRow>(({ db, p }) =>
   db
-    .insertInto('work_item')
+    .insertInto('workItem')
     .values({
       id: p('id'),
       kind: p('kind'),
-      work_key: p('key'),
+      workKey: p('key'),
       digest: p('digest'),
-      agent_id: p('agentId'),
-      payload_json: p('payloadJson'),
+      agentId: p('agentId'),
+      payloadJson: p('payloadJson'),
       state: p('state'),
       owner: p('owner'),
       fence: p('fence'),
-      lease_until_ms: p('leaseUntilMs'),
+      leaseUntilMs: p('leaseUntilMs'),
       attempts: p('fence'),
       resumes: 0,
-      not_before_ms: p('notBeforeMs'),
-      created_at_ms: p('atMs'),
-      started_at_ms: p('startedAtMs'),
+      notBeforeMs: p('notBeforeMs'),
+      createdAtMs: p('atMs'),
+      startedAtMs: p('startedAtMs'),
     })
-    .onConflict((conflict) => conflict.columns(['kind', 'work_key']).doNothing()),
+    .onConflict((conflict) => conflict.columns(['kind', 'workKey']).doNothing()),
 );
 
 const byKey = query<{ kind: string; key: string }, { id: string; digest: string }>(({ db, p }) =>
-  db.selectFrom('work_item').select(['id', 'digest']).where('kind', '=', p('kind')).where('work_key', '=', p('key')),
+  db.selectFrom('workItem').select(['id', 'digest']).where('kind', '=', p('kind')).where('workKey', '=', p('key')),
 );
 
 // Binding the state as a parameter would not use the partial index.
@@ -82,7 +82,7 @@ const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db,
   db
     .selectFrom(
       db
-        .selectFrom('work_item')
+        .selectFrom('workItem')
         .select('kind')
         .where('kind', '=', p('kind'))
         .where(sql<boolean>`state = 'accepted'`)
@@ -144,14 +144,14 @@ export interface Settlement extends WorkClaim {
 
 const settle = query<WorkClaim & { state: WorkEnd; resultJson: string | null; errorKind: string | null; atMs: number }>(({ db, p }) =>
   db
-    .updateTable('work_item')
+    .updateTable('workItem')
     .set({
       state: p('state'),
-      result_json: p('resultJson'),
-      error_kind: p('errorKind'),
-      ended_at_ms: p('atMs'),
-      lease_until_ms: 0,
-      waiting_json: null,
+      resultJson: p('resultJson'),
+      errorKind: p('errorKind'),
+      endedAtMs: p('atMs'),
+      leaseUntilMs: 0,
+      waitingJson: null,
     })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
@@ -168,10 +168,10 @@ export async function settleWork(tx: Tx, { id, owner, fence, state, result, erro
 
 const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ state: 'aborted', fence: sql`fence + 1`, error_kind: p('errorKind'), ended_at_ms: p('atMs'), lease_until_ms: 0, waiting_json: null })
+    .updateTable('workItem')
+    .set({ state: 'aborted', fence: sql`fence + 1`, errorKind: p('errorKind'), endedAtMs: p('atMs'), leaseUntilMs: 0, waitingJson: null })
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null),
+    .where('endedAtMs', 'is', null),
 );
 
 /** Ends a work item regardless of its owner, which can then write nothing; returns false when it had already ended. */
@@ -181,7 +181,7 @@ export async function cancelWork(tx: Tx, input: { readonly id: string; readonly 
 
 const held = query<WorkClaim, { id: string }>(({ db, p }) =>
   db
-    .selectFrom('work_item')
+    .selectFrom('workItem')
     .select('id')
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
@@ -195,7 +195,7 @@ export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promis
 }
 
 const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('work_item').select('id').where('id', '=', p('id')).where('ended_at_ms', 'is', null),
+  db.selectFrom('workItem').select('id').where('id', '=', p('id')).where('endedAtMs', 'is', null),
 );
 
 /** Returns whether a work item is still open, regardless of its owner. */
@@ -210,8 +210,8 @@ interface Retry extends WorkClaim {
 
 const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({ db, p }) =>
   db
-    .updateTable('work_item')
-    .set({ state: 'accepted', owner: '', lease_until_ms: 0, error_kind: p('errorKind'), not_before_ms: p('notBeforeMs') })
+    .updateTable('workItem')
+    .set({ state: 'accepted', owner: '', leaseUntilMs: 0, errorKind: p('errorKind'), notBeforeMs: p('notBeforeMs') })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
@@ -228,8 +228,8 @@ export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBefore
 
 const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p }) =>
   db
-    .selectFrom('work_item')
-    .select('waiting_json as waitingJson')
+    .selectFrom('workItem')
+    .select('waitingJson')
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
@@ -238,14 +238,14 @@ const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p 
 
 const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
+    .updateTable('workItem')
     .set({
       state: 'accepted',
       owner: '',
-      lease_until_ms: 0,
+      leaseUntilMs: 0,
       attempts: sql`attempts - 1`,
-      waiting_json: p('waitingJson'),
-      not_before_ms: p('notBeforeMs'),
+      waitingJson: p('waitingJson'),
+      notBeforeMs: p('notBeforeMs'),
     })
     .where('id', '=', p('id')),
 );
@@ -265,9 +265,9 @@ export const suspendWork = operation('durable.wait', waitWork);
 
 const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
-    .where('waiting_json', 'is not', null)
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs') })
+    .where('waitingJson', 'is not', null)
     .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
     .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
     .where(sql<boolean>`state = 'accepted'`),
@@ -288,10 +288,10 @@ export const resumeWork = operation('durable.resume', resumeWaiting);
 
 const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('id', '=', p('id'))
-    .where('waiting_json', 'is not', null)
+    .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are about to wait again.
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
@@ -305,9 +305,9 @@ export const endWaitingWork = operation(
 
 const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', 'killed')` })
-    .where('waiting_json', 'is not', null)
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', 'killed')` })
+    .where('waitingJson', 'is not', null)
     .where(sql<string>`json_extract(waiting_json, '$.rootRunId')`, '=', p('rootRunId'))
     .where(sql<boolean>`json_extract(waiting_json, '$.runId') is null and json_extract(waiting_json, '$.endedBy') is null`)
     .where(sql<boolean>`state in ('accepted', 'running')`),
@@ -321,11 +321,11 @@ export const killWaitingWork = operation(
 
 const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
-    .where('waiting_json', 'is not', null)
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs') })
+    .where('waitingJson', 'is not', null)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
-    .where('agent_id', '=', p('agentId'))
+    .where('agentId', '=', p('agentId'))
     .where(sql<boolean>`state = 'accepted'`),
 );
 
@@ -337,9 +337,9 @@ export const resumeAgentWork = operation(
 
 const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.isRevoked', json('true'))` })
-    .where('waiting_json', 'is not', null)
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.isRevoked', json('true'))` })
+    .where('waitingJson', 'is not', null)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.principal_id = ${p('principalId')})`),
@@ -353,9 +353,9 @@ export const resumePrincipalWork = operation(
 
 const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs'), waiting_json: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
-    .where('waiting_json', 'is not', null)
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
@@ -371,7 +371,7 @@ export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readon
 
 const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
+    .selectFrom('workItem')
     .select('id')
     .where('id', '=', p('id'))
     .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
@@ -384,12 +384,12 @@ export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
 
 const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
-    .select(['id', 'work_key as key', 'waiting_json as waitingJson'])
+    .selectFrom('workItem')
+    .select(['id', 'workKey as key', 'waitingJson'])
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
-    .where('ended_at_ms', 'is', null)
-    .where('waiting_json', 'is not', null),
+    .where('endedAtMs', 'is', null)
+    .where('waitingJson', 'is not', null),
 );
 
 /** Returns the waits of items of a kind by key; items that have not waited are left out. */
@@ -408,40 +408,40 @@ export const returnWork = operation('durable.retry', retryWork);
 
 const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
+    .selectFrom('workItem')
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
     // Items accepted or requeued in the future date from before a backward clock step, so their times are meaningless.
     .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
-    .orderBy('not_before_ms')
+    .orderBy('notBeforeMs')
     .orderBy('id')
     .limit(p('limit')),
 );
 
 const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
   db
-    .selectFrom('work_item')
+    .selectFrom('workItem')
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'running'`)
-    .where('lease_until_ms', '<=', p('atMs'))
-    .orderBy('lease_until_ms')
+    .where('leaseUntilMs', '<=', p('atMs'))
+    .orderBy('leaseUntilMs')
     .orderBy('id')
     .limit(p('limit')),
 );
 
 const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: number; resumes: number; atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
+    .updateTable('workItem')
     .set({
       state: 'running',
       owner: p('owner'),
       fence: sql`fence + 1`,
-      lease_until_ms: p('leaseUntilMs'),
+      leaseUntilMs: p('leaseUntilMs'),
       attempts: p('attempts'),
       resumes: p('resumes'),
-      started_at_ms: sql`coalesce(started_at_ms, ${p('atMs')})`,
+      startedAtMs: sql`coalesce(started_at_ms, ${p('atMs')})`,
     })
     .where('id', '=', p('id')),
 );
@@ -496,8 +496,8 @@ export const claimWork = operation('durable.claim', async (tx, { owner, kinds, h
 
 const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
   db
-    .updateTable('work_item')
-    .set({ lease_until_ms: p('leaseUntilMs') })
+    .updateTable('workItem')
+    .set({ leaseUntilMs: p('leaseUntilMs') })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
@@ -519,44 +519,44 @@ export const renewWork = operation(
 
 const free = query<{ owner: string }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0 })
+    .updateTable('workItem')
+    .set({ owner: '', fence: sql`fence + 1`, leaseUntilMs: 0 })
     .where(sql<boolean>`state = 'running'`)
     .where('owner', '<>', p('owner')),
 );
 
 const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ not_before_ms: p('atMs') })
+    .updateTable('workItem')
+    .set({ notBeforeMs: p('atMs') })
     .where(sql<boolean>`state = 'accepted'`)
-    .where((is) => is.or([is('not_before_ms', '>', p('untilMs')), is('created_at_ms', '>', p('atMs'))])),
+    .where((is) => is.or([is('notBeforeMs', '>', p('untilMs')), is('createdAtMs', '>', p('atMs'))])),
 );
 
 const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
+    .updateTable('workItem')
     .from(
       db
-        .selectFrom('work_item')
+        .selectFrom('workItem')
         .select([
           'id as waiterId',
           sql<number>`row_number() over (partition by json_extract(waiting_json, '$.subject') order by not_before_ms, created_at_ms) - 1`.as('place'),
         ])
-        .where('waiting_json', 'is not', null)
+        .where('waitingJson', 'is not', null)
         .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
         .as('waiter'),
     )
-    .set({ not_before_ms: sql`${p('atMs')} + waiter.place * ${p('stepMs')}` })
-    .where(sql<boolean>`work_item.id = waiter.waiterId and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
+    .set({ notBeforeMs: sql`${p('atMs')} + waiter.place * ${p('stepMs')}` })
+    .where(sql<boolean>`work_item.id = waiter.waiter_id and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
 );
 
 const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql }) =>
   db
-    .selectFrom('work_item')
+    .selectFrom('workItem')
     .select(sql<string | null>`json_extract(waiting_json, '$.subject')`.as('model'))
     .distinct()
-    .where('waiting_json', 'is not', null)
+    .where('waitingJson', 'is not', null)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`),
 );
 
@@ -580,8 +580,8 @@ export const takeOverWork = operation(
 
 const release = query<WorkClaim>(({ db, sql, p }) =>
   db
-    .updateTable('work_item')
-    .set({ owner: '', fence: sql`fence + 1`, lease_until_ms: 0, resumes: sql`resumes - 1` })
+    .updateTable('workItem')
+    .set({ owner: '', fence: sql`fence + 1`, leaseUntilMs: 0, resumes: sql`resumes - 1` })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
@@ -635,7 +635,7 @@ export const nextWorkAt = operation(
 );
 
 const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('work_item').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+  db.deleteFrom('workItem').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
 /** Deletes some items that ended before a time; returns how many. */
@@ -658,10 +658,10 @@ const status = query<
   { id: string; state: WorkState; payloadJson: string; resultJson: string | null; errorKind: string | null }
 >(({ db, p }) =>
   db
-    .selectFrom('work_item')
-    .select(['id', 'state', 'payload_json as payloadJson', 'result_json as resultJson', 'error_kind as errorKind'])
+    .selectFrom('workItem')
+    .select(['id', 'state', 'payloadJson', 'resultJson', 'errorKind'])
     .where('kind', '=', p('kind'))
-    .where('work_key', '=', p('key')),
+    .where('workKey', '=', p('key')),
 );
 
 /** Returns the status of a work item; undefined when there is none or it was pruned. */

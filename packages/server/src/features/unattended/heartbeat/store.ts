@@ -24,43 +24,43 @@ export interface HeartbeatStateRow {
 }
 
 const stateColumns = [
-  'agent_id as agentId',
-  'last_slot_ms as lastSlotMs',
-  'last_run_at_ms as lastRunAtMs',
-  'consecutive_errors as consecutiveErrors',
-  'backoff_until_ms as backoffUntilMs',
-  'last_error_kind as lastErrorKind',
-  'last_alert_at_ms as lastAlertAtMs',
-  'stopped_by as stoppedBy',
-  'stopped_under as stoppedUnder',
+  'agentId',
+  'lastSlotMs',
+  'lastRunAtMs',
+  'consecutiveErrors',
+  'backoffUntilMs',
+  'lastErrorKind',
+  'lastAlertAtMs',
+  'stoppedBy',
+  'stoppedUnder',
 ] as const;
 
-const allStates = query<object, HeartbeatStateRow>(({ db }) => db.selectFrom('heartbeat_state').select(stateColumns));
+const allStates = query<object, HeartbeatStateRow>(({ db }) => db.selectFrom('heartbeatState').select(stateColumns));
 
 const upsertState = query<HeartbeatStateRow>(({ db, sql, p }) =>
   db
-    .insertInto('heartbeat_state')
+    .insertInto('heartbeatState')
     .values({
-      agent_id: p('agentId'),
-      last_slot_ms: p('lastSlotMs'),
-      last_run_at_ms: p('lastRunAtMs'),
-      consecutive_errors: p('consecutiveErrors'),
-      backoff_until_ms: p('backoffUntilMs'),
-      last_error_kind: p('lastErrorKind'),
-      last_alert_at_ms: p('lastAlertAtMs'),
-      stopped_by: p('stoppedBy'),
-      stopped_under: p('stoppedUnder'),
+      agentId: p('agentId'),
+      lastSlotMs: p('lastSlotMs'),
+      lastRunAtMs: p('lastRunAtMs'),
+      consecutiveErrors: p('consecutiveErrors'),
+      backoffUntilMs: p('backoffUntilMs'),
+      lastErrorKind: p('lastErrorKind'),
+      lastAlertAtMs: p('lastAlertAtMs'),
+      stoppedBy: p('stoppedBy'),
+      stoppedUnder: p('stoppedUnder'),
     })
     .onConflict((conflict) =>
-      conflict.column('agent_id').doUpdateSet({
-        last_slot_ms: sql`excluded.last_slot_ms`,
-        last_run_at_ms: sql`excluded.last_run_at_ms`,
-        consecutive_errors: sql`excluded.consecutive_errors`,
-        backoff_until_ms: sql`excluded.backoff_until_ms`,
-        last_error_kind: sql`excluded.last_error_kind`,
-        last_alert_at_ms: sql`excluded.last_alert_at_ms`,
-        stopped_by: sql`excluded.stopped_by`,
-        stopped_under: sql`excluded.stopped_under`,
+      conflict.column('agentId').doUpdateSet({
+        lastSlotMs: sql`excluded.last_slot_ms`,
+        lastRunAtMs: sql`excluded.last_run_at_ms`,
+        consecutiveErrors: sql`excluded.consecutive_errors`,
+        backoffUntilMs: sql`excluded.backoff_until_ms`,
+        lastErrorKind: sql`excluded.last_error_kind`,
+        lastAlertAtMs: sql`excluded.last_alert_at_ms`,
+        stoppedBy: sql`excluded.stopped_by`,
+        stoppedUnder: sql`excluded.stopped_under`,
       }),
     ),
 );
@@ -82,39 +82,37 @@ interface EventRow {
 }
 export type QueuedEvent = EventRow;
 
-const eventColumns = ['id', 'text', 'source', 'tainted', 'repeats', 'created_at_ms as createdAtMs'] as const;
+const eventColumns = ['id', 'text', 'source', 'tainted', 'repeats', 'createdAtMs'] as const;
 
-const byOpKey = query<{ opKey: string }, { id: number }>(({ db, p }) =>
-  db.selectFrom('heartbeat_event').select('id').where('op_key', '=', p('opKey')),
-);
+const byOpKey = query<{ opKey: string }, { id: number }>(({ db, p }) => db.selectFrom('heartbeatEvent').select('id').where('opKey', '=', p('opKey')));
 
 const newest = query<{ agentId: string }, EventRow & { readonly workId: string | null }>(({ db, p }) =>
   db
-    .selectFrom('heartbeat_event')
-    .select([...eventColumns, 'work_id as workId'])
-    .where('agent_id', '=', p('agentId'))
+    .selectFrom('heartbeatEvent')
+    .select([...eventColumns, 'workId'])
+    .where('agentId', '=', p('agentId'))
     .orderBy('id', 'desc')
     .limit(1),
 );
 
 const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(({ db, sql, p }) =>
   db
-    .updateTable('heartbeat_event')
-    .set({ repeats: sql`repeats + 1`, created_at_ms: p('atMs'), urgent_reason: sql`coalesce(urgent_reason, ${p('urgentReason')})` })
+    .updateTable('heartbeatEvent')
+    .set({ repeats: sql`repeats + 1`, createdAtMs: p('atMs'), urgentReason: sql`coalesce(urgent_reason, ${p('urgentReason')})` })
     .where('id', '=', p('id')),
 );
 
 const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urgentReason: string | null; readonly tainted: 0 | 1 }>(({ db, p }) =>
-  db.insertInto('heartbeat_event').values({
-    op_key: p('opKey'),
-    agent_id: p('agentId'),
+  db.insertInto('heartbeatEvent').values({
+    opKey: p('opKey'),
+    agentId: p('agentId'),
     text: p('text'),
     source: p('source'),
     tainted: p('tainted'),
-    urgent_reason: p('urgentReason'),
+    urgentReason: p('urgentReason'),
     repeats: 1,
-    work_id: null,
-    created_at_ms: p('atMs'),
+    workId: null,
+    createdAtMs: p('atMs'),
   }),
 );
 
@@ -143,22 +141,22 @@ export async function enqueueSystemEvent(tx: Tx, { urgent, clean, ...event }: Sy
 }
 
 const waiting = query<{ agentId: string }, EventRow>(({ db, p }) =>
-  db.selectFrom('heartbeat_event').select(eventColumns).where('agent_id', '=', p('agentId')).where('work_id', 'is', null).orderBy('id'),
+  db.selectFrom('heartbeatEvent').select(eventColumns).where('agentId', '=', p('agentId')).where('workId', 'is', null).orderBy('id'),
 );
 
 const take = query<{ agentId: string; workId: string; lastEventId: number }>(({ db, p }) =>
   db
-    .updateTable('heartbeat_event')
-    .set({ work_id: p('workId') })
-    .where('agent_id', '=', p('agentId'))
+    .updateTable('heartbeatEvent')
+    .set({ workId: p('workId') })
+    .where('agentId', '=', p('agentId'))
     .where('id', '<=', p('lastEventId'))
-    .where('work_id', 'is', null),
+    .where('workId', 'is', null),
 );
 
-const removeOfWork = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeat_event').where('work_id', '=', p('workId')));
+const removeOfWork = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeatEvent').where('workId', '=', p('workId')));
 
 const releaseOfWork = query<{ workId: string }>(({ db, p }) =>
-  db.updateTable('heartbeat_event').set({ work_id: null }).where('work_id', '=', p('workId')),
+  db.updateTable('heartbeatEvent').set({ workId: null }).where('workId', '=', p('workId')),
 );
 
 /** Returns the events queued for the next beat of an agent. */
@@ -175,14 +173,14 @@ export interface BeatRow {
 }
 
 const insertBeat = query<BeatRow>(({ db, p }) =>
-  db.insertInto('heartbeat_beat').values({
-    work_id: p('workId'),
-    agent_id: p('agentId'),
-    correlation_id: p('correlationId'),
+  db.insertInto('heartbeatBeat').values({
+    workId: p('workId'),
+    agentId: p('agentId'),
+    correlationId: p('correlationId'),
     lane: p('lane'),
     reason: p('reason'),
-    event_count: p('eventCount'),
-    started_at_ms: p('startedAtMs'),
+    eventCount: p('eventCount'),
+    startedAtMs: p('startedAtMs'),
   }),
 );
 
@@ -192,7 +190,7 @@ export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { rea
   await tx.run(insertBeat, beat);
 }
 
-const removeBeat = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeat_beat').where('work_id', '=', p('workId')));
+const removeBeat = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeatBeat').where('workId', '=', p('workId')));
 
 /** Closes a beat, and deletes or requeues its events; returns false when it was already closed. Part of `endBeat`. */
 export async function closeBeat(tx: Tx, input: { readonly workId: string; readonly agentId: string; readonly handled: boolean }): Promise<boolean> {
@@ -207,17 +205,7 @@ export async function closeBeat(tx: Tx, input: { readonly workId: string; readon
 }
 
 const beats = query<object, BeatRow>(({ db }) =>
-  db
-    .selectFrom('heartbeat_beat')
-    .select([
-      'work_id as workId',
-      'agent_id as agentId',
-      'correlation_id as correlationId',
-      'lane',
-      'reason',
-      'event_count as eventCount',
-      'started_at_ms as startedAtMs',
-    ]),
+  db.selectFrom('heartbeatBeat').select(['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs']),
 );
 
 /** Returns the beats that are not closed. Part of `recoverBeats`. */
@@ -227,10 +215,10 @@ export async function openBeats(tx: Tx): Promise<BeatRow[]> {
 
 const pruneTold = query<{ agentId: string; beforeMs: number; atMs: number }>(({ db, p }) =>
   db
-    .deleteFrom('heartbeat_told')
-    .where('agent_id', '=', p('agentId'))
+    .deleteFrom('heartbeatTold')
+    .where('agentId', '=', p('agentId'))
     // Entries in the future date from before the clock stepped back.
-    .where((row) => row.or([row('at_ms', '<', p('beforeMs')), row('at_ms', '>', p('atMs'))])),
+    .where((row) => row.or([row('atMs', '<', p('beforeMs')), row('atMs', '>', p('atMs'))])),
 );
 const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
   compile: () =>
@@ -239,9 +227,9 @@ const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => (
 }));
 const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ db, p }) =>
   db
-    .insertInto('heartbeat_told')
-    .values({ agent_id: p('agentId'), digest: p('digest'), at_ms: p('atMs') })
-    .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doNothing()),
+    .insertInto('heartbeatTold')
+    .values({ agentId: p('agentId'), digest: p('digest'), atMs: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agentId', 'digest']).doNothing()),
 );
 
 /** Records a delivered text; returns false when it was already delivered within the last 24 hours. Part of `endBeat`. */
@@ -258,9 +246,9 @@ export async function recordDelivered(
 
 const counts = query<object, { agentId: string; count: number }>(({ db, sql }) =>
   db
-    .selectFrom('heartbeat_event')
-    .select(['agent_id as agentId', sql<number>`count(*)`.as('count')])
-    .groupBy('agent_id'),
+    .selectFrom('heartbeatEvent')
+    .select(['agentId', sql<number>`count(*)`.as('count')])
+    .groupBy('agentId'),
 );
 
 /** Counts the queued events by agent, omitting agents without any. */
@@ -268,11 +256,11 @@ export const countEvents = operation('heartbeat.countEvents', async (tx) => tx.a
 
 const urgent = query<object, { agentId: string; reason: WakeReason }>(({ db, sql }) =>
   db
-    .selectFrom('heartbeat_event')
-    .select(['agent_id as agentId', sql<WakeReason>`min(urgent_reason)`.as('reason')])
-    .where('urgent_reason', 'is not', null)
-    .where('work_id', 'is', null)
-    .groupBy('agent_id'),
+    .selectFrom('heartbeatEvent')
+    .select(['agentId', sql<WakeReason>`min(urgent_reason)`.as('reason')])
+    .where('urgentReason', 'is not', null)
+    .where('workId', 'is', null)
+    .groupBy('agentId'),
 );
 
 export interface KnownHeartbeats {
@@ -290,8 +278,8 @@ export const loadHeartbeats = operation('heartbeat.load', async (tx): Promise<Kn
   queued: await tx.all(counts, {}),
 }));
 
-const tables = ['heartbeat_state', 'heartbeat_event', 'heartbeat_told'] as const;
-const forget = tables.map((table) => query<{ agentId: string }>(({ db, p }) => db.deleteFrom(table).where('agent_id', '=', p('agentId'))));
+const tables = ['heartbeatState', 'heartbeatEvent', 'heartbeatTold'] as const;
+const forget = tables.map((table) => query<{ agentId: string }>(({ db, p }) => db.deleteFrom(table).where('agentId', '=', p('agentId'))));
 
 /** Deletes the data of a deleted agent, so that a later agent with the same id starts empty. */
 export const forgetHeartbeat = operation('heartbeat.forget', async (tx, input: { readonly agentId: string }): Promise<void> => {

@@ -12,30 +12,30 @@ export interface InboxRow extends InboxMessage {
 
 const insert = query<InboxMessage>(({ db, p }) =>
   db
-    .insertInto('inbox_message')
+    .insertInto('inboxMessage')
     .values({
       id: p('id'),
-      op_key: p('opKey'),
+      opKey: p('opKey'),
       digest: p('digest'),
       source: p('source'),
-      agent_id: p('agentId'),
-      conversation_ref: p('conversationRef'),
-      principal_id: p('principalId'),
+      agentId: p('agentId'),
+      conversationRef: p('conversationRef'),
+      principalId: p('principalId'),
       level: p('level'),
       text: p('text'),
-      created_at_ms: p('atMs'),
-      read_at_ms: null,
+      createdAtMs: p('atMs'),
+      readAtMs: null,
     })
-    .onConflict((conflict) => conflict.column('op_key').doNothing()),
+    .onConflict((conflict) => conflict.column('opKey').doNothing()),
 );
 
 const delivered = query<{ opKey: string }, { digest: string }>(({ db, p }) =>
-  db.selectFrom('inbox_message').select('digest').where('op_key', '=', p('opKey')),
+  db.selectFrom('inboxMessage').select('digest').where('opKey', '=', p('opKey')),
 );
 
 // Messages in the future date from before a backward clock step, so their ids do not reflect their age.
 const beyond = query<{ principalId: string; kept: number; atMs: number }>(({ db, sql, p }) =>
-  db.deleteFrom('inbox_message').where(
+  db.deleteFrom('inboxMessage').where(
     sql<boolean>`id in (select id from inbox_message where principal_id = ${p('principalId')}
         order by created_at_ms > ${p('atMs')}, id desc limit 100 offset ${p('kept')})`,
   ),
@@ -57,7 +57,7 @@ export async function inboxDeliver(tx: Tx, message: InboxMessage): Promise<'acce
 /** `inboxDeliver` as an operation. */
 export const deliverMessage = operation('inbox.deliver', inboxDeliver);
 
-const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inbox_message').where('op_key', '=', p('opKey')));
+const remove = query<{ opKey: string }>(({ db, p }) => db.deleteFrom('inboxMessage').where('opKey', '=', p('opKey')));
 
 /** Removes an unannounced message, inside the transaction that reverts the event it reports. */
 export async function inboxRemove(tx: Tx, input: { readonly opKey: string }): Promise<void> {
@@ -81,32 +81,20 @@ export const listInbox = operation(
   'inbox.list',
   async (tx, { principalId, agentIds, unreadOnly, before, limit }: Page): Promise<{ rows: InboxRow[]; unread: number }> => {
     const rows = await tx.build<InboxRow>((db) => {
-      let from = db.selectFrom('inbox_message');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (unreadOnly) from = from.where('read_at_ms', 'is', null);
+      let from = db.selectFrom('inboxMessage');
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      if (unreadOnly) from = from.where('readAtMs', 'is', null);
       if (before !== null) from = from.where('id', '<', before);
       return from
-        .select([
-          'id',
-          'op_key as opKey',
-          'digest',
-          'source',
-          'agent_id as agentId',
-          'conversation_ref as conversationRef',
-          'principal_id as principalId',
-          'level',
-          'text',
-          'created_at_ms as atMs',
-          'read_at_ms as readAtMs',
-        ])
+        .select(['id', 'opKey', 'digest', 'source', 'agentId', 'conversationRef', 'principalId', 'level', 'text', 'createdAtMs as atMs', 'readAtMs'])
         .orderBy('id', 'desc')
         .limit(limit);
     });
     const [count] = await tx.build<{ unread: number }>((db, sql) => {
-      let from = db.selectFrom('inbox_message').where('read_at_ms', 'is', null);
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      let from = db.selectFrom('inboxMessage').where('readAtMs', 'is', null);
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       return from.select(sql<number>`count(*)`.as('unread'));
     });
     return { rows, unread: count?.unread ?? 0 };
@@ -121,9 +109,9 @@ export const markInboxRead = operation(
     { principalId, agentIds, ids, atMs }: InboxReach & { readonly ids: readonly string[] | null; readonly atMs: number },
   ): Promise<number> => {
     const changed = await tx.build<{ id: string }>((db) => {
-      let rows = db.updateTable('inbox_message').set({ read_at_ms: atMs }).where('read_at_ms', 'is', null);
-      if (principalId !== null) rows = rows.where('principal_id', '=', principalId);
-      if (agentIds !== null) rows = rows.where('agent_id', 'in', agentIds);
+      let rows = db.updateTable('inboxMessage').set({ readAtMs: atMs }).where('readAtMs', 'is', null);
+      if (principalId !== null) rows = rows.where('principalId', '=', principalId);
+      if (agentIds !== null) rows = rows.where('agentId', 'in', agentIds);
       if (ids !== null) rows = rows.where('id', 'in', ids);
       return rows.returning('id');
     });

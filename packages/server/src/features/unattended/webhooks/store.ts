@@ -34,62 +34,62 @@ export interface DeliveryRow {
 }
 
 const columns = [
-  'webhook_delivery.id',
-  'mapping_id as mappingId',
+  'webhookDelivery.id',
+  'mappingId',
   'action',
-  'own_state as ownState',
-  'live_key as liveKey',
-  'sender_id as senderId',
-  'body_digest as bodyDigest',
-  'body_bytes as bodyBytes',
-  'webhook_delivery.agent_id as agentId',
-  'conversation_ref as conversationRef',
-  'session_key as sessionKey',
+  'ownState',
+  'liveKey',
+  'senderId',
+  'bodyDigest',
+  'bodyBytes',
+  'webhookDelivery.agentId',
+  'conversationRef',
+  'sessionKey',
   'message',
-  'remote_address as remoteAddress',
-  'trace_id as traceId',
-  'replay_of as replayOf',
-  'received_at_ms as receivedAtMs',
+  'remoteAddress',
+  'traceId',
+  'replayOf',
+  'receivedAtMs',
 ] as const;
 
 const byLiveKey = query<{ liveKey: string }, { id: string; receivedAtMs: number }>(({ db, p }) =>
-  db.selectFrom('webhook_delivery').select(['id', 'received_at_ms as receivedAtMs']).where('live_key', '=', p('liveKey')),
+  db.selectFrom('webhookDelivery').select(['id', 'receivedAtMs']).where('liveKey', '=', p('liveKey')),
 );
-const releaseKey = query<{ id: string }>(({ db, p }) => db.updateTable('webhook_delivery').set({ live_key: null }).where('id', '=', p('id')));
+const releaseKey = query<{ id: string }>(({ db, p }) => db.updateTable('webhookDelivery').set({ liveKey: null }).where('id', '=', p('id')));
 const repeat = query<{ id: string }>(({ db, sql, p }) =>
   db
-    .updateTable('webhook_delivery')
+    .updateTable('webhookDelivery')
     .set({ repeats: sql`repeats + 1` })
     .where('id', '=', p('id')),
 );
 const insert = query<DeliveryRow>(({ db, p }) =>
-  db.insertInto('webhook_delivery').values({
+  db.insertInto('webhookDelivery').values({
     id: p('id'),
-    mapping_id: p('mappingId'),
+    mappingId: p('mappingId'),
     action: p('action'),
-    own_state: p('ownState'),
-    live_key: p('liveKey'),
-    sender_id: p('senderId'),
-    body_digest: p('bodyDigest'),
-    body_bytes: p('bodyBytes'),
-    agent_id: p('agentId'),
-    conversation_ref: p('conversationRef'),
-    session_key: p('sessionKey'),
+    ownState: p('ownState'),
+    liveKey: p('liveKey'),
+    senderId: p('senderId'),
+    bodyDigest: p('bodyDigest'),
+    bodyBytes: p('bodyBytes'),
+    agentId: p('agentId'),
+    conversationRef: p('conversationRef'),
+    sessionKey: p('sessionKey'),
     message: p('message'),
-    remote_address: p('remoteAddress'),
-    trace_id: p('traceId'),
-    replay_of: p('replayOf'),
+    remoteAddress: p('remoteAddress'),
+    traceId: p('traceId'),
+    replayOf: p('replayOf'),
     repeats: 0,
-    received_at_ms: p('receivedAtMs'),
+    receivedAtMs: p('receivedAtMs'),
   }),
 );
 const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>
   db
-    .selectFrom('webhook_delivery')
+    .selectFrom('webhookDelivery')
     .select('id')
-    .where('live_key', '>=', p('fromKey'))
-    .where('live_key', '<', p('beforeKey'))
-    .where('received_at_ms', '>', p('sinceMs'))
+    .where('liveKey', '>=', p('fromKey'))
+    .where('liveKey', '<', p('beforeKey'))
+    .where('receivedAtMs', '>', p('sinceMs'))
     .limit(1),
 );
 
@@ -115,7 +115,7 @@ export async function addDelivery(tx: Tx, row: DeliveryRow): Promise<void> {
   await tx.run(insert, row);
 }
 
-const byId = query<{ id: string }, DeliveryRow>(({ db, p }) => db.selectFrom('webhook_delivery').select(columns).where('id', '=', p('id')));
+const byId = query<{ id: string }, DeliveryRow>(({ db, p }) => db.selectFrom('webhookDelivery').select(columns).where('id', '=', p('id')));
 
 export const findDelivery = operation('webhooks.find', async (tx, input: { readonly id: string }) => tx.get(byId, input));
 
@@ -151,22 +151,14 @@ export const listDeliveries = operation(
       const stateNow = sql<WebhookDelivery['state']>`coalesce(own_state, work_item.state, 'unknown')`;
       const waitingNow = sql<string | null>`case when work_item.state = 'accepted' then work_item.waiting_json end`;
       let found = db
-        .selectFrom('webhook_delivery')
-        .leftJoin('work_item', (join) => join.onRef('work_item.work_key', '=', 'webhook_delivery.id').on('work_item.kind', '=', deliveryKind))
-        .select([
-          ...columns,
-          'repeats',
-          stateNow.as('state'),
-          'result_json as resultJson',
-          'error_kind as errorKind',
-          'ended_at_ms as endedAtMs',
-          waitingNow.as('waitingJson'),
-        ])
-        .where('received_at_ms', '>', sinceMs)
-        .orderBy('webhook_delivery.id', 'desc')
+        .selectFrom('webhookDelivery')
+        .leftJoin('workItem', (join) => join.onRef('workItem.workKey', '=', 'webhookDelivery.id').on('workItem.kind', '=', deliveryKind))
+        .select([...columns, 'repeats', stateNow.as('state'), 'resultJson', 'errorKind', 'endedAtMs', waitingNow.as('waitingJson')])
+        .where('receivedAtMs', '>', sinceMs)
+        .orderBy('webhookDelivery.id', 'desc')
         .limit(limit);
-      if (mappingId !== undefined) found = found.where('mapping_id', '=', mappingId);
-      if (beforeId !== undefined) found = found.where('webhook_delivery.id', '<', beforeId);
+      if (mappingId !== undefined) found = found.where('mappingId', '=', mappingId);
+      if (beforeId !== undefined) found = found.where('webhookDelivery.id', '<', beforeId);
       return state === undefined ? found : found.where(stateNow, '=', state);
     });
     return rows.map(({ resultJson, ...row }) => ({ ...row, result: resultJson === null ? null : parseJson(resultJson) }));
@@ -175,10 +167,10 @@ export const listDeliveries = operation(
 
 const perMapping = query<{ sinceMs: number }, { mappingId: string; count: number; lastAtMs: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('webhook_delivery')
-    .select(['mapping_id as mappingId', sql<number>`count(*)`.as('count'), sql<number>`max(received_at_ms)`.as('lastAtMs')])
-    .where('received_at_ms', '>', p('sinceMs'))
-    .groupBy('mapping_id'),
+    .selectFrom('webhookDelivery')
+    .select(['mappingId', sql<number>`count(*)`.as('count'), sql<number>`max(received_at_ms)`.as('lastAtMs')])
+    .where('receivedAtMs', '>', p('sinceMs'))
+    .groupBy('mappingId'),
 );
 
 export const countDeliveries = operation('webhooks.count', async (tx, input: { readonly sinceMs: number }) => tx.all(perMapping, input));
@@ -186,13 +178,13 @@ export const countDeliveries = operation('webhooks.count', async (tx, input: { r
 // Ids are ordered by time, so no index of times is needed to find the oldest.
 const dropOld = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('webhook_delivery')
-    .where('received_at_ms', '<', p('beforeMs'))
+    .deleteFrom('webhookDelivery')
+    .where('receivedAtMs', '<', p('beforeMs'))
     .where(sql<boolean>`id in (select id from webhook_delivery order by id limit ${p('limit')})`),
 );
 const dropMany = query<{ kept: number; limit: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('webhook_delivery')
+    .deleteFrom('webhookDelivery')
     .where(sql<boolean>`id in (select id from webhook_delivery order by id desc limit ${p('limit')} offset ${p('kept')})`),
 );
 

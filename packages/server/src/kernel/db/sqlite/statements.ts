@@ -1,48 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import {
-  type CompiledQuery,
-  DummyDriver,
-  Kysely,
-  type LimitNode,
-  sql,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-  ValueNode,
-} from 'kysely';
+import { type CompiledQuery, sql } from 'kysely';
 import type { FindOperation, Query, QueryTools, SqlValue, Tx } from '../operation.ts';
-
-/** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
-class Placeholder {
-  readonly name: string;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-}
-
-/**
- * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
- * SQLite plan the statement again for each execution, at ten times the cost of a small query.
- */
-class QueryCompiler extends SqliteQueryCompiler {
-  protected override visitLimit(node: LimitNode): void {
-    const { limit } = node;
-    if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
-    else super.visitLimit(node);
-  }
-}
-
-const compiler = new Kysely<unknown>({
-  dialect: {
-    createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new QueryCompiler(),
-  },
-});
-
-const tools: QueryTools<Record<string, unknown>> = { db: compiler, sql, p: (name) => new Placeholder(name) };
+import { compiler, Placeholder, queryTools } from './query-tools.ts';
 
 interface Prepared {
   readonly statement: StatementSync;
@@ -75,7 +34,7 @@ export function createSession(db: DatabaseSync, findOperation: FindOperation): S
   function prepared(query: AnyQuery): Prepared {
     let found = cache.get(query);
     if (found === undefined) {
-      found = prepare(query.build(tools as QueryTools<never>).compile());
+      found = prepare(query.build(queryTools as QueryTools<never>).compile());
       cache.set(query, found);
     }
     if (found.writes) session.wrote = true;
@@ -86,7 +45,7 @@ export function createSession(db: DatabaseSync, findOperation: FindOperation): S
   function preparedRun(query: AnyQuery): Prepared {
     let found = runs.get(query);
     if (found === undefined) {
-      found = prepare(query.build(tools as QueryTools<never>).compile());
+      found = prepare(query.build(queryTools as QueryTools<never>).compile());
       found.statement.setReadBigInts(true);
       runs.set(query, found);
     }

@@ -17,7 +17,7 @@ const minShare = 0.4;
 /** Matches within one conversation through `part`, see the index migration. Ranking in the index would scan all conversations. */
 const matching = query<{ match: string; first: number; last: number; limit: number }, { id: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('message_fts')
+    .selectFrom('messageFts')
     .select('rowid as id')
     .where(sql<boolean>`message_fts MATCH ${p('match')}`)
     .where('rowid', '>=', p('first'))
@@ -27,11 +27,11 @@ const matching = query<{ match: string; first: number; last: number; limit: numb
 
 /** Returns the message id at a position; ids grow with positions. */
 const idAt = query<{ conversationId: number; seq: number }, { id: number }>(({ db, p }) =>
-  db.selectFrom('message').select('id').where('conversation_id', '=', p('conversationId')).where('seq', '=', p('seq')),
+  db.selectFrom('message').select('id').where('conversationId', '=', p('conversationId')).where('seq', '=', p('seq')),
 );
 
 const messageById = query<{ id: number }, Omit<Excerpt, 'text'> & { readonly content: string }>(({ db, p }) =>
-  db.selectFrom('message').select(['seq', 'role', 'content', 'created_at_ms as createdAtMs']).where('id', '=', p('id')),
+  db.selectFrom('message').select(['seq', 'role', 'content', 'createdAtMs']).where('id', '=', p('id')),
 );
 
 export interface ExcerptQuery {

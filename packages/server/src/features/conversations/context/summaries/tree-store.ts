@@ -7,15 +7,15 @@ const treeHead = query<
 >(({ db, p }) =>
   db
     .selectFrom('conversation')
-    .leftJoin('context_state', 'context_state.conversation_id', 'conversation.id')
+    .leftJoin('contextState', 'contextState.conversationId', 'conversation.id')
     .select([
       'conversation.id as conversationId',
-      'conversation.agent_id as agentId',
-      'conversation.principal_id as principalId',
-      'conversation.message_count as messageCount',
-      'conversation.model_seq_floor as floor',
-      'context_state.cut_seq as cutSeq',
-      'context_state.prefix_tokens as tokens',
+      'conversation.agentId',
+      'conversation.principalId',
+      'conversation.messageCount',
+      'conversation.modelSeqFloor as floor',
+      'contextState.cutSeq',
+      'contextState.prefixTokens as tokens',
     ])
     .where('conversation.ref', '=', p('ref')),
 );
@@ -44,23 +44,23 @@ export const listContexts = operation(
   'context.conversations',
   async (tx, { agentId, principalId, limit, offset }: ConversationFilter): Promise<{ conversations: ConversationEntry[]; total: number }> => {
     const own = (db: QueryBuilder) => {
-      const ofAgent = db.selectFrom('conversation').where('agent_id', '=', agentId);
-      return principalId === null ? ofAgent : ofAgent.where('principal_id', '=', principalId);
+      const ofAgent = db.selectFrom('conversation').where('agentId', '=', agentId);
+      return principalId === null ? ofAgent : ofAgent.where('principalId', '=', principalId);
     };
     const [count] = await tx.build<{ total: number }>((db, sql) => own(db).select(sql<number>`count(*)`.as('total')));
     const conversations = await tx.build<ConversationEntry>((db) =>
       own(db)
         .select([
           'ref as conversationRef',
-          'tenant_id as tenantId',
-          'agent_id as agentId',
-          'session_key as sessionKey',
+          'tenantId',
+          'agentId',
+          'sessionKey',
           'title',
-          'created_at_ms as createdAt',
-          'updated_at_ms as updatedAt',
-          'message_count as messageCount',
+          'createdAtMs as createdAt',
+          'updatedAtMs as updatedAt',
+          'messageCount',
         ])
-        .orderBy('updated_at_ms', 'desc')
+        .orderBy('updatedAtMs', 'desc')
         .orderBy('id', 'desc')
         .limit(limit)
         .offset(offset),
@@ -76,8 +76,8 @@ const newestNodes = query<{ conversationId: number; limit: number }, SummaryNode
   db
     .selectFrom('summary')
     .select(nodeColumns.map((column) => (column === 'content' ? sql<string>`substr(content, 1, 400)`.as('content') : column)))
-    .where('conversation_id', '=', p('conversationId'))
-    .orderBy('from_seq', 'desc')
+    .where('conversationId', '=', p('conversationId'))
+    .orderBy('fromSeq', 'desc')
     .orderBy('depth')
     .limit(p('limit')),
 );

@@ -22,7 +22,7 @@ const lastOfGroup = query<{ conversationId: number; seq: number }, { seq: number
   db
     .selectFrom('message')
     .select(sql<number | null>`min(seq) - 1`.as('seq'))
-    .where('conversation_id', '=', p('conversationId'))
+    .where('conversationId', '=', p('conversationId'))
     .where('seq', '>', p('seq'))
     .where('role', '<>', 'tool'),
 );
@@ -30,7 +30,7 @@ const turnsWithin = query<{ conversationId: number; seq: number }, { count: numb
   db
     .selectFrom('message')
     .select(sql<number>`count(DISTINCT turn_id)`.as('count'))
-    .where('conversation_id', '=', p('conversationId'))
+    .where('conversationId', '=', p('conversationId'))
     .where('seq', '<=', p('seq')),
 );
 
@@ -50,39 +50,39 @@ const insertFork = query<
     .insertInto('conversation')
     .values({
       ref: p('ref'),
-      tenant_id: tenantId,
-      agent_id: p('agentId'),
-      principal_id: p('principalId'),
+      tenantId: tenantId,
+      agentId: p('agentId'),
+      principalId: p('principalId'),
       kind: p('kind'),
-      session_key: p('sessionKey'),
+      sessionKey: p('sessionKey'),
       title: p('title'),
-      forked_from: p('sourceRef'),
-      model_seq_floor: p('floor'),
+      forkedFrom: p('sourceRef'),
+      modelSeqFloor: p('floor'),
       taint: p('taint'),
-      last_seq: p('count'),
-      message_count: p('count'),
-      turn_count: p('turns'),
-      step_count: 0,
-      tool_call_count: 0,
-      input_tokens: 0,
-      output_tokens: 0,
-      cost_nano: 0,
-      created_at_ms: p('atMs'),
-      updated_at_ms: p('atMs'),
+      lastSeq: p('count'),
+      messageCount: p('count'),
+      turnCount: p('turns'),
+      stepCount: 0,
+      toolCallCount: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      costNano: 0,
+      createdAtMs: p('atMs'),
+      updatedAtMs: p('atMs'),
     })
     .returning('id'),
 );
 
-const copied = ['seq', 'turn_id', 'role', 'content', 'tool_json', 'attachments_json', 'created_at_ms'] as const;
+const copied = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'] as const;
 const copyMessages = query<{ from: number; to: number; seq: number }>(({ db, sql, p }) =>
   db
     .insertInto('message')
-    .columns(['conversation_id', ...copied])
+    .columns(['conversationId', ...copied])
     .expression(
       db
         .selectFrom('message')
         .select([sql`${p('to')}`.as('to'), ...copied])
-        .where('conversation_id', '=', p('from'))
+        .where('conversationId', '=', p('from'))
         .where('seq', '<=', p('seq'))
         .orderBy('seq'),
     ),

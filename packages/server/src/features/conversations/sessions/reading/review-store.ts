@@ -13,11 +13,11 @@ export interface ReviewedConversation {
 const ofAgent = query<{ agentId: string; minSeq: number }, ReviewedConversation>(({ db, p }) =>
   db
     .selectFrom('conversation')
-    .select(['id', 'ref', 'principal_id as principalId', 'session_key as sessionKey', 'last_seq as lastSeq'])
-    .where('tenant_id', '=', tenantId)
-    .where('agent_id', '=', p('agentId'))
-    .where('last_seq', '>=', p('minSeq'))
-    .orderBy('updated_at_ms')
+    .select(['id', 'ref', 'principalId', 'sessionKey', 'lastSeq'])
+    .where('tenantId', '=', tenantId)
+    .where('agentId', '=', p('agentId'))
+    .where('lastSeq', '>=', p('minSeq'))
+    .orderBy('updatedAtMs')
     .orderBy('id'),
 );
 
@@ -40,8 +40,8 @@ const maxCharacters = 20_000;
 const messagesBetween = query<{ conversationId: number; from: number; to: number }, ReviewedMessage>(({ db, sql, p }) =>
   db
     .selectFrom('message')
-    .select(['seq', 'turn_id as turnId', 'role', sql<string>`substr(content, 1, ${sql.lit(maxCharacters)})`.as('content')])
-    .where('conversation_id', '=', p('conversationId'))
+    .select(['seq', 'turnId', 'role', sql<string>`substr(content, 1, ${sql.lit(maxCharacters)})`.as('content')])
+    .where('conversationId', '=', p('conversationId'))
     .where('seq', '>=', p('from'))
     .where('seq', '<=', p('to'))
     .orderBy('seq'),
@@ -67,8 +67,8 @@ export async function holdsOutsideText(tx: Tx, conversationId: number): Promise<
 const turnAt = query<{ ref: string; seq: number }, { turnId: string }>(({ db, p }) =>
   db
     .selectFrom('message')
-    .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
-    .select('message.turn_id as turnId')
+    .innerJoin('conversation', 'conversation.id', 'message.conversationId')
+    .select('message.turnId')
     .where('conversation.ref', '=', p('ref'))
     .where('message.seq', '=', p('seq')),
 );

@@ -11,14 +11,14 @@ export const part = {
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-const indexedTo = query<object, { to: number }>(({ db }) => db.selectFrom('message_index').select('indexed_to as to'));
+const indexedTo = query<object, { to: number }>(({ db }) => db.selectFrom('messageIndex').select('indexedTo as to'));
 
 /** Returns the id up to which messages are indexed. */
 export async function readIndexedTo(tx: Tx): Promise<number> {
   return (await tx.get(indexedTo, {}))?.to ?? 0;
 }
 
-const setIndexedTo = query<{ to: number }>(({ db, p }) => db.updateTable('message_index').set({ indexed_to: p('to') }));
+const setIndexedTo = query<{ to: number }>(({ db, p }) => db.updateTable('messageIndex').set({ indexedTo: p('to') }));
 
 const waiting = query<{ after: number; limit: number }, { id: number; bytes: number }>(({ db, sql, p }) =>
   db
@@ -32,12 +32,12 @@ const waiting = query<{ after: number; limit: number }, { id: number; bytes: num
 /** Copies rows into the index without reading them into memory. */
 const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
   db
-    .insertInto('message_fts')
+    .insertInto('messageFts')
     .columns(['rowid', 'body', 'part'])
     .expression(
       db
         .selectFrom('message')
-        .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+        .innerJoin('conversation', 'conversation.id', 'message.conversationId')
         .select([
           'message.id',
           'message.content',
@@ -68,10 +68,10 @@ export const indexMessages = operation(
 );
 
 const unindex = query<{ conversationId: number }>(({ db, p }) =>
-  db.deleteFrom('message_fts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversation_id', '=', p('conversationId'))),
+  db.deleteFrom('messageFts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversationId', '=', p('conversationId'))),
 );
 const lowerIndexedTo = query<object>(({ db, sql }) =>
-  db.updateTable('message_index').set({ indexed_to: sql`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
+  db.updateTable('messageIndex').set({ indexedTo: sql`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
 );
 
 /** Removes the messages of a conversation from the index, and from their table through `remove`. */

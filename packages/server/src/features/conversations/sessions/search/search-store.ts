@@ -47,22 +47,12 @@ export interface SearchResult {
 
 type Found = Omit<SearchHit, 'snippet' | 'score'> & { readonly id: number; readonly head: string };
 
-const found = [
-  'message.id',
-  'ref',
-  'session_key as sessionKey',
-  'agent_id as agentId',
-  'title',
-  'seq',
-  'turn_id as turnId',
-  'role',
-  'message.created_at_ms as createdAtMs',
-] as const;
+const found = ['message.id', 'ref', 'sessionKey', 'agentId', 'title', 'seq', 'turnId', 'role', 'message.createdAtMs'] as const;
 
 const headById = query<{ id: number }, Found>(({ db, sql, p }) =>
   db
     .selectFrom('message')
-    .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+    .innerJoin('conversation', 'conversation.id', 'message.conversationId')
     .select([...found, sql<string>`substr(content, 1, ${sql.lit(rankedLength)})`.as('head')])
     .where('message.id', '=', p('id')),
 );
@@ -86,11 +76,11 @@ function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Foun
   return tx.build((db, sql) => {
     let from = db
       .selectFrom('message')
-      .innerJoin('conversation', 'conversation.id', 'message.conversation_id')
+      .innerJoin('conversation', 'conversation.id', 'message.conversationId')
       .select([...found, sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head')])
       .where('message.id', '>', after);
-    if (search.principalId !== null) from = from.where('principal_id', '=', search.principalId);
-    if (search.agentIds !== null) from = from.where('agent_id', 'in', search.agentIds);
+    if (search.principalId !== null) from = from.where('principalId', '=', search.principalId);
+    if (search.agentIds !== null) from = from.where('agentId', 'in', search.agentIds);
     if (search.role !== null) from = from.where('role', '=', search.role);
     if (search.kind !== null) from = from.where('kind', '=', search.kind);
     return from.orderBy('message.id', 'desc').limit(maxScanned);
@@ -99,7 +89,7 @@ function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Foun
 
 const matching = query<{ match: string }, { id: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('message_fts')
+    .selectFrom('messageFts')
     .select('rowid as id')
     .where(sql<boolean>`message_fts MATCH ${p('match')}`)
     .orderBy('rowid', 'desc')

@@ -22,7 +22,7 @@ interface DurableRow {
 }
 
 const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
-  db.insertInto('durable_turn').values({ work_id: p('workId'), turn_id: p('turnId'), resumes: 0, first_call_id: null, tainted: 0, refused: 0 }),
+  db.insertInto('durableTurn').values({ workId: p('workId'), turnId: p('turnId'), resumes: 0, firstCallId: null, tainted: 0, refused: 0 }),
 );
 
 /** Adds a turn that survives its process. Part of `openDurableTurn`. */
@@ -32,32 +32,32 @@ export async function addDurableTurn(tx: Tx, input: { readonly workId: string; r
 
 const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
   db
-    .selectFrom('durable_turn as d')
-    .innerJoin('turn as t', 't.id', 'd.turn_id')
+    .selectFrom('durableTurn as d')
+    .innerJoin('turn as t', 't.id', 'd.turnId')
     .select([
-      'd.turn_id as turnId',
+      'd.turnId',
       'd.resumes',
       'd.tainted',
       'd.refused',
-      't.started_at_ms as startedAtMs',
+      't.startedAtMs',
       't.steps',
-      't.input_tokens as inputTokens',
-      't.output_tokens as outputTokens',
-      't.cost_nano as costNano',
+      't.inputTokens',
+      't.outputTokens',
+      't.costNano',
       'd.question',
-      't.conversation_ref as ref',
-      't.session_key as sessionKey',
-      't.agent_id as agentId',
-      't.principal_id as principalId',
+      't.conversationRef as ref',
+      't.sessionKey',
+      't.agentId',
+      't.principalId',
     ])
-    .where('d.work_id', '=', p('workId')),
+    .where('d.workId', '=', p('workId')),
 );
 
 const countResumes = query<{ workId: string; change: number }>(({ db, sql, p }) =>
   db
-    .updateTable('durable_turn')
+    .updateTable('durableTurn')
     .set({ resumes: sql`resumes + ${p('change')}` })
-    .where('work_id', '=', p('workId')),
+    .where('workId', '=', p('workId')),
 );
 
 /** Counts a resume of the turn, or with -1 reverts one because of a stop. */
@@ -65,7 +65,7 @@ export async function countResume(tx: Tx, input: { readonly workId: string; read
   await tx.run(countResumes, input);
 }
 
-const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('durable_turn').set({ tainted: 1 }).where('turn_id', '=', p('turnId')));
+const setTainted = query<{ turnId: string }>(({ db, p }) => db.updateTable('durableTurn').set({ tainted: 1 }).where('turnId', '=', p('turnId')));
 
 /** Marks the turn as having read untrusted text. Part of `checkpointTurn`. */
 export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
@@ -74,9 +74,9 @@ export async function taintTurn(tx: Tx, turnId: string): Promise<void> {
 
 const setQuestion = query<{ workId: string; question: string }>(({ db, p }) =>
   db
-    .updateTable('durable_turn')
+    .updateTable('durableTurn')
     .set({ question: p('question') })
-    .where('work_id', '=', p('workId'))
+    .where('workId', '=', p('workId'))
     .where('question', 'is', null),
 );
 
@@ -87,9 +87,9 @@ export async function keepQuestion(tx: Tx, input: { readonly workId: string; rea
 
 const setRefused = query<{ turnId: string; refused: number }>(({ db, p }) =>
   db
-    .updateTable('durable_turn')
+    .updateTable('durableTurn')
     .set({ refused: p('refused') })
-    .where('turn_id', '=', p('turnId')),
+    .where('turnId', '=', p('turnId')),
 );
 
 /** Stores how many calls of the turn were not run because of a missing approval. Part of `checkpointTurn`. */
@@ -98,7 +98,7 @@ export async function keepRefused(tx: Tx, input: { readonly turnId: string; read
 }
 
 const stepsOf = query<{ turnId: string }, { step: number; finished: number; messagesJson: string }>(({ db, p }) =>
-  db.selectFrom('turn_step').select(['step', 'finished', 'messages_json as messagesJson']).where('turn_id', '=', p('turnId')).orderBy('step'),
+  db.selectFrom('turnStep').select(['step', 'finished', 'messagesJson']).where('turnId', '=', p('turnId')).orderBy('step'),
 );
 
 interface IntentRow {
@@ -109,11 +109,7 @@ interface IntentRow {
 }
 
 const intentsOf = query<{ turnId: string }, IntentRow>(({ db, p }) =>
-  db
-    .selectFrom('turn_intent')
-    .select(['step', 'call_id as callId', 'tool_name as toolName', 'result_json as resultJson'])
-    .where('turn_id', '=', p('turnId'))
-    .orderBy('op_key'),
+  db.selectFrom('turnIntent').select(['step', 'callId', 'toolName', 'resultJson']).where('turnId', '=', p('turnId')).orderBy('opKey'),
 );
 
 /** The stored state of an interrupted turn. */
@@ -167,10 +163,10 @@ export async function findDurableTurn(tx: Tx, workId: string): Promise<Interrupt
 
 const upsertStep = query<{ turnId: string; step: number; finished: number; messagesJson: string }>(({ db, sql, p }) =>
   db
-    .insertInto('turn_step')
-    .values({ turn_id: p('turnId'), step: p('step'), finished: p('finished'), messages_json: p('messagesJson') })
+    .insertInto('turnStep')
+    .values({ turnId: p('turnId'), step: p('step'), finished: p('finished'), messagesJson: p('messagesJson') })
     .onConflict((conflict) =>
-      conflict.columns(['turn_id', 'step']).doUpdateSet({ finished: sql`excluded.finished`, messages_json: sql`excluded.messages_json` }),
+      conflict.columns(['turnId', 'step']).doUpdateSet({ finished: sql`excluded.finished`, messagesJson: sql`excluded.messages_json` }),
     ),
 );
 
@@ -189,8 +185,8 @@ interface NewIntent {
 
 const insertIntent = query<NewIntent>(({ db, p }) =>
   db
-    .insertInto('turn_intent')
-    .values({ op_key: p('opKey'), turn_id: p('turnId'), step: p('step'), call_id: p('callId'), tool_name: p('toolName'), result_json: null }),
+    .insertInto('turnIntent')
+    .values({ opKey: p('opKey'), turnId: p('turnId'), step: p('step'), callId: p('callId'), toolName: p('toolName'), resultJson: null }),
 );
 
 /** Records the intent of a run-once operation. Part of `checkpointTurn`. */
@@ -200,9 +196,9 @@ export async function openIntent(tx: Tx, intent: NewIntent): Promise<void> {
 
 const setResult = query<{ opKey: string; resultJson: string }>(({ db, p }) =>
   db
-    .updateTable('turn_intent')
-    .set({ result_json: p('resultJson') })
-    .where('op_key', '=', p('opKey')),
+    .updateTable('turnIntent')
+    .set({ resultJson: p('resultJson') })
+    .where('opKey', '=', p('opKey')),
 );
 
 /** Records the result of an intent. Part of `checkpointTurn`. */
@@ -215,10 +211,10 @@ const setTotals = query<TurnTotals & { turnId: string }>(({ db, p }) =>
     .updateTable('turn')
     .set({
       steps: p('steps'),
-      input_tokens: p('inputTokens'),
-      output_tokens: p('outputTokens'),
-      cost_nano: p('costNano'),
-      reserved_nano: null,
+      inputTokens: p('inputTokens'),
+      outputTokens: p('outputTokens'),
+      costNano: p('costNano'),
+      reservedNano: null,
     })
     .where('id', '=', p('turnId')),
 );
@@ -229,14 +225,14 @@ export async function keepTotals(tx: Tx, turnId: string, { steps, inputTokens, o
 }
 
 const lastCallId = query<Record<string, never>, { id: number | null }>(({ db, sql }) =>
-  db.selectFrom('model_call').select(sql<number | null>`max(id)`.as('id')),
+  db.selectFrom('modelCall').select(sql<number | null>`max(id)`.as('id')),
 );
 
 const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) =>
   db
-    .updateTable('durable_turn')
-    .set({ first_call_id: sql`coalesce(first_call_id, ${p('callId')})` })
-    .where('turn_id', '=', p('turnId')),
+    .updateTable('durableTurn')
+    .set({ firstCallId: sql`coalesce(first_call_id, ${p('callId')})` })
+    .where('turnId', '=', p('turnId')),
 );
 
 /** Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. */
@@ -247,24 +243,24 @@ export async function markFirstCall(tx: Tx, turnId: string): Promise<void> {
 
 const unlinked = query<{ turnId: string }, { inputTokens: number; outputTokens: number; costNano: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('model_call')
+    .selectFrom('modelCall')
     .select([
       sql<number>`coalesce(sum(input_tokens), 0)`.as('inputTokens'),
       sql<number>`coalesce(sum(output_tokens), 0)`.as('outputTokens'),
       sql<number>`coalesce(sum(cost_nano), 0)`.as('costNano'),
     ])
     .where(sql<boolean>`id >= (select first_call_id from durable_turn where turn_id = ${p('turnId')})`)
-    .where('turn_id', '=', p('turnId'))
-    .where('conversation_ref', 'is', null),
+    .where('turnId', '=', p('turnId'))
+    .where('conversationRef', 'is', null),
 );
 
 const link = query<{ turnId: string; conversationRef: string }>(({ db, sql, p }) =>
   db
-    .updateTable('model_call')
-    .set({ conversation_ref: p('conversationRef') })
+    .updateTable('modelCall')
+    .set({ conversationRef: p('conversationRef') })
     .where(sql<boolean>`id >= (select first_call_id from durable_turn where turn_id = ${p('turnId')})`)
-    .where('turn_id', '=', p('turnId'))
-    .where('conversation_ref', 'is', null),
+    .where('turnId', '=', p('turnId'))
+    .where('conversationRef', 'is', null),
 );
 
 /** Assigns calls booked before their conversation had a row to it; returns their totals. Part of `commitDurableTurn`. */
@@ -274,9 +270,9 @@ export async function linkCalls(tx: Tx, input: { readonly turnId: string; readon
   return sums ?? { inputTokens: 0, outputTokens: 0, costNano: 0 };
 }
 
-const dropSteps = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_step').where('turn_id', '=', p('turnId')));
-const dropIntents = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turn_intent').where('turn_id', '=', p('turnId')));
-const dropDurable = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('durable_turn').where('turn_id', '=', p('turnId')));
+const dropSteps = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turnStep').where('turnId', '=', p('turnId')));
+const dropIntents = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('turnIntent').where('turnId', '=', p('turnId')));
+const dropDurable = query<{ turnId: string }>(({ db, p }) => db.deleteFrom('durableTurn').where('turnId', '=', p('turnId')));
 
 /** Deletes the ledger of an ended turn. Part of `commitDurableTurn`. */
 export async function dropLedger(tx: Tx, turnId: string): Promise<void> {
@@ -286,7 +282,7 @@ export async function dropLedger(tx: Tx, turnId: string): Promise<void> {
 }
 
 const workOfTurn = query<{ turnId: string }, { workId: string }>(({ db, p }) =>
-  db.selectFrom('durable_turn').select('work_id as workId').where('turn_id', '=', p('turnId')),
+  db.selectFrom('durableTurn').select('workId').where('turnId', '=', p('turnId')),
 );
 
 /** Returns the work item of a turn; undefined for turns bound to a request. Part of `abortOpenTurns`. */
@@ -297,7 +293,7 @@ export async function workOf(tx: Tx, turnId: string): Promise<string | undefined
 const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
   db
     .updateTable('turn')
-    .set({ cost_nano: sql`cost_nano + ${p('costNano')}`, reserved_nano: null })
+    .set({ costNano: sql`cost_nano + ${p('costNano')}`, reservedNano: null })
     .where('id', '=', p('turnId')),
 );
 
@@ -309,9 +305,9 @@ export async function addLostCost(tx: Tx, input: { readonly turnId: string; read
 const abandon = query<{ turnId: string; atMs: number }>(({ db, p }) =>
   db
     .updateTable('turn')
-    .set({ state: 'aborted', finish_reason: 'aborted', failure_kind: 'aborted', reserved_nano: null, ended_at_ms: p('atMs') })
+    .set({ state: 'aborted', finishReason: 'aborted', failureKind: 'aborted', reservedNano: null, endedAtMs: p('atMs') })
     .where('id', '=', p('turnId'))
-    .where('ended_at_ms', 'is', null),
+    .where('endedAtMs', 'is', null),
 );
 
 /** Ends the turn of cancelled work; its owner still books its own calls. */

@@ -8,21 +8,21 @@ export interface LeaseRow extends Omit<HeldLease, 'caps'> {
 
 const columns = [
   'lease.id as id',
-  'lease.root_run_id as rootRunId',
-  'lease.parent_lease_id as parentLeaseId',
-  'lease.run_id as runId',
-  'lease.agent_id as agentId',
-  'lease.principal_id as principalId',
+  'lease.rootRunId',
+  'lease.parentLeaseId',
+  'lease.runId',
+  'lease.agentId',
+  'lease.principalId',
   'lease.caps as caps',
-  'lease.expires_at_ms as expiresAtMs',
+  'lease.expiresAtMs',
 ] as const;
 
 const extend = query<{ id: string; expiresAtMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('lease')
-    .set({ expires_at_ms: p('expiresAtMs') })
+    .set({ expiresAtMs: p('expiresAtMs') })
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null)
+    .where('endedAtMs', 'is', null)
     .where(sql<boolean>`revoked = 0`),
 );
 
@@ -31,7 +31,7 @@ const held = query<{ id: string }, LeaseRow>(({ db, sql, p }) =>
     .selectFrom('lease')
     .select(columns)
     .where('id', '=', p('id'))
-    .where('ended_at_ms', 'is', null)
+    .where('endedAtMs', 'is', null)
     .where(sql<boolean>`revoked = 0`),
 );
 
@@ -59,11 +59,11 @@ export const renewLeases = operation(
 const byBearer = query<{ bearerDigest: string; atMs: number }, LeaseRow>(({ db, sql, p }) =>
   db
     .selectFrom('lease')
-    .innerJoin('root_run', 'root_run.id', 'lease.root_run_id')
+    .innerJoin('rootRun', 'rootRun.id', 'lease.rootRunId')
     .select(columns)
-    .where('lease.bearer_digest', '=', p('bearerDigest'))
-    .where('lease.ended_at_ms', 'is', null)
-    .where('lease.expires_at_ms', '>', p('atMs'))
+    .where('lease.bearerDigest', '=', p('bearerDigest'))
+    .where('lease.endedAtMs', 'is', null)
+    .where('lease.expiresAtMs', '>', p('atMs'))
     .where(sql<boolean>`lease.revoked = 0`)
     .where(sql<boolean>`root_run.state = 'active'`),
 );

@@ -4,22 +4,22 @@ import type { RootSeed } from './live-roots.ts';
 const endScripts = query<{ atMs: number }>(({ db, p }) =>
   db
     .updateTable('lease')
-    .set({ ended_at_ms: p('atMs') })
-    .where('ended_at_ms', 'is', null)
-    .where('bearer_digest', 'is not', null),
+    .set({ endedAtMs: p('atMs') })
+    .where('endedAtMs', 'is', null)
+    .where('bearerDigest', 'is not', null),
 );
 
 const noScripts = query<Record<never, never>>(({ db, sql }) =>
   db
-    .updateTable('root_run')
-    .set({ open_scripts: 0 })
+    .updateTable('rootRun')
+    .set({ openScripts: 0 })
     .where(sql<boolean>`open_scripts > 0`),
 );
 
 const orphan = query<{ atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
-    .set({ state: 'orphaned', ended_at_ms: p('atMs') })
+    .updateTable('rootRun')
+    .set({ state: 'orphaned', endedAtMs: p('atMs') })
     .where(sql<boolean>`state = 'active'`)
     .where(sql<boolean>`open_runs + open_graphs <= 0`),
 );
@@ -30,10 +30,10 @@ interface ActiveRow extends RootSeed {
 
 const active = query<Record<never, never>, ActiveRow>(({ db, sql }) =>
   db
-    .selectFrom('root_run')
+    .selectFrom('rootRun')
     .select([
       'id',
-      'active_ms as activeMs',
+      'activeMs',
       sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
       sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
     ])
@@ -42,11 +42,11 @@ const active = query<Record<never, never>, ActiveRow>(({ db, sql }) =>
 
 const marked = query<{ sinceMs: number; limit: number }, { id: string; isRevoked: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('root_run')
+    .selectFrom('rootRun')
     .select(['id', sql<number>`case when state = 'revoked' then 1 else 0 end`.as('isRevoked')])
     .where(sql<boolean>`(state = 'revoked' or evicted = 1)`)
-    .where('heartbeat_at_ms', '>=', p('sinceMs'))
-    .orderBy('started_at_ms', 'desc')
+    .where('heartbeatAtMs', '>=', p('sinceMs'))
+    .orderBy('startedAtMs', 'desc')
     .limit(p('limit')),
 );
 
@@ -55,7 +55,7 @@ const revokedLeases = query<{ sinceMs: number; limit: number }, { id: string }>(
     .selectFrom('lease')
     .select('id')
     .where(sql<boolean>`revoked = 1`)
-    .where('ended_at_ms', '>=', p('sinceMs'))
+    .where('endedAtMs', '>=', p('sinceMs'))
     .limit(p('limit')),
 );
 
@@ -87,10 +87,10 @@ export const recoverRoots = operation(
 
 const seed = query<{ id: string }, ActiveRow>(({ db, sql, p }) =>
   db
-    .selectFrom('root_run')
+    .selectFrom('rootRun')
     .select([
       'id',
-      'active_ms as activeMs',
+      'activeMs',
       sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
       sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
     ])
@@ -112,21 +112,21 @@ export interface RootSpent {
 
 const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
-    .set({ spent_tokens: p('tokens'), spent_nano: p('nano'), active_ms: p('activeMs'), unpriced: sql`unpriced + ${p('unpriced')}` })
+    .updateTable('rootRun')
+    .set({ spentTokens: p('tokens'), spentNano: p('nano'), activeMs: p('activeMs'), unpriced: sql`unpriced + ${p('unpriced')}` })
     .where('id', '=', p('id')),
 );
 
 const beat = query<{ atMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('root_run')
-    .set({ heartbeat_at_ms: p('atMs') })
+    .updateTable('rootRun')
+    .set({ heartbeatAtMs: p('atMs') })
     .where(sql<boolean>`state = 'active'`),
 );
 
 const activeIds = query<Record<never, never>, { id: string }>(({ db, sql }) =>
   db
-    .selectFrom('root_run')
+    .selectFrom('rootRun')
     .select('id')
     .where(sql<boolean>`state = 'active'`),
 );
@@ -142,7 +142,7 @@ export const keepRoots = operation(
 );
 
 const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('root_run').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+  db.deleteFrom('rootRun').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
 );
 
 const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>

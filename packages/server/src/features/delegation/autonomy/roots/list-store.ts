@@ -38,7 +38,7 @@ interface Page {
 
 /** Returns which of these roots have rows. */
 export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids }: { readonly ids: readonly string[] }): Promise<string[]> => {
-  const rows = await tx.build<{ id: string }>((db) => db.selectFrom('root_run').select('id').where('id', 'in', ids));
+  const rows = await tx.build<{ id: string }>((db) => db.selectFrom('rootRun').select('id').where('id', 'in', ids));
   return rows.map(({ id }) => id);
 });
 
@@ -56,40 +56,40 @@ export const listRoots = operation(
     if (agentIds?.length === 0) return { rows: [], total: 0 };
     const rows = await tx.build<RootRow>((db, sql) => {
       const current = currentState(sql, resuming);
-      let from = db.selectFrom('root_run');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      let from = db.selectFrom('rootRun');
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       if (state !== null) from = from.where(current, '=', state);
       return from
         .select([
           'id as rootRunId',
-          'agent_id as agentId',
+          'agentId',
           'origin',
-          'conversation_ref as conversationRef',
+          'conversationRef',
           'profile',
           'evicted',
           current.as('state'),
-          'started_at_ms as startedAt',
-          'heartbeat_at_ms as heartbeatAt',
-          'ended_at_ms as endedAt',
-          'open_runs as openRuns',
-          'completed_runs as completedRuns',
-          'failed_runs as failedRuns',
+          'startedAtMs as startedAt',
+          'heartbeatAtMs as heartbeatAt',
+          'endedAtMs as endedAt',
+          'openRuns',
+          'completedRuns',
+          'failedRuns',
           'graphs',
           sql<number>`case when spent_tokens > ended_tokens then spent_tokens else ended_tokens end`.as('tokens'),
           sql<number>`case when spent_nano > ended_nano then spent_nano else ended_nano end`.as('nano'),
           'unpriced',
           'cause',
         ])
-        .orderBy('started_at_ms', 'desc')
+        .orderBy('startedAtMs', 'desc')
         .orderBy('id', 'desc')
         .limit(limit)
         .offset(offset);
     });
     const [count] = await tx.build<{ total: number }>((db, sql) => {
-      let from = db.selectFrom('root_run');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      let from = db.selectFrom('rootRun');
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       if (state !== null) from = from.where(currentState(sql, resuming), '=', state);
       return from.select(sql<number>`count(*)`.as('total'));
     });

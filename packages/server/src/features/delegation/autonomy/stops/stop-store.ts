@@ -6,8 +6,8 @@ import { openRoot, rootState } from '../store.ts';
 
 const revokeRootRow = query<{ id: string; atMs: number }>(({ db, p }) =>
   db
-    .updateTable('root_run')
-    .set({ state: 'revoked', ended_at_ms: p('atMs'), heartbeat_at_ms: p('atMs') })
+    .updateTable('rootRun')
+    .set({ state: 'revoked', endedAtMs: p('atMs'), heartbeatAtMs: p('atMs') })
     .where('id', '=', p('id')),
 );
 
@@ -19,29 +19,27 @@ interface LeaseName {
 const leasesOfRoot = query<{ rootRunId: string; atMs: number }, LeaseName>(({ db, sql, p }) =>
   db
     .updateTable('lease')
-    .set({ revoked: 1, ended_at_ms: p('atMs') })
-    .where('root_run_id', '=', p('rootRunId'))
+    .set({ revoked: 1, endedAtMs: p('atMs') })
+    .where('rootRunId', '=', p('rootRunId'))
     .where(sql<boolean>`revoked = 0`)
-    .where('ended_at_ms', 'is', null)
-    .returning(['id', 'root_run_id as rootRunId']),
+    .where('endedAtMs', 'is', null)
+    .returning(['id', 'rootRunId']),
 );
 
-const ownerOfLease = query<{ id: string }, Owned>(({ db, p }) =>
-  db.selectFrom('lease').select(['agent_id as agentId', 'principal_id as principalId']).where('id', '=', p('id')),
-);
+const ownerOfLease = query<{ id: string }, Owned>(({ db, p }) => db.selectFrom('lease').select(['agentId', 'principalId']).where('id', '=', p('id')));
 
 const oneLease = query<{ id: string; atMs: number }, LeaseName>(({ db, sql, p }) =>
   db
     .updateTable('lease')
-    .set({ revoked: 1, ended_at_ms: p('atMs') })
+    .set({ revoked: 1, endedAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where(sql<boolean>`revoked = 0`)
-    .where('ended_at_ms', 'is', null)
-    .returning(['id', 'root_run_id as rootRunId']),
+    .where('endedAtMs', 'is', null)
+    .returning(['id', 'rootRunId']),
 );
 
 const below = query<{ parentLeaseId: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('lease').select('id').where('parent_lease_id', '=', p('parentLeaseId')),
+  db.selectFrom('lease').select('id').where('parentLeaseId', '=', p('parentLeaseId')),
 );
 
 interface Owned {
@@ -136,7 +134,7 @@ export const kill = operation('autonomy.kill', async (tx, { rootRunId, audit, at
   return { leases, root: true };
 });
 
-const evictRow = query<{ id: string }>(({ db, p }) => db.updateTable('root_run').set({ evicted: 1 }).where('id', '=', p('id')));
+const evictRow = query<{ id: string }>(({ db, p }) => db.updateTable('rootRun').set({ evicted: 1 }).where('id', '=', p('id')));
 
 /** Lowers the profile of a root. */
 export const evict = operation('autonomy.evict', async (tx, { audit, atMs, ...asked }: Stopping): Promise<void> => {

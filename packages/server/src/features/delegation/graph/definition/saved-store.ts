@@ -25,59 +25,50 @@ export interface SavedReach {
   readonly isChange: boolean;
 }
 
-const columns = [
-  'id',
-  'principal_id as principalId',
-  'agent_id as agentId',
-  'label',
-  'definition_json as definitionJson',
-  'node_count as nodeCount',
-  'created_at_ms as createdAtMs',
-  'updated_at_ms as updatedAtMs',
-] as const;
+const columns = ['id', 'principalId', 'agentId', 'label', 'definitionJson', 'nodeCount', 'createdAtMs', 'updatedAtMs'] as const;
 
 /** Maximum of saved graphs per owner. */
 const maxSaved = 500;
 
 const insert = query<SavedRow>(({ db, p }) =>
-  db.insertInto('saved_graph').values({
+  db.insertInto('savedGraph').values({
     id: p('id'),
-    principal_id: p('principalId'),
-    agent_id: p('agentId'),
+    principalId: p('principalId'),
+    agentId: p('agentId'),
     label: p('label'),
-    definition_json: p('definitionJson'),
-    node_count: p('nodeCount'),
-    created_at_ms: p('createdAtMs'),
-    updated_at_ms: p('updatedAtMs'),
+    definitionJson: p('definitionJson'),
+    nodeCount: p('nodeCount'),
+    createdAtMs: p('createdAtMs'),
+    updatedAtMs: p('updatedAtMs'),
   }),
 );
 const replace = query<Pick<SavedRow, 'id' | 'agentId' | 'label' | 'definitionJson' | 'nodeCount' | 'updatedAtMs'>>(({ db, sql, p }) =>
   db
-    .updateTable('saved_graph')
+    .updateTable('savedGraph')
     .set({
-      agent_id: sql`coalesce(${p('agentId')}, agent_id)`,
+      agentId: sql`coalesce(${p('agentId')}, agent_id)`,
       label: p('label'),
-      definition_json: p('definitionJson'),
-      node_count: p('nodeCount'),
-      updated_at_ms: p('updatedAtMs'),
+      definitionJson: p('definitionJson'),
+      nodeCount: p('nodeCount'),
+      updatedAtMs: p('updatedAtMs'),
     })
     .where('id', '=', p('id')),
 );
 const count = query<{ principalId: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('saved_graph')
+    .selectFrom('savedGraph')
     .select(sql<number>`count(*)`.as('count'))
-    .where('principal_id', '=', p('principalId')),
+    .where('principalId', '=', p('principalId')),
 );
-const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('saved_graph').where('id', '=', p('id')));
+const remove = query<{ id: string }>(({ db, p }) => db.deleteFrom('savedGraph').where('id', '=', p('id')));
 
 export const findSaved = operation(
   'graph.findSaved',
   async (tx, { id, principalId, agentId, agentIds, isChange }: SavedReach & { readonly id: string }): Promise<SavedRow | undefined> => {
     const [row] = await tx.build<SavedRow>((db) => {
-      let from = db.selectFrom('saved_graph').select(columns).where('id', '=', id);
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      let from = db.selectFrom('savedGraph').select(columns).where('id', '=', id);
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where((where) => where.or([where('agentId', 'is', null), where('agentId', 'in', agentIds)]));
       return from;
     });
     const isForeign = agentId !== null && row?.agentId !== agentId && (isChange || row?.agentId !== null);
@@ -87,10 +78,10 @@ export const findSaved = operation(
 
 const byLabel = query<{ principalId: string; agentId: string; label: string }, { id: string }>(({ db, p }) =>
   db
-    .selectFrom('saved_graph')
+    .selectFrom('savedGraph')
     .select('id')
-    .where('principal_id', '=', p('principalId'))
-    .where('agent_id', '=', p('agentId'))
+    .where('principalId', '=', p('principalId'))
+    .where('agentId', '=', p('agentId'))
     .where('label', '=', p('label'))
     .limit(1),
 );
@@ -136,18 +127,18 @@ export const listSaved = operation(
     { principalId, agentId, agentIds, offset, limit }: Omit<SavedReach, 'isChange'> & { readonly offset: number; readonly limit: number },
   ): Promise<{ readonly rows: SavedRow[]; readonly total: number }> => {
     const rows = await tx.build<SavedRow & { readonly total: number }>((db, sql) => {
-      let from = db.selectFrom('saved_graph').select([...columns, sql<number>`count(*) over ()`.as('total')]);
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentId !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', '=', agentId)]));
-      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      let from = db.selectFrom('savedGraph').select([...columns, sql<number>`count(*) over ()`.as('total')]);
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentId !== null) from = from.where((where) => where.or([where('agentId', 'is', null), where('agentId', '=', agentId)]));
+      if (agentIds !== null) from = from.where((where) => where.or([where('agentId', 'is', null), where('agentId', 'in', agentIds)]));
       return from.orderBy('label').orderBy('id').limit(limit).offset(offset);
     });
     if (rows.length > 0 || offset === 0) return { rows: rows.map(({ total: _, ...row }) => row), total: rows[0]?.total ?? 0 };
     const [all] = await tx.build<{ total: number }>((db, sql) => {
-      let from = db.selectFrom('saved_graph').select(sql<number>`count(*)`.as('total'));
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentId !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', '=', agentId)]));
-      if (agentIds !== null) from = from.where((where) => where.or([where('agent_id', 'is', null), where('agent_id', 'in', agentIds)]));
+      let from = db.selectFrom('savedGraph').select(sql<number>`count(*)`.as('total'));
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentId !== null) from = from.where((where) => where.or([where('agentId', 'is', null), where('agentId', '=', agentId)]));
+      if (agentIds !== null) from = from.where((where) => where.or([where('agentId', 'is', null), where('agentId', 'in', agentIds)]));
       return from;
     });
     return { rows: [], total: all?.total ?? 0 };

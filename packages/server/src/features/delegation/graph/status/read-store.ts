@@ -16,10 +16,10 @@ async function within(
   more: { readonly id?: string; readonly label?: string },
 ): Promise<GraphRow | undefined> {
   const [row] = await tx.build<GraphRow>((db) => {
-    let from = db.selectFrom('graph_run').select(graphColumns);
-    if (principalId !== null) from = from.where('principal_id', '=', principalId);
-    if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-    if (byAgent) from = from.where('by_agent', '=', 1);
+    let from = db.selectFrom('graphRun').select(graphColumns);
+    if (principalId !== null) from = from.where('principalId', '=', principalId);
+    if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+    if (byAgent) from = from.where('byAgent', '=', 1);
     if (more.id !== undefined) from = from.where('id', '=', more.id);
     // A loaded graph has not run yet, and would hide the running one.
     if (more.label !== undefined) from = from.where('label', '=', more.label).where('state', '<>', 'pending');
@@ -46,12 +46,12 @@ export const recentGraphs = operation(
   'graph.recent',
   async (tx, { principalId, agentIds, byAgent, sinceMs }: GraphReach & { readonly sinceMs: number }): Promise<GraphRow[]> =>
     tx.build<GraphRow>((db) => {
-      let from = db.selectFrom('graph_run').select(graphColumns).where('state', '<>', 'pending');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (byAgent) from = from.where('by_agent', '=', 1);
+      let from = db.selectFrom('graphRun').select(graphColumns).where('state', '<>', 'pending');
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      if (byAgent) from = from.where('byAgent', '=', 1);
       return from
-        .where((where) => where.or([where('ended_at_ms', 'is', null), where('ended_at_ms', '>=', sinceMs)]))
+        .where((where) => where.or([where('endedAtMs', 'is', null), where('endedAtMs', '>=', sinceMs)]))
         .orderBy('id', 'desc')
         .limit(500);
     }),
@@ -72,26 +72,26 @@ export const listGraphRuns = operation(
   ): Promise<{ readonly rows: RunListed[]; readonly total: number }> => {
     const counted = await tx.build<{ total: number }>((db) => {
       let from = db
-        .selectFrom('graph_run')
+        .selectFrom('graphRun')
         .select(({ fn }) => fn.countAll<number>().as('total'))
         .where('state', '<>', 'pending');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (byAgent) from = from.where('by_agent', '=', 1);
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      if (byAgent) from = from.where('byAgent', '=', 1);
       return from;
     });
     const rows = await tx.build<RunListed>((db, sql) => {
-      let from = db.selectFrom('graph_run').where('state', '<>', 'pending');
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (byAgent) from = from.where('by_agent', '=', 1);
+      let from = db.selectFrom('graphRun').where('state', '<>', 'pending');
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      if (byAgent) from = from.where('byAgent', '=', 1);
       return from
         .select([
           'id',
           'label',
           'state',
-          'created_at_ms as createdAtMs',
-          'node_count as nodeCount',
+          'createdAtMs',
+          'nodeCount',
           sql<number>`(select count(*) from graph_node where graph_id = graph_run.id and output is not null)`.as('outputs'),
           sql<
             string | null

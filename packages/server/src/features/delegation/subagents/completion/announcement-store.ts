@@ -6,8 +6,8 @@ import { type RunRow, runColumns, type AnnounceState } from '../run/row.ts';
 
 const setAnnounced = query<{ id: string; state: AnnounceState }>(({ db, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ announced: p('state'), announce_run_id: null })
+    .updateTable('subAgentRun')
+    .set({ announced: p('state'), announceRunId: null })
     .where('id', '=', p('id'))
     .where('announced', '=', 'pending'),
 );
@@ -25,30 +25,30 @@ export const markRunsAnnounced = operation('subagents.markAnnounced', markAnnoun
 
 const sawWaiting = query<{ announceRunId: string }>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ announced: 'seen', announce_run_id: null })
-    .where('announce_run_id', '=', p('announceRunId'))
+    .updateTable('subAgentRun')
+    .set({ announced: 'seen', announceRunId: null })
+    .where('announceRunId', '=', p('announceRunId'))
     .where(sql<boolean>`announced = 'pending'`)
     .where(sql<boolean>`seen_turn_id in (select id from turn where id = seen_turn_id and state = 'completed')`),
 );
 
 const waitingFor = query<{ announceRunId: string }, { id: string; endedAtMs: number | null }>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
-    .select(['id', 'ended_at_ms as endedAtMs'])
-    .where('announce_run_id', '=', p('announceRunId'))
+    .selectFrom('subAgentRun')
+    .select(['id', 'endedAtMs'])
+    .where('announceRunId', '=', p('announceRunId'))
     .where(sql<boolean>`announced = 'pending'`)
     .orderBy('id'),
 );
 
 const forward = query<Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announceTargetJson' | 'announceRunId'>>(({ db, p }) =>
   db
-    .updateTable('sub_agent_run')
+    .updateTable('subAgentRun')
     .set({
-      announce_to: p('announceTo'),
-      announce_ref: p('announceRef'),
-      announce_target_json: p('announceTargetJson'),
-      announce_run_id: p('announceRunId'),
+      announceTo: p('announceTo'),
+      announceRef: p('announceRef'),
+      announceTargetJson: p('announceTargetJson'),
+      announceRunId: p('announceRunId'),
     })
     .where('id', '=', p('id')),
 );
@@ -67,30 +67,30 @@ export async function forwardAnnouncements(
 
 const saw = query<{ announceRef: string }>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
+    .updateTable('subAgentRun')
     .set({ announced: 'seen' })
-    .where('announce_ref', '=', p('announceRef'))
+    .where('announceRef', '=', p('announceRef'))
     .where(sql<boolean>`announced = 'pending'`)
-    .where('ended_at_ms', 'is not', null)
+    .where('endedAtMs', 'is not', null)
     .where(sql<boolean>`seen_turn_id in (select id from turn where id = seen_turn_id and state = 'completed')`),
 );
 
 const unannounced = query<{ announceRef: string }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
-    .where('announce_ref', '=', p('announceRef'))
+    .where('announceRef', '=', p('announceRef'))
     .where(sql<boolean>`announced = 'pending'`)
-    .where('announce_to', '=', 'conversation')
-    .where('ended_at_ms', 'is not', null)
-    .orderBy('ended_at_ms')
+    .where('announceTo', '=', 'conversation')
+    .where('endedAtMs', 'is not', null)
+    .orderBy('endedAtMs')
     .orderBy('id'),
 );
 
 const claimOne = query<{ id: string; workId: string }>(({ db, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ announce_work_id: p('workId') })
+    .updateTable('subAgentRun')
+    .set({ announceWorkId: p('workId') })
     .where('id', '=', p('id')),
 );
 
@@ -130,11 +130,11 @@ export async function claimAnnouncements(tx: Tx, { ref, claim: { id: workId }, r
 
 const see = query<{ id: string; turnId: string; requesterRef: string }>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ seen_turn_id: p('turnId') })
+    .updateTable('subAgentRun')
+    .set({ seenTurnId: p('turnId') })
     .where('id', '=', p('id'))
-    .where('requester_ref', '=', p('requesterRef'))
-    .where('ended_at_ms', 'is not', null)
+    .where('requesterRef', '=', p('requesterRef'))
+    .where('endedAtMs', 'is not', null)
     .where(sql<boolean>`announced = 'pending'`),
 );
 
@@ -148,9 +148,9 @@ export const markSeen = operation(
 
 const claimed = query<{ workId: string }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
-    .where('announce_work_id', '=', p('workId'))
+    .where('announceWorkId', '=', p('workId'))
     .where(sql<boolean>`announced = 'pending'`)
     .orderBy('id'),
 );

@@ -7,9 +7,9 @@ export interface SteerRow {
 
 const untakenOf = query<{ runId: string }, SteerRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_steer')
+    .selectFrom('subAgentSteer')
     .select(['id', 'text'])
-    .where('run_id', '=', p('runId'))
+    .where('runId', '=', p('runId'))
     .where(sql<boolean>`taken = 0`)
     .orderBy('id'),
 );
@@ -20,7 +20,7 @@ export function readSteers(tx: Tx, runId: string): Promise<SteerRow[]> {
 }
 
 const insert = query<SteerRow & { readonly runId: string; readonly atMs: number }>(({ db, p }) =>
-  db.insertInto('sub_agent_steer').values({ id: p('id'), run_id: p('runId'), text: p('text'), taken: 0, at_ms: p('atMs') }),
+  db.insertInto('subAgentSteer').values({ id: p('id'), runId: p('runId'), text: p('text'), taken: 0, atMs: p('atMs') }),
 );
 
 export async function addSteer(tx: Tx, input: SteerRow & { readonly runId: string; readonly atMs: number }): Promise<void> {
@@ -28,7 +28,7 @@ export async function addSteer(tx: Tx, input: SteerRow & { readonly runId: strin
   await tx.run(insert, { id, runId, text, atMs });
 }
 
-const take = query<{ id: string }>(({ db, p }) => db.updateTable('sub_agent_steer').set({ taken: 1 }).where('id', '=', p('id')));
+const take = query<{ id: string }>(({ db, p }) => db.updateTable('subAgentSteer').set({ taken: 1 }).where('id', '=', p('id')));
 
 /** Marks messages as part of a finished step. Part of `checkpointTurn`. */
 export async function takeSteers(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -37,8 +37,8 @@ export async function takeSteers(tx: Tx, ids: readonly string[]): Promise<void> 
 
 const allow = query<{ id: string; atMs: number; beforeMs: number }>(({ db, sql, p }) =>
   db
-    .updateTable('sub_agent_run')
-    .set({ steered_at_ms: p('atMs') })
+    .updateTable('subAgentRun')
+    .set({ steeredAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where(sql<boolean>`(steered_at_ms is null or steered_at_ms <= ${p('beforeMs')} or steered_at_ms > ${p('atMs')})`),
 );

@@ -3,11 +3,11 @@ import { type RunRow, runColumns } from './row.ts';
 
 const stuck = query<{ beforeMs: number }, { id: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select('id')
-    .where('ended_at_ms', 'is', null)
+    .where('endedAtMs', 'is', null)
     .where(sql<boolean>`state = 'running'`)
-    .where('active_at_ms', '<', p('beforeMs'))
+    .where('activeAtMs', '<', p('beforeMs'))
     // A waiting run is checked again by its work.
     .where(sql<boolean>`work_id not in (select id from work_item where state = 'accepted' and waiting_json is not null)`),
 );
@@ -22,27 +22,27 @@ const isUnused = `(graph_id is null or graph_id not in (select id from graph_run
 
 const old = query<{ beforeMs: number; unannouncedBeforeMs: number; limit: number }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
-    .where('ended_at_ms', '<', p('beforeMs'))
+    .where('endedAtMs', '<', p('beforeMs'))
     .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('unannouncedBeforeMs')})`)
     .where(sql.raw<boolean>(isUnused))
-    .orderBy('ended_at_ms')
+    .orderBy('endedAtMs')
     .limit(p('limit')),
 );
 
 const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
     .where(
       sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)} order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
     ),
 );
 
-const dropRun = query<{ id: string }>(({ db, p }) => db.deleteFrom('sub_agent_run').where('id', '=', p('id')));
-const dropSteers = query<{ id: string }>(({ db, p }) => db.deleteFrom('sub_agent_steer').where('run_id', '=', p('id')));
-const dropKeys = query<{ beforeMs: number }>(({ db, p }) => db.deleteFrom('sub_agent_key').where('at_ms', '<', p('beforeMs')));
+const dropRun = query<{ id: string }>(({ db, p }) => db.deleteFrom('subAgentRun').where('id', '=', p('id')));
+const dropSteers = query<{ id: string }>(({ db, p }) => db.deleteFrom('subAgentSteer').where('runId', '=', p('id')));
+const dropKeys = query<{ beforeMs: number }>(({ db, p }) => db.deleteFrom('subAgentKey').where('atMs', '<', p('beforeMs')));
 
 interface Archival {
   /** Removes runs that ended before this time. */

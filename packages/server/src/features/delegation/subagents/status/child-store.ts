@@ -3,10 +3,10 @@ import { type RunRow, runColumns } from '../run/row.ts';
 
 const byConversation = query<{ requesterRef: string; conversationRef: string }, RunRow>(({ db, p }) =>
   db
-    .selectFrom('sub_agent_run')
+    .selectFrom('subAgentRun')
     .select(runColumns)
-    .where('conversation_ref', '=', p('conversationRef'))
-    .where('requester_ref', '=', p('requesterRef'))
+    .where('conversationRef', '=', p('conversationRef'))
+    .where('requesterRef', '=', p('requesterRef'))
     .orderBy('id', 'desc')
     .limit(1),
 );

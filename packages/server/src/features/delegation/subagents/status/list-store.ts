@@ -15,13 +15,13 @@ export const listRuns = operation(
   'subagents.list',
   (tx, { principalId, requesterRef, agentIds, agentId, rootRunId, sinceMs, limit }: Page): Promise<RunRow[]> =>
     tx.build<RunRow>((db) => {
-      let from = db.selectFrom('sub_agent_run').where((where) => where.or([where('ended_at_ms', 'is', null), where('ended_at_ms', '>=', sinceMs)]));
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (requesterRef !== null) from = from.where('requester_ref', '=', requesterRef);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
-      if (agentId !== null) from = from.where('agent_id', '=', agentId);
-      if (rootRunId !== null) from = from.where('root_run_id', '=', rootRunId);
-      return from.select(runColumns).orderBy('queued_at_ms', 'desc').orderBy('id', 'desc').limit(limit);
+      let from = db.selectFrom('subAgentRun').where((where) => where.or([where('endedAtMs', 'is', null), where('endedAtMs', '>=', sinceMs)]));
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (requesterRef !== null) from = from.where('requesterRef', '=', requesterRef);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+      if (agentId !== null) from = from.where('agentId', '=', agentId);
+      if (rootRunId !== null) from = from.where('rootRunId', '=', rootRunId);
+      return from.select(runColumns).orderBy('queuedAtMs', 'desc').orderBy('id', 'desc').limit(limit);
     }),
 );
 
@@ -30,10 +30,10 @@ export const findRuns = operation(
   'subagents.findMany',
   (tx, { principalId, requesterRef, agentIds, ids }: RunReach & { readonly ids: readonly string[] }): Promise<RunRow[]> =>
     tx.build<RunRow>((db) => {
-      let from = db.selectFrom('sub_agent_run').where('id', 'in', ids);
-      if (principalId !== null) from = from.where('principal_id', '=', principalId);
-      if (requesterRef !== null) from = from.where('requester_ref', '=', requesterRef);
-      if (agentIds !== null) from = from.where('agent_id', 'in', agentIds);
+      let from = db.selectFrom('subAgentRun').where('id', 'in', ids);
+      if (principalId !== null) from = from.where('principalId', '=', principalId);
+      if (requesterRef !== null) from = from.where('requesterRef', '=', requesterRef);
+      if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
       return from.select(runColumns);
     }),
 );

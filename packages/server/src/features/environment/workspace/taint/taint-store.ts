@@ -13,19 +13,19 @@ export interface TaintRow {
   readonly digest: string | null;
 }
 
-const rowColumns = ['agent_id as agentId', 'path', 'name', 'tree', 'tainted', 'digest'] as const;
+const rowColumns = ['agentId', 'path', 'name', 'tree', 'tainted', 'digest'] as const;
 
 const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
-  db.selectFrom('file_taint').select('path').where('agent_id', '=', p('agentId')).limit(1),
+  db.selectFrom('fileTaint').select('path').where('agentId', '=', p('agentId')).limit(1),
 );
 const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) =>
-  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).limit(1),
+  db.selectFrom('file_taint_content').select('digest').where('agentId', '=', p('agentId')).limit(1),
 );
 /** Whether any row exists for a present or former file of the agent. */
 const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
   (await tx.get(anyOf, { agentId })) !== undefined || (await tx.get(anyContentOf, { agentId })) !== undefined;
 const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
-  db.selectFrom('file_taint_window').select(['id', 'agent_id as agentId', 'since_ms as sinceMs']).where('agent_id', '=', p('agentId')),
+  db.selectFrom('fileTaintWindow').select(['id', 'agentId', 'sinceMs']).where('agentId', '=', p('agentId')),
 );
 
 /** Start, in file system time, of a command that may write text from outside. */
@@ -54,9 +54,9 @@ export const knownFile = operation(
     if (!(await isAnyKnown(tx, agentId))) return { any: false, windows, inTree: false };
     const rows = await tx.build<TaintRow>((db) =>
       db
-        .selectFrom('file_taint')
+        .selectFrom('fileTaint')
         .select(rowColumns)
-        .where('agent_id', '=', agentId)
+        .where('agentId', '=', agentId)
         .where('path', 'in', [path, ...around]),
     );
     return { any: true, windows, exact: rows.find((row) => row.path === path && row.tree === 0), inTree: rows.some((row) => row.tree === 1) };
@@ -64,7 +64,7 @@ export const knownFile = operation(
 );
 
 const byDigest = query<{ agentId: string; digest: string }, { digest: string }>(({ db, p }) =>
-  db.selectFrom('file_taint_content').select('digest').where('agent_id', '=', p('agentId')).where('digest', '=', p('digest')),
+  db.selectFrom('file_taint_content').select('digest').where('agentId', '=', p('agentId')).where('digest', '=', p('digest')),
 );
 
 /** Whether a file of the agent with this exact content held text from outside, under any name. */
@@ -74,7 +74,7 @@ export const isTaintedContent = operation(
 );
 
 const ofAgent = query<{ agentId: string }, TaintRow>(({ db, p }) =>
-  db.selectFrom('file_taint').select(rowColumns).where('agent_id', '=', p('agentId')).where('tainted', '=', 1).limit(5000),
+  db.selectFrom('fileTaint').select(rowColumns).where('agentId', '=', p('agentId')).where('tainted', '=', 1).limit(5000),
 );
 
 export const taintedFiles = operation(
@@ -87,34 +87,34 @@ export const taintedFiles = operation(
 
 const put = query<TaintRow>(({ db, sql, p }) =>
   db
-    .insertInto('file_taint')
-    .values({ agent_id: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
+    .insertInto('fileTaint')
+    .values({ agentId: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
     .onConflict((conflict) =>
       conflict
-        .columns(['agent_id', 'path'])
+        .columns(['agentId', 'path'])
         .doUpdateSet({ name: sql`excluded.name`, tree: sql`excluded.tree`, tainted: sql`excluded.tainted`, digest: sql`excluded.digest` }),
     ),
 );
 const putContent = query<{ agentId: string; digest: string; atMs: number }>(({ db, sql, p }) =>
   db
     .insertInto('file_taint_content')
-    .values({ agent_id: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
-    .onConflict((conflict) => conflict.columns(['agent_id', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
+    .values({ agentId: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agentId', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
 );
 /** How many contents of an agent are remembered, newest first. */
 const maxContents = 10_000;
 const pruneContents = query<{ agentId: string; most: number }>(({ db, sql, p }) =>
   db
     .deleteFrom('file_taint_content')
-    .where('agent_id', '=', p('agentId'))
+    .where('agentId', '=', p('agentId'))
     .where(
       sql<boolean>`seen_ms < (SELECT kept.seen_ms FROM file_taint_content AS kept WHERE kept.agent_id = ${p('agentId')} ORDER BY kept.seen_ms DESC LIMIT 1 OFFSET ${p('most')})`,
     ),
 );
 const remove = query<{ agentId: string; path: string }>(({ db, p }) =>
-  db.deleteFrom('file_taint').where('agent_id', '=', p('agentId')).where('path', '=', p('path')),
+  db.deleteFrom('fileTaint').where('agentId', '=', p('agentId')).where('path', '=', p('path')),
 );
-const close = query<{ id: string }>(({ db, p }) => db.deleteFrom('file_taint_window').where('id', '=', p('id')));
+const close = query<{ id: string }>(({ db, p }) => db.deleteFrom('fileTaintWindow').where('id', '=', p('id')));
 
 export interface Marking {
   readonly agentId: string;
@@ -137,9 +137,9 @@ export const markFiles = operation('workspace.markFiles', async (tx, { agentId, 
 
 const exactly = query<{ agentId: string; path: string; digest: string }, { path: string }>(({ db, p }) =>
   db
-    .selectFrom('file_taint')
+    .selectFrom('fileTaint')
     .select('path')
-    .where('agent_id', '=', p('agentId'))
+    .where('agentId', '=', p('agentId'))
     .where('path', '=', p('path'))
     .where('digest', '=', p('digest'))
     .where('tainted', '=', 0),
@@ -169,7 +169,7 @@ export const forgetFiles = operation(
   },
 );
 
-const open = query<Window>(({ db, p }) => db.insertInto('file_taint_window').values({ id: p('id'), agent_id: p('agentId'), since_ms: p('sinceMs') }));
+const open = query<Window>(({ db, p }) => db.insertInto('fileTaintWindow').values({ id: p('id'), agentId: p('agentId'), sinceMs: p('sinceMs') }));
 
 export const openWindow = operation('workspace.openTaintWindow', async (tx, window: Window): Promise<void> => {
   await tx.run(open, window);

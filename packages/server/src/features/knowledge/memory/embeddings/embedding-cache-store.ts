@@ -12,25 +12,23 @@ interface CacheKey {
 }
 
 const byKey = query<CacheKey, { vector: Uint8Array }>(({ db, p }) =>
-  db.selectFrom('embedding_cache').select('vector').where('fingerprint', '=', p('fingerprint')).where('text_hash', '=', p('textHash')),
+  db.selectFrom('embeddingCache').select('vector').where('fingerprint', '=', p('fingerprint')).where('textHash', '=', p('textHash')),
 );
 const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, p }) =>
-  db
-    .replaceInto('embedding_cache')
-    .values({ fingerprint: p('fingerprint'), text_hash: p('textHash'), vector: p('vector'), used_at_ms: p('usedAtMs') }),
+  db.replaceInto('embeddingCache').values({ fingerprint: p('fingerprint'), textHash: p('textHash'), vector: p('vector'), usedAtMs: p('usedAtMs') }),
 );
-const dropOld = query<{ before: number }>(({ db, p }) => db.deleteFrom('embedding_cache').where('used_at_ms', '<', p('before')));
+const dropOld = query<{ before: number }>(({ db, p }) => db.deleteFrom('embeddingCache').where('usedAtMs', '<', p('before')));
 const dropBeyond = query<object>(({ db, sql }) =>
   db
-    .deleteFrom('embedding_cache')
+    .deleteFrom('embeddingCache')
     .where(
-      'used_at_ms',
+      'usedAtMs',
       '<=',
       sql<number>`(SELECT used_at_ms FROM embedding_cache ORDER BY used_at_ms DESC LIMIT 1 OFFSET ${sql.lit(maxCachedVectors)})`,
     ),
 );
-const dropAll = query<object>(({ db }) => db.deleteFrom('embedding_cache'));
-const count = query<object, { total: number }>(({ db, sql }) => db.selectFrom('embedding_cache').select(sql<number>`count(*)`.as('total')));
+const dropAll = query<object>(({ db }) => db.deleteFrom('embeddingCache'));
+const count = query<object, { total: number }>(({ db, sql }) => db.selectFrom('embeddingCache').select(sql<number>`count(*)`.as('total')));
 
 export const readCachedVector = operation(
   'memory.readCachedVector',

@@ -13,13 +13,13 @@ export interface UnembeddedRow {
 /** Marks an entry that the embedder refuses, so that it is not retried until the embedder changes. */
 export const refusedAs = (fingerprint: string) => `!${fingerprint}`;
 
-const columns = ['seq', 'agent_id as agentId', 'principal_id as principalId', 'content', 'updated_at_ms as updatedAtMs'] as const;
+const columns = ['seq', 'agentId', 'principalId', 'content', 'updatedAtMs'] as const;
 // Uses ranges of the index, so that finished rows are not scanned.
 const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
     .select(columns)
-    .where('embedded_as', 'is', null)
+    .where('embeddedAs', 'is', null)
     .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
     .orderBy('seq')
     .limit(p('limit')),
@@ -28,10 +28,10 @@ const embeddedBetween = query<{ above: string; below: string; except: string; li
   db
     .selectFrom('memory')
     .select(columns)
-    .where('embedded_as', '>', p('above'))
-    .where('embedded_as', '<', p('below'))
+    .where('embeddedAs', '>', p('above'))
+    .where('embeddedAs', '<', p('below'))
     .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
-    .orderBy('embedded_as')
+    .orderBy('embeddedAs')
     .limit(p('limit')),
 );
 const pendingCount = query<{ fingerprint: string; refused: string }, { total: number }>(({ db, sql, p }) =>
@@ -46,12 +46,12 @@ const pendingCount = query<{ fingerprint: string; refused: string }, { total: nu
 const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
-    .select('embedded_as as embeddedAs')
-    .where('embedded_as', '>=', p('from'))
-    .where('embedded_as', '<', p('to'))
+    .select('embeddedAs')
+    .where('embeddedAs', '>=', p('from'))
+    .where('embeddedAs', '<', p('to'))
     // Another model may have a name that continues after the slash.
     .where(sql<string>`substr(embedded_as, length(${p('from')}) + 1)`, 'not like', sql<string>`'%/%'`)
-    .orderBy('embedded_as', 'desc')
+    .orderBy('embeddedAs', 'desc')
     .limit(1),
 );
 
@@ -95,16 +95,16 @@ export const findFingerprint = operation(
 const markEmbedded = query<{ seq: number; updatedAtMs: number | null; embeddedAs: string }>(({ db, p }) =>
   db
     .updateTable('memory')
-    .set({ embedded_as: p('embeddedAs') })
+    .set({ embeddedAs: p('embeddedAs') })
     .where('seq', '=', p('seq'))
     // Reworded meanwhile: the vector is of the earlier text.
-    .where('updated_at_ms', 'is', p('updatedAtMs')),
+    .where('updatedAtMs', 'is', p('updatedAtMs')),
 );
 const putVector = query<{ seq: number; fingerprint: string; vector: Uint8Array }>(({ db, p }) =>
-  db.replaceInto('memory_vector').values({ seq: p('seq'), fingerprint: p('fingerprint'), vector: p('vector') }),
+  db.replaceInto('memoryVector').values({ seq: p('seq'), fingerprint: p('fingerprint'), vector: p('vector') }),
 );
 const putSigns = query<{ seq: number; fingerprint: string; signs: Uint8Array }>(({ db, p }) =>
-  db.replaceInto('memory_sign').values({ seq: p('seq'), fingerprint: p('fingerprint'), signs: p('signs') }),
+  db.replaceInto('memorySign').values({ seq: p('seq'), fingerprint: p('fingerprint'), signs: p('signs') }),
 );
 
 export interface EmbeddedRows {

@@ -29,9 +29,9 @@ const pageCharacters = 1_000_000;
 type Rows<Row> = SelectQueryBuilder<any, 'memory', Row>;
 
 function within<Row>(rows: Rows<Row>, { agentIds, principalId }: Reach, atMs: number): Rows<Row> {
-  let found = rows.where((is) => is.or([is('memory.expires_at_ms', 'is', null), is('memory.expires_at_ms', '>', atMs)]));
-  if (agentIds !== null) found = found.where('memory.agent_id', 'in', [...agentIds]);
-  if (principalId !== null) found = found.where('memory.principal_id', 'in', [principalId, everybody]);
+  let found = rows.where((is) => is.or([is('memory.expiresAtMs', 'is', null), is('memory.expiresAtMs', '>', atMs)]));
+  if (agentIds !== null) found = found.where('memory.agentId', 'in', [...agentIds]);
+  if (principalId !== null) found = found.where('memory.principalId', 'in', [principalId, everybody]);
   return found;
 }
 
@@ -42,8 +42,8 @@ export const browseMemories = operation(
     if (filter.agentIds?.length === 0) return { rows: [], total: 0 };
     const narrowed = <Row>(rows: Rows<Row>): Rows<Row> => {
       let found = within(rows, filter, filter.atMs);
-      if (filter.memoryType !== null) found = found.where('memory.memory_type', '=', filter.memoryType);
-      if (filter.trustLevel !== null) found = found.where('memory.trust_level', '=', filter.trustLevel);
+      if (filter.memoryType !== null) found = found.where('memory.memoryType', '=', filter.memoryType);
+      if (filter.trustLevel !== null) found = found.where('memory.trustLevel', '=', filter.trustLevel);
       return found;
     };
     const tagged = <Row>(rows: Rows<Row>, sql: Parameters<Parameters<typeof tx.build>[0]>[1]): Rows<Row> => {
@@ -96,17 +96,10 @@ export const countMemories = operation(
     if (reach.agentIds?.length === 0) return { groups: [], sessions: 0, embedded: 0, oldestAtMs: null };
     const groups = await tx.build<MemoryCounts['groups'][number]>((db, sql) =>
       within(
-        db
-          .selectFrom('memory')
-          .select([
-            'memory.agent_id as agentId',
-            'memory.memory_type as memoryType',
-            'memory.trust_level as trustLevel',
-            sql<number>`count(*)`.as('entries'),
-          ]),
+        db.selectFrom('memory').select(['memory.agentId', 'memory.memoryType', 'memory.trustLevel', sql<number>`count(*)`.as('entries')]),
         reach,
         atMs,
-      ).groupBy(['memory.agent_id', 'memory.memory_type', 'memory.trust_level']),
+      ).groupBy(['memory.agentId', 'memory.memoryType', 'memory.trustLevel']),
     );
     const [rest] = await tx.build<Omit<MemoryCounts, 'groups'>>((db, sql) =>
       within(
@@ -125,7 +118,7 @@ export const countMemories = operation(
   },
 );
 
-const agentsWith = query<object, { agentId: string }>(({ db }) => db.selectFrom('memory').select('agent_id as agentId').distinct());
+const agentsWith = query<object, { agentId: string }>(({ db }) => db.selectFrom('memory').select('agentId').distinct());
 
 /** Lists agents that have memories. */
 export const listRememberingAgents = operation('memory.agents', async (tx): Promise<string[]> =>
@@ -153,7 +146,7 @@ export const deleteMemories = operation(
         .selectFrom('memory')
         .select('id')
         .where('id', 'in', [...ids]);
-      return reach.agentIds === null ? rows : rows.where('agent_id', 'in', [...reach.agentIds]);
+      return reach.agentIds === null ? rows : rows.where('agentId', 'in', [...reach.agentIds]);
     });
     for (const { id } of found) if (await removeMemory(tx, id)) deleted += 1;
     const counted = { ...audit, metadata: { deleted, failed: ids.length - deleted } };
@@ -174,7 +167,7 @@ export const flushMemories = operation(
   ): Promise<{ removed: number; more: boolean; audit: AuditRow }> => {
     const found = await tx.build<{ id: string }>((db) => {
       const rows = db.selectFrom('memory').select('id').where('seq', '<=', lastSeq).orderBy('seq').limit(flushedAtOnce);
-      return agentIds === null ? rows : rows.where('agent_id', 'in', [...agentIds]);
+      return agentIds === null ? rows : rows.where('agentId', 'in', [...agentIds]);
     });
     for (const { id } of found) await removeMemory(tx, id);
     const counted = { ...audit, metadata: { entriesRemoved: found.length } };

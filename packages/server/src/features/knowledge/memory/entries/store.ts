@@ -41,28 +41,28 @@ export interface MemoryRow {
 export const memoryColumns = [
   'memory.seq',
   'memory.id',
-  'memory.agent_id as agentId',
-  'memory.principal_id as principalId',
+  'memory.agentId',
+  'memory.principalId',
   'memory.content',
-  'memory.memory_type as memoryType',
-  'memory.trust_level as trustLevel',
-  'memory.taint_level as taintLevel',
-  'memory.source_who as sourceWho',
-  'memory.source_channel as sourceChannel',
-  'memory.conversation_ref as conversationRef',
-  'memory.session_key as sessionKey',
+  'memory.memoryType',
+  'memory.trustLevel',
+  'memory.taintLevel',
+  'memory.sourceWho',
+  'memory.sourceChannel',
+  'memory.conversationRef',
+  'memory.sessionKey',
   'memory.tags',
-  'memory.created_at_ms as createdAtMs',
-  'memory.updated_at_ms as updatedAtMs',
-  'memory.expires_at_ms as expiresAtMs',
-  'memory.proof_count as proofCount',
+  'memory.createdAtMs',
+  'memory.updatedAtMs',
+  'memory.expiresAtMs',
+  'memory.proofCount',
   'memory.confidence',
-  'memory.consolidated_at_ms as consolidatedAtMs',
+  'memory.consolidatedAtMs',
   'memory.pinned',
-  'memory.use_count as useCount',
-  'memory.last_used_at_ms as lastUsedAtMs',
-  'memory.failure_count as failureCount',
-  'memory.embedded_as as embeddedAs',
+  'memory.useCount',
+  'memory.lastUsedAtMs',
+  'memory.failureCount',
+  'memory.embeddedAs',
 ] as const;
 
 /** Tags of a row, without a schema: an index of all entries is read through it. */
@@ -84,10 +84,10 @@ const rowsBySeq = query<{ seqs: string }, MemoryRow>(({ db, sql, p }) =>
 );
 const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string }>(({ db, sql, p }) =>
   db
-    .selectFrom('memory_source')
-    .select(['derived_id as derivedId', 'source_id as sourceId'])
-    .where('derived_id', 'in', sql<string>`(SELECT value FROM json_each(${p('ids')}))`)
-    .where('source_id', 'is not', null)
+    .selectFrom('memorySource')
+    .select(['derivedId', 'sourceId'])
+    .where('derivedId', 'in', sql<string>`(SELECT value FROM json_each(${p('ids')}))`)
+    .where('sourceId', 'is not', null)
     .orderBy('id'),
 );
 
@@ -114,28 +114,28 @@ export interface MemoryInput extends Omit<
 const insertRow = query<Omit<MemoryInput, 'cites'> & { readonly proofCount: number }>(({ db, p }) =>
   db.insertInto('memory').values({
     id: p('id'),
-    tenant_id: tenantId,
-    agent_id: p('agentId'),
-    principal_id: p('principalId'),
+    tenantId: tenantId,
+    agentId: p('agentId'),
+    principalId: p('principalId'),
     content: p('content'),
-    memory_type: p('memoryType'),
-    trust_level: p('trustLevel'),
-    taint_level: p('taintLevel'),
-    source_who: p('sourceWho'),
-    source_channel: p('sourceChannel'),
-    conversation_ref: p('conversationRef'),
-    session_key: p('sessionKey'),
+    memoryType: p('memoryType'),
+    trustLevel: p('trustLevel'),
+    taintLevel: p('taintLevel'),
+    sourceWho: p('sourceWho'),
+    sourceChannel: p('sourceChannel'),
+    conversationRef: p('conversationRef'),
+    sessionKey: p('sessionKey'),
     tags: p('tags'),
-    created_at_ms: p('createdAtMs'),
-    expires_at_ms: p('expiresAtMs'),
-    proof_count: p('proofCount'),
+    createdAtMs: p('createdAtMs'),
+    expiresAtMs: p('expiresAtMs'),
+    proofCount: p('proofCount'),
     confidence: p('confidence'),
     pinned: p('pinned'),
   }),
 );
 
 const insertCitation = query<{ derivedId: string; sourceId: string | null; conversationRef: string | null }>(({ db, p }) =>
-  db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
+  db.insertInto('memorySource').values({ derivedId: p('derivedId'), sourceId: p('sourceId'), conversationRef: p('conversationRef') }),
 );
 
 /** Adds a row with its citations; the indexes follow automatically. */
@@ -154,16 +154,16 @@ const deleteById = query<{ id: string }>(({ db, p }) => db.deleteFrom('memory').
 const dropUnproven = query<{ sourceId: string }>(({ db, p }) =>
   db
     .deleteFrom('memory')
-    .where('proof_count', '=', 1)
-    .where('id', 'in', db.selectFrom('memory_source').select('derived_id').where('source_id', '=', p('sourceId'))),
+    .where('proofCount', '=', 1)
+    .where('id', 'in', db.selectFrom('memorySource').select('derivedId').where('sourceId', '=', p('sourceId'))),
 );
 const weaken = query<{ sourceId: string }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proof_count: sql`proof_count - 1` })
-    .where('id', 'in', db.selectFrom('memory_source').select('derived_id').where('source_id', '=', p('sourceId'))),
+    .set({ proofCount: sql`proof_count - 1` })
+    .where('id', 'in', db.selectFrom('memorySource').select('derivedId').where('sourceId', '=', p('sourceId'))),
 );
-const uncite = query<{ sourceId: string }>(({ db, p }) => db.deleteFrom('memory_source').where('source_id', '=', p('sourceId')));
+const uncite = query<{ sourceId: string }>(({ db, p }) => db.deleteFrom('memorySource').where('sourceId', '=', p('sourceId')));
 
 /** Deletes a memory and unlinks it from derived ones that cite it; deletes those without another proof too. Returns false when there is none. */
 export async function removeMemory(tx: Tx, id: string): Promise<boolean> {
@@ -176,46 +176,46 @@ export async function removeMemory(tx: Tx, id: string): Promise<boolean> {
 }
 
 const rawOf = query<{ ref: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('memory').select('id').where('conversation_ref', '=', p('ref')).where('proof_count', '=', 0),
+  db.selectFrom('memory').select('id').where('conversationRef', '=', p('ref')).where('proofCount', '=', 0),
 );
 const derivedOf = query<{ ref: string }, { id: string }>(({ db, p }) =>
   db
     .selectFrom('memory')
     .select('id')
-    .where('conversation_ref', '=', p('ref'))
-    .where('proof_count', '>', 0)
-    .union(citing(db).where('memory_source.conversation_ref', '=', p('ref')))
+    .where('conversationRef', '=', p('ref'))
+    .where('proofCount', '>', 0)
+    .union(citing(db).where('memorySource.conversationRef', '=', p('ref')))
     .union(
       citing(db)
-        .innerJoin('memory as source', 'source.id', 'memory_source.source_id')
-        .where('source.conversation_ref', '=', p('ref'))
-        .where('source.proof_count', '=', 0),
+        .innerJoin('memory as source', 'source.id', 'memorySource.sourceId')
+        .where('source.conversationRef', '=', p('ref'))
+        .where('source.proofCount', '=', 0),
     ),
 );
 /** Joined with `memory`, since a cited entry may be gone. */
 function citing(db: QueryTools<never>['db']) {
-  return db.selectFrom('memory_source').innerJoin('memory', 'memory.id', 'memory_source.derived_id').select('memory.id');
+  return db.selectFrom('memorySource').innerJoin('memory', 'memory.id', 'memorySource.derivedId').select('memory.id');
 }
 const unciteConversation = query<{ id: string; ref: string }>(({ db, p }) =>
   db
-    .deleteFrom('memory_source')
-    .where('derived_id', '=', p('id'))
+    .deleteFrom('memorySource')
+    .where('derivedId', '=', p('id'))
     .where((is) =>
       is.or([
-        is('conversation_ref', '=', p('ref')),
-        is('source_id', 'in', db.selectFrom('memory').select('id').where('conversation_ref', '=', p('ref')).where('proof_count', '=', 0)),
+        is('conversationRef', '=', p('ref')),
+        is('sourceId', 'in', db.selectFrom('memory').select('id').where('conversationRef', '=', p('ref')).where('proofCount', '=', 0)),
       ]),
     ),
 );
 const weakenBy = query<{ id: string; lost: number }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proof_count: sql`proof_count - ${p('lost')}` })
+    .set({ proofCount: sql`proof_count - ${p('lost')}` })
     .where('id', '=', p('id'))
-    .where('proof_count', '>', p('lost')),
+    .where('proofCount', '>', p('lost')),
 );
 const disown = query<{ ref: string }>(({ db, p }) =>
-  db.updateTable('memory').set({ conversation_ref: null, session_key: null }).where('conversation_ref', '=', p('ref')).where('proof_count', '>', 0),
+  db.updateTable('memory').set({ conversationRef: null, sessionKey: null }).where('conversationRef', '=', p('ref')).where('proofCount', '>', 0),
 );
 
 export interface Forgotten {

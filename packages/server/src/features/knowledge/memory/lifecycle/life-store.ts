@@ -14,9 +14,9 @@ const countOne = query<{ id: string; uses: number; failures: number; atMs: numbe
   db
     .updateTable('memory')
     .set({
-      use_count: sql`use_count + ${p('uses')}`,
-      failure_count: sql`failure_count + ${p('failures')}`,
-      last_used_at_ms: sql`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
+      useCount: sql`use_count + ${p('uses')}`,
+      failureCount: sql`failure_count + ${p('failures')}`,
+      lastUsedAtMs: sql`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
     })
     .where('id', '=', p('id')),
 );
@@ -36,21 +36,21 @@ type StoredLifeRow = Omit<LifeRow, 'pinned' | 'explicit'> & { readonly seq: numb
 const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, StoredLifeRow>(({ db, sql, p }) =>
   db
     .selectFrom('memory')
-    .leftJoin('memory_demotion', 'memory_demotion.seq', 'memory.seq')
+    .leftJoin('memoryDemotion', 'memoryDemotion.seq', 'memory.seq')
     .select([
       'memory.seq',
       'memory.id',
-      'memory.memory_type as memoryType',
-      'memory.trust_level as trustLevel',
-      'memory.created_at_ms as createdAtMs',
-      'memory.expires_at_ms as expiresAtMs',
-      'memory.last_used_at_ms as lastUsedAtMs',
-      'memory.use_count as useCount',
-      'memory.failure_count as failureCount',
-      'memory.proof_count as proofCount',
+      'memory.memoryType',
+      'memory.trustLevel',
+      'memory.createdAtMs',
+      'memory.expiresAtMs',
+      'memory.lastUsedAtMs',
+      'memory.useCount',
+      'memory.failureCount',
+      'memory.proofCount',
       'memory.confidence',
-      'memory.consolidated_at_ms as consolidatedAtMs',
-      'memory_demotion.at_ms as demotedAtMs',
+      'memory.consolidatedAtMs',
+      'memoryDemotion.atMs as demotedAtMs',
       'memory.pinned',
       sql<0 | 1>`memory.source_who = 'operator'`.as('explicit'),
     ])
@@ -79,42 +79,42 @@ export const readLifePage = operation(
 const promote = query<{ id: string; to: string }>(({ db, p }) =>
   db
     .updateTable('memory')
-    .set({ memory_type: p('to') })
+    .set({ memoryType: p('to') })
     .where('id', '=', p('id'))
-    .where('trust_level', '=', 'learned')
+    .where('trustLevel', '=', 'learned')
     .where('pinned', '=', 0),
 );
 const clearDemotion = query<{ id: string }>(({ db, p }) =>
-  db.deleteFrom('memory_demotion').where('seq', 'in', db.selectFrom('memory').select('seq').where('id', '=', p('id'))),
+  db.deleteFrom('memoryDemotion').where('seq', 'in', db.selectFrom('memory').select('seq').where('id', '=', p('id'))),
 );
 const demote = query<{ id: string; confidence: number | null }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ memory_type: 'working', confidence: sql`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
+    .set({ memoryType: 'working', confidence: sql`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
     .where('id', '=', p('id'))
-    .where('trust_level', '<>', 'system')
+    .where('trustLevel', '<>', 'system')
     .where('pinned', '=', 0),
 );
 const markDemoted = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .insertInto('memory_demotion')
-    .columns(['seq', 'at_ms'])
+    .insertInto('memoryDemotion')
+    .columns(['seq', 'atMs'])
     .expression(
       db
         .selectFrom('memory')
-        .select(['seq', sql`${p('atMs')}`.as('at_ms')])
+        .select(['seq', sql`${p('atMs')}`.as('atMs')])
         .where('id', '=', p('id')),
     )
-    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ at_ms: sql`excluded.at_ms` })),
+    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ atMs: sql`excluded.at_ms` })),
 );
 // Citations stay: they record what an evicted entry proved, and forgetting a conversation must find it by them.
 const evict = query<{ id: string; unusedSinceMs: number }>(({ db, p }) =>
   db
     .deleteFrom('memory')
     .where('id', '=', p('id'))
-    .where('trust_level', '<>', 'system')
+    .where('trustLevel', '<>', 'system')
     .where('pinned', '=', 0)
-    .where((is) => is.or([is('last_used_at_ms', 'is', null), is('last_used_at_ms', '<=', p('unusedSinceMs'))])),
+    .where((is) => is.or([is('lastUsedAtMs', 'is', null), is('lastUsedAtMs', '<=', p('unusedSinceMs'))])),
 );
 
 export interface LifeCounts {

@@ -39,8 +39,8 @@ export function allowed(sql: Sql, filter: SearchFilter): RawBuilder<boolean> {
     sql`memory.agent_id = ${filter.agentId}`,
     sql`(memory.expires_at_ms IS NULL OR memory.expires_at_ms > ${filter.atMs})`,
     ...(filter.principalId === null ? [] : [sql`memory.principal_id IN (${filter.principalId}, ${everybody})`]),
-    ...(filter.trust === undefined ? [] : [oneOf(sql, 'memory.trust_level', filter.trust)]),
-    ...(filter.types === undefined ? [] : [oneOf(sql, 'memory.memory_type', filter.types)]),
+    ...(filter.trust === undefined ? [] : [oneOf(sql, 'memory.trustLevel', filter.trust)]),
+    ...(filter.types === undefined ? [] : [oneOf(sql, 'memory.memoryType', filter.types)]),
     ...(filter.includeDerivedSources ? [] : [sql`memory.consolidated_at_ms IS NULL`]),
     ...(filter.tags.length === 0 ? [] : [hasTags(sql, filter.tags)]),
   ];

@@ -2,7 +2,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { query, type Tx } from '../../../../kernel/db/operation.ts';
 
 const anyIntent = query<{ agentId: string }, { operationId: string }>(({ db, p }) =>
-  db.selectFrom('cron_intent').select('operation_id as operationId').where('agent_id', '=', p('agentId')),
+  db.selectFrom('cronIntent').select('operationId').where('agentId', '=', p('agentId')),
 );
 
 /** Returns whether a reset is in progress, which might delete new rows without archiving them. */

@@ -37,18 +37,10 @@ export interface ResetIntent extends IntentRow {
 
 export type Digests = Partial<Record<Part, string | null>>;
 
-const intentColumns = [
-  'agent_id as agentId',
-  'operation_id as operationId',
-  'target',
-  'phase',
-  'before_json as beforeJson',
-  'after_json as afterJson',
-  'created_at_ms as createdAtMs',
-] as const;
+const intentColumns = ['agentId', 'operationId', 'target', 'phase', 'beforeJson', 'afterJson', 'createdAtMs'] as const;
 
 const intentOf = query<{ agentId: string }, IntentRow>(({ db, p }) =>
-  db.selectFrom('cron_intent').select(intentColumns).where('agent_id', '=', p('agentId')),
+  db.selectFrom('cronIntent').select(intentColumns).where('agentId', '=', p('agentId')),
 );
 
 const isValid = (row: IntentRow): row is ResetIntent => Object.hasOwn(partsOf, row.target) && resetPhases.some((phase) => phase === row.phase);
@@ -56,7 +48,7 @@ const isValid = (row: IntentRow): row is ResetIntent => Object.hasOwn(partsOf, r
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const storeOf = query<{ agentId: string }, { agentId: string; seed: string; formatVersion: number }>(({ db, p }) =>
-  db.selectFrom('cron_store').select(['agent_id as agentId', 'seed', 'format_version as formatVersion']).where('agent_id', '=', p('agentId')),
+  db.selectFrom('cronStore').select(['agentId', 'seed', 'formatVersion']).where('agentId', '=', p('agentId')),
 );
 
 /** Yields one line of JSON per row with stable row and key order, as input of digests. */
@@ -66,9 +58,9 @@ async function* linesOf(tx: Tx, part: Part, agentId: string, principalId: string
   for (;;) {
     const rows = await tx.build<{ id: string; seq: number }>((db) => {
       const [table, key, columns] =
-        part === 'store' ? (['cron_job', 'id', jobColumns] as const) : (['cron_occurrence', 'seq', ['seq', ...occurrenceColumns]] as const);
-      const own = db.selectFrom(table).select(columns).where('agent_id', '=', agentId).where(key, '>', after);
-      return (principalId === null ? own : own.where('principal_id', '=', principalId)).orderBy(key).limit(page);
+        part === 'store' ? (['cronJob', 'id', jobColumns] as const) : (['cronOccurrence', 'seq', ['seq', ...occurrenceColumns]] as const);
+      const own = db.selectFrom(table).select(columns).where('agentId', '=', agentId).where(key, '>', after);
+      return (principalId === null ? own : own.where('principalId', '=', principalId)).orderBy(key).limit(page);
     });
     for (const row of rows) yield `${JSON.stringify(row)}\n`;
     const last = rows.at(-1);
@@ -109,18 +101,18 @@ export const readStatus = operation(
   async (tx, { agentId, principalId, bootId }: { agentId: string; principalId: string | null; bootId: string }): Promise<StatusRows> => {
     const [jobs] = await tx.build<{ count: number }>((db, sql) => {
       const from = db
-        .selectFrom('cron_job')
+        .selectFrom('cronJob')
         .select(sql<number>`count(*)`.as('count'))
-        .where('agent_id', '=', agentId);
-      return principalId === null ? from : from.where('principal_id', '=', principalId);
+        .where('agentId', '=', agentId);
+      return principalId === null ? from : from.where('principalId', '=', principalId);
     });
     const [open] = await tx.build<{ count: number; old: number }>((db, sql) => {
       const from = db
-        .selectFrom('cron_occurrence')
+        .selectFrom('cronOccurrence')
         .select([sql<number>`count(*)`.as('count'), sql<number>`count(CASE WHEN boot_id <> ${bootId} THEN 1 END)`.as('old')])
-        .where('agent_id', '=', agentId)
+        .where('agentId', '=', agentId)
         .where(sql<boolean>`terminal_at_ms IS NULL`);
-      return principalId === null ? from : from.where('principal_id', '=', principalId);
+      return principalId === null ? from : from.where('principalId', '=', principalId);
     });
     const intent = await tx.get(intentOf, { agentId });
     const digest = intent === undefined ? '' : digestOf(JSON.stringify(intent));
@@ -141,16 +133,16 @@ async function digestsOf(tx: Tx, target: ResetTarget, agentId: string): Promise<
   return digests;
 }
 
-const dropIntent = query<{ agentId: string }>(({ db, p }) => db.deleteFrom('cron_intent').where('agent_id', '=', p('agentId')));
+const dropIntent = query<{ agentId: string }>(({ db, p }) => db.deleteFrom('cronIntent').where('agentId', '=', p('agentId')));
 const insertIntent = query<IntentRow>(({ db, p }) =>
-  db.insertInto('cron_intent').values({
-    agent_id: p('agentId'),
-    operation_id: p('operationId'),
+  db.insertInto('cronIntent').values({
+    agentId: p('agentId'),
+    operationId: p('operationId'),
     target: p('target'),
     phase: p('phase'),
-    before_json: p('beforeJson'),
-    after_json: p('afterJson'),
-    created_at_ms: p('createdAtMs'),
+    beforeJson: p('beforeJson'),
+    afterJson: p('afterJson'),
+    createdAtMs: p('createdAtMs'),
   }),
 );
 
@@ -161,11 +153,11 @@ async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise
     const rows = await tx.build<object>((db) =>
       part === 'store'
         ? db
-            .selectFrom('cron_job')
-            .select(['id', 'name', 'principal_id', 'token_id', 'schedule_json', 'payload_json', 'policies_json'])
-            .where('agent_id', '=', agentId)
+            .selectFrom('cronJob')
+            .select(['id', 'name', 'principalId', 'tokenId', 'scheduleJson', 'payloadJson', 'policiesJson'])
+            .where('agentId', '=', agentId)
             .orderBy('id')
-        : db.selectFrom('cron_occurrence').select('execution_id').where('agent_id', '=', agentId).orderBy('seq'),
+        : db.selectFrom('cronOccurrence').select('executionId').where('agentId', '=', agentId).orderBy('seq'),
     );
     digest.update(JSON.stringify(rows));
   }
@@ -223,9 +215,9 @@ export const prepareReset = operation('cron.prepareReset', async (tx, request: R
 
 const setPhase = query<{ agentId: string; phase: string; afterJson: string | null }>(({ db, p }) =>
   db
-    .updateTable('cron_intent')
-    .set({ phase: p('phase'), after_json: p('afterJson') })
-    .where('agent_id', '=', p('agentId')),
+    .updateTable('cronIntent')
+    .set({ phase: p('phase'), afterJson: p('afterJson') })
+    .where('agentId', '=', p('agentId')),
 );
 
 const insertArchive = query<{
@@ -238,15 +230,15 @@ const insertArchive = query<{
   atMs: number;
 }>(({ db, p }) =>
   db
-    .insertInto('cron_archive')
+    .insertInto('cronArchive')
     .values({
-      operation_id: p('operationId'),
+      operationId: p('operationId'),
       part: p('part'),
-      agent_id: p('agentId'),
+      agentId: p('agentId'),
       digest: p('digest'),
       bytes: p('bytes'),
       content: p('content'),
-      archived_at_ms: p('atMs'),
+      archivedAtMs: p('atMs'),
     })
     .onConflict((conflict) => conflict.doNothing()),
 );
@@ -262,8 +254,8 @@ async function archive(tx: Tx, { agentId, operationId, target }: ResetIntent, at
   }
   await tx.build((db, sql) =>
     db
-      .deleteFrom('cron_archive')
-      .where('agent_id', '=', agentId)
+      .deleteFrom('cronArchive')
+      .where('agentId', '=', agentId)
       .where(
         sql<boolean>`operation_id NOT IN (SELECT DISTINCT operation_id FROM cron_archive WHERE agent_id = ${agentId} ORDER BY operation_id DESC LIMIT ${keptArchives})`,
       ),
@@ -272,8 +264,8 @@ async function archive(tx: Tx, { agentId, operationId, target }: ResetIntent, at
 
 async function replace(tx: Tx, { agentId, operationId, target }: ResetIntent, atMs: number): Promise<void> {
   for (const part of partsOf[target])
-    for (const table of part === 'store' ? ['cron_job', 'cron_store'] : ['cron_occurrence'])
-      await tx.build((db) => db.deleteFrom(table).where('agent_id', '=', agentId));
+    for (const table of part === 'store' ? ['cronJob', 'cronStore'] : ['cronOccurrence'])
+      await tx.build((db) => db.deleteFrom(table).where('agentId', '=', agentId));
   await beginStore(tx, { agentId, seed: operationId, atMs });
 }
 
@@ -303,7 +295,7 @@ export const advanceReset = operation(
   },
 );
 
-const allIntents = query<Record<string, never>, IntentRow>(({ db }) => db.selectFrom('cron_intent').select(intentColumns).orderBy('agent_id'));
+const allIntents = query<Record<string, never>, IntentRow>(({ db }) => db.selectFrom('cronIntent').select(intentColumns).orderBy('agentId'));
 
 /** Reads the resets left unfinished by an earlier process, and whether each is valid. */
 export const openIntents = operation('cron.intents', async (tx): Promise<{ agentId: string; isValid: boolean }[]> =>

@@ -26,10 +26,10 @@ export const findJobs = operation('cron.find', async (tx, { id, name, nameMayBeI
     return id !== undefined && name !== undefined && row.name !== name ? [] : [row];
   if (id !== undefined || name === undefined || reach.agentIds?.length === 0) return [];
   return tx.build<JobRow>((db) => {
-    let rows = db.selectFrom('cron_job').select(jobColumns).where('name', '=', name);
-    if (agentId !== undefined) rows = rows.where('agent_id', '=', agentId);
-    if (reach.agentIds !== null) rows = rows.where('agent_id', 'in', [...reach.agentIds]);
-    if (reach.principalId !== null) rows = rows.where('principal_id', '=', reach.principalId);
+    let rows = db.selectFrom('cronJob').select(jobColumns).where('name', '=', name);
+    if (agentId !== undefined) rows = rows.where('agentId', '=', agentId);
+    if (reach.agentIds !== null) rows = rows.where('agentId', 'in', [...reach.agentIds]);
+    if (reach.principalId !== null) rows = rows.where('principalId', '=', reach.principalId);
     return rows.orderBy('id').limit(11);
   });
 });
@@ -39,10 +39,10 @@ export const averageTurnCost = operation('cron.turnCost', async (tx, { agentId }
   const turns = await tx.build<{ nano: number }>((db) =>
     db
       .selectFrom('turn')
-      .select('cost_nano as nano')
-      .where('agent_id', '=', agentId)
-      .where('cost_nano', 'is not', null)
-      .orderBy('started_at_ms', 'desc')
+      .select('costNano as nano')
+      .where('agentId', '=', agentId)
+      .where('costNano', 'is not', null)
+      .orderBy('startedAtMs', 'desc')
       .limit(20),
   );
   return turns.length === 0 ? null : turns.reduce((sum, { nano }) => sum + nano, 0) / turns.length / 1e9;
@@ -60,21 +60,21 @@ export const listJobs = operation('cron.list', async (tx, page: JobPage): Promis
   // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
   const meant = (from: any) => {
     let rows = from;
-    if (page.agentId !== undefined) rows = rows.where('agent_id', '=', page.agentId);
-    if (page.agentIds !== null) rows = rows.where('agent_id', 'in', [...page.agentIds]);
-    if (page.principalId !== null) rows = rows.where('principal_id', '=', page.principalId);
+    if (page.agentId !== undefined) rows = rows.where('agentId', '=', page.agentId);
+    if (page.agentIds !== null) rows = rows.where('agentId', 'in', [...page.agentIds]);
+    if (page.principalId !== null) rows = rows.where('principalId', '=', page.principalId);
     return rows;
   };
-  const [count] = await tx.build<{ total: number }>((db, sql) => meant(db.selectFrom('cron_job').select(sql<number>`count(*)`.as('total'))));
+  const [count] = await tx.build<{ total: number }>((db, sql) => meant(db.selectFrom('cronJob').select(sql<number>`count(*)`.as('total'))));
   const rows = await tx.build<JobRow>((db) =>
-    meant(db.selectFrom('cron_job').select(jobColumns)).orderBy('agent_id').orderBy('name').orderBy('id').limit(page.limit).offset(page.offset),
+    meant(db.selectFrom('cronJob').select(jobColumns)).orderBy('agentId').orderBy('name').orderBy('id').limit(page.limit).offset(page.offset),
   );
   return { rows, total: count?.total ?? 0 };
 });
 
 /** Returns the next page of all rows, for the strict check at start. */
 export const jobsAfter = operation('cron.after', async (tx, input: { readonly afterId: string; readonly limit: number }): Promise<JobRow[]> =>
-  tx.build((db) => db.selectFrom('cron_job').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
+  tx.build((db) => db.selectFrom('cronJob').select(jobColumns).where('id', '>', input.afterId).orderBy('id').limit(input.limit)),
 );
 
 export const cronSearchOperations = [averageTurnCost, findJobs, listJobs, jobsAfter];

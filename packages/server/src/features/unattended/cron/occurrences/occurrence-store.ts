@@ -30,24 +30,24 @@ export interface OccurrenceRow {
 }
 
 export const occurrenceColumns = [
-  'execution_id as executionId',
-  'job_id as jobId',
-  'agent_id as agentId',
-  'principal_id as principalId',
-  'scheduled_for_ms as scheduledForMs',
-  'trigger_class as triggerClass',
-  'trigger_kind as trigger',
-  'work_kind as workKind',
-  'boot_id as bootId',
+  'executionId',
+  'jobId',
+  'agentId',
+  'principalId',
+  'scheduledForMs',
+  'triggerClass',
+  'triggerKind as trigger',
+  'workKind',
+  'bootId',
   'status',
-  'delivery_status as deliveryStatus',
-  'started_at_ms as startedAtMs',
-  'terminal_at_ms as terminalAtMs',
-  'error_kind as errorKind',
+  'deliveryStatus',
+  'startedAtMs',
+  'terminalAtMs',
+  'errorKind',
   'reason',
-  'counters_json as countersJson',
+  'countersJson',
   'cause',
-  'effects_refused as effectsRefused',
+  'effectsRefused',
 ] as const;
 
 /** An occurrence as read for the list of runs. */
@@ -62,28 +62,28 @@ const keptPerAgent = 10_000;
 
 const insert = query<OccurrenceRow>(({ db, p }) =>
   db
-    .insertInto('cron_occurrence')
+    .insertInto('cronOccurrence')
     .values({
-      execution_id: p('executionId'),
-      job_id: p('jobId'),
-      agent_id: p('agentId'),
-      principal_id: p('principalId'),
-      scheduled_for_ms: p('scheduledForMs'),
-      trigger_class: p('triggerClass'),
-      trigger_kind: p('trigger'),
-      work_kind: p('workKind'),
-      boot_id: p('bootId'),
+      executionId: p('executionId'),
+      jobId: p('jobId'),
+      agentId: p('agentId'),
+      principalId: p('principalId'),
+      scheduledForMs: p('scheduledForMs'),
+      triggerClass: p('triggerClass'),
+      triggerKind: p('trigger'),
+      workKind: p('workKind'),
+      bootId: p('bootId'),
       status: p('status'),
-      delivery_status: p('deliveryStatus'),
-      started_at_ms: p('startedAtMs'),
-      terminal_at_ms: p('terminalAtMs'),
-      error_kind: p('errorKind'),
+      deliveryStatus: p('deliveryStatus'),
+      startedAtMs: p('startedAtMs'),
+      terminalAtMs: p('terminalAtMs'),
+      errorKind: p('errorKind'),
       reason: p('reason'),
-      counters_json: p('countersJson'),
+      countersJson: p('countersJson'),
       cause: p('cause'),
-      effects_refused: p('effectsRefused'),
+      effectsRefused: p('effectsRefused'),
     })
-    .onConflict((conflict) => conflict.columns(['job_id', 'scheduled_for_ms', 'trigger_class']).doNothing()),
+    .onConflict((conflict) => conflict.columns(['jobId', 'scheduledForMs', 'triggerClass']).doNothing()),
 );
 
 /** Claims the occurrence; of several concurrent callers exactly one gets true. */
@@ -106,22 +106,22 @@ export interface JobAdvance {
 
 const advance = query<JobAdvance>(({ db, sql, p }) =>
   db
-    .updateTable('cron_job')
+    .updateTable('cronJob')
     .set({
       state: p('state'),
-      next_run_at_ms: p('nextRunAtMs'),
-      due_at_ms: p('dueAtMs'),
-      high_water_ms: p('highWaterMs'),
-      active_execution_id: p('activeExecutionId'),
-      claimed_for_ms: p('claimedForMs'),
-      claimed_at_ms: p('claimedAtMs'),
+      nextRunAtMs: p('nextRunAtMs'),
+      dueAtMs: p('dueAtMs'),
+      highWaterMs: p('highWaterMs'),
+      activeExecutionId: p('activeExecutionId'),
+      claimedForMs: p('claimedForMs'),
+      claimedAtMs: p('claimedAtMs'),
       revision: sql`revision + 1`,
     })
     .where('id', '=', p('id'))
     .where('revision', '=', p('revision'))
     .where('state', '=', 'scheduled')
     .where(sql<boolean>`active_execution_id IS NULL`)
-    .where('high_water_ms', '<', p('highWaterMs')),
+    .where('highWaterMs', '<', p('highWaterMs')),
 );
 
 /** Moves a job past a claimed time; returns false when the job has changed since the claim was planned. */
@@ -130,10 +130,7 @@ export async function advanceJob(tx: Tx, input: JobAdvance): Promise<boolean> {
 }
 
 const unclaim = query<{ id: string }>(({ db, p }) =>
-  db
-    .updateTable('cron_job')
-    .set({ state: 'scheduled', active_execution_id: null, claimed_for_ms: null, claimed_at_ms: null })
-    .where('id', '=', p('id')),
+  db.updateTable('cronJob').set({ state: 'scheduled', activeExecutionId: null, claimedForMs: null, claimedAtMs: null }).where('id', '=', p('id')),
 );
 
 /** Marks a job as not running; its time stays in the past. */
@@ -143,9 +140,9 @@ export async function releaseJob(tx: Tx, id: string): Promise<void> {
 
 const countOpen = query<{ jobId: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_occurrence')
+    .selectFrom('cronOccurrence')
     .select(sql<number>`count(*)`.as('count'))
-    .where('job_id', '=', p('jobId'))
+    .where('jobId', '=', p('jobId'))
     .where(sql<boolean>`terminal_at_ms IS NULL`),
 );
 
@@ -154,7 +151,7 @@ export async function countOpenRuns(tx: Tx, jobId: string): Promise<number> {
 }
 
 const byExecution = query<{ executionId: string }, OccurrenceRow>(({ db, p }) =>
-  db.selectFrom('cron_occurrence').select(occurrenceColumns).where('execution_id', '=', p('executionId')),
+  db.selectFrom('cronOccurrence').select(occurrenceColumns).where('executionId', '=', p('executionId')),
 );
 
 /** Returns an occurrence; undefined when it was pruned or its ledger was reset. */
@@ -176,25 +173,25 @@ export interface RunEnd {
 
 const end = query<RunEnd>(({ db, sql, p }) =>
   db
-    .updateTable('cron_occurrence')
+    .updateTable('cronOccurrence')
     .set({
       status: p('status'),
-      delivery_status: p('deliveryStatus'),
-      terminal_at_ms: p('atMs'),
-      error_kind: p('errorKind'),
+      deliveryStatus: p('deliveryStatus'),
+      terminalAtMs: p('atMs'),
+      errorKind: p('errorKind'),
       reason: p('reason'),
-      counters_json: p('countersJson'),
+      countersJson: p('countersJson'),
       cause: p('cause'),
-      effects_refused: p('effectsRefused'),
+      effectsRefused: p('effectsRefused'),
     })
-    .where('execution_id', '=', p('executionId'))
+    .where('executionId', '=', p('executionId'))
     .where(sql<boolean>`terminal_at_ms IS NULL`),
 );
 
 const prune = query<{ agentId: string; offset: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('cron_occurrence')
-    .where('agent_id', '=', p('agentId'))
+    .deleteFrom('cronOccurrence')
+    .where('agentId', '=', p('agentId'))
     .where(sql<boolean>`terminal_at_ms IS NOT NULL`)
     .where(
       'seq',
@@ -215,17 +212,17 @@ interface Release {
 
 const release = query<Release>(({ db, sql, p }) =>
   db
-    .updateTable('cron_job')
+    .updateTable('cronJob')
     .set({
       state: p('state'),
-      pause_reason: p('pauseReason'),
+      pauseReason: p('pauseReason'),
       errors: p('errors'),
-      active_execution_id: p('activeExecutionId'),
-      ended_at_ms: p('endedAtMs'),
+      activeExecutionId: p('activeExecutionId'),
+      endedAtMs: p('endedAtMs'),
       revision: sql`revision + 1`,
     })
     .where('id', '=', p('id'))
-    .where('active_execution_id', '=', p('executionId')),
+    .where('activeExecutionId', '=', p('executionId')),
 );
 
 /** Outcome of a run with respect to its providers; only scheduled occurrences count. */
@@ -293,15 +290,15 @@ function maxErrorsOf(policiesJson: string): number | undefined {
 
 const ofJob = query<{ jobId: string; limit: number }, RunRow>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_occurrence')
+    .selectFrom('cronOccurrence')
     .select([
       ...occurrenceColumns,
-      'gate_json as gateJson',
+      'gateJson',
       sql<string | null>`(select waiting_json from work_item where kind = 'cron' and work_key = execution_id and state = 'accepted')`.as(
         'waitingJson',
       ),
     ])
-    .where('job_id', '=', p('jobId'))
+    .where('jobId', '=', p('jobId'))
     .orderBy('seq', 'desc')
     .limit(p('limit')),
 );
@@ -312,9 +309,9 @@ export const findRun = operation('cron.findRun', async (tx, { executionId }: { r
 
 const openOf = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_occurrence')
+    .selectFrom('cronOccurrence')
     .select(sql<number>`count(*)`.as('count'))
-    .where('agent_id', '=', p('agentId'))
+    .where('agentId', '=', p('agentId'))
     .where(sql<boolean>`terminal_at_ms IS NULL`),
 );
 
@@ -327,10 +324,10 @@ export const countRunning = operation('cron.countRunning', async (tx, { agentId 
 
 const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
   db
-    .selectFrom('cron_occurrence')
+    .selectFrom('cronOccurrence')
     .select(occurrenceColumns)
     .where(sql<boolean>`terminal_at_ms IS NULL`)
-    .orderBy('job_id')
+    .orderBy('jobId')
     .limit(p('limit')),
 );
 
@@ -338,11 +335,7 @@ const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
 export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
 
 const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
-  db
-    .updateTable('cron_occurrence')
-    .set({ trigger_kind: 'catchup' })
-    .where('execution_id', '=', p('executionId'))
-    .where('trigger_kind', '=', 'scheduled'),
+  db.updateTable('cronOccurrence').set({ triggerKind: 'catchup' }).where('executionId', '=', p('executionId')).where('triggerKind', '=', 'scheduled'),
 );
 
 /** Skips the times of a job that passed while its run waited. Part of `finishOccurrence`. */
@@ -353,9 +346,9 @@ export async function passOver(tx: Tx, executionId: string, { passed }: LateRun)
 
 const setGate = query<{ executionId: string; gateJson: string }>(({ db, p }) =>
   db
-    .updateTable('cron_occurrence')
-    .set({ gate_json: p('gateJson') })
-    .where('execution_id', '=', p('executionId')),
+    .updateTable('cronOccurrence')
+    .set({ gateJson: p('gateJson') })
+    .where('executionId', '=', p('executionId')),
 );
 
 /** Stores the wake gate's verdict, so that a resumed run has the same message. */
@@ -364,7 +357,7 @@ export const keepGate = operation('cron.keepGate', async (tx, input: { readonly 
 });
 
 const gateOf = query<{ executionId: string }, { gateJson: string | null }>(({ db, p }) =>
-  db.selectFrom('cron_occurrence').select('gate_json as gateJson').where('execution_id', '=', p('executionId')),
+  db.selectFrom('cronOccurrence').select('gateJson').where('executionId', '=', p('executionId')),
 );
 
 export const readGate = operation(

@@ -10,8 +10,8 @@ export interface Realigned {
 
 const move = query<Realigned>(({ db, sql, p }) =>
   db
-    .updateTable('cron_job')
-    .set({ next_run_at_ms: p('nextRunAtMs'), due_at_ms: p('dueAtMs'), high_water_ms: p('highWaterMs'), revision: sql`revision + 1` })
+    .updateTable('cronJob')
+    .set({ nextRunAtMs: p('nextRunAtMs'), dueAtMs: p('dueAtMs'), highWaterMs: p('highWaterMs'), revision: sql`revision + 1` })
     .where('id', '=', p('id'))
     .where('revision', '=', p('revision')),
 );

@@ -11,12 +11,14 @@ interface NoteRow {
 
 const insert = query<{ text: string; flag?: boolean | undefined }>(({ db, p }) => db.insertInto('note').values({ text: p('text'), flag: p('flag') }));
 const texts = query<object, { text: string }>(({ db }) => db.selectFrom('note').select('text').orderBy('id'));
-const rows = query<{ text: string }, NoteRow>(({ db, p }) => db.selectFrom('note').selectAll().where('text', '=', p('text')).orderBy('id'));
+const rows = query<{ text: string }, NoteRow>(({ db, p }) =>
+  db.selectFrom('note').select(['id', 'text', 'flag']).where('text', '=', p('text')).orderBy('id'),
+);
 const count = query<object, { count: number }>(({ db, sql }) => db.selectFrom('note').select(sql<number>`count(*)`.as('count')));
 const insertPoint = query<{ value: number }>(({ db, p }) => db.insertInto('point').values({ value: p('value') }));
 const points = query<object, { value: number }>(({ db }) => db.selectFrom('point').select('value').orderBy('value'));
 const audits = query<object, { action: string; target: string | null; metadataJson: string | null }>(({ db }) =>
-  db.selectFrom('audit').select(['action', 'target', 'metadata_json as metadataJson']),
+  db.selectFrom('audit').select(['action', 'target', 'metadataJson']),
 );
 
 export const addNote = operation('test.addNote', async (tx, input: { text: string; flag?: boolean }): Promise<{ added: string }> => {

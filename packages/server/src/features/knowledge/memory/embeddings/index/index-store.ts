@@ -37,10 +37,10 @@ const rowsPerCall = 10_000;
 const keptBy = new WeakMap<Tx, Kept>();
 
 const changeRange = query<object, { first: number | null; last: number | null }>(({ db, sql }) =>
-  db.selectFrom('memory_change').select([sql<number | null>`min(version)`.as('first'), sql<number | null>`max(version)`.as('last')]),
+  db.selectFrom('memoryChange').select([sql<number | null>`min(version)`.as('first'), sql<number | null>`max(version)`.as('last')]),
 );
 const changedSince = query<{ version: number }, { seq: number }>(({ db, p }) =>
-  db.selectFrom('memory_change').select('seq').distinct().where('version', '>', p('version')),
+  db.selectFrom('memoryChange').select('seq').distinct().where('version', '>', p('version')),
 );
 const rowsAfter = query<{ seq: number; fingerprint: string; limit: number }, IndexRow>(({ db, sql, p }) =>
   indexRows(db, sql, p('fingerprint')).where('memory.seq', '>', p('seq')).orderBy('memory.seq').limit(p('limit')),
@@ -56,17 +56,17 @@ type Tools = Parameters<Parameters<typeof query>[0]>[0];
 function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: string) {
   return db
     .selectFrom('memory')
-    .leftJoin('memory_sign', (join) => join.onRef('memory_sign.seq', '=', 'memory.seq').on('memory_sign.fingerprint', '=', fingerprint))
+    .leftJoin('memorySign', (join) => join.onRef('memorySign.seq', '=', 'memory.seq').on('memorySign.fingerprint', '=', fingerprint))
     .select([
       'memory.seq',
-      'memory.agent_id as agentId',
-      'memory.principal_id as principalId',
-      'memory.memory_type as memoryType',
-      'memory.trust_level as trustLevel',
+      'memory.agentId',
+      'memory.principalId',
+      'memory.memoryType',
+      'memory.trustLevel',
       'memory.tags',
-      'memory.expires_at_ms as expiresAtMs',
+      'memory.expiresAtMs',
       sql<0 | 1>`memory.consolidated_at_ms IS NOT NULL`.as('consolidated'),
-      'memory_sign.signs',
+      'memorySign.signs',
     ]);
 }
 

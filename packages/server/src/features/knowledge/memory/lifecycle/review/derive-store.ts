@@ -20,12 +20,12 @@ export interface RawEntry {
 const rawColumns = [
   'seq',
   'id',
-  'principal_id as principalId',
+  'principalId',
   'content',
-  'memory_type as memoryType',
-  'trust_level as trustLevel',
-  'taint_level as taintLevel',
-  'conversation_ref as conversationRef',
+  'memoryType',
+  'trustLevel',
+  'taintLevel',
+  'conversationRef',
   'tags',
   'confidence',
 ] as const;
@@ -35,12 +35,12 @@ function rawEntries(db: QueryTools<never>['db']) {
   return db
     .selectFrom('memory')
     .select(rawColumns)
-    .where('proof_count', '=', 0)
-    .where('consolidated_at_ms', 'is', null)
-    .where('expires_at_ms', 'is', null)
+    .where('proofCount', '=', 0)
+    .where('consolidatedAtMs', 'is', null)
+    .where('expiresAtMs', 'is', null)
     .where('pinned', '=', 0)
-    .where('trust_level', '<>', 'system')
-    .where('source_who', '<>', 'operator');
+    .where('trustLevel', '<>', 'system')
+    .where('sourceWho', '<>', 'operator');
 }
 
 const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p }) =>
@@ -51,10 +51,10 @@ const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, Raw
     .limit(p('limit')),
 );
 const rawById = query<{ agentId: string; id: string }, RawEntry>(({ db, p }) =>
-  rawEntries(db).where('agent_id', '=', p('agentId')).where('id', '=', p('id')),
+  rawEntries(db).where('agentId', '=', p('agentId')).where('id', '=', p('id')),
 );
 const examinedTo = query<{ agentId: string }, { seq: number }>(({ db, p }) =>
-  db.selectFrom('memory_consolidation').select('examined_to_seq as seq').where('agent_id', '=', p('agentId')),
+  db.selectFrom('memoryConsolidation').select('examinedToSeq as seq').where('agentId', '=', p('agentId')),
 );
 
 /** Returns entries not yet compared with the others, in storage order. */
@@ -79,11 +79,9 @@ export const readRaw = operation(
 
 const moveExamined = query<{ agentId: string; seq: number; atMs: number }>(({ db, sql, p }) =>
   db
-    .insertInto('memory_consolidation')
-    .values({ agent_id: p('agentId'), examined_to_seq: p('seq'), at_ms: p('atMs') })
-    .onConflict((conflict) =>
-      conflict.column('agent_id').doUpdateSet({ examined_to_seq: sql`excluded.examined_to_seq`, at_ms: sql`excluded.at_ms` }),
-    ),
+    .insertInto('memoryConsolidation')
+    .values({ agentId: p('agentId'), examinedToSeq: p('seq'), atMs: p('atMs') })
+    .onConflict((conflict) => conflict.column('agentId').doUpdateSet({ examinedToSeq: sql`excluded.examined_to_seq`, atMs: sql`excluded.at_ms` })),
 );
 
 export const markExamined = operation(
@@ -96,13 +94,13 @@ export const markExamined = operation(
 const foldIn = query<{ id: string; atMs: number }>(({ db, p }) =>
   db
     .updateTable('memory')
-    .set({ consolidated_at_ms: p('atMs') })
+    .set({ consolidatedAtMs: p('atMs') })
     .where('id', '=', p('id'))
-    .where('proof_count', '=', 0)
-    .where('consolidated_at_ms', 'is', null),
+    .where('proofCount', '=', 0)
+    .where('consolidatedAtMs', 'is', null),
 );
 const isFree = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proof_count', '=', 0).where('consolidated_at_ms', 'is', null),
+  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proofCount', '=', 0).where('consolidatedAtMs', 'is', null),
 );
 
 /** Stores a derived entry with its citations. Returns false, with nothing stored, when a source was deleted or absorbed meanwhile. */
@@ -122,12 +120,12 @@ export const keepDerived = operation(
 const strengthen = query<{ id: string }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proof_count: sql`proof_count + 1`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .set({ proofCount: sql`proof_count + 1`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
     .where('id', '=', p('id'))
-    .where('proof_count', '>', 0),
+    .where('proofCount', '>', 0),
 );
 const cite = query<{ derivedId: string; sourceId: string; conversationRef: string | null }>(({ db, p }) =>
-  db.insertInto('memory_source').values({ derived_id: p('derivedId'), source_id: p('sourceId'), conversation_ref: p('conversationRef') }),
+  db.insertInto('memorySource').values({ derivedId: p('derivedId'), sourceId: p('sourceId'), conversationRef: p('conversationRef') }),
 );
 
 /** Adds one proof to a derived entry. Returns false, with nothing stored, when either is gone or absorbed. */

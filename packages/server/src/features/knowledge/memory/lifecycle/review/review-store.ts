@@ -49,10 +49,7 @@ export interface ReviewMark {
 }
 
 const marksOf = query<{ agentId: string }, ReviewMark>(({ db, p }) =>
-  db
-    .selectFrom('memory_review')
-    .select(['conversation_ref as conversationRef', 'reviewed_to_seq as reviewedToSeq', 'tried_to_seq as triedToSeq', 'failures'])
-    .where('agent_id', '=', p('agentId')),
+  db.selectFrom('memoryReview').select(['conversationRef', 'reviewedToSeq', 'triedToSeq', 'failures']).where('agentId', '=', p('agentId')),
 );
 
 export async function reviewMarks(tx: Tx, agentId: string): Promise<ReadonlyMap<string, ReviewMark>> {
@@ -68,21 +65,21 @@ interface MarkRow {
 
 const markDone = query<MarkRow>(({ db, sql, p }) =>
   db
-    .insertInto('memory_review')
+    .insertInto('memoryReview')
     .values({
-      agent_id: p('agentId'),
-      conversation_ref: p('conversationRef'),
-      reviewed_to_seq: p('toSeq'),
-      tried_to_seq: p('toSeq'),
+      agentId: p('agentId'),
+      conversationRef: p('conversationRef'),
+      reviewedToSeq: p('toSeq'),
+      triedToSeq: p('toSeq'),
       failures: 0,
-      at_ms: p('atMs'),
+      atMs: p('atMs'),
     })
     .onConflict((conflict) =>
-      conflict.columns(['agent_id', 'conversation_ref']).doUpdateSet({
-        reviewed_to_seq: sql`excluded.reviewed_to_seq`,
-        tried_to_seq: sql`excluded.tried_to_seq`,
+      conflict.columns(['agentId', 'conversationRef']).doUpdateSet({
+        reviewedToSeq: sql`excluded.reviewed_to_seq`,
+        triedToSeq: sql`excluded.tried_to_seq`,
         failures: 0,
-        at_ms: sql`excluded.at_ms`,
+        atMs: sql`excluded.at_ms`,
       }),
     ),
 );
@@ -94,20 +91,20 @@ export async function markReviewed(tx: Tx, row: MarkRow): Promise<void> {
 
 const markFailed = query<MarkRow>(({ db, sql, p }) =>
   db
-    .insertInto('memory_review')
+    .insertInto('memoryReview')
     .values({
-      agent_id: p('agentId'),
-      conversation_ref: p('conversationRef'),
-      reviewed_to_seq: 0,
-      tried_to_seq: p('toSeq'),
+      agentId: p('agentId'),
+      conversationRef: p('conversationRef'),
+      reviewedToSeq: 0,
+      triedToSeq: p('toSeq'),
       failures: 1,
-      at_ms: p('atMs'),
+      atMs: p('atMs'),
     })
     .onConflict((conflict) =>
-      conflict.columns(['agent_id', 'conversation_ref']).doUpdateSet({
-        tried_to_seq: sql`excluded.tried_to_seq`,
+      conflict.columns(['agentId', 'conversationRef']).doUpdateSet({
+        triedToSeq: sql`excluded.tried_to_seq`,
         failures: sql`memory_review.failures + 1`,
-        at_ms: sql`excluded.at_ms`,
+        atMs: sql`excluded.at_ms`,
       }),
     ),
 );
@@ -117,9 +114,7 @@ export async function markReviewFailed(tx: Tx, row: MarkRow): Promise<void> {
   await tx.run(markFailed, row);
 }
 
-const dropMark = query<{ conversationRef: string }>(({ db, p }) =>
-  db.deleteFrom('memory_review').where('conversation_ref', '=', p('conversationRef')),
-);
+const dropMark = query<{ conversationRef: string }>(({ db, p }) => db.deleteFrom('memoryReview').where('conversationRef', '=', p('conversationRef')));
 
 /** Forgets the watermark, so that a cleared conversation starts at its first message again. Part of what deletes or clears it. */
 export async function dropReviewMark(tx: Tx, conversationRef: string): Promise<void> {
@@ -127,18 +122,18 @@ export async function dropReviewMark(tx: Tx, conversationRef: string): Promise<v
 }
 
 const entryOf = query<{ id: string }, { conversationRef: string | null; proofCount: number }>(({ db, p }) =>
-  db.selectFrom('memory').select(['conversation_ref as conversationRef', 'proof_count as proofCount']).where('id', '=', p('id')),
+  db.selectFrom('memory').select(['conversationRef', 'proofCount']).where('id', '=', p('id')),
 );
 const isCited = query<{ id: string; conversationRef: string }, { id: number }>(({ db, p }) =>
-  db.selectFrom('memory_source').select('id').where('derived_id', '=', p('id')).where('conversation_ref', '=', p('conversationRef')),
+  db.selectFrom('memorySource').select('id').where('derivedId', '=', p('id')).where('conversationRef', '=', p('conversationRef')),
 );
 const cite = query<{ id: string; conversationRef: string }>(({ db, p }) =>
-  db.insertInto('memory_source').values({ derived_id: p('id'), source_id: null, conversation_ref: p('conversationRef') }),
+  db.insertInto('memorySource').values({ derivedId: p('id'), sourceId: null, conversationRef: p('conversationRef') }),
 );
 const prove = query<{ id: string; proofs: number }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proof_count: sql`proof_count + ${p('proofs')}`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .set({ proofCount: sql`proof_count + ${p('proofs')}`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
     .where('id', '=', p('id')),
 );
 

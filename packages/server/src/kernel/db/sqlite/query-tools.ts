@@ -1,0 +1,131 @@
+import {
+  type AliasNode,
+  ColumnNode,
+  DummyDriver,
+  type Expression,
+  IdentifierNode,
+  Kysely,
+  type KyselyPlugin,
+  type LimitNode,
+  type OperationNode,
+  OperationNodeTransformer,
+  ReferenceNode,
+  type SelectionNode,
+  sql,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  ValueNode,
+} from 'kysely';
+import type { QueryTools } from '../operation.ts';
+
+/** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
+export class Placeholder<T = unknown> implements Expression<T> {
+  readonly name: string;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  get expressionType(): T | undefined {
+    return undefined;
+  }
+
+  toOperationNode(): OperationNode {
+    return ValueNode.create(this);
+  }
+}
+
+/**
+ * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
+ * SQLite plan the statement again for each execution, at ten times the cost of a small query.
+ */
+class QueryCompiler extends SqliteQueryCompiler {
+  protected override visitLimit(node: LimitNode): void {
+    const { limit } = node;
+    if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
+    else super.visitLimit(node);
+  }
+}
+
+/**
+ * Tables and columns are camelCase in queries and snake_case in the database. Names are converted when a query is compiled,
+ * also those of its results, so that rows need no conversion.
+ */
+class SnakeCase extends OperationNodeTransformer {
+  /** Names that the query itself gives to its results; they stay as they are. */
+  #ownNames: ReadonlySet<string> = new Set();
+
+  ofQuery(node: OperationNode): OperationNode {
+    const { selections = [] } = node as { readonly selections?: readonly SelectionNode[] };
+    this.#ownNames = new Set(
+      selections.flatMap(({ selection }) => (isAlias(selection) && IdentifierNode.is(selection.alias) ? selection.alias.name : [])),
+    );
+    // A query that was refused has left its nodes.
+    this.nodeStack.length = 0;
+    return this.transformNode(node);
+  }
+
+  protected override transformIdentifier(node: IdentifierNode): IdentifierNode {
+    return IdentifierNode.create(toSnakeCase(node.name));
+  }
+
+  protected override transformSelection(node: SelectionNode): SelectionNode {
+    const changed = super.transformSelection(node);
+    if (!this.#isResult()) return changed;
+    const { selection } = node;
+    if (selection.kind === 'SelectAllNode') throw new TypeError('selectAll is not supported: name the columns');
+    if (isAlias(selection)) return { ...changed, selection: { ...(changed.selection as AliasNode), alias: selection.alias } };
+    const name = columnOf(selection);
+    if (name === undefined || toSnakeCase(name) === name) return changed;
+    return { ...changed, selection: { kind: 'AliasNode', node: changed.selection, alias: IdentifierNode.create(name) } };
+  }
+
+  protected override transformColumn(node: ColumnNode): ColumnNode {
+    // A result that `order by` names.
+    const isOwn = this.nodeStack[1]?.kind === 'OrderByNode' && this.#ownNames.has(node.column.name);
+    return isOwn ? node : super.transformColumn(node);
+  }
+
+  /** Whether the selection at the top of the stack is one of the whole query, not of a query inside it. */
+  #isResult(): boolean {
+    return this.nodeStack.length === 2 || (this.nodeStack.length === 3 && this.nodeStack[1]?.kind === 'ReturningNode');
+  }
+}
+
+const isAlias = (node: OperationNode): node is AliasNode => node.kind === 'AliasNode';
+
+function columnOf(node: OperationNode): string | undefined {
+  if (ReferenceNode.is(node)) return columnOf(node.column);
+  return ColumnNode.is(node) ? node.column.name : undefined;
+}
+
+const snakeCase = new Map<string, string>();
+
+function toSnakeCase(name: string): string {
+  let found = snakeCase.get(name);
+  if (found === undefined) {
+    found = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    snakeCase.set(name, found);
+  }
+  return found;
+}
+
+const names = new SnakeCase();
+const plugin: KyselyPlugin = {
+  transformQuery: ({ node }) => names.ofQuery(node) as ReturnType<KyselyPlugin['transformQuery']>,
+  transformResult: ({ result }) => Promise.resolve(result),
+};
+
+/** Builds and compiles queries; it never runs them. */
+export const compiler = new Kysely<unknown>({
+  dialect: {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new QueryCompiler(),
+  },
+  plugins: [plugin],
+});
+
+export const queryTools: QueryTools<Record<string, unknown>> = { db: compiler, sql, p: (name) => new Placeholder(name) };
