@@ -20,26 +20,40 @@ interface NewMessage {
   readonly atMs: number;
 }
 
+declare module '../../packages/server/src/kernel/db/tables.ts' {
+  interface Tables {
+    readonly storedConversation: { readonly id: number; readonly lastSeq: number; readonly messageCount: number; readonly updatedAtMs: number };
+    readonly storedMessage: {
+      readonly id: number | null;
+      readonly conversationId: number;
+      readonly seq: number;
+      readonly role: string;
+      readonly content: string;
+      readonly createdAtMs: number;
+    };
+  }
+}
+
 const schema = [
-  'CREATE TABLE conversation (id INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL, message_count INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL)',
-  'CREATE TABLE message (id INTEGER PRIMARY KEY, conversation_id INTEGER NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, created_at_ms INTEGER NOT NULL, UNIQUE (conversation_id, seq))',
+  'CREATE TABLE stored_conversation (id INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL, message_count INTEGER NOT NULL, updated_at_ms INTEGER NOT NULL)',
+  'CREATE TABLE stored_message (id INTEGER PRIMARY KEY, conversation_id INTEGER NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, created_at_ms INTEGER NOT NULL, UNIQUE (conversation_id, seq))',
 ];
 const migrations: readonly Migration[] = [{ id: '001-messages', up: schema }];
 
 const grow = query<NewMessage, { lastSeq: number }>(({ db, sql, p }) =>
   db
-    .updateTable('conversation')
-    .set({ last_seq: sql`last_seq + 1`, message_count: sql`message_count + 1`, updated_at_ms: p('atMs') })
+    .updateTable('storedConversation')
+    .set({ lastSeq: sql<number>`last_seq + 1`, messageCount: sql<number>`message_count + 1`, updatedAtMs: p('atMs') })
     .where('id', '=', p('conversationId'))
-    .returning('last_seq as lastSeq'),
+    .returning('lastSeq'),
 );
 const insert = query<NewMessage & { seq: number }>(({ db, p }) =>
   db
-    .insertInto('message')
-    .values({ conversation_id: p('conversationId'), seq: p('seq'), role: p('role'), content: p('content'), created_at_ms: p('atMs') }),
+    .insertInto('storedMessage')
+    .values({ conversationId: p('conversationId'), seq: p('seq'), role: p('role'), content: p('content'), createdAtMs: p('atMs') }),
 );
 const create = query<{ id: number }>(({ db, p }) =>
-  db.insertInto('conversation').values({ id: p('id'), last_seq: 0, message_count: 0, updated_at_ms: 0 }),
+  db.insertInto('storedConversation').values({ id: p('id'), lastSeq: 0, messageCount: 0, updatedAtMs: 0 }),
 );
 
 const append = operation('bench.append', async (tx, input: NewMessage): Promise<number> => {
@@ -70,7 +84,7 @@ function serveBare(file: string): void {
   for (const statement of schema) db.exec(statement);
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
-  const insertRow = db.prepare('INSERT INTO message (conversation_id, seq, role, content, created_at_ms) VALUES (?, ?, ?, ?, ?)');
+  const insertRow = db.prepare('INSERT INTO stored_message (conversation_id, seq, role, content, created_at_ms) VALUES (?, ?, ?, ?, ?)');
   port.on('message', (first: unknown[]) => {
     let count = 0;
     begin.run();

@@ -167,7 +167,7 @@ const rootOf = (rootRunId: string, what: RootEntry['kind']): RootEntry => ({
   agentId,
   principalId,
   conversationRef: null,
-  origin: 'rpc',
+  origin: 'rpc' as const,
   profile: 'standard',
   atMs,
 });
@@ -305,7 +305,7 @@ const turnOf = (n: number, state: 'running' | 'completed') => ({
   sessionKey: 'e:f',
   agentId,
   principalId,
-  origin: 'subagent',
+  origin: 'subagent' as const,
   state,
   finishReason: null,
   failureKind: null,

@@ -2,6 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { claimOccurrence } from './claim-occurrence.ts';
 import type { Db } from '../kernel/db/db.ts';
+import { raw } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../kernel/log.ts';
 import { migrations, operations } from './registry.ts';
@@ -162,14 +163,14 @@ const plan = {
   name: 'test.plan',
   run: async (tx: Parameters<(typeof dueJobs)['run']>[0]) =>
     (
-      await tx.build<{ detail: string }>((db, sql) => ({
-        compile: () =>
+      await tx.build<{ detail: string }>((db, sql) =>
+        raw(
+          db,
           sql<{
             detail: string;
-          }>`EXPLAIN QUERY PLAN SELECT id FROM cron_job WHERE state = 'scheduled' AND active_execution_id IS NULL AND due_at_ms IS NOT NULL AND due_at_ms > 1 AND due_at_ms <= 2 ORDER BY due_at_ms, id LIMIT 3`.compile(
-            db,
-          ),
-      }))
+          }>`EXPLAIN QUERY PLAN SELECT id FROM cron_job WHERE state = 'scheduled' AND active_execution_id IS NULL AND due_at_ms IS NOT NULL AND due_at_ms > 1 AND due_at_ms <= 2 ORDER BY due_at_ms, id LIMIT 3`,
+        ),
+      )
     )
       .map(({ detail }) => detail)
       .filter((detail) => detail.startsWith('SEARCH')),

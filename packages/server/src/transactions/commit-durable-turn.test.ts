@@ -35,21 +35,17 @@ import { migrations, operations } from './registry.ts';
 const accept = operation('test.accept', acceptWork);
 const state = operation('test.state', async (tx) => ({
   work: await tx.build<{ state: string; errorKind: string | null; attempts: number; resumes: number }>((db) =>
-    db.selectFrom('work_item').select(['state', 'error_kind as errorKind', 'attempts', 'resumes']),
+    db.selectFrom('workItem').select(['state', 'errorKind', 'attempts', 'resumes']),
   ),
   turns: await tx.build<{ id: string; state: string; costNano: number | null; reservedNano: number | null; inputTokens: number }>((db) =>
-    db.selectFrom('turn').select(['id', 'state', 'cost_nano as costNano', 'reserved_nano as reservedNano', 'input_tokens as inputTokens']),
+    db.selectFrom('turn').select(['id', 'state', 'costNano', 'reservedNano', 'inputTokens']),
   ),
-  calls: await tx.build<{ turnId: string; costNano: number; inputTokens: number; operation: string; ref: string | null; outcome: string }>((db) =>
-    db
-      .selectFrom('model_call')
-      .select(['turn_id as turnId', 'cost_nano as costNano', 'input_tokens as inputTokens', 'operation', 'conversation_ref as ref', 'outcome']),
+  calls: await tx.build<{ turnId: string; costNano: number | null; inputTokens: number; operation: string; ref: string | null; outcome: string }>(
+    (db) => db.selectFrom('modelCall').select(['turnId', 'costNano', 'inputTokens', 'operation', 'conversationRef as ref', 'outcome']),
   ),
-  conversations: await tx.build<{ costNano: number; inputTokens: number }>((db) =>
-    db.selectFrom('conversation').select(['cost_nano as costNano', 'input_tokens as inputTokens']),
-  ),
+  conversations: await tx.build<{ costNano: number; inputTokens: number }>((db) => db.selectFrom('conversation').select(['costNano', 'inputTokens'])),
   messages: await tx.build<{ role: string; content: string }>((db) => db.selectFrom('message').select(['role', 'content']).orderBy('seq')),
-  audits: await tx.build<{ action: string; target: string }>((db) => db.selectFrom('audit').select(['action', 'target'])),
+  audits: await tx.build<{ action: string; target: string | null }>((db) => db.selectFrom('audit').select(['action', 'target'])),
   left: (
     await tx.build<{ rows: number }>((db, sql) =>
       db.selectNoFrom(
@@ -228,7 +224,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       workId: item.id,
       owner: item.owner,
       fence: item.fence,
-      origin: 'cron',
+      origin: 'cron' as const,
       target,
       message: question,
       kept: true,
@@ -242,7 +238,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       sessionKey: target.sessionKey,
       agentId: 'default',
       principalId: target.principalId,
-      origin: 'cron',
+      origin: 'cron' as const,
       traceId: call.traceId,
       startedAtMs: clock.now(),
     };
@@ -264,7 +260,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
         {
           target,
           agent,
-          origin: 'cron',
+          origin: 'cron' as const,
           ask: { models: [testModel], tools: toolsOf(process, world), system: ['You are Gate.'] },
           history: [],
           brought: [{ role: 'user', content: question }],
@@ -304,7 +300,7 @@ async function checkEnd(world: World, charged = 1): Promise<'done' | 'unknown'> 
   expect(left).toBe(0);
   expect(world.charged).toBe(charged);
   expect(messages.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual([question]);
-  const spent = calls.reduce((sum, call) => sum + call.costNano, 0);
+  const spent = calls.reduce((sum, call) => sum + (call.costNano ?? 0), 0);
   // A call whose end nobody saw is charged with its reserve, which is more.
   expect(spent).toBeGreaterThanOrEqual(world.asked * costOfCall);
   expect(calls.filter(({ outcome }) => outcome === 'ok').every(({ costNano }) => costNano === costOfCall)).toBe(true);

@@ -24,10 +24,10 @@ const counts = operation('test.counts', async (tx) => {
 /** The same amount in each of the records that hold it. */
 const spent = operation('test.spent', async (tx) => {
   const calls = await tx.build<object>((db) =>
-    db.selectFrom('model_call').select(['turn_id', 'conversation_ref', 'provider', 'model', 'operation', 'outcome', 'cost_nano']).orderBy('id'),
+    db.selectFrom('modelCall').select(['turnId', 'conversationRef', 'provider', 'model', 'operation', 'outcome', 'costNano']).orderBy('id'),
   );
-  const turns = await tx.build<object>((db) => db.selectFrom('turn').select(['id', 'state', 'cost_nano', 'reserved_nano']).orderBy('id'));
-  const conversations = await tx.build<object>((db) => db.selectFrom('conversation').select(['ref', 'input_tokens', 'cost_nano']));
+  const turns = await tx.build<object>((db) => db.selectFrom('turn').select(['id', 'state', 'costNano', 'reservedNano']).orderBy('id'));
+  const conversations = await tx.build<object>((db) => db.selectFrom('conversation').select(['ref', 'inputTokens', 'costNano']));
   return { calls, turns, conversations };
 });
 
@@ -120,16 +120,16 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
   expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(3);
   const after = {
     calls: [
-      { turn_id: 'tn_2', conversation_ref: 'cv_1', provider: 'p', model: 'a/b', operation: 'interactive', outcome: 'error', cost_nano: 700 },
-      { turn_id: 'tn_3', conversation_ref: null, provider: 'p', model: 'm', operation: 'interactive', outcome: 'error', cost_nano: 11 },
+      { turnId: 'tn_2', conversationRef: 'cv_1', provider: 'p', model: 'a/b', operation: 'interactive', outcome: 'error', costNano: 700 },
+      { turnId: 'tn_3', conversationRef: null, provider: 'p', model: 'm', operation: 'interactive', outcome: 'error', costNano: 11 },
     ],
     turns: [
-      { id: 'tn_1', state: 'completed', cost_nano: null, reserved_nano: null },
-      { id: 'tn_2', state: 'aborted', cost_nano: 700, reserved_nano: null },
-      { id: 'tn_3', state: 'aborted', cost_nano: 11, reserved_nano: null },
-      { id: 'tn_4', state: 'aborted', cost_nano: null, reserved_nano: null },
+      { id: 'tn_1', state: 'completed', costNano: null, reservedNano: null },
+      { id: 'tn_2', state: 'aborted', costNano: 700, reservedNano: null },
+      { id: 'tn_3', state: 'aborted', costNano: 11, reservedNano: null },
+      { id: 'tn_4', state: 'aborted', costNano: null, reservedNano: null },
     ],
-    conversations: [{ ref: 'cv_1', input_tokens: 1, cost_nano: 700 }],
+    conversations: [{ ref: 'cv_1', inputTokens: 1, costNano: 700 }],
   };
   expect(await db.read(spent, undefined)).toEqual(after);
   expect(await db.write(abortOpenTurns, { atMs: 10 })).toBe(0);
@@ -143,7 +143,7 @@ test('a reserve alone stores no rows of the caller; a once-only call does, and t
     sessionKey: 'a:b',
     agentId: 'default',
     principalId: 'root',
-    origin: 'api',
+    origin: 'api' as const,
     traceId: '0'.repeat(32),
     startedAtMs: 1,
   };
@@ -154,15 +154,15 @@ test('a reserve alone stores no rows of the caller; a once-only call does, and t
   expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 0 });
   await row.beforeOnce([]);
   expect(await db.read(counts, undefined)).toMatchObject({ turn: 1, receipt: 1 });
-  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 500 }] });
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reservedNano: 500 }] });
   await row.reserve(900, 'p/m');
-  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reserved_nano: 900 }] });
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'running', reservedNano: 900 }] });
 });
 
 test('a turn that ends has its cost and no reserve', async () => {
   await db.write(openTurn, { turn: { ...turn, reservedNano: 500 } });
   await db.write(commitTurn, { turn: { ...turn, state: 'completed', costNano: 20, endedAtMs: 2 }, calls: [], conversation: null });
-  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'completed', cost_nano: 20, reserved_nano: null }] });
+  expect(await db.read(spent, undefined)).toMatchObject({ turns: [{ state: 'completed', costNano: 20, reservedNano: null }] });
 });
 
 test('background work is charged to its conversation while there is one, and leaves no separate row', async () => {
@@ -187,12 +187,12 @@ test('background work is charged to its conversation while there is one, and lea
   expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
   expect(await db.read(spent, undefined)).toMatchObject({
     calls: [
-      { turn_id: 'wk_1', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'ok', cost_nano: 68 },
-      { turn_id: 'wk_1', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'error', cost_nano: null },
-      { turn_id: 'wk_2', conversation_ref: null, cost_nano: 68 },
-      { turn_id: 'wk_3', conversation_ref: 'cv_1', operation: 'compaction', outcome: 'error', cost_nano: 900 },
+      { turnId: 'wk_1', conversationRef: 'cv_1', operation: 'compaction', outcome: 'ok', costNano: 68 },
+      { turnId: 'wk_1', conversationRef: 'cv_1', operation: 'compaction', outcome: 'error', costNano: null },
+      { turnId: 'wk_2', conversationRef: null, costNano: 68 },
+      { turnId: 'wk_3', conversationRef: 'cv_1', operation: 'compaction', outcome: 'error', costNano: 900 },
     ],
     turns: [{ id: 'tn_1' }],
-    conversations: [{ ref: 'cv_1', input_tokens: 61, cost_nano: 968 }],
+    conversations: [{ ref: 'cv_1', inputTokens: 61, costNano: 968 }],
   });
 });

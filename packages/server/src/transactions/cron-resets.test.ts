@@ -111,5 +111,5 @@ test('deleting an agent removes its whole schedule, including what resets have a
 
 const archived = {
   name: 'test.archived',
-  run: async (tx: Parameters<(typeof readStatus)['run']>[0]) => tx.build<object>((db) => db.selectFrom('cron_archive').select('part')),
+  run: async (tx: Parameters<(typeof readStatus)['run']>[0]) => tx.build<object>((db) => db.selectFrom('cronArchive').select('part')),
 };

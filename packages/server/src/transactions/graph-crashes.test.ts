@@ -28,11 +28,11 @@ interface Left {
 }
 
 const left = operation('test.left', async (tx): Promise<Left> => ({
-  graphs: await tx.build((db) => db.selectFrom('graph_run').select(['state', 'cancel_reason as cancelReason'])),
-  nodes: await tx.build((db) => db.selectFrom('graph_node').select(['node_id as nodeId', 'state', 'output']).orderBy('place')),
-  work: await tx.build((db) => db.selectFrom('work_item').select('state').where('kind', '=', 'graph')),
-  roots: await tx.build((db) => db.selectFrom('root_run').select(['state', 'open_graphs as openGraphs'])),
-  inbox: await tx.build((db) => db.selectFrom('inbox_message').select('text')),
+  graphs: await tx.build((db) => db.selectFrom('graphRun').select(['state', 'cancelReason'])),
+  nodes: await tx.build((db) => db.selectFrom('graphNode').select(['nodeId', 'state', 'output']).orderBy('place')),
+  work: await tx.build((db) => db.selectFrom('workItem').select('state').where('kind', '=', 'graph')),
+  roots: await tx.build((db) => db.selectFrom('rootRun').select(['state', 'openGraphs'])),
+  inbox: await tx.build((db) => db.selectFrom('inboxMessage').select('text')),
 }));
 
 /** Sub-agents as a graph sees them: runs by key, which outlive every process. */

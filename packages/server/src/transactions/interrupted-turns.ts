@@ -1,3 +1,4 @@
+import type { TurnOrigin } from '@gatehouse/contract';
 import type { ParkedTurn } from '../features/conversations/turns/durable/durable.ts';
 import { parseJson } from '../kernel/json.ts';
 import { operation, query } from '../kernel/db/operation.ts';
@@ -43,6 +44,7 @@ const waiting = query<Record<string, never>, WaitingRow>(({ db, sql }) =>
       sql<0 | 1>`json_extract(w.waiting_json, '$.kind') = 'agent'`.as('isSuspended'),
       'a.turnJson',
     ])
+    .$narrowType<{ origin: TurnOrigin }>()
     .where(sql<boolean>`w.state = 'accepted'`)
     .where('w.waitingJson', 'is not', null)
     .where(

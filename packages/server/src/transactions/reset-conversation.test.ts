@@ -10,7 +10,7 @@ import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { migrations, operations } from './registry.ts';
 
-const tables = ['conversation', 'message', 'summary', 'context_state', 'memory', 'memory_source', 'memory_review', 'session_archive'] as const;
+const tables = ['conversation', 'message', 'summary', 'contextState', 'memory', 'memorySource', 'memoryReview', 'sessionArchive'] as const;
 
 /** Two conversations with everything that a conversation may have: `cv_1`, which the tests clear, and `cv_2`, which must stay unchanged. */
 const furnish = operation('test.furnish', async (tx) => {
@@ -38,21 +38,21 @@ const furnish = operation('test.furnish', async (tx) => {
     await tx.build((db) =>
       db.insertInto('summary').values({
         id: `sum_${ref}`,
-        conversation_id: index + 1,
+        conversationId: index + 1,
         kind: 'leaf',
         depth: 0,
-        from_seq: 1,
-        to_seq: 2,
-        token_count: 1,
+        fromSeq: 1,
+        toSeq: 2,
+        tokenCount: 1,
         content: 'c',
         taint: 'clean',
         model: 'm',
         stopgap: 0,
-        created_at_ms: 1,
+        createdAtMs: 1,
       }),
     );
-    const cutAt = { cut_seq: 2, prefix: '', prefix_tokens: 0, behind: 0, updated_at_ms: 1 };
-    await tx.build((db) => db.insertInto('context_state').values({ conversation_id: index + 1, ...cutAt }));
+    const cutAt = { cutSeq: 2, prefix: '', prefixTokens: 0, behind: 0, updatedAtMs: 1 };
+    await tx.build((db) => db.insertInto('contextState').values({ conversationId: index + 1, ...cutAt }));
     await markReviewed(tx, { agentId: 'default', conversationRef: ref, toSeq: 2, atMs: 1 });
     await keepReceipt.run(tx, {
       principalId: 'token:a',
@@ -94,11 +94,14 @@ const memory = {
 const look = operation('test.look', async (tx) => {
   const counts: Record<string, number> = {};
   for (const table of tables) counts[table] = (await tx.build((db, sql) => db.selectFrom(table).select(sql`1`.as('one')))).length;
-  const [row] = await tx.build<Record<string, unknown>>((db, sql) => ({
-    compile: () => sql<Record<string, unknown>>`select * from conversation where ref = 'cv_1'`.compile(db),
-  }));
+  const [row] = await tx.build((db) =>
+    db
+      .selectFrom('conversation')
+      .select(['title', 'lastSeq', 'messageCount', 'modelSeqFloor', 'resetCount', 'inputTokens', 'outputTokens', 'costNano', 'turnCount'])
+      .where('ref', '=', 'cv_1'),
+  );
   const receipts = await tx.build<{ outcome: string | null }>((db) =>
-    db.selectFrom('receipt').select('outcome_json as outcome').orderBy('idempotency_key'),
+    db.selectFrom('receipt').select('outcomeJson as outcome').orderBy('idempotencyKey'),
   );
   return { counts, row, answers: receipts.map(({ outcome }) => outcome !== null) };
 });
@@ -108,7 +111,7 @@ let audits = 0;
 const audit = () => ({
   ...({ id: `au_${++audits}`, atMs: 1, principalId: 'p', action: 'a', classification: 'destructive', outcome: 'success', traceId: 't' } as const),
 });
-const furnished = { conversation: 2, message: 4, summary: 2, context_state: 2, memory: 3, memory_source: 2, memory_review: 2, session_archive: 0 };
+const furnished = { conversation: 2, message: 4, summary: 2, contextState: 2, memory: 3, memorySource: 2, memoryReview: 2, sessionArchive: 0 };
 
 beforeEach(async () => {
   db = await openInlineDb({ migrations, operations: [...operations, furnish, look] });
@@ -120,8 +123,8 @@ afterEach(() => db[Symbol.asyncDispose]());
 test('reset removes what the model sees and nothing else', async () => {
   expect(await db.write(resetSession, { ref: 'cv_1', audit: audit() })).toBe(2);
   const { counts, row, answers } = await db.read(look, undefined);
-  expect(counts).toEqual({ ...furnished, summary: 1, context_state: 1 });
-  expect(row).toMatchObject({ model_seq_floor: 2, last_seq: 2, message_count: 2, reset_count: 1, title: 'question' });
+  expect(counts).toEqual({ ...furnished, summary: 1, contextState: 1 });
+  expect(row).toMatchObject({ modelSeqFloor: 2, lastSeq: 2, messageCount: 2, resetCount: 1, title: 'question' });
   expect(answers).toEqual([true, true]);
   expect(await db.write(resetSession, { ref: 'cv_1' })).toBe(0);
   expect(await db.write(resetSession, { ref: 'cv_9' })).toBe(0);
@@ -130,14 +133,14 @@ test('reset removes what the model sees and nothing else', async () => {
 test.each([
   ['keep', {}, undefined],
   // The source is gone and the derived one cites what is left.
-  ['delete', { memory: 2, memory_source: 1 }, { memoriesDeleted: 1, derivedDeleted: 0, derivedUnlinked: 1 }],
-  ['purge', { memory: 1, memory_source: 0 }, { memoriesDeleted: 1, derivedDeleted: 1, derivedUnlinked: 0 }],
+  ['delete', { memory: 2, memorySource: 1 }, { memoriesDeleted: 1, derivedDeleted: 0, derivedUnlinked: 1 }],
+  ['purge', { memory: 1, memorySource: 0 }, { memoriesDeleted: 1, derivedDeleted: 1, derivedUnlinked: 0 }],
 ] as const)('reset_conversation clears exactly the named layers: memories %s', async (memories, gone, forgotten) => {
   const expected = { messages: 2, summaries: 1, ...(forgotten !== undefined && { forgotten }) };
   expect(await db.write(resetConversation, { ref: 'cv_1', memories, audit: audit() })).toEqual(expected);
   const { counts, row, answers } = await db.read(look, undefined);
-  expect(counts).toEqual({ ...furnished, message: 2, summary: 1, context_state: 1, memory_review: 1, ...gone });
-  expect(row).toMatchObject({ last_seq: 0, message_count: 0, title: null, input_tokens: 3, output_tokens: 4, cost_nano: 5, turn_count: 1 });
+  expect(counts).toEqual({ ...furnished, message: 2, summary: 1, contextState: 1, memoryReview: 1, ...gone });
+  expect(row).toMatchObject({ lastSeq: 0, messageCount: 0, title: null, inputTokens: 3, outputTokens: 4, costNano: 5, turnCount: 1 });
   expect(answers).toEqual([false, true]);
   const nothing = {
     messages: 0,
@@ -150,7 +153,7 @@ test.each([
 test('delete archives and removes the conversation; its memories stay and can be removed afterwards', async () => {
   await db.write(deleteConversation, { ref: 'cv_1', archiveId: 'ar_1', atMs: 2, audit: audit() });
   const { counts } = await db.read(look, undefined);
-  expect(counts).toEqual({ ...furnished, conversation: 1, message: 2, summary: 1, context_state: 1, memory_review: 1, session_archive: 1 });
+  expect(counts).toEqual({ ...furnished, conversation: 1, message: 2, summary: 1, contextState: 1, memoryReview: 1, sessionArchive: 1 });
   expect(await db.write(resetConversation, { ref: 'cv_1', memories: 'delete', audit: audit() })).toEqual({
     messages: 0,
     summaries: 0,

@@ -1,3 +1,5 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import type { NotNull } from 'kysely';
 import type { RunningTurn } from '../features/delegation/autonomy/methods.ts';
 import type { ListedTurn, WaitingPage, WaitingRoots } from '../features/delegation/autonomy/roots/run-list.ts';
 import type { Waiting } from '../features/unattended/durable/api.ts';
@@ -52,6 +54,7 @@ const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tool
         .as('listed'),
     )
     .select(['agentId', 'principalId', 'conversationRef', 'origin', 'rootRunId', 'startedAtMs'])
+    .$narrowType<{ origin: TurnOrigin }>()
     .where('place', '=', 1)
     .orderBy('startedAtMs', 'desc')
     .orderBy('id', 'desc')
@@ -84,6 +87,7 @@ export const listWaitingRoots = operation(
 const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
   waitingTurns({ db, sql })
     .select(turnColumns)
+    .$narrowType<{ origin: TurnOrigin }>()
     .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') = ${p('rootRunId')}`)
     .orderBy('t.startedAtMs')
     .orderBy('t.id')
@@ -104,6 +108,7 @@ const waitsOf = query<{ rootRunIds: string }, { rootRunId: string; waitingJson: 
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
     .where(sql<boolean>`json_extract(waiting_json, '$.rootRunId') in (select value from json_each(${p('rootRunIds')}))`)
+    .$narrowType<{ waitingJson: NotNull }>()
     .orderBy(sql`json_extract(waiting_json, '$.sinceMs') desc`),
 );
 

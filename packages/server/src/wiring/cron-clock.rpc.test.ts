@@ -310,15 +310,15 @@ test('an invalid intent stops only the schedule of its agent, and a reset restar
 const archives = {
   name: 'test.archives',
   run: async (tx: Parameters<(typeof readStatus)['run']>[0]) =>
-    tx.build<object>((db) => db.selectFrom('cron_archive').select(['part', 'digest', 'bytes']).where('operation_id', '=', 'co_test').orderBy('part')),
+    tx.build<object>((db) => db.selectFrom('cronArchive').select(['part', 'digest', 'bytes']).where('operationId', '=', 'co_test').orderBy('part')),
 };
 const spoil = {
   name: 'test.spoil',
   run: async (tx: Parameters<(typeof readStatus)['run']>[0]) => {
     await tx.build((db) =>
       db
-        .insertInto('cron_intent')
-        .values({ agent_id: 'default', operation_id: 'co_bad', target: 'all', phase: 'half', before_json: '{}', after_json: null, created_at_ms: 0 }),
+        .insertInto('cronIntent')
+        .values({ agentId: 'default', operationId: 'co_bad', target: 'all', phase: 'half', beforeJson: '{}', afterJson: null, createdAtMs: 0 }),
     );
   },
 };

@@ -1,5 +1,26 @@
+import type { Generated } from 'kysely';
 import type { Migration, Tx } from './operation.ts';
 import { query } from './operation.ts';
+
+/** Rows of `audit`. */
+interface AuditTable {
+  readonly seq: Generated<number>;
+  readonly id: string;
+  readonly atMs: number;
+  readonly principalId: string;
+  readonly action: string;
+  readonly classification: AuditRow['classification'];
+  readonly outcome: AuditRow['outcome'];
+  readonly target: string | null;
+  readonly metadataJson: string | null;
+  readonly traceId: string;
+}
+
+declare module './tables.ts' {
+  interface Tables {
+    readonly audit: AuditTable;
+  }
+}
 
 /** One security-relevant decision or change (`audit:event`); written in the transaction of the change itself. */
 export interface AuditRow {

@@ -1,19 +1,35 @@
-import type { CompiledQuery, Kysely, sql } from 'kysely';
+import type { CompiledQuery, Expression, Kysely, RawBuilder, sql } from 'kysely';
+import type { Tables } from './tables.ts';
+
+/** Builds queries on the tables of all features. */
+export type Database = Kysely<Tables>;
+
+/** A query of Kysely, or `raw`; `execute` is never called and carries the type of the rows. */
+export interface BuiltQuery<Row> {
+  compile(): CompiledQuery;
+  execute(): Promise<readonly Row[]>;
+}
 
 /**
  * A query with named parameters, written with Kysely, compiled once per engine and prepared once per connection.
  * `p('name')` stands for a parameter. Kysely itself is only loaded in the storage threads: `build` runs there.
  */
 export interface Query<Params, Row> {
-  readonly build: (tools: QueryTools<Params>) => { compile(): CompiledQuery<Row> };
+  readonly build: (tools: QueryTools<Params>) => BuiltQuery<Row>;
 }
 
 export interface QueryTools<Params> {
-  // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
-  readonly db: Kysely<any>;
+  readonly db: Database;
   readonly sql: typeof sql;
-  // oxlint-disable-next-line typescript/no-explicit-any -- a parameter may stand wherever a value may
-  readonly p: (name: keyof Params & string) => any;
+  readonly p: <Name extends keyof Params & string>(name: Name) => Expression<Stored<Params[Name]>>;
+}
+
+/** The value that the database keeps for a parameter. */
+type Stored<Value> = Value extends boolean ? 0 | 1 : Value extends undefined ? null : Value;
+
+/** A statement that Kysely's builders cannot express, with the type of its rows, which nothing checks. */
+export function raw<Row>(db: Database, statement: RawBuilder<Row>): BuiltQuery<Row> {
+  return { compile: () => statement.compile(db), execute: () => Promise.reject(new TypeError('a query is run by its operation')) };
 }
 
 /** Values that a database accepts and returns. JSON columns are text; times are integer milliseconds; money is integers of 1e-9 dollar. */
@@ -25,8 +41,7 @@ export interface Tx {
   get<P, Row>(query: Query<P, Row>, params: P): Promise<Row | undefined>;
   run<P>(query: Query<P, unknown>, params: P): Promise<{ readonly changes: number }>;
   /** Runs a query whose shape depends on the input (filters): built for each call. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- each store narrows it to its own tables
-  build<Row>(make: (db: Kysely<any>, sqlTag: typeof sql) => { compile(): CompiledQuery<Row> }): Promise<Row[]>;
+  build<Row>(make: (db: Database, sqlTag: typeof sql) => BuiltQuery<Row>): Promise<Row[]>;
   /** Runs another operation as part of this one, so that both are stored or neither. */
   call(call: OperationCall): Promise<unknown>;
 }

@@ -53,8 +53,8 @@ export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
   readonly decidedAtMs: number | null;
   readonly decidedBy: string | null;
   readonly decidedReason: string | null;
-  /** Grant of an approval that nobody awaited: valid for one call. For a suspended turn: `open` until the turn has collected the decision. */
-  readonly grantState: 'open' | 'used' | null;
+  /** Grant of an approval that nobody awaited: valid for one call. For a suspended turn: `open` until the turn has collected the decision, `void` when its files have changed. */
+  readonly grantState: 'open' | 'used' | 'void' | null;
   /** 1 until the cache of denials is cleared. */
   readonly reusable: number;
 }

@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, query, type Tx, raw } from '../../../kernel/db/operation.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
@@ -46,8 +46,9 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
   const from = await cursorOf(tx);
   const to = (await tx.get(lastCall, { from, limit }))?.callId ?? null;
   if (to === null) return false;
-  await tx.build((db, sql) => ({
-    compile: () =>
+  await tx.build((db, sql) =>
+    raw(
+      db,
       sql`INSERT INTO usage_slot (slot_ms, agent_id, principal_id, provider, model, operation,
             calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_nano, saved_nano, unpriced)
           SELECT at_ms / ${sql.lit(slotMs)} * ${sql.lit(slotMs)}, agent_id, principal, provider, model, operation,
@@ -68,8 +69,9 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
             cache_write_tokens = usage_slot.cache_write_tokens + excluded.cache_write_tokens,
             cost_nano = usage_slot.cost_nano + excluded.cost_nano,
             saved_nano = usage_slot.saved_nano + excluded.saved_nano,
-            unpriced = usage_slot.unpriced + excluded.unpriced`.compile(db),
-  }));
+            unpriced = usage_slot.unpriced + excluded.unpriced`,
+    ),
+  );
   await tx.run(moveCursor, { callId: to });
   return to - from >= limit;
 });
@@ -118,7 +120,7 @@ export const usageReport = operation(
     // Slots have no conversations, of which there are as many as calls.
     const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
     const callId = await cursorOf(tx);
-    const found = await tx.build<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>((db, sql) => {
+    const found = await tx.build((db, sql) => {
       type Raw = ReturnType<typeof sql>;
       const list = (ranges: readonly UsageRange[]): Raw =>
         ranges.length === 0
@@ -143,7 +145,7 @@ export const usageReport = operation(
       const ofCall = sql`1 AS calls, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens,
         coalesce(c.cost_nano, 0) AS cost_nano, coalesce(c.saved_nano, 0) AS saved_nano, CASE WHEN c.cost_nano IS NULL THEN 1 ELSE 0 END AS unpriced`;
       // CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
-      const all = sql`
+      const all = sql<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>`
         WITH whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
           edge(name, from_ms, to_ms) AS (${list(parts.rows)}),
           wanted(name, from_ms, to_ms) AS (${list(asked.ranges)}),
@@ -170,7 +172,7 @@ export const usageReport = operation(
         FROM grouped
         ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1, key2
         LIMIT ${asked.limit}`;
-      return { compile: () => all.compile(db) };
+      return raw(db, all);
     });
     const [first] = found;
     const totals: UsageSums = {

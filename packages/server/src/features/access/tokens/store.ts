@@ -120,7 +120,7 @@ const upsertUse = query<TokenUse>(({ db, sql, p }) =>
   db
     .insertInto('tokenUse')
     .values({ tokenId: p('tokenId'), lastUsedAtMs: p('atMs') })
-    .onConflict((conflict) => conflict.column('tokenId').doUpdateSet({ lastUsedAtMs: sql`excluded.last_used_at_ms` })),
+    .onConflict((conflict) => conflict.column('tokenId').doUpdateSet({ lastUsedAtMs: sql<number>`excluded.last_used_at_ms` })),
 );
 
 export const recordUses = operation('tokens.recordUses', async (tx, input: { readonly uses: readonly TokenUse[] }): Promise<void> => {

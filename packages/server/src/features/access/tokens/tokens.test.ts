@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallContext, Identity } from '../../../kernel/call-context.ts';
 import { auditMigrations } from '../../../kernel/db/audit.ts';
 import type { Db } from '../../../kernel/db/db.ts';
-import { operation } from '../../../kernel/db/operation.ts';
+import { operation, raw } from '../../../kernel/db/operation.ts';
 import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
 import { type BusEvent, createEventBus } from '../../../kernel/event-bus.ts';
 import { silentLog } from '../../../kernel/log.ts';
@@ -12,8 +12,8 @@ import { tokenOperations } from './store.ts';
 import { createTokens, type Tokens, type TokensDeps } from './tokens.ts';
 
 const everything = operation('test.everything', async (tx): Promise<unknown[]> => [
-  ...(await tx.build((db, sql) => ({ compile: () => sql`select * from token`.compile(db) }))),
-  ...(await tx.build((db, sql) => ({ compile: () => sql`select * from audit order by seq`.compile(db) }))),
+  ...(await tx.build((db, sql) => raw(db, sql`select * from token`))),
+  ...(await tx.build((db, sql) => raw(db, sql`select * from audit order by seq`))),
 ]);
 
 const ops = 'ops-secret-0123456789-abcdefghijklmnop';

@@ -33,11 +33,11 @@ const insert = query<Change>(({ db, sql, p }) =>
     conflict
       .column('id')
       .doUpdateSet({
-        source: sql`excluded.source`,
-        configJson: sql`excluded.config_json`,
-        suspended: sql`excluded.suspended`,
-        createdAtMs: sql`excluded.created_at_ms`,
-        updatedAtMs: sql`excluded.updated_at_ms`,
+        source: sql<AgentRow['source']>`excluded.source`,
+        configJson: sql<string>`excluded.config_json`,
+        suspended: sql<number>`excluded.suspended`,
+        createdAtMs: sql<number>`excluded.created_at_ms`,
+        updatedAtMs: sql<number>`excluded.updated_at_ms`,
       })
       .where('agent.source', '=', 'file'),
   ),
@@ -51,9 +51,11 @@ export const insertAgent = operation('agents.insert', async (tx, input: Change &
 
 const upsert = query<Change>(({ db, sql, p }) =>
   insertRow({ db, p }).onConflict((conflict) =>
-    conflict
-      .column('id')
-      .doUpdateSet({ configJson: sql`excluded.config_json`, suspended: sql`excluded.suspended`, updatedAtMs: sql`excluded.updated_at_ms` }),
+    conflict.column('id').doUpdateSet({
+      configJson: sql<string>`excluded.config_json`,
+      suspended: sql<number>`excluded.suspended`,
+      updatedAtMs: sql<number>`excluded.updated_at_ms`,
+    }),
   ),
 );
 

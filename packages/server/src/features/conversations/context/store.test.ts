@@ -12,7 +12,7 @@ import { condensedOf, leafOf } from './summaries/summarise.ts';
 
 const add = operation('test.add', addMessages);
 const drop = operation('test.drop', dropContext);
-const setFloor = operation('test.floor', (tx, floor: number) => tx.build((db) => db.updateTable('conversation').set({ model_seq_floor: floor })));
+const setFloor = operation('test.floor', (tx, floor: number) => tx.build((db) => db.updateTable('conversation').set({ modelSeqFloor: floor })));
 const clear = operation('test.clear', async (tx, _: object) => {
   await tx.build((db) => db.deleteFrom('message'));
   await tx.build((db) => db.deleteFrom('conversation'));

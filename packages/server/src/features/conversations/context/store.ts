@@ -295,11 +295,11 @@ const putState = query<{ conversationId: number; cutSeq: number; prefix: string;
       })
       .onConflict((conflict) =>
         conflict.column('conversationId').doUpdateSet({
-          cutSeq: sql`excluded.cut_seq`,
-          prefix: sql`excluded.prefix`,
-          prefixTokens: sql`excluded.prefix_tokens`,
-          behind: sql`excluded.behind`,
-          updatedAtMs: sql`excluded.updated_at_ms`,
+          cutSeq: sql<number>`excluded.cut_seq`,
+          prefix: sql<string>`excluded.prefix`,
+          prefixTokens: sql<number>`excluded.prefix_tokens`,
+          behind: sql<number>`excluded.behind`,
+          updatedAtMs: sql<number>`excluded.updated_at_ms`,
         }),
       ),
 );

@@ -16,11 +16,11 @@ const upsert = query<ReceiptRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.columns(['principalId', 'idempotencyKey']).doUpdateSet({
-        digest: sql`excluded.digest`,
-        conversationRef: sql`excluded.conversation_ref`,
-        outcomeJson: sql`excluded.outcome_json`,
-        createdAtMs: sql`excluded.created_at_ms`,
-        expiresAtMs: sql`excluded.expires_at_ms`,
+        digest: sql<string>`excluded.digest`,
+        conversationRef: sql<string>`excluded.conversation_ref`,
+        outcomeJson: sql<string | null>`excluded.outcome_json`,
+        createdAtMs: sql<number>`excluded.created_at_ms`,
+        expiresAtMs: sql<number>`excluded.expires_at_ms`,
       }),
     ),
 );

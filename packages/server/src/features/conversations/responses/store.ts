@@ -119,7 +119,7 @@ const expired = query<{ nowMs: number }>(({ db, p }) =>
     )
     .deleteFrom('response')
     .where('expiresAtMs', '<=', p('nowMs'))
-    .where('id', 'not in', db.selectFrom('held').select('id')),
+    .where(({ eb, selectFrom }) => eb('id', 'not in', selectFrom('held').select('held.id'))),
 );
 
 /** Deletes expired responses that are not part of the history of an unexpired one. */

@@ -1,3 +1,4 @@
+import type {} from './tables.ts';
 import type { Migration } from '../../../kernel/db/operation.ts';
 
 export const sessionMigrations: readonly Migration[] = [

@@ -1,6 +1,6 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
-import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { type Database, operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { holdsTaint } from '../../../runtime/fence.ts';
 import type { ConversationTarget, MessageRow, NewMessages } from './api.ts';
 import { chatKindOf, tenantId } from './conversation.ts';
@@ -65,7 +65,7 @@ const columns = [
 
 type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
   readonly count: number;
-  readonly kind: string;
+  readonly kind: ConversationRow['kind'];
   readonly title: string | null;
   readonly taint: ConversationTaint;
 };
@@ -95,17 +95,17 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
     })
     .onConflict((conflict) =>
       conflict.column('ref').doUpdateSet({
-        lastSeq: sql`conversation.last_seq + excluded.last_seq`,
-        messageCount: sql`conversation.message_count + excluded.message_count`,
-        turnCount: sql`conversation.turn_count + 1`,
-        stepCount: sql`conversation.step_count + excluded.step_count`,
-        toolCallCount: sql`conversation.tool_call_count + excluded.tool_call_count`,
-        inputTokens: sql`conversation.input_tokens + excluded.input_tokens`,
-        outputTokens: sql`conversation.output_tokens + excluded.output_tokens`,
-        costNano: sql`conversation.cost_nano + excluded.cost_nano`,
-        updatedAtMs: sql`excluded.updated_at_ms`,
-        title: sql`coalesce(conversation.title, excluded.title)`,
-        taint: sql`max(conversation.taint, excluded.taint)`,
+        lastSeq: sql<number>`conversation.last_seq + excluded.last_seq`,
+        messageCount: sql<number>`conversation.message_count + excluded.message_count`,
+        turnCount: sql<number>`conversation.turn_count + 1`,
+        stepCount: sql<number>`conversation.step_count + excluded.step_count`,
+        toolCallCount: sql<number>`conversation.tool_call_count + excluded.tool_call_count`,
+        inputTokens: sql<number>`conversation.input_tokens + excluded.input_tokens`,
+        outputTokens: sql<number>`conversation.output_tokens + excluded.output_tokens`,
+        costNano: sql<number>`conversation.cost_nano + excluded.cost_nano`,
+        updatedAtMs: sql<number>`excluded.updated_at_ms`,
+        title: sql<string | null>`coalesce(conversation.title, excluded.title)`,
+        taint: sql<ConversationTaint>`max(conversation.taint, excluded.taint)`,
       }),
     )
     .returning(['id', 'lastSeq', 'turnCount']),
@@ -115,7 +115,7 @@ const insertMessage = query<{
   conversationId: number;
   seq: number;
   turnId: string;
-  role: string;
+  role: MessageRow['role'];
   content: string;
   toolJson: string | null;
   attachmentsJson: string | null;
@@ -153,7 +153,7 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   return { created: conversation.turnCount === 1, firstSeq };
 }
 
-const insertEmpty = query<ConversationTarget & { kind: string; title: string | null; atMs: number }>(({ db, p }) =>
+const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; title: string | null; atMs: number }>(({ db, p }) =>
   db
     .insertInto('conversation')
     .values({
@@ -191,9 +191,9 @@ const addUsage = query<{ ref: string; inputTokens: number; outputTokens: number;
   db
     .updateTable('conversation')
     .set({
-      inputTokens: sql`input_tokens + ${p('inputTokens')}`,
-      outputTokens: sql`output_tokens + ${p('outputTokens')}`,
-      costNano: sql`cost_nano + ${p('costNano')}`,
+      inputTokens: sql<number>`input_tokens + ${p('inputTokens')}`,
+      outputTokens: sql<number>`output_tokens + ${p('outputTokens')}`,
+      costNano: sql<number>`cost_nano + ${p('costNano')}`,
     })
     .where('ref', '=', p('ref')),
 );
@@ -236,7 +236,7 @@ function v1Columns(sql: SqlTag) {
     'conversationRef as ref',
     'agentId',
     'principalId',
-    sql<string>`'v1'`.as('kind'),
+    sql<'v1'>`'v1'`.as('kind'),
     'sessionKey',
     sql<number>`0`.as('lastSeq'),
     sql<number>`0`.as('messageCount'),
@@ -308,23 +308,30 @@ export interface ListFilter extends Reach {
 
 /** Returns a page of conversations, newest first, with the total; covered by an index. */
 export const listConversations = operation('sessions.list', async (tx, filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number }> => {
-  const select = (fields: 'rows' | 'count') =>
-    tx.build<ConversationRow & { total: number }>((db, sql) => {
-      const v1 = filter.kind === 'v1';
-      const time = v1 ? 'startedAtMs' : 'updatedAtMs';
-      const table: string = v1 ? 'turn' : 'conversation';
-      let from = db.selectFrom(table);
-      if (v1) from = from.where('origin', '=', 'v1');
-      if (filter.agentIds !== null) from = from.where('agentId', 'in', filter.agentIds);
-      if (filter.principalId !== null) from = from.where('principalId', '=', filter.principalId);
-      if (!v1 && filter.kind !== 'all') from = from.where('kind', '=', filter.kind);
-      if (filter.sinceMs !== null) from = from.where(time, '>=', filter.sinceMs);
-      if (fields === 'count') return from.select(sql<number>`count(*)`.as('total'));
-      const chosen = v1 ? from.select(v1Columns(sql)) : from.select(columns);
-      return chosen.orderBy(time, 'desc').orderBy('id', 'desc').limit(filter.limit).offset(filter.offset);
-    });
-  const [count] = await select('count');
-  return { rows: await select('rows'), total: count?.total ?? 0 };
+  const { kind, agentIds, principalId, sinceMs, limit, offset } = filter;
+  const turns = (db: Database) => {
+    let from = db.selectFrom('turn').where('origin', '=', 'v1');
+    if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+    if (principalId !== null) from = from.where('principalId', '=', principalId);
+    return sinceMs === null ? from : from.where('startedAtMs', '>=', sinceMs);
+  };
+  const conversations = (db: Database) => {
+    let from = db.selectFrom('conversation');
+    if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
+    if (principalId !== null) from = from.where('principalId', '=', principalId);
+    if (kind !== 'all') from = from.where('kind', '=', kind);
+    return sinceMs === null ? from : from.where('updatedAtMs', '>=', sinceMs);
+  };
+  const [count] = await tx.build<{ total: number }>((db, sql) => {
+    const total = sql<number>`count(*)`.as('total');
+    return kind === 'v1' ? turns(db).select(total) : conversations(db).select(total);
+  });
+  const rows = await tx.build<ConversationRow>((db, sql) =>
+    kind === 'v1'
+      ? turns(db).select(v1Columns(sql)).orderBy('startedAtMs', 'desc').orderBy('id', 'desc').limit(limit).offset(offset)
+      : conversations(db).select(columns).orderBy('updatedAtMs', 'desc').orderBy('id', 'desc').limit(limit).offset(offset),
+  );
+  return { rows, total: count?.total ?? 0 };
 });
 
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
@@ -354,6 +361,7 @@ const saidPage = query<
     .select(['role', 'content', 'createdAtMs'])
     .where('conversationId', '=', p('conversationId'))
     .where('role', 'in', ['user', 'assistant'])
+    .$narrowType<{ role: 'user' | 'assistant' }>()
     .where('content', '<>', '')
     .orderBy('seq')
     .limit(p('limit'))
@@ -365,6 +373,7 @@ const saidCount = query<{ conversationId: number }, { total: number }>(({ db, sq
     .select(sql<number>`count(*)`.as('total'))
     .where('conversationId', '=', p('conversationId'))
     .where('role', 'in', ['user', 'assistant'])
+    .$narrowType<{ role: 'user' | 'assistant' }>()
     .where('content', '<>', ''),
 );
 

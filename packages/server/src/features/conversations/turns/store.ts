@@ -1,3 +1,5 @@
+import type { TurnOrigin } from '@gatehouse/contract';
+import type { CallRecord } from '../../../runtime/turn.ts';
 import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
@@ -9,7 +11,8 @@ export interface TurnRow {
   readonly sessionKey: string;
   readonly agentId: string;
   readonly principalId: string;
-  readonly origin: string;
+  /** The operation, for background work. */
+  readonly origin: TurnOrigin | CallRecord['operation'];
   readonly state: TurnState;
   readonly finishReason: string | null;
   readonly failureKind: string | null;
@@ -87,16 +90,16 @@ const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
-        state: sql`excluded.state`,
-        finishReason: sql`excluded.finish_reason`,
-        failureKind: sql`excluded.failure_kind`,
-        model: sql`excluded.model`,
-        steps: sql`excluded.steps`,
-        inputTokens: sql`excluded.input_tokens`,
-        outputTokens: sql`excluded.output_tokens`,
-        costNano: sql`excluded.cost_nano`,
-        reservedNano: sql`excluded.reserved_nano`,
-        endedAtMs: sql`excluded.ended_at_ms`,
+        state: sql<TurnState>`excluded.state`,
+        finishReason: sql<string | null>`excluded.finish_reason`,
+        failureKind: sql<string | null>`excluded.failure_kind`,
+        model: sql<string>`excluded.model`,
+        steps: sql<number>`excluded.steps`,
+        inputTokens: sql<number>`excluded.input_tokens`,
+        outputTokens: sql<number>`excluded.output_tokens`,
+        costNano: sql<number>`excluded.cost_nano`,
+        reservedNano: sql<number | null>`excluded.reserved_nano`,
+        endedAtMs: sql<number | null>`excluded.ended_at_ms`,
       }),
     ),
 );
@@ -206,7 +209,7 @@ export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: numb
         state: 'aborted',
         finishReason: 'aborted',
         endedAtMs: atMs,
-        costNano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+        costNano: sql<number>`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
         reservedNano: null,
       })
       .where(sql<boolean>`state in ('accepted', 'running')`);
@@ -221,7 +224,7 @@ const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql,
       state: p('state'),
       finishReason: 'aborted',
       endedAtMs: p('atMs'),
-      costNano: sql`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
+      costNano: sql<number>`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
       reservedNano: null,
     })
     .where('id', '=', p('id'))

@@ -57,10 +57,10 @@ const enter = query<WorkCounts & { id: string; atMs: number }>(({ db, sql, p }) 
     .updateTable('rootRun')
     .set({
       state: 'active',
-      openRuns: sql`open_runs + ${p('runs')}`,
-      openGraphs: sql`open_graphs + ${p('graphs')}`,
-      openScripts: sql`open_scripts + ${p('scripts')}`,
-      graphs: sql`graphs + ${p('graphs')}`,
+      openRuns: sql<number>`open_runs + ${p('runs')}`,
+      openGraphs: sql<number>`open_graphs + ${p('graphs')}`,
+      openScripts: sql<number>`open_scripts + ${p('scripts')}`,
+      graphs: sql<number>`graphs + ${p('graphs')}`,
       heartbeatAtMs: p('atMs'),
       endedAtMs: null,
     })
@@ -99,16 +99,16 @@ const leave = query<Leaving, { open: number }>(({ db, sql, p }) =>
   db
     .updateTable('rootRun')
     .set({
-      openRuns: sql`open_runs - ${p('runs')}`,
-      openGraphs: sql`open_graphs - ${p('graphs')}`,
-      openScripts: sql`open_scripts - ${p('scripts')}`,
-      completedRuns: sql`completed_runs + ${p('completedRuns')}`,
-      failedRuns: sql`failed_runs + ${p('failedRuns')}`,
-      completions: sql`completions + ${p('completions')}`,
-      endedTokens: sql`ended_tokens + ${p('tokens')}`,
-      endedNano: sql`ended_nano + ${p('nano')}`,
-      unpriced: sql`unpriced + ${p('unpriced')}`,
-      cause: sql`coalesce(${p('cause')}, cause)`,
+      openRuns: sql<number>`open_runs - ${p('runs')}`,
+      openGraphs: sql<number>`open_graphs - ${p('graphs')}`,
+      openScripts: sql<number>`open_scripts - ${p('scripts')}`,
+      completedRuns: sql<number>`completed_runs + ${p('completedRuns')}`,
+      failedRuns: sql<number>`failed_runs + ${p('failedRuns')}`,
+      completions: sql<number>`completions + ${p('completions')}`,
+      endedTokens: sql<number>`ended_tokens + ${p('tokens')}`,
+      endedNano: sql<number>`ended_nano + ${p('nano')}`,
+      unpriced: sql<number>`unpriced + ${p('unpriced')}`,
+      cause: sql<string | null>`coalesce(${p('cause')}, cause)`,
     })
     .where('id', '=', p('id'))
     .returning(sql<number>`open_runs + open_graphs + open_scripts`.as('open')),
@@ -117,7 +117,7 @@ const leave = query<Leaving, { open: number }>(({ db, sql, p }) =>
 const endWhenEmpty = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('rootRun')
-    .set({ state: sql`case when completions > 0 then 'completed' else 'failed' end`, endedAtMs: p('atMs'), heartbeatAtMs: p('atMs') })
+    .set({ state: sql<string>`case when completions > 0 then 'completed' else 'failed' end`, endedAtMs: p('atMs'), heartbeatAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where(sql<boolean>`state = 'active'`)
     .where(sql<boolean>`open_runs + open_graphs + open_scripts <= 0`),

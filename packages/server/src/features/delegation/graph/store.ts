@@ -255,7 +255,7 @@ const endOne = query<{ id: string; state: GraphState; reason: CancelReason | nul
     .updateTable('graphRun')
     .set({
       state: p('state'),
-      cancelReason: sql`coalesce(${p('reason')}, cancel_reason)`,
+      cancelReason: sql<CancelReason | null>`coalesce(${p('reason')}, cancel_reason)`,
       endedAtMs: p('atMs'),
     })
     .where('id', '=', p('id'))
@@ -324,15 +324,16 @@ export const cancelGraph = operation(
   },
 );
 
-const answerOne = query<{ graphId: string; nodeId: string; answer: string; text: string | null; atMs: number | null }>(({ db, sql, p }) =>
-  db
-    .updateTable('graphNode')
-    .set({ answer: p('answer'), answerText: p('text') })
-    .where('graphId', '=', p('graphId'))
-    .where('nodeId', '=', p('nodeId'))
-    .where('answer', 'is', null)
-    // The deadline also applies while no process runs the graph.
-    .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
+const answerOne = query<{ graphId: string; nodeId: string; answer: NonNullable<NodeRow['answer']>; text: string | null; atMs: number | null }>(
+  ({ db, sql, p }) =>
+    db
+      .updateTable('graphNode')
+      .set({ answer: p('answer'), answerText: p('text') })
+      .where('graphId', '=', p('graphId'))
+      .where('nodeId', '=', p('nodeId'))
+      .where('answer', 'is', null)
+      // The deadline also applies while no process runs the graph.
+      .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
 );
 const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
   db.selectFrom('graphNode').select(['answer', 'answerText']).where('graphId', '=', p('graphId')).where('nodeId', '=', p('nodeId')),

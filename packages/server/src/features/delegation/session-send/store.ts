@@ -118,8 +118,8 @@ const move = query<Omit<Advance, 'announced'> & { nextLeg: number; announced: nu
       leg: p('nextLeg'),
       response: p('response'),
       errorKind: p('errorKind'),
-      tokens: sql`tokens + ${p('tokens')}`,
-      costNano: sql`cost_nano + ${p('costNano')}`,
+      tokens: sql<number>`tokens + ${p('tokens')}`,
+      costNano: sql<number>`cost_nano + ${p('costNano')}`,
       announced: p('announced'),
       endedAtMs: p('endedAtMs'),
     })

@@ -86,7 +86,7 @@ export async function countOpen(tx: Tx, requesterKey: string): Promise<number> {
 const begin = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('subAgentRun')
-    .set({ state: 'running', startedAtMs: sql`coalesce(started_at_ms, ${p('atMs')})`, activeAtMs: p('atMs') })
+    .set({ state: 'running', startedAtMs: sql<number>`coalesce(started_at_ms, ${p('atMs')})`, activeAtMs: p('atMs') })
     .where('id', '=', p('id'))
     .where('endedAtMs', 'is', null),
 );
@@ -203,11 +203,11 @@ const setKey = query<KeyRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.column('runKey').doUpdateSet({
-        digest: sql`excluded.digest`,
-        runId: sql`excluded.run_id`,
-        rootRunId: sql`excluded.root_run_id`,
-        conversationRef: sql`excluded.conversation_ref`,
-        atMs: sql`excluded.at_ms`,
+        digest: sql<string>`excluded.digest`,
+        runId: sql<string>`excluded.run_id`,
+        rootRunId: sql<string>`excluded.root_run_id`,
+        conversationRef: sql<string>`excluded.conversation_ref`,
+        atMs: sql<number>`excluded.at_ms`,
       }),
     ),
 );

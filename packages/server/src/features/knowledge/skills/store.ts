@@ -97,11 +97,11 @@ const upsertStat = query<StatRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'owner', 'name']).doUpdateSet({
-        uses: sql`excluded.uses`,
-        failures: sql`excluded.failures`,
-        streak: sql`excluded.streak`,
-        standing: sql`excluded.standing`,
-        atMs: sql`excluded.at_ms`,
+        uses: sql<number>`excluded.uses`,
+        failures: sql<number>`excluded.failures`,
+        streak: sql<number>`excluded.streak`,
+        standing: sql<StatRow['standing']>`excluded.standing`,
+        atMs: sql<number>`excluded.at_ms`,
       }),
     ),
 );

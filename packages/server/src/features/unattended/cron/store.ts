@@ -235,7 +235,7 @@ const updateRow = query<JobChange>(({ db, sql, p }) =>
       nextRunAtMs: p('nextRunAtMs'),
       dueAtMs: p('dueAtMs'),
       errors: p('errors'),
-      revision: sql`revision + 1`,
+      revision: sql<number>`revision + 1`,
     })
     .where('id', '=', p('id'))
     .where('revision', '=', p('revision')),

@@ -19,7 +19,7 @@ const find = operation('test.find', findWork);
 const holds = operation('test.holds', holdsWork);
 const settle = operation('test.settle', settleWork);
 const endWork = operation('test.end', settleWork);
-const rows = operation('test.rows', async (tx) => (await tx.build((db) => db.selectFrom('work_item').select('id'))).length);
+const rows = operation('test.rows', async (tx) => (await tx.build((db) => db.selectFrom('workItem').select('id'))).length);
 
 const clock = createStepClock();
 let db: Db;

@@ -17,7 +17,7 @@ const end = (claim: WorkClaim) => ({ ...claim, state: 'done' as const, atMs: 1 }
 const finish = operation('test.finish', async (tx, claim: WorkClaim) => settleWork(tx, end(claim)));
 /** Simulates a broken build, which takes the owner and fence from the row. */
 const finishUnfenced = operation('test.finishUnfenced', async (tx: Tx, { id }: WorkClaim) => {
-  const [row] = await tx.build<{ owner: string; fence: number }>((db) => db.selectFrom('work_item').select(['owner', 'fence']).where('id', '=', id));
+  const [row] = await tx.build<{ owner: string; fence: number }>((db) => db.selectFrom('workItem').select(['owner', 'fence']).where('id', '=', id));
   return row !== undefined && settleWork(tx, end({ id, ...row }));
 });
 

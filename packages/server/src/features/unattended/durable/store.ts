@@ -169,7 +169,7 @@ export async function settleWork(tx: Tx, { id, owner, fence, state, result, erro
 const cancel = query<{ id: string; errorKind: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ state: 'aborted', fence: sql`fence + 1`, errorKind: p('errorKind'), endedAtMs: p('atMs'), leaseUntilMs: 0, waitingJson: null })
+    .set({ state: 'aborted', fence: sql<number>`fence + 1`, errorKind: p('errorKind'), endedAtMs: p('atMs'), leaseUntilMs: 0, waitingJson: null })
     .where('id', '=', p('id'))
     .where('endedAtMs', 'is', null),
 );
@@ -243,7 +243,7 @@ const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(
       state: 'accepted',
       owner: '',
       leaseUntilMs: 0,
-      attempts: sql`attempts - 1`,
+      attempts: sql<number>`attempts - 1`,
       waitingJson: p('waitingJson'),
       notBeforeMs: p('notBeforeMs'),
     })
@@ -289,7 +289,7 @@ export const resumeWork = operation('durable.resume', resumeWaiting);
 const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('id', '=', p('id'))
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are about to wait again.
@@ -306,7 +306,7 @@ export const endWaitingWork = operation(
 const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', 'killed')` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', 'killed')` })
     .where('waitingJson', 'is not', null)
     .where(sql<string>`json_extract(waiting_json, '$.rootRunId')`, '=', p('rootRunId'))
     .where(sql<boolean>`json_extract(waiting_json, '$.runId') is null and json_extract(waiting_json, '$.endedBy') is null`)
@@ -338,7 +338,7 @@ export const resumeAgentWork = operation(
 const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.isRevoked', json('true'))` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.isRevoked', json('true'))` })
     .where('waitingJson', 'is not', null)
     .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
     .where(sql<boolean>`state = 'accepted'`)
@@ -354,7 +354,7 @@ export const resumePrincipalWork = operation(
 const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
@@ -437,11 +437,11 @@ const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: 
     .set({
       state: 'running',
       owner: p('owner'),
-      fence: sql`fence + 1`,
+      fence: sql<number>`fence + 1`,
       leaseUntilMs: p('leaseUntilMs'),
       attempts: p('attempts'),
       resumes: p('resumes'),
-      startedAtMs: sql`coalesce(started_at_ms, ${p('atMs')})`,
+      startedAtMs: sql<number>`coalesce(started_at_ms, ${p('atMs')})`,
     })
     .where('id', '=', p('id')),
 );
@@ -520,7 +520,7 @@ export const renewWork = operation(
 const free = query<{ owner: string }>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ owner: '', fence: sql`fence + 1`, leaseUntilMs: 0 })
+    .set({ owner: '', fence: sql<number>`fence + 1`, leaseUntilMs: 0 })
     .where(sql<boolean>`state = 'running'`)
     .where('owner', '<>', p('owner')),
 );
@@ -547,7 +547,7 @@ const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
         .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
         .as('waiter'),
     )
-    .set({ notBeforeMs: sql`${p('atMs')} + waiter.place * ${p('stepMs')}` })
+    .set({ notBeforeMs: sql<number>`${p('atMs')} + waiter.place * ${p('stepMs')}` })
     .where(sql<boolean>`work_item.id = waiter.waiter_id and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
 );
 
@@ -581,7 +581,7 @@ export const takeOverWork = operation(
 const release = query<WorkClaim>(({ db, sql, p }) =>
   db
     .updateTable('workItem')
-    .set({ owner: '', fence: sql`fence + 1`, leaseUntilMs: 0, resumes: sql`resumes - 1` })
+    .set({ owner: '', fence: sql<number>`fence + 1`, leaseUntilMs: 0, resumes: sql<number>`resumes - 1` })
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))

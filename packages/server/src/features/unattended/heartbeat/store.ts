@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, query, type Tx, raw } from '../../../kernel/db/operation.ts';
 import type { SystemEvent, WakeLane, WakeReason } from './api.ts';
 
 /** Maximum queued events per agent; the oldest are dropped. */
@@ -53,14 +53,14 @@ const upsertState = query<HeartbeatStateRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.column('agentId').doUpdateSet({
-        lastSlotMs: sql`excluded.last_slot_ms`,
-        lastRunAtMs: sql`excluded.last_run_at_ms`,
-        consecutiveErrors: sql`excluded.consecutive_errors`,
-        backoffUntilMs: sql`excluded.backoff_until_ms`,
-        lastErrorKind: sql`excluded.last_error_kind`,
-        lastAlertAtMs: sql`excluded.last_alert_at_ms`,
-        stoppedBy: sql`excluded.stopped_by`,
-        stoppedUnder: sql`excluded.stopped_under`,
+        lastSlotMs: sql<number>`excluded.last_slot_ms`,
+        lastRunAtMs: sql<number | null>`excluded.last_run_at_ms`,
+        consecutiveErrors: sql<number>`excluded.consecutive_errors`,
+        backoffUntilMs: sql<number | null>`excluded.backoff_until_ms`,
+        lastErrorKind: sql<HeartbeatStateRow['lastErrorKind']>`excluded.last_error_kind`,
+        lastAlertAtMs: sql<number | null>`excluded.last_alert_at_ms`,
+        stoppedBy: sql<HeartbeatStateRow['stoppedBy']>`excluded.stopped_by`,
+        stoppedUnder: sql<string | null>`excluded.stopped_under`,
       }),
     ),
 );
@@ -98,7 +98,11 @@ const newest = query<{ agentId: string }, EventRow & { readonly workId: string |
 const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(({ db, sql, p }) =>
   db
     .updateTable('heartbeatEvent')
-    .set({ repeats: sql`repeats + 1`, createdAtMs: p('atMs'), urgentReason: sql`coalesce(urgent_reason, ${p('urgentReason')})` })
+    .set({
+      repeats: sql<number>`repeats + 1`,
+      createdAtMs: p('atMs'),
+      urgentReason: sql<string | null>`coalesce(urgent_reason, ${p('urgentReason')})`,
+    })
     .where('id', '=', p('id')),
 );
 
@@ -116,11 +120,13 @@ const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urg
   }),
 );
 
-const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
-  compile: () =>
+const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
+  raw(
+    db,
     sql`delete from heartbeat_event where id in (
-    select id from heartbeat_event where agent_id = ${p('agentId')} and work_id is null order by id desc limit 1000 offset ${p('kept')})`.compile(db),
-}));
+    select id from heartbeat_event where agent_id = ${p('agentId')} and work_id is null order by id desc limit 1000 offset ${p('kept')})`,
+  ),
+);
 
 /**
  * Queues an event for the next beat of an agent, inside the transaction of its cause. An event equal to the one before
@@ -220,11 +226,13 @@ const pruneTold = query<{ agentId: string; beforeMs: number; atMs: number }>(({ 
     // Entries in the future date from before the clock stepped back.
     .where((row) => row.or([row('atMs', '<', p('beforeMs')), row('atMs', '>', p('atMs'))])),
 );
-const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) => ({
-  compile: () =>
+const pruneMany = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
+  raw(
+    db,
     sql`delete from heartbeat_told where agent_id = ${p('agentId')} and digest in (
-    select digest from heartbeat_told where agent_id = ${p('agentId')} order by at_ms desc limit 1000 offset ${p('kept')})`.compile(db),
-}));
+    select digest from heartbeat_told where agent_id = ${p('agentId')} order by at_ms desc limit 1000 offset ${p('kept')})`,
+  ),
+);
 const insertTold = query<{ agentId: string; digest: string; atMs: number }>(({ db, p }) =>
   db
     .insertInto('heartbeatTold')

@@ -59,7 +59,7 @@ const releaseKey = query<{ id: string }>(({ db, p }) => db.updateTable('webhookD
 const repeat = query<{ id: string }>(({ db, sql, p }) =>
   db
     .updateTable('webhookDelivery')
-    .set({ repeats: sql`repeats + 1` })
+    .set({ repeats: sql<number>`repeats + 1` })
     .where('id', '=', p('id')),
 );
 const insert = query<DeliveryRow>(({ db, p }) =>

@@ -18,6 +18,7 @@ import {
   ValueNode,
 } from 'kysely';
 import type { QueryTools } from '../operation.ts';
+import type { Tables } from '../tables.ts';
 
 /** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
 export class Placeholder<T = unknown> implements Expression<T> {
@@ -53,7 +54,7 @@ class QueryCompiler extends SqliteQueryCompiler {
  * also those of its results, so that rows need no conversion.
  */
 class SnakeCase extends OperationNodeTransformer {
-  /** Names that the query itself gives to its results; they stay as they are. */
+  /** Result names that the query itself defines; they stay as they are. */
   #ownNames: ReadonlySet<string> = new Set();
 
   ofQuery(node: OperationNode): OperationNode {
@@ -118,7 +119,7 @@ const plugin: KyselyPlugin = {
 };
 
 /** Builds and compiles queries; it never runs them. */
-export const compiler = new Kysely<unknown>({
+export const compiler = new Kysely<Tables>({
   dialect: {
     createAdapter: () => new SqliteAdapter(),
     createDriver: () => new DummyDriver(),

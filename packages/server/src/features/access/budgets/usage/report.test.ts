@@ -40,7 +40,7 @@ const insert = operation('test.insert', async (tx, calls: readonly Call[]): Prom
 });
 
 const slots = operation('test.slots', (tx) =>
-  tx.build<object>((from) => from.selectFrom('usage_slot').select(['principal_id', 'slot_ms', 'calls']).orderBy('principal_id')),
+  tx.build<object>((from) => from.selectFrom('usageSlot').select(['principalId', 'slotMs', 'calls']).orderBy('principalId')),
 );
 
 let db: Db;
@@ -148,8 +148,8 @@ describe('a report', () => {
     expect(await db.write(rollUp, { limit: 10 })).toBe(false);
     // An hour is one row for everybody and one for the principal.
     expect(await db.read(slots, undefined)).toEqual([
-      { principal_id: '', slot_ms: 0, calls: 25 },
-      { principal_id: 'p', slot_ms: 0, calls: 25 },
+      { principalId: '', slotMs: 0, calls: 25 },
+      { principalId: 'p', slotMs: 0, calls: 25 },
     ]);
     expect((await report(['agent'])).totals).toMatchObject({ calls: 25, costNano: 175 });
     expect((await report(['model'], { ranges: [{ name: '', fromMs: 900_003, toMs: 900_007 }] })).totals.calls).toBe(4);

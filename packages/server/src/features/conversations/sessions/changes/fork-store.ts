@@ -37,7 +37,7 @@ const turnsWithin = query<{ conversationId: number; seq: number }, { count: numb
 const insertFork = query<
   Omit<Fork, 'audit'> & {
     agentId: string;
-    kind: string;
+    kind: ConversationRow['kind'];
     title: string | null;
     count: number;
     turns: number;

@@ -4,7 +4,7 @@ import { type ConversationRow, dropMessages, readConversation } from '../store.t
 const raiseFloor = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ modelSeqFloor: sql`last_seq`, resetCount: sql`reset_count + 1`, taint: sql`min(taint, 1)` })
+    .set({ modelSeqFloor: sql<number>`last_seq`, resetCount: sql<number>`reset_count + 1`, taint: sql`min(taint, 1)` })
     .where('id', '=', p('id')),
 );
 
@@ -20,7 +20,7 @@ export async function leaveBehind(tx: Tx, ref: string): Promise<{ readonly row: 
 const clear = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ lastSeq: 0, messageCount: 0, modelSeqFloor: 0, title: null, resetCount: sql`reset_count + 1`, taint: 0 })
+    .set({ lastSeq: 0, messageCount: 0, modelSeqFloor: 0, title: null, resetCount: sql<number>`reset_count + 1`, taint: 0 })
     .where('id', '=', p('id')),
 );
 
@@ -36,7 +36,7 @@ export async function eraseMessages(tx: Tx, ref: string): Promise<{ readonly row
 const countOne = query<{ ref: string }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ compactionCount: sql`compaction_count + 1` })
+    .set({ compactionCount: sql<number>`compaction_count + 1` })
     .where('ref', '=', p('ref')),
 );
 

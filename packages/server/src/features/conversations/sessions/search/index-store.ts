@@ -71,7 +71,7 @@ const unindex = query<{ conversationId: number }>(({ db, p }) =>
   db.deleteFrom('messageFts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversationId', '=', p('conversationId'))),
 );
 const lowerIndexedTo = query<object>(({ db, sql }) =>
-  db.updateTable('messageIndex').set({ indexedTo: sql`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
+  db.updateTable('messageIndex').set({ indexedTo: sql<number>`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
 );
 
 /** Removes the messages of a conversation from the index, and from their table through `remove`. */

@@ -1,8 +1,9 @@
+import type { MessageRow } from '../api.ts';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { part, readIndexedTo } from './index-store.ts';
 import { rankTexts } from './rank.ts';
 import { makeSnippet, type Snippet } from './snippet.ts';
-import type { Reach } from '../store.ts';
+import type { ConversationRow, Reach } from '../store.ts';
 import { createFinder, type TextQuery } from './terms.ts';
 
 /** Maximum unindexed messages scanned one by one. */
@@ -18,8 +19,8 @@ const rankedLength = 8_192;
 
 export interface MessageSearch extends Reach {
   readonly text: TextQuery;
-  readonly role: string | null;
-  readonly kind: string | null;
+  readonly role: MessageRow['role'] | null;
+  readonly kind: ConversationRow['kind'] | null;
   readonly limit: number;
 }
 

@@ -29,7 +29,7 @@ export function createSearch({ db, indexer }: { readonly db: Db; readonly indexe
       }
       const text = parseTextQuery(query);
       if (text === undefined) return { mode: 'search' as const, results: [], total: 0, truncated: false };
-      const orAll = (value: string) => (value === 'all' ? null : value);
+      const orAll = <Value extends string>(value: Value | 'all') => (value === 'all' ? null : value);
       const { hits, total, more, behind } = await search({ ...reach, text, role: orAll(scope), kind: orAll(kind), limit });
       const results = hits.map((hit) => ({
         ...identityOf(hit),

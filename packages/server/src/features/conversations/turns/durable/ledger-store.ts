@@ -56,7 +56,7 @@ const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
 const countResumes = query<{ workId: string; change: number }>(({ db, sql, p }) =>
   db
     .updateTable('durableTurn')
-    .set({ resumes: sql`resumes + ${p('change')}` })
+    .set({ resumes: sql<number>`resumes + ${p('change')}` })
     .where('workId', '=', p('workId')),
 );
 
@@ -166,7 +166,9 @@ const upsertStep = query<{ turnId: string; step: number; finished: number; messa
     .insertInto('turnStep')
     .values({ turnId: p('turnId'), step: p('step'), finished: p('finished'), messagesJson: p('messagesJson') })
     .onConflict((conflict) =>
-      conflict.columns(['turnId', 'step']).doUpdateSet({ finished: sql`excluded.finished`, messagesJson: sql`excluded.messages_json` }),
+      conflict
+        .columns(['turnId', 'step'])
+        .doUpdateSet({ finished: sql<number>`excluded.finished`, messagesJson: sql<string>`excluded.messages_json` }),
     ),
 );
 
@@ -231,7 +233,7 @@ const lastCallId = query<Record<string, never>, { id: number | null }>(({ db, sq
 const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) =>
   db
     .updateTable('durableTurn')
-    .set({ firstCallId: sql`coalesce(first_call_id, ${p('callId')})` })
+    .set({ firstCallId: sql<number | null>`coalesce(first_call_id, ${p('callId')})` })
     .where('turnId', '=', p('turnId')),
 );
 
@@ -293,7 +295,7 @@ export async function workOf(tx: Tx, turnId: string): Promise<string | undefined
 const addLost = query<{ turnId: string; costNano: number }>(({ db, sql, p }) =>
   db
     .updateTable('turn')
-    .set({ costNano: sql`cost_nano + ${p('costNano')}`, reservedNano: null })
+    .set({ costNano: sql<number>`cost_nano + ${p('costNano')}`, reservedNano: null })
     .where('id', '=', p('turnId')),
 );
 

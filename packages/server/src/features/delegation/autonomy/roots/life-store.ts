@@ -113,7 +113,7 @@ export interface RootSpent {
 const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
   db
     .updateTable('rootRun')
-    .set({ spentTokens: p('tokens'), spentNano: p('nano'), activeMs: p('activeMs'), unpriced: sql`unpriced + ${p('unpriced')}` })
+    .set({ spentTokens: p('tokens'), spentNano: p('nano'), activeMs: p('activeMs'), unpriced: sql<number>`unpriced + ${p('unpriced')}` })
     .where('id', '=', p('id')),
 );
 

@@ -46,7 +46,7 @@ const replace = query<Pick<SavedRow, 'id' | 'agentId' | 'label' | 'definitionJso
   db
     .updateTable('savedGraph')
     .set({
-      agentId: sql`coalesce(${p('agentId')}, agent_id)`,
+      agentId: sql<string>`coalesce(${p('agentId')}, agent_id)`,
       label: p('label'),
       definitionJson: p('definitionJson'),
       nodeCount: p('nodeCount'),

@@ -19,7 +19,7 @@ const anyOf = query<{ agentId: string }, { path: string }>(({ db, p }) =>
   db.selectFrom('fileTaint').select('path').where('agentId', '=', p('agentId')).limit(1),
 );
 const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) =>
-  db.selectFrom('file_taint_content').select('digest').where('agentId', '=', p('agentId')).limit(1),
+  db.selectFrom('fileTaintContent').select('digest').where('agentId', '=', p('agentId')).limit(1),
 );
 /** Whether any row exists for a present or former file of the agent. */
 const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
@@ -64,7 +64,7 @@ export const knownFile = operation(
 );
 
 const byDigest = query<{ agentId: string; digest: string }, { digest: string }>(({ db, p }) =>
-  db.selectFrom('file_taint_content').select('digest').where('agentId', '=', p('agentId')).where('digest', '=', p('digest')),
+  db.selectFrom('fileTaintContent').select('digest').where('agentId', '=', p('agentId')).where('digest', '=', p('digest')),
 );
 
 /** Whether a file of the agent with this exact content held text from outside, under any name. */
@@ -90,22 +90,25 @@ const put = query<TaintRow>(({ db, sql, p }) =>
     .insertInto('fileTaint')
     .values({ agentId: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
     .onConflict((conflict) =>
-      conflict
-        .columns(['agentId', 'path'])
-        .doUpdateSet({ name: sql`excluded.name`, tree: sql`excluded.tree`, tainted: sql`excluded.tainted`, digest: sql`excluded.digest` }),
+      conflict.columns(['agentId', 'path']).doUpdateSet({
+        name: sql<string>`excluded.name`,
+        tree: sql<0 | 1>`excluded.tree`,
+        tainted: sql<0 | 1>`excluded.tainted`,
+        digest: sql<string>`excluded.digest`,
+      }),
     ),
 );
 const putContent = query<{ agentId: string; digest: string; atMs: number }>(({ db, sql, p }) =>
   db
-    .insertInto('file_taint_content')
-    .values({ agentId: p('agentId'), digest: p('digest'), seen_ms: p('atMs') })
-    .onConflict((conflict) => conflict.columns(['agentId', 'digest']).doUpdateSet({ seen_ms: sql`excluded.seen_ms` })),
+    .insertInto('fileTaintContent')
+    .values({ agentId: p('agentId'), digest: p('digest'), seenMs: p('atMs') })
+    .onConflict((conflict) => conflict.columns(['agentId', 'digest']).doUpdateSet({ seenMs: sql<number>`excluded.seen_ms` })),
 );
 /** How many contents of an agent are remembered, newest first. */
 const maxContents = 10_000;
 const pruneContents = query<{ agentId: string; most: number }>(({ db, sql, p }) =>
   db
-    .deleteFrom('file_taint_content')
+    .deleteFrom('fileTaintContent')
     .where('agentId', '=', p('agentId'))
     .where(
       sql<boolean>`seen_ms < (SELECT kept.seen_ms FROM file_taint_content AS kept WHERE kept.agent_id = ${p('agentId')} ORDER BY kept.seen_ms DESC LIMIT 1 OFFSET ${p('most')})`,

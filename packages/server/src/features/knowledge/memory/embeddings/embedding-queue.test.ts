@@ -120,7 +120,7 @@ test('an entry that is deleted while it is embedded leaves no vector behind', as
   const remove = operation('test.remove', async (tx, { id }: { readonly id: string }) => removeMemory(tx, id));
   const countVectors = operation(
     'test.vectors',
-    async (tx) => (await tx.build<{ seq: number }>((db) => db.selectFrom('memory_vector').select('seq'))).length,
+    async (tx) => (await tx.build<{ seq: number }>((db) => db.selectFrom('memoryVector').select('seq'))).length,
   );
   await using memory = await openMemory({
     clock: createStepClock(),

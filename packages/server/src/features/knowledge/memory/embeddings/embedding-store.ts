@@ -1,3 +1,4 @@
+import type { NotNull } from 'kysely';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { normalized, rotate, signsOf, toBytes } from './index/vector-signs.ts';
 
@@ -52,6 +53,7 @@ const lastLike = query<{ from: string; to: string }, { embeddedAs: string }>(({ 
     // Another model may have a name that continues after the slash.
     .where(sql<string>`substr(embedded_as, length(${p('from')}) + 1)`, 'not like', sql<string>`'%/%'`)
     .orderBy('embeddedAs', 'desc')
+    .$narrowType<{ embeddedAs: NotNull }>()
     .limit(1),
 );
 

@@ -9,13 +9,13 @@ const remove = operation('test.remove', async (tx, { id }: { readonly id: string
 const reword = operation(
   'test.reword',
   async (tx, { id, content, atMs }: { readonly id: string; readonly content: string; readonly atMs: number }) => {
-    await tx.build((db) => db.updateTable('memory').set({ content, updated_at_ms: atMs }).where('id', '=', id));
+    await tx.build((db) => db.updateTable('memory').set({ content, updatedAtMs: atMs }).where('id', '=', id));
   },
 );
 const leftovers = operation('test.leftovers', async (tx) => {
   const counts: Record<string, number> = {};
-  for (const table of ['memory_fts', 'memory_vector', 'memory_sign', 'memory_source'])
-    counts[table] = (await tx.build<object>((db) => db.selectFrom(table).select('rowid'))).length;
+  for (const table of ['memoryFts', 'memoryVector', 'memorySign', 'memorySource'] as const)
+    counts[table] = (await tx.build((db, sql) => db.selectFrom(table).select(sql`1`.as('one')))).length;
   return counts;
 });
 
@@ -28,7 +28,7 @@ test('deleting an entry deletes its vector, its terms and its citations', async 
   await untilEmbedded(memory);
   expect(await memory.db.write(remove, { id: derived })).toBe(true);
   expect(await memory.db.write(remove, { id: derived })).toBe(false);
-  expect(await memory.db.read(leftovers, {})).toEqual({ memory_fts: 1, memory_vector: 1, memory_sign: 1, memory_source: 0 });
+  expect(await memory.db.read(leftovers, {})).toEqual({ memoryFts: 1, memoryVector: 1, memorySign: 1, memorySource: 0 });
   expect(await memory.find('derived')).toEqual(['the source']);
 });
 
@@ -46,7 +46,7 @@ test('a purge deletes derived memories of several conversations entirely, with a
   await untilEmbedded(memory);
   const forgotten = await memory.db.write(forget, { conversationRef: one, purgeDerived: true });
   expect(forgotten).toEqual({ memoriesDeleted: 1, derivedDeleted: 1, derivedUnlinked: 0 });
-  expect(await memory.db.read(leftovers, {})).toEqual({ memory_fts: 1, memory_vector: 1, memory_sign: 1, memory_source: 0 });
+  expect(await memory.db.read(leftovers, {})).toEqual({ memoryFts: 1, memoryVector: 1, memorySign: 1, memorySource: 0 });
 });
 
 test('a new text gets another vector, and is found at once where the old one no longer is', async () => {

@@ -1,3 +1,4 @@
+import type { NotNull } from 'kysely';
 import { query, type QueryTools, type Tx } from '../../../../kernel/db/operation.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { MemoryCitation, MemoryType, TaintLevel, TrustLevel } from '../api.ts';
@@ -88,6 +89,7 @@ const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string
     .select(['derivedId', 'sourceId'])
     .where('derivedId', 'in', sql<string>`(SELECT value FROM json_each(${p('ids')}))`)
     .where('sourceId', 'is not', null)
+    .$narrowType<{ sourceId: NotNull }>()
     .orderBy('id'),
 );
 
@@ -160,7 +162,7 @@ const dropUnproven = query<{ sourceId: string }>(({ db, p }) =>
 const weaken = query<{ sourceId: string }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proofCount: sql`proof_count - 1` })
+    .set({ proofCount: sql<number>`proof_count - 1` })
     .where('id', 'in', db.selectFrom('memorySource').select('derivedId').where('sourceId', '=', p('sourceId'))),
 );
 const uncite = query<{ sourceId: string }>(({ db, p }) => db.deleteFrom('memorySource').where('sourceId', '=', p('sourceId')));
@@ -210,7 +212,7 @@ const unciteConversation = query<{ id: string; ref: string }>(({ db, p }) =>
 const weakenBy = query<{ id: string; lost: number }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proofCount: sql`proof_count - ${p('lost')}` })
+    .set({ proofCount: sql<number>`proof_count - ${p('lost')}` })
     .where('id', '=', p('id'))
     .where('proofCount', '>', p('lost')),
 );

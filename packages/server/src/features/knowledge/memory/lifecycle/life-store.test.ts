@@ -20,11 +20,11 @@ const state = operation('test.state', async (tx, _: object) =>
         .selectFrom('memory')
         .select([
           'id',
-          'memory_type as type',
-          'proof_count as proof',
+          'memoryType as type',
+          'proofCount as proof',
           sql<number>`consolidated_at_ms is not null`.as('folded'),
-          'use_count as uses',
-          'failure_count as failures',
+          'useCount as uses',
+          'failureCount as failures',
           'confidence',
           sql<number>`(SELECT count(*) FROM memory_source WHERE derived_id = memory.id)`.as('citations'),
         ])
@@ -34,7 +34,7 @@ const state = operation('test.state', async (tx, _: object) =>
 const leftovers = operation('test.leftovers', async (tx, _: object) =>
   tx.build<{ n: number }>((db, sql) =>
     db
-      .selectFrom('memory_demotion')
+      .selectFrom('memoryDemotion')
       .select(sql<number>`count(*)`.as('n'))
       .where('seq', 'not in', db.selectFrom('memory').select('seq')),
   ),

@@ -1,4 +1,5 @@
 import { operation, query } from '../../../../kernel/db/operation.ts';
+import type { MemoryType } from '../api.ts';
 import { type LifeAction, type LifeRow, doubtedConfidence } from './lifecycle-plan.ts';
 
 /** How often a memory was recalled, and how often the turn then failed, since the last count. */
@@ -14,9 +15,9 @@ const countOne = query<{ id: string; uses: number; failures: number; atMs: numbe
   db
     .updateTable('memory')
     .set({
-      useCount: sql`use_count + ${p('uses')}`,
-      failureCount: sql`failure_count + ${p('failures')}`,
-      lastUsedAtMs: sql`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
+      useCount: sql<number>`use_count + ${p('uses')}`,
+      failureCount: sql<number>`failure_count + ${p('failures')}`,
+      lastUsedAtMs: sql<number>`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
     })
     .where('id', '=', p('id')),
 );
@@ -76,7 +77,7 @@ export const readLifePage = operation(
   },
 );
 
-const promote = query<{ id: string; to: string }>(({ db, p }) =>
+const promote = query<{ id: string; to: MemoryType }>(({ db, p }) =>
   db
     .updateTable('memory')
     .set({ memoryType: p('to') })
@@ -90,7 +91,7 @@ const clearDemotion = query<{ id: string }>(({ db, p }) =>
 const demote = query<{ id: string; confidence: number | null }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ memoryType: 'working', confidence: sql`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
+    .set({ memoryType: 'working', confidence: sql<number | null>`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
     .where('id', '=', p('id'))
     .where('trustLevel', '<>', 'system')
     .where('pinned', '=', 0),
@@ -105,7 +106,7 @@ const markDemoted = query<{ id: string; atMs: number }>(({ db, sql, p }) =>
         .select(['seq', sql`${p('atMs')}`.as('atMs')])
         .where('id', '=', p('id')),
     )
-    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ atMs: sql`excluded.at_ms` })),
+    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ atMs: sql<number>`excluded.at_ms` })),
 );
 // Citations stay: they record what an evicted entry proved, and forgetting a conversation must find it by them.
 const evict = query<{ id: string; unusedSinceMs: number }>(({ db, p }) =>

@@ -14,15 +14,15 @@ const add = operation('test.add', async (tx, { ids }: { readonly ids: readonly s
     await tx.build((db) =>
       db.insertInto('memory').values({
         id,
-        tenant_id: 'default',
-        agent_id: 'default',
-        principal_id: '*',
-        memory_type: 'semantic',
-        trust_level: 'learned',
-        taint_level: 'clean',
-        source_who: 'default',
+        tenantId: 'default',
+        agentId: 'default',
+        principalId: '*',
+        memoryType: 'semantic',
+        trustLevel: 'learned',
+        taintLevel: 'clean',
+        sourceWho: 'default',
         tags: '[]',
-        created_at_ms: 1,
+        createdAtMs: 1,
         content: id,
       }),
     );

@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { operation, query, type Tx, raw } from '../../../../kernel/db/operation.ts';
 import type { MemoryExplanation } from '../api.ts';
 import { fuse } from './fuse.ts';
 import { advanceIndex, buildIndex } from '../embeddings/index/index-store.ts';
@@ -47,12 +47,14 @@ const rescored = 400;
 const rescoredPerResult = 40;
 const maxRescored = 2_000;
 
-const countMatches = query<{ match: string }, { matches: number }>(({ db, sql, p }) => ({
-  compile: () =>
+const countMatches = query<{ match: string }, { matches: number }>(({ db, sql, p }) =>
+  raw(
+    db,
     sql<{
       matches: number;
-    }>`SELECT count(*) AS matches FROM (SELECT 1 FROM memory_fts WHERE memory_fts MATCH ${p('match')} LIMIT ${sql.lit(countedMatches)})`.compile(db),
-}));
+    }>`SELECT count(*) AS matches FROM (SELECT 1 FROM memory_fts WHERE memory_fts MATCH ${p('match')} LIMIT ${sql.lit(countedMatches)})`,
+  ),
+);
 const lastSeq = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('memory').select(sql<number>`coalesce(max(seq), 1)`.as('seq')));
 
 interface TextHit {
@@ -113,13 +115,14 @@ async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count
 const plus = (a: WordWeight, b: WordWeight): WordWeight => ({ says: a.says + b.says, rare: a.rare + b.rare });
 
 function matchingRows(tx: Tx, filter: SearchFilter, words: readonly string[], limit: number): Promise<{ seq: number; bytes: number }[]> {
-  return tx.build((db, sql) => ({
-    compile: () =>
-      // A cross join keeps its order: the full text index leads.
+  return tx.build((db, sql) =>
+    raw(
+      db, // A cross join keeps its order: the full text index leads.
       sql<{ seq: number; bytes: number }>`
         SELECT memory.seq, octet_length(memory.content) AS bytes FROM memory_fts CROSS JOIN memory ON memory.seq = memory_fts.rowid
-        WHERE memory_fts MATCH ${matchOf(filter, words)} AND ${allowed(sql, filter)} ORDER BY memory_fts.rowid DESC LIMIT ${limit}`.compile(db),
-  }));
+        WHERE memory_fts MATCH ${matchOf(filter, words)} AND ${allowed(sql, filter)} ORDER BY memory_fts.rowid DESC LIMIT ${limit}`,
+    ),
+  );
 }
 
 /** Returns entries near the query, nearest first: those whose signs differ least, in the order of their exact cosines. */
@@ -140,14 +143,16 @@ async function vectorLane(tx: Tx, { filter, limit }: SearchInput, vector: NonNul
 /** The index is of the same snapshot, so only its imprecise part is verified again: the tags. */
 function vectorsOf(tx: Tx, seqs: readonly number[], { tags }: SearchFilter, fingerprint: string): Promise<{ seq: number; vector: Uint8Array }[]> {
   const rows = JSON.stringify(seqs);
-  return tx.build((db, sql) => ({
-    compile: () =>
+  return tx.build((db, sql) =>
+    raw(
+      db,
       sql<{ seq: number; vector: Uint8Array }>`
         SELECT memory_vector.seq, memory_vector.vector FROM json_each(${rows}) AS wanted CROSS JOIN memory_vector ON memory_vector.seq = wanted.value
         WHERE memory_vector.fingerprint = ${fingerprint}${
           tags.length === 0 ? sql`` : sql` AND EXISTS (SELECT 1 FROM memory WHERE memory.seq = memory_vector.seq AND ${hasTags(sql, tags)})`
-        }`.compile(db),
-  }));
+        }`,
+    ),
+  );
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { NotNull } from 'kysely';
 import { operation } from '../../../../kernel/db/operation.ts';
 import { jobColumns, type JobRow, readJob } from '../store.ts';
 
@@ -42,6 +43,7 @@ export const averageTurnCost = operation('cron.turnCost', async (tx, { agentId }
       .select('costNano as nano')
       .where('agentId', '=', agentId)
       .where('costNano', 'is not', null)
+      .$narrowType<{ nano: NotNull }>()
       .orderBy('startedAtMs', 'desc')
       .limit(20),
   );

@@ -115,7 +115,7 @@ const advance = query<JobAdvance>(({ db, sql, p }) =>
       activeExecutionId: p('activeExecutionId'),
       claimedForMs: p('claimedForMs'),
       claimedAtMs: p('claimedAtMs'),
-      revision: sql`revision + 1`,
+      revision: sql<number>`revision + 1`,
     })
     .where('id', '=', p('id'))
     .where('revision', '=', p('revision'))
@@ -219,7 +219,7 @@ const release = query<Release>(({ db, sql, p }) =>
       errors: p('errors'),
       activeExecutionId: p('activeExecutionId'),
       endedAtMs: p('endedAtMs'),
-      revision: sql`revision + 1`,
+      revision: sql<number>`revision + 1`,
     })
     .where('id', '=', p('id'))
     .where('activeExecutionId', '=', p('executionId')),

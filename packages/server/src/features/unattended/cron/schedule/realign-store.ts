@@ -11,7 +11,7 @@ export interface Realigned {
 const move = query<Realigned>(({ db, sql, p }) =>
   db
     .updateTable('cronJob')
-    .set({ nextRunAtMs: p('nextRunAtMs'), dueAtMs: p('dueAtMs'), highWaterMs: p('highWaterMs'), revision: sql`revision + 1` })
+    .set({ nextRunAtMs: p('nextRunAtMs'), dueAtMs: p('dueAtMs'), highWaterMs: p('highWaterMs'), revision: sql<number>`revision + 1` })
     .where('id', '=', p('id'))
     .where('revision', '=', p('revision')),
 );

@@ -1,12 +1,22 @@
+import type { Generated, Selectable } from 'kysely';
 import { threadId } from 'node:worker_threads';
 import { AppError } from '../../../app-error.ts';
 import { appendAudit, auditMigrations, type AuditRow } from '../../audit.ts';
-import { type Migration, operation, query, type Tx } from '../../operation.ts';
+import { type Migration, operation, query, type Tx, raw } from '../../operation.ts';
 
-interface NoteRow {
-  readonly id: number;
+interface NoteTable {
+  readonly id: Generated<number>;
   readonly text: string;
-  readonly flag: number;
+  readonly flag: number | null;
+}
+
+type NoteRow = Selectable<NoteTable>;
+
+declare module '../../tables.ts' {
+  interface Tables {
+    readonly note: NoteTable;
+    readonly point: { readonly value: number };
+  }
 }
 
 const insert = query<{ text: string; flag?: boolean | undefined }>(({ db, p }) => db.insertInto('note').values({ text: p('text'), flag: p('flag') }));
@@ -74,7 +84,7 @@ export const findByPrefix = operation('test.findByPrefix', async (tx, input: { p
 
 /** Makes the file refuse growth as a full disk would: SQLite answers with the same code. */
 export const limitPages = operation('test.limitPages', async (tx, input: { pages: number }): Promise<void> => {
-  await tx.build((db, sql) => ({ compile: () => sql`PRAGMA max_page_count = ${sql.lit(input.pages)}`.compile(db) }));
+  await tx.build((db, sql) => raw(db, sql`PRAGMA max_page_count = ${sql.lit(input.pages)}`));
 });
 
 export const returnFunction = operation('test.returnFunction', async (): Promise<unknown> => () => 1);

@@ -1,3 +1,4 @@
+import type { Expression } from 'kysely';
 import { operation, query, type Tx } from '../../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../../api.ts';
 import { decodeTags } from '../../entries/store.ts';
@@ -53,7 +54,7 @@ const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql
 
 type Tools = Parameters<Parameters<typeof query>[0]>[0];
 
-function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: string) {
+function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: Expression<string>) {
   return db
     .selectFrom('memory')
     .leftJoin('memorySign', (join) => join.onRef('memorySign.seq', '=', 'memory.seq').on('memorySign.fingerprint', '=', fingerprint))

@@ -81,7 +81,9 @@ const moveExamined = query<{ agentId: string; seq: number; atMs: number }>(({ db
   db
     .insertInto('memoryConsolidation')
     .values({ agentId: p('agentId'), examinedToSeq: p('seq'), atMs: p('atMs') })
-    .onConflict((conflict) => conflict.column('agentId').doUpdateSet({ examinedToSeq: sql`excluded.examined_to_seq`, atMs: sql`excluded.at_ms` })),
+    .onConflict((conflict) =>
+      conflict.column('agentId').doUpdateSet({ examinedToSeq: sql<number>`excluded.examined_to_seq`, atMs: sql<number>`excluded.at_ms` }),
+    ),
 );
 
 export const markExamined = operation(
@@ -120,7 +122,7 @@ export const keepDerived = operation(
 const strengthen = query<{ id: string }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proofCount: sql`proof_count + 1`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .set({ proofCount: sql<number>`proof_count + 1`, confidence: sql<number | null>`1 - (1 - coalesce(confidence, 0.5)) / 2` })
     .where('id', '=', p('id'))
     .where('proofCount', '>', 0),
 );

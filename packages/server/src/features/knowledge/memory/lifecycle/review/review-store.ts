@@ -76,10 +76,10 @@ const markDone = query<MarkRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'conversationRef']).doUpdateSet({
-        reviewedToSeq: sql`excluded.reviewed_to_seq`,
-        triedToSeq: sql`excluded.tried_to_seq`,
+        reviewedToSeq: sql<number>`excluded.reviewed_to_seq`,
+        triedToSeq: sql<number>`excluded.tried_to_seq`,
         failures: 0,
-        atMs: sql`excluded.at_ms`,
+        atMs: sql<number>`excluded.at_ms`,
       }),
     ),
 );
@@ -102,9 +102,9 @@ const markFailed = query<MarkRow>(({ db, sql, p }) =>
     })
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'conversationRef']).doUpdateSet({
-        triedToSeq: sql`excluded.tried_to_seq`,
-        failures: sql`memory_review.failures + 1`,
-        atMs: sql`excluded.at_ms`,
+        triedToSeq: sql<number>`excluded.tried_to_seq`,
+        failures: sql<number>`memory_review.failures + 1`,
+        atMs: sql<number>`excluded.at_ms`,
       }),
     ),
 );
@@ -133,7 +133,7 @@ const cite = query<{ id: string; conversationRef: string }>(({ db, p }) =>
 const prove = query<{ id: string; proofs: number }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ proofCount: sql`proof_count + ${p('proofs')}`, confidence: sql`1 - (1 - coalesce(confidence, 0.5)) / 2` })
+    .set({ proofCount: sql<number>`proof_count + ${p('proofs')}`, confidence: sql<number | null>`1 - (1 - coalesce(confidence, 0.5)) / 2` })
     .where('id', '=', p('id')),
 );
 

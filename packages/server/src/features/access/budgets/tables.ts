@@ -1,0 +1,32 @@
+import type { Generated } from 'kysely';
+
+/** Rows of `usage_slot`. */
+interface UsageSlotTable {
+  readonly principalId: string;
+  readonly slotMs: number;
+  readonly agentId: string;
+  readonly provider: string;
+  readonly model: string;
+  readonly operation: string;
+  readonly calls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cacheReadTokens: number;
+  readonly cacheWriteTokens: number;
+  readonly costNano: number;
+  readonly savedNano: number;
+  readonly unpriced: number;
+}
+
+/** Rows of `usage_cursor`. */
+interface UsageCursorTable {
+  readonly id: Generated<number>;
+  readonly callId: number;
+}
+
+declare module '../../../kernel/db/tables.ts' {
+  interface Tables {
+    readonly usageSlot: UsageSlotTable;
+    readonly usageCursor: UsageCursorTable;
+  }
+}

@@ -1,0 +1,18 @@
+import type {} from '../../../kernel/db/tables.ts';
+
+/** Rows of `receipt`. */
+interface ReceiptTable {
+  readonly principalId: string;
+  readonly idempotencyKey: string;
+  readonly digest: string;
+  readonly conversationRef: string;
+  readonly outcomeJson: string | null;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+declare module '../../../kernel/db/tables.ts' {
+  interface Tables {
+    readonly receipt: ReceiptTable;
+  }
+}
