@@ -34,6 +34,9 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
   let fault: string | undefined;
   let disposed = false;
   let cancel = () => {};
+  /** Numbers of checks. One may end after a later one, and then knows less. */
+  let lastStarted = 0;
+  let lastEnded = 0;
 
   function again(): void {
     void check().then(() => {
@@ -44,9 +47,12 @@ export function watchFiles({ files, logs, clock, onChange }: FileWatchDeps): Fil
   }
 
   async function check(): Promise<void> {
+    const number = (lastStarted += 1);
     let found: string | undefined;
     for (const file of files) found ??= await faultOf(file);
-    if (disposed || found === fault) return;
+    if (disposed || number < lastEnded) return;
+    lastEnded = number;
+    if (found === fault) return;
     const changed = (found === undefined) !== (fault === undefined);
     fault = found;
     if (changed) onChange(fault);
