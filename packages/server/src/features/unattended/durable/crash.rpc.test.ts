@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../../runtime/tool.ts';
@@ -42,9 +42,10 @@ function rows(text: string): unknown[] {
     .map((row) => ({ ...row }));
 }
 
-const start = () =>
+const start = (provider: NonNullable<TestServerOptions['provider']> = {}) =>
   startTestServer({
     homeDir,
+    provider,
     tools: [chargingTool()],
     config: {
       gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] },
@@ -65,8 +66,8 @@ test('a turn interrupted by a stop resumes at the next start and runs each of it
     await expect.poll(() => server.provider.served()).toBe(2);
     await server.server.drain();
   }
-  await using server = await start();
-  server.provider.setAnswer(() => ({ text: 'Reported.', usage: { input: 70, output: 7 } }));
+  // The job resumes as soon as the server starts.
+  await using server = await start({ answer: () => ({ text: 'Reported.', usage: { input: 70, output: 7 } }) });
   await expect.poll(() => statusOf(server, 'report')).toBe('completed');
   expect(server.provider.requests.filter(({ path }) => path.endsWith('/chat/completions'))).toHaveLength(1);
   const { sessions } = await server.client.call('session.list', {});

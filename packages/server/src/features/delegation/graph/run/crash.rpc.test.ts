@@ -15,8 +15,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
-const start = () =>
-  openGraphs({ homeDir, clock, config: { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] } } });
+const start = (provider: NonNullable<Parameters<typeof openGraphs>[0]>['provider'] = {}) =>
+  openGraphs({
+    homeDir,
+    clock,
+    provider,
+    config: { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] } },
+  });
 
 function select(statement: string) {
   using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
@@ -50,10 +55,10 @@ test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon sto
   }
   // Any number of restarts may interrupt a graph.
   expect(select("select attempts from work_item where kind = 'graph'").map(({ attempts }) => attempts)).toEqual([1]);
-  await using server = await start();
-  const started = server.heard('graph:started');
   let calls = at - 1;
-  server.provider.setAnswer(() => ({ text: `SAID ${(calls += 1)}` }));
+  // The graph resumes as soon as the server starts.
+  await using server = await start({ answer: () => ({ text: `SAID ${(calls += 1)}` }) });
+  const started = server.heard('graph:started');
   const view = await server.ended(graphId);
   expect(view).toMatchObject({ status: 'completed', nodes: { a: { output: 'SAID 1' }, debate: { output: 'SAID 4' }, end: { output: 'SAID 5' } } });
   // Finished work is not repeated.
