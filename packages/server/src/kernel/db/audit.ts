@@ -37,18 +37,8 @@ export interface AuditRow {
   readonly traceId: string;
 }
 
-const insertAudit = query<Omit<AuditRow, 'metadata'> & { readonly metadataJson: string | null }>(({ db, p }) =>
-  db.insertInto('audit').values({
-    id: p('id'),
-    atMs: p('atMs'),
-    principalId: p('principalId'),
-    action: p('action'),
-    classification: p('classification'),
-    outcome: p('outcome'),
-    target: p('target'),
-    metadataJson: p('metadataJson'),
-    traceId: p('traceId'),
-  }),
+const insertAudit = query<Omit<AuditRow, 'metadata'> & { readonly metadataJson: string | null }>(({ db, each }) =>
+  db.insertInto('audit').values(each(['id', 'atMs', 'principalId', 'action', 'classification', 'outcome', 'target', 'metadataJson', 'traceId'])),
 );
 
 /** Runs as part of the operation that makes the change, so that neither exists without the other. */

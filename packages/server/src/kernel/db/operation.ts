@@ -22,6 +22,8 @@ export interface QueryTools<Params> {
   readonly db: Database;
   readonly sql: typeof sql;
   readonly p: <Name extends keyof Params & string>(name: Name) => Expression<Stored<Params[Name]>>;
+  /** Parameters by the names of their columns, for the values of a row. */
+  readonly each: <Name extends keyof Params & string>(names: readonly Name[]) => { readonly [N in Name]: Expression<Stored<Params[N]>> };
 }
 
 /** The value that the database keeps for a parameter. */

@@ -172,26 +172,28 @@ const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own
     .where(sql<boolean>`(turn_json is not null) = ${p('left')}`)
     .where('expiresAtMs', '>', p('atMs')),
 );
-const insert = query<NewRequest>(({ db, p }) =>
+const insert = query<NewRequest>(({ db, each }) =>
   db.insertInto('approval').values({
-    id: p('id'),
-    digest: p('digest'),
-    conversationRef: p('conversationRef'),
-    sessionKey: p('sessionKey'),
-    agentId: p('agentId'),
-    origin: p('origin'),
-    traceId: p('traceId'),
-    tool: p('tool'),
-    action: p('action'),
-    reason: p('reason'),
-    trustLevel: p('trustLevel'),
-    paramsJson: p('paramsJson'),
-    paramsBytes: p('paramsBytes'),
+    ...each([
+      'id',
+      'digest',
+      'conversationRef',
+      'sessionKey',
+      'agentId',
+      'origin',
+      'traceId',
+      'tool',
+      'action',
+      'reason',
+      'trustLevel',
+      'paramsJson',
+      'paramsBytes',
+      'createdAtMs',
+      'timeoutMs',
+      'expiresAtMs',
+      'turnJson',
+    ]),
     state: 'pending',
-    createdAtMs: p('createdAtMs'),
-    timeoutMs: p('timeoutMs'),
-    expiresAtMs: p('expiresAtMs'),
-    turnJson: p('turnJson'),
   }),
 );
 

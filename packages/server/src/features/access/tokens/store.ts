@@ -27,18 +27,10 @@ export const listTokens = operation('tokens.list', async (tx): Promise<{ readonl
   uses: await tx.all(allUses, {}),
 }));
 
-const insert = query<TokenRow>(({ db, p }) =>
+const insert = query<TokenRow>(({ db, each }) =>
   db
     .insertInto('token')
-    .values({
-      id: p('id'),
-      digest: p('digest'),
-      scopesJson: p('scopesJson'),
-      agentsJson: p('agentsJson'),
-      compatJson: p('compatJson'),
-      createdAtMs: p('createdAtMs'),
-      expiresAtMs: p('expiresAtMs'),
-    })
+    .values(each(['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs']))
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 

@@ -16,20 +16,13 @@ export const listAgents = operation('agents.list', async (tx): Promise<AgentRow[
 
 type Change = AgentRow & { readonly atMs: number };
 
-function insertRow({ db, p }: Pick<QueryTools<Change>, 'db' | 'p'>) {
-  return db.insertInto('agent').values({
-    id: p('id'),
-    source: p('source'),
-    configJson: p('configJson'),
-    suspended: p('suspended'),
-    createdAtMs: p('atMs'),
-    updatedAtMs: p('atMs'),
-  });
+function insertRow({ db, each, p }: Pick<QueryTools<Change>, 'db' | 'each' | 'p'>) {
+  return db.insertInto('agent').values({ ...each(['id', 'source', 'configJson', 'suspended']), createdAtMs: p('atMs'), updatedAtMs: p('atMs') });
 }
 
 /** Deletes overrides of a file entry that no longer exists, so that its id is free. */
-const insert = query<Change>(({ db, sql, p }) =>
-  insertRow({ db, p }).onConflict((conflict) =>
+const insert = query<Change>(({ db, sql, each, p }) =>
+  insertRow({ db, each, p }).onConflict((conflict) =>
     conflict
       .column('id')
       .doUpdateSet({
@@ -49,8 +42,8 @@ export const insertAgent = operation('agents.insert', async (tx, input: Change &
   await appendAudit(tx, input.audit);
 });
 
-const upsert = query<Change>(({ db, sql, p }) =>
-  insertRow({ db, p }).onConflict((conflict) =>
+const upsert = query<Change>(({ db, sql, each, p }) =>
+  insertRow({ db, each, p }).onConflict((conflict) =>
     conflict.column('id').doUpdateSet({
       configJson: sql<string>`excluded.config_json`,
       suspended: sql<number>`excluded.suspended`,

@@ -17,18 +17,10 @@ const allServers = query<object, McpServerRow>(({ db }) =>
 
 export const listMcpServers = operation('mcp.list', async (tx): Promise<McpServerRow[]> => tx.all(allServers, {}));
 
-const upsert = query<McpServerRow>(({ db, p }) =>
+const upsert = query<McpServerRow>(({ db, each }) =>
   db
     .insertInto('mcpServer')
-    .values({
-      name: p('name'),
-      transport: p('transport'),
-      url: p('url'),
-      headersSealed: p('headersSealed'),
-      agentsJson: p('agentsJson'),
-      enabled: p('enabled'),
-      createdAtMs: p('createdAtMs'),
-    })
+    .values(each(['name', 'transport', 'url', 'headersSealed', 'agentsJson', 'enabled', 'createdAtMs']))
     .onConflict((conflict) =>
       conflict.column('name').doUpdateSet((eb) => ({
         transport: eb.ref('excluded.transport'),

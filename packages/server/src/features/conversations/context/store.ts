@@ -198,22 +198,26 @@ async function chunkRows(tx: Tx, { conversationId, from, to, tokens }: ChunkQuer
   return lastBegin > 0 ? chunk.slice(0, lastBegin) : chunk;
 }
 
-const insertNode = query<SummaryNode & { conversationId: number }>(({ db, p }) =>
-  db.insertInto('summary').values({
-    id: p('id'),
-    conversationId: p('conversationId'),
-    kind: p('kind'),
-    depth: p('depth'),
-    fromSeq: p('fromSeq'),
-    toSeq: p('toSeq'),
-    tokenCount: p('tokenCount'),
-    content: p('content'),
-    taint: p('taint'),
-    model: p('model'),
-    stopgap: p('stopgap'),
-    parentId: p('parentId'),
-    createdAtMs: p('createdAtMs'),
-  }),
+const insertNode = query<SummaryNode & { conversationId: number }>(({ db, each }) =>
+  db
+    .insertInto('summary')
+    .values(
+      each([
+        'id',
+        'conversationId',
+        'kind',
+        'depth',
+        'fromSeq',
+        'toSeq',
+        'tokenCount',
+        'content',
+        'taint',
+        'model',
+        'stopgap',
+        'parentId',
+        'createdAtMs',
+      ]),
+    ),
 );
 
 /** State that must be unchanged when a leaf is stored. Includes a turn id, because conversation ids are reused. */
@@ -282,17 +286,10 @@ const dropStopgaps = query<{ conversationId: number }>(({ db, p }) =>
 );
 
 const putState = query<{ conversationId: number; cutSeq: number; prefix: string; prefixTokens: number; behind: number; atMs: number }>(
-  ({ db, sql, p }) =>
+  ({ db, sql, each, p }) =>
     db
       .insertInto('contextState')
-      .values({
-        conversationId: p('conversationId'),
-        cutSeq: p('cutSeq'),
-        prefix: p('prefix'),
-        prefixTokens: p('prefixTokens'),
-        behind: p('behind'),
-        updatedAtMs: p('atMs'),
-      })
+      .values({ ...each(['conversationId', 'cutSeq', 'prefix', 'prefixTokens', 'behind']), updatedAtMs: p('atMs') })
       .onConflict((conflict) =>
         conflict.column('conversationId').doUpdateSet({
           cutSeq: sql<number>`excluded.cut_seq`,

@@ -2,18 +2,10 @@ import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { ReceiptRow } from './api.ts';
 
 /** Replaces the row of the same key: the outcome replaces the opening, a new turn an expired receipt. */
-const upsert = query<ReceiptRow>(({ db, sql, p }) =>
+const upsert = query<ReceiptRow>(({ db, sql, each, p }) =>
   db
     .insertInto('receipt')
-    .values({
-      principalId: p('principalId'),
-      idempotencyKey: p('key'),
-      digest: p('digest'),
-      conversationRef: p('conversationRef'),
-      outcomeJson: p('outcomeJson'),
-      createdAtMs: p('createdAtMs'),
-      expiresAtMs: p('expiresAtMs'),
-    })
+    .values({ ...each(['principalId', 'digest', 'conversationRef', 'outcomeJson', 'createdAtMs', 'expiresAtMs']), idempotencyKey: p('key') })
     .onConflict((conflict) =>
       conflict.columns(['principalId', 'idempotencyKey']).doUpdateSet({
         digest: sql<string>`excluded.digest`,

@@ -1,19 +1,12 @@
 import { operation, query } from '../../../kernel/db/operation.ts';
 import type { ResponseRow } from './api.ts';
 
-const insert = query<Required<ResponseRow>>(({ db, p }) =>
-  db.insertInto('response').values({
-    id: p('id'),
-    previousId: p('previousId'),
-    principalId: p('principalId'),
-    agentId: p('agentId'),
-    bodyJson: p('bodyJson'),
-    systemJson: p('systemJson'),
-    messagesJson: p('messagesJson'),
-    inputJson: p('inputJson'),
-    createdAtMs: p('createdAtMs'),
-    expiresAtMs: p('expiresAtMs'),
-  }),
+const insert = query<Required<ResponseRow>>(({ db, each }) =>
+  db
+    .insertInto('response')
+    .values(
+      each(['id', 'previousId', 'principalId', 'agentId', 'bodyJson', 'systemJson', 'messagesJson', 'inputJson', 'createdAtMs', 'expiresAtMs']),
+    ),
 );
 
 /** Stores an answer of `/v1/responses`. Called in the transaction of its turn, so that it exists exactly when its turn does. */

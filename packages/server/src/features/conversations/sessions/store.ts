@@ -70,28 +70,19 @@ type Growth = Omit<NewMessages, 'messages' | 'tainted'> & {
   readonly taint: ConversationTaint;
 };
 
-const growConversation = query<Growth, { id: number; lastSeq: number; turnCount: number }>(({ db, sql, p }) =>
+const growConversation = query<Growth, { id: number; lastSeq: number; turnCount: number }>(({ db, sql, each, p }) =>
   db
     .insertInto('conversation')
     .values({
-      ref: p('ref'),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'inputTokens', 'outputTokens', 'costNano', 'taint']),
       tenantId: tenantId,
-      agentId: p('agentId'),
-      principalId: p('principalId'),
-      kind: p('kind'),
-      sessionKey: p('sessionKey'),
-      title: p('title'),
       lastSeq: p('count'),
       messageCount: p('count'),
       turnCount: 1,
       stepCount: p('steps'),
       toolCallCount: p('toolCalls'),
-      inputTokens: p('inputTokens'),
-      outputTokens: p('outputTokens'),
-      costNano: p('costNano'),
       createdAtMs: p('atMs'),
       updatedAtMs: p('atMs'),
-      taint: p('taint'),
     })
     .onConflict((conflict) =>
       conflict.column('ref').doUpdateSet({
@@ -120,17 +111,8 @@ const insertMessage = query<{
   toolJson: string | null;
   attachmentsJson: string | null;
   createdAtMs: number;
-}>(({ db, p }) =>
-  db.insertInto('message').values({
-    conversationId: p('conversationId'),
-    seq: p('seq'),
-    turnId: p('turnId'),
-    role: p('role'),
-    content: p('content'),
-    toolJson: p('toolJson'),
-    attachmentsJson: p('attachmentsJson'),
-    createdAtMs: p('createdAtMs'),
-  }),
+}>(({ db, each }) =>
+  db.insertInto('message').values(each(['conversationId', 'seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'])),
 );
 
 /** Returns the kind of a key. Sub-agents have a distinct prefix; forging it only affects the caller's own conversations. */
@@ -153,17 +135,12 @@ export async function addMessages(tx: Tx, input: NewMessages): Promise<{ readonl
   return { created: conversation.turnCount === 1, firstSeq };
 }
 
-const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; title: string | null; atMs: number }>(({ db, p }) =>
+const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; title: string | null; atMs: number }>(({ db, each, p }) =>
   db
     .insertInto('conversation')
     .values({
-      ref: p('ref'),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title']),
       tenantId: tenantId,
-      agentId: p('agentId'),
-      principalId: p('principalId'),
-      kind: p('kind'),
-      sessionKey: p('sessionKey'),
-      title: p('title'),
       lastSeq: 0,
       messageCount: 0,
       turnCount: 0,
@@ -395,17 +372,10 @@ const insertArchive = query<{
   metadataJson: string;
   messagesJson: string;
   atMs: number;
-}>(({ db, p }) =>
-  db.insertInto('sessionArchive').values({
-    id: p('id'),
-    ref: p('ref'),
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    sessionKey: p('sessionKey'),
-    metadataJson: p('metadataJson'),
-    messagesJson: p('messagesJson'),
-    archivedAtMs: p('atMs'),
-  }),
+}>(({ db, each, p }) =>
+  db
+    .insertInto('sessionArchive')
+    .values({ ...each(['id', 'ref', 'agentId', 'principalId', 'sessionKey', 'metadataJson', 'messagesJson']), archivedAtMs: p('atMs') }),
 );
 const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('message').where('conversationId', '=', p('id')));
 

@@ -65,29 +65,31 @@ export interface TurnCommit {
 }
 
 /** Inserts a turn; a second write of the same turn ends its open row. */
-const upsertTurn = query<TurnRow>(({ db, sql, p }) =>
+const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
   db
     .insertInto('turn')
-    .values({
-      id: p('id'),
-      conversationRef: p('conversationRef'),
-      sessionKey: p('sessionKey'),
-      agentId: p('agentId'),
-      principalId: p('principalId'),
-      origin: p('origin'),
-      state: p('state'),
-      finishReason: p('finishReason'),
-      failureKind: p('failureKind'),
-      model: p('model'),
-      steps: p('steps'),
-      inputTokens: p('inputTokens'),
-      outputTokens: p('outputTokens'),
-      costNano: p('costNano'),
-      reservedNano: p('reservedNano'),
-      traceId: p('traceId'),
-      startedAtMs: p('startedAtMs'),
-      endedAtMs: p('endedAtMs'),
-    })
+    .values(
+      each([
+        'id',
+        'conversationRef',
+        'sessionKey',
+        'agentId',
+        'principalId',
+        'origin',
+        'state',
+        'finishReason',
+        'failureKind',
+        'model',
+        'steps',
+        'inputTokens',
+        'outputTokens',
+        'costNano',
+        'reservedNano',
+        'traceId',
+        'startedAtMs',
+        'endedAtMs',
+      ]),
+    )
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
         state: sql<TurnState>`excluded.state`,
@@ -113,27 +115,31 @@ export interface CallsOf {
   readonly conversationRef: string | null;
 }
 
-const insertCall = query<ModelCallRow & CallsOf>(({ db, p }) =>
-  db.insertInto('modelCall').values({
-    turnId: p('turnId'),
-    conversationRef: p('conversationRef'),
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    provider: p('provider'),
-    model: p('model'),
-    operation: p('operation'),
-    outcome: p('outcome'),
-    inputTokens: p('inputTokens'),
-    outputTokens: p('outputTokens'),
-    cacheReadTokens: p('cacheReadTokens'),
-    cacheWriteTokens: p('cacheWriteTokens'),
-    estimated: p('estimated'),
-    costNano: p('costNano'),
-    savedNano: p('savedNano'),
-    latencyMs: p('latencyMs'),
-    responseId: p('responseId'),
-    atMs: p('atMs'),
-  }),
+const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
+  db
+    .insertInto('modelCall')
+    .values(
+      each([
+        'turnId',
+        'conversationRef',
+        'agentId',
+        'principalId',
+        'provider',
+        'model',
+        'operation',
+        'outcome',
+        'inputTokens',
+        'outputTokens',
+        'cacheReadTokens',
+        'cacheWriteTokens',
+        'estimated',
+        'costNano',
+        'savedNano',
+        'latencyMs',
+        'responseId',
+        'atMs',
+      ]),
+    ),
 );
 
 /** Stores the turn row and one row per model call. Part of `openTurn` and `commitTurn`. */

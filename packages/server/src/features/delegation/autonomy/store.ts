@@ -24,22 +24,15 @@ export const rootState = query<{ id: string }, { state: string; open: number; ag
 type Opening = WorkCounts &
   Omit<RootEntry, 'rootRunId' | 'kind'> & { readonly id: string; readonly state: string; readonly endedAtMs: number | null };
 
-const open = query<Opening>(({ db, p }) =>
+const open = query<Opening>(({ db, each, p }) =>
   db.insertInto('rootRun').values({
-    id: p('id'),
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    conversationRef: p('conversationRef'),
-    origin: p('origin'),
-    profile: p('profile'),
+    ...each(['id', 'agentId', 'principalId', 'conversationRef', 'origin', 'profile', 'state', 'graphs', 'endedAtMs']),
     evicted: 0,
-    state: p('state'),
     openRuns: p('runs'),
     openGraphs: p('graphs'),
     openScripts: p('scripts'),
     completedRuns: 0,
     failedRuns: 0,
-    graphs: p('graphs'),
     completions: 0,
     endedTokens: 0,
     endedNano: 0,
@@ -48,7 +41,6 @@ const open = query<Opening>(({ db, p }) =>
     unpriced: 0,
     startedAtMs: p('atMs'),
     heartbeatAtMs: p('atMs'),
-    endedAtMs: p('endedAtMs'),
   }),
 );
 
@@ -141,18 +133,9 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
   if (left !== undefined && left.open <= 0) await tx.run(endWhenEmpty, { id, atMs });
 }
 
-const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, p }) =>
+const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, each }) =>
   db.insertInto('lease').values({
-    id: p('id'),
-    rootRunId: p('rootRunId'),
-    parentLeaseId: p('parentLeaseId'),
-    runId: p('runId'),
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    caps: p('caps'),
-    bearerDigest: p('bearerDigest'),
-    issuedAtMs: p('issuedAtMs'),
-    expiresAtMs: p('expiresAtMs'),
+    ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs']),
     endedAtMs: null,
     revoked: 0,
   }),

@@ -50,30 +50,7 @@ const nodeColumns = [
   'endedAtMs',
 ] as const;
 
-const insertGraph = query<GraphRow>(({ db, p }) =>
-  db.insertInto('graphRun').values({
-    id: p('id'),
-    principalId: p('principalId'),
-    tokenId: p('tokenId'),
-    agentId: p('agentId'),
-    label: p('label'),
-    definitionJson: p('definitionJson'),
-    variablesJson: p('variablesJson'),
-    nodeCount: p('nodeCount'),
-    rootRunId: p('rootRunId'),
-    requesterJson: p('requesterJson'),
-    byAgent: p('byAgent'),
-    announceJson: p('announceJson'),
-    nodeProgress: p('nodeProgress'),
-    workId: p('workId'),
-    state: p('state'),
-    cancelReason: p('cancelReason'),
-    createdAtMs: p('createdAtMs'),
-    startedAtMs: p('startedAtMs'),
-    endedAtMs: p('endedAtMs'),
-    waitedMs: p('waitedMs'),
-  }),
-);
+const insertGraph = query<GraphRow>(({ db, each }) => db.insertInto('graphRun').values(each(graphColumns)));
 
 const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ db, p }) =>
   db.insertInto('graphNode').values({

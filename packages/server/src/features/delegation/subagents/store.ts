@@ -2,49 +2,53 @@ import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { type NewRunRow, type RunRow, runColumns, storedRun, type AnnounceTo } from './run/row.ts';
 
-const insert = query<RunRow>(({ db, p }) =>
-  db.insertInto('subAgentRun').values({
-    id: p('id'),
-    rootRunId: p('rootRunId'),
-    leaseId: p('leaseId'),
-    parentRunId: p('parentRunId'),
-    depth: p('depth'),
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    tokenId: p('tokenId'),
-    requesterKey: p('requesterKey'),
-    requesterRef: p('requesterRef'),
-    requesterAgentId: p('requesterAgentId'),
-    counted: p('counted'),
-    conversationRef: p('conversationRef'),
-    sessionKey: p('sessionKey'),
-    task: p('task'),
-    optionsJson: p('optionsJson'),
-    graphId: p('graphId'),
-    nodeId: p('nodeId'),
-    workId: p('workId'),
-    state: p('state'),
-    queuedAtMs: p('queuedAtMs'),
-    startedAtMs: p('startedAtMs'),
-    activeAtMs: p('activeAtMs'),
-    endedAtMs: p('endedAtMs'),
-    endReason: p('endReason'),
-    errorKind: p('errorKind'),
-    cause: p('cause'),
-    summary: p('summary'),
-    resultText: p('resultText'),
-    resultRefJson: p('resultRefJson'),
-    telemetryJson: p('telemetryJson'),
-    tainted: p('tainted'),
-    announceTo: p('announceTo'),
-    announceRef: p('announceRef'),
-    announceTargetJson: p('announceTargetJson'),
-    announceRunId: p('announceRunId'),
-    announceWorkId: p('announceWorkId'),
-    announced: p('announced'),
-    seenTurnId: p('seenTurnId'),
-    steeredAtMs: p('steeredAtMs'),
-  }),
+const insert = query<RunRow>(({ db, each }) =>
+  db
+    .insertInto('subAgentRun')
+    .values(
+      each([
+        'id',
+        'rootRunId',
+        'leaseId',
+        'parentRunId',
+        'depth',
+        'agentId',
+        'principalId',
+        'tokenId',
+        'requesterKey',
+        'requesterRef',
+        'requesterAgentId',
+        'counted',
+        'conversationRef',
+        'sessionKey',
+        'task',
+        'optionsJson',
+        'graphId',
+        'nodeId',
+        'workId',
+        'state',
+        'queuedAtMs',
+        'startedAtMs',
+        'activeAtMs',
+        'endedAtMs',
+        'endReason',
+        'errorKind',
+        'cause',
+        'summary',
+        'resultText',
+        'resultRefJson',
+        'telemetryJson',
+        'tainted',
+        'announceTo',
+        'announceRef',
+        'announceTargetJson',
+        'announceRunId',
+        'announceWorkId',
+        'announced',
+        'seenTurnId',
+        'steeredAtMs',
+      ]),
+    ),
 );
 
 /** Part of `acceptRun`. */
@@ -190,17 +194,10 @@ export function findKey(tx: Tx, key: string): Promise<KeyRow | undefined> {
   return tx.get(keyOf, { key });
 }
 
-const setKey = query<KeyRow>(({ db, sql, p }) =>
+const setKey = query<KeyRow>(({ db, sql, each, p }) =>
   db
     .insertInto('subAgentKey')
-    .values({
-      runKey: p('key'),
-      digest: p('digest'),
-      runId: p('runId'),
-      rootRunId: p('rootRunId'),
-      conversationRef: p('conversationRef'),
-      atMs: p('atMs'),
-    })
+    .values({ ...each(['digest', 'runId', 'rootRunId', 'conversationRef', 'atMs']), runKey: p('key') })
     .onConflict((conflict) =>
       conflict.column('runKey').doUpdateSet({
         digest: sql<string>`excluded.digest`,

@@ -52,28 +52,7 @@ const columns = [
   'endedAtMs',
 ] as const;
 
-const insert = query<TaskRow>(({ db, p }) =>
-  db.insertInto('backgroundTask').values({
-    id: p('id'),
-    agentId: p('agentId'),
-    conversationRef: p('conversationRef'),
-    sessionKey: p('sessionKey'),
-    principalId: p('principalId'),
-    tokenId: p('tokenId'),
-    turnId: p('turnId'),
-    rootRunId: p('rootRunId'),
-    traceId: p('traceId'),
-    toolName: p('toolName'),
-    description: p('description'),
-    begunBy: p('begunBy'),
-    chain: p('chain'),
-    state: p('state'),
-    outcome: p('outcome'),
-    content: p('content'),
-    startedAtMs: p('startedAtMs'),
-    endedAtMs: p('endedAtMs'),
-  }),
-);
+const insert = query<TaskRow>(({ db, each }) => db.insertInto('backgroundTask').values(each(columns)));
 
 const prune = query<{ atMs: number }>(({ db, p }) => db.deleteFrom('backgroundTask').where('state', '=', 'told').where('endedAtMs', '<', p('atMs')));
 

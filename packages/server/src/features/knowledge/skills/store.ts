@@ -49,19 +49,8 @@ export const loadSkills = operation(
 type Key = Pick<ProvenanceRow, 'owner' | 'name'>;
 const removeProvenance = query<Key>(({ db, p }) => db.deleteFrom('skillProvenance').where('owner', '=', p('owner')).where('name', '=', p('name')));
 const removeStats = query<Key>(({ db, p }) => db.deleteFrom('skillStat').where('owner', '=', p('owner')).where('name', '=', p('name')));
-const insertProvenance = query<ProvenanceRow>(({ db, p }) =>
-  db.insertInto('skillProvenance').values({
-    owner: p('owner'),
-    name: p('name'),
-    digest: p('digest'),
-    source: p('source'),
-    tier: p('tier'),
-    verdict: p('verdict'),
-    forced: p('forced'),
-    url: p('url'),
-    principalId: p('principalId'),
-    atMs: p('atMs'),
-  }),
+const insertProvenance = query<ProvenanceRow>(({ db, each }) =>
+  db.insertInto('skillProvenance').values(each(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principalId', 'atMs'])),
 );
 
 /** Records a write under a name; forgets what was learned about the previous skill. */
@@ -82,19 +71,10 @@ export const forgetSkill = operation('skills.forget', async (tx, { key, audit }:
   await appendAudit(tx, audit);
 });
 
-const upsertStat = query<StatRow>(({ db, sql, p }) =>
+const upsertStat = query<StatRow>(({ db, sql, each }) =>
   db
     .insertInto('skillStat')
-    .values({
-      agentId: p('agentId'),
-      owner: p('owner'),
-      name: p('name'),
-      uses: p('uses'),
-      failures: p('failures'),
-      streak: p('streak'),
-      standing: p('standing'),
-      atMs: p('atMs'),
-    })
+    .values(each(['agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'atMs']))
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'owner', 'name']).doUpdateSet({
         uses: sql<number>`excluded.uses`,

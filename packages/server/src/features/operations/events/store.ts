@@ -25,21 +25,10 @@ const pageRows = 256;
 /** Rows that one write drops: pruning runs in small steps, as part of the writes that made it due. */
 const pruneRows = 32;
 
-const insert = query<BatchRow>(({ db, p }) =>
+const insert = query<BatchRow>(({ db, each, p }) =>
   db
     .insertInto('eventBatch')
-    .values({
-      lastId: p('lastId'),
-      firstId: p('firstId'),
-      atMs: p('atMs'),
-      count: p('count'),
-      chars: p('chars'),
-      totalCount: p('totalCount'),
-      totalChars: p('totalChars'),
-      ended: p('ended'),
-      heads: p('heads'),
-      bodies: p('bodies'),
-    })
+    .values(each(['lastId', 'firstId', 'atMs', 'count', 'chars', 'totalCount', 'totalChars', 'ended', 'heads', 'bodies']))
     // A write whose answer was lost is repeated.
     .onConflict((conflict) => conflict.column('lastId').doUpdateSet({ heads: p('heads'), bodies: p('bodies') })),
 );

@@ -77,33 +77,35 @@ export async function beginStore(tx: Tx, input: { readonly agentId: string; read
   await tx.run(insertStore, { ...input, formatVersion });
 }
 
-const insertRow = query<JobRow & { readonly byAgent: 0 | 1 }>(({ db, p }) =>
+const insertRow = query<JobRow & { readonly byAgent: 0 | 1 }>(({ db, each }) =>
   db
     .insertInto('cronJob')
-    .values({
-      id: p('id'),
-      agentId: p('agentId'),
-      name: p('name'),
-      source: p('source'),
-      principalId: p('principalId'),
-      tokenId: p('tokenId'),
-      scheduleJson: p('scheduleJson'),
-      payloadJson: p('payloadJson'),
-      policiesJson: p('policiesJson'),
-      state: p('state'),
-      pauseReason: p('pauseReason'),
-      nextRunAtMs: p('nextRunAtMs'),
-      dueAtMs: p('dueAtMs'),
-      highWaterMs: p('highWaterMs'),
-      errors: p('errors'),
-      activeExecutionId: p('activeExecutionId'),
-      claimedForMs: p('claimedForMs'),
-      claimedAtMs: p('claimedAtMs'),
-      endedAtMs: p('endedAtMs'),
-      revision: p('revision'),
-      createdAtMs: p('createdAtMs'),
-      byAgent: p('byAgent'),
-    })
+    .values(
+      each([
+        'id',
+        'agentId',
+        'name',
+        'source',
+        'principalId',
+        'tokenId',
+        'scheduleJson',
+        'payloadJson',
+        'policiesJson',
+        'state',
+        'pauseReason',
+        'nextRunAtMs',
+        'dueAtMs',
+        'highWaterMs',
+        'errors',
+        'activeExecutionId',
+        'claimedForMs',
+        'claimedAtMs',
+        'endedAtMs',
+        'revision',
+        'createdAtMs',
+        'byAgent',
+      ]),
+    )
     .onConflict((conflict) => conflict.columns(['agentId', 'principalId', 'name']).doNothing()),
 );
 

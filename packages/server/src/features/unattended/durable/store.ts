@@ -50,25 +50,15 @@ interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
   readonly startedAtMs: number | null;
 }
 
-const insert = query<NewWorkRow>(({ db, p }) =>
+const insert = query<NewWorkRow>(({ db, each, p }) =>
   db
     .insertInto('workItem')
     .values({
-      id: p('id'),
-      kind: p('kind'),
+      ...each(['id', 'kind', 'digest', 'agentId', 'payloadJson', 'state', 'owner', 'fence', 'leaseUntilMs', 'notBeforeMs', 'startedAtMs']),
       workKey: p('key'),
-      digest: p('digest'),
-      agentId: p('agentId'),
-      payloadJson: p('payloadJson'),
-      state: p('state'),
-      owner: p('owner'),
-      fence: p('fence'),
-      leaseUntilMs: p('leaseUntilMs'),
       attempts: p('fence'),
       resumes: 0,
-      notBeforeMs: p('notBeforeMs'),
       createdAtMs: p('atMs'),
-      startedAtMs: p('startedAtMs'),
     })
     .onConflict((conflict) => conflict.columns(['kind', 'workKey']).doNothing()),
 );

@@ -37,20 +37,10 @@ const stateColumns = [
 
 const allStates = query<object, HeartbeatStateRow>(({ db }) => db.selectFrom('heartbeatState').select(stateColumns));
 
-const upsertState = query<HeartbeatStateRow>(({ db, sql, p }) =>
+const upsertState = query<HeartbeatStateRow>(({ db, sql, each }) =>
   db
     .insertInto('heartbeatState')
-    .values({
-      agentId: p('agentId'),
-      lastSlotMs: p('lastSlotMs'),
-      lastRunAtMs: p('lastRunAtMs'),
-      consecutiveErrors: p('consecutiveErrors'),
-      backoffUntilMs: p('backoffUntilMs'),
-      lastErrorKind: p('lastErrorKind'),
-      lastAlertAtMs: p('lastAlertAtMs'),
-      stoppedBy: p('stoppedBy'),
-      stoppedUnder: p('stoppedUnder'),
-    })
+    .values(each(stateColumns))
     .onConflict((conflict) =>
       conflict.column('agentId').doUpdateSet({
         lastSlotMs: sql<number>`excluded.last_slot_ms`,
@@ -106,18 +96,11 @@ const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(
     .where('id', '=', p('id')),
 );
 
-const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urgentReason: string | null; readonly tainted: 0 | 1 }>(({ db, p }) =>
-  db.insertInto('heartbeatEvent').values({
-    opKey: p('opKey'),
-    agentId: p('agentId'),
-    text: p('text'),
-    source: p('source'),
-    tainted: p('tainted'),
-    urgentReason: p('urgentReason'),
-    repeats: 1,
-    workId: null,
-    createdAtMs: p('atMs'),
-  }),
+const insertEvent = query<Omit<SystemEvent, 'urgent' | 'clean'> & { readonly urgentReason: string | null; readonly tainted: 0 | 1 }>(
+  ({ db, each, p }) =>
+    db
+      .insertInto('heartbeatEvent')
+      .values({ ...each(['opKey', 'agentId', 'text', 'source', 'tainted', 'urgentReason']), repeats: 1, workId: null, createdAtMs: p('atMs') }),
 );
 
 const dropOldest = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
@@ -178,16 +161,8 @@ export interface BeatRow {
   readonly startedAtMs: number;
 }
 
-const insertBeat = query<BeatRow>(({ db, p }) =>
-  db.insertInto('heartbeatBeat').values({
-    workId: p('workId'),
-    agentId: p('agentId'),
-    correlationId: p('correlationId'),
-    lane: p('lane'),
-    reason: p('reason'),
-    eventCount: p('eventCount'),
-    startedAtMs: p('startedAtMs'),
-  }),
+const insertBeat = query<BeatRow>(({ db, each }) =>
+  db.insertInto('heartbeatBeat').values(each(['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs'])),
 );
 
 /** Opens a beat, which takes the events in its message. Part of `beginBeat`. */

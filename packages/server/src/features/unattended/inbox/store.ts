@@ -10,19 +10,11 @@ export interface InboxRow extends InboxMessage {
   readonly readAtMs: number | null;
 }
 
-const insert = query<InboxMessage>(({ db, p }) =>
+const insert = query<InboxMessage>(({ db, each, p }) =>
   db
     .insertInto('inboxMessage')
     .values({
-      id: p('id'),
-      opKey: p('opKey'),
-      digest: p('digest'),
-      source: p('source'),
-      agentId: p('agentId'),
-      conversationRef: p('conversationRef'),
-      principalId: p('principalId'),
-      level: p('level'),
-      text: p('text'),
+      ...each(['id', 'opKey', 'digest', 'source', 'agentId', 'conversationRef', 'principalId', 'level', 'text']),
       createdAtMs: p('atMs'),
       readAtMs: null,
     })

@@ -62,25 +62,27 @@ const repeat = query<{ id: string }>(({ db, sql, p }) =>
     .set({ repeats: sql<number>`repeats + 1` })
     .where('id', '=', p('id')),
 );
-const insert = query<DeliveryRow>(({ db, p }) =>
+const insert = query<DeliveryRow>(({ db, each }) =>
   db.insertInto('webhookDelivery').values({
-    id: p('id'),
-    mappingId: p('mappingId'),
-    action: p('action'),
-    ownState: p('ownState'),
-    liveKey: p('liveKey'),
-    senderId: p('senderId'),
-    bodyDigest: p('bodyDigest'),
-    bodyBytes: p('bodyBytes'),
-    agentId: p('agentId'),
-    conversationRef: p('conversationRef'),
-    sessionKey: p('sessionKey'),
-    message: p('message'),
-    remoteAddress: p('remoteAddress'),
-    traceId: p('traceId'),
-    replayOf: p('replayOf'),
+    ...each([
+      'id',
+      'mappingId',
+      'action',
+      'ownState',
+      'liveKey',
+      'senderId',
+      'bodyDigest',
+      'bodyBytes',
+      'agentId',
+      'conversationRef',
+      'sessionKey',
+      'message',
+      'remoteAddress',
+      'traceId',
+      'replayOf',
+      'receivedAtMs',
+    ]),
     repeats: 0,
-    receivedAtMs: p('receivedAtMs'),
   }),
 );
 const ofBody = query<{ fromKey: string; beforeKey: string; sinceMs: number }, { id: string }>(({ db, p }) =>

@@ -129,4 +129,11 @@ export const compiler = new Kysely<Tables>({
   plugins: [plugin],
 });
 
-export const queryTools: QueryTools<Record<string, unknown>> = { db: compiler, sql, p: (name) => new Placeholder(name) };
+export const queryTools: QueryTools<Record<string, unknown>> = {
+  db: compiler,
+  sql,
+  p: (name) => new Placeholder(name),
+  each: <Name extends string>(names: readonly Name[]) =>
+    // One placeholder of each name.
+    Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,
+};

@@ -45,20 +45,14 @@ const insertFork = query<
     taint: ConversationTaint;
   },
   { id: number }
->(({ db, p }) =>
+>(({ db, each, p }) =>
   db
     .insertInto('conversation')
     .values({
-      ref: p('ref'),
+      ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'taint']),
       tenantId: tenantId,
-      agentId: p('agentId'),
-      principalId: p('principalId'),
-      kind: p('kind'),
-      sessionKey: p('sessionKey'),
-      title: p('title'),
       forkedFrom: p('sourceRef'),
       modelSeqFloor: p('floor'),
-      taint: p('taint'),
       lastSeq: p('count'),
       messageCount: p('count'),
       turnCount: p('turns'),

@@ -161,10 +161,10 @@ export async function findDurableTurn(tx: Tx, workId: string): Promise<Interrupt
   };
 }
 
-const upsertStep = query<{ turnId: string; step: number; finished: number; messagesJson: string }>(({ db, sql, p }) =>
+const upsertStep = query<{ turnId: string; step: number; finished: number; messagesJson: string }>(({ db, sql, each }) =>
   db
     .insertInto('turnStep')
-    .values({ turnId: p('turnId'), step: p('step'), finished: p('finished'), messagesJson: p('messagesJson') })
+    .values(each(['turnId', 'step', 'finished', 'messagesJson']))
     .onConflict((conflict) =>
       conflict
         .columns(['turnId', 'step'])
@@ -185,10 +185,8 @@ interface NewIntent {
   readonly toolName: string;
 }
 
-const insertIntent = query<NewIntent>(({ db, p }) =>
-  db
-    .insertInto('turnIntent')
-    .values({ opKey: p('opKey'), turnId: p('turnId'), step: p('step'), callId: p('callId'), toolName: p('toolName'), resultJson: null }),
+const insertIntent = query<NewIntent>(({ db, each }) =>
+  db.insertInto('turnIntent').values({ ...each(['opKey', 'turnId', 'step', 'callId', 'toolName']), resultJson: null }),
 );
 
 /** Records the intent of a run-once operation. Part of `checkpointTurn`. */

@@ -30,18 +30,7 @@ const columns = ['id', 'principalId', 'agentId', 'label', 'definitionJson', 'nod
 /** Maximum of saved graphs per owner. */
 const maxSaved = 500;
 
-const insert = query<SavedRow>(({ db, p }) =>
-  db.insertInto('savedGraph').values({
-    id: p('id'),
-    principalId: p('principalId'),
-    agentId: p('agentId'),
-    label: p('label'),
-    definitionJson: p('definitionJson'),
-    nodeCount: p('nodeCount'),
-    createdAtMs: p('createdAtMs'),
-    updatedAtMs: p('updatedAtMs'),
-  }),
-);
+const insert = query<SavedRow>(({ db, each }) => db.insertInto('savedGraph').values(each(columns)));
 const replace = query<Pick<SavedRow, 'id' | 'agentId' | 'label' | 'definitionJson' | 'nodeCount' | 'updatedAtMs'>>(({ db, sql, p }) =>
   db
     .updateTable('savedGraph')

@@ -19,8 +19,8 @@ export function readSteers(tx: Tx, runId: string): Promise<SteerRow[]> {
   return tx.all(untakenOf, { runId });
 }
 
-const insert = query<SteerRow & { readonly runId: string; readonly atMs: number }>(({ db, p }) =>
-  db.insertInto('subAgentSteer').values({ id: p('id'), runId: p('runId'), text: p('text'), taken: 0, atMs: p('atMs') }),
+const insert = query<SteerRow & { readonly runId: string; readonly atMs: number }>(({ db, each }) =>
+  db.insertInto('subAgentSteer').values({ ...each(['id', 'runId', 'text', 'atMs']), taken: 0 }),
 );
 
 export async function addSteer(tx: Tx, input: SteerRow & { readonly runId: string; readonly atMs: number }): Promise<void> {

@@ -85,10 +85,10 @@ export const taintedFiles = operation(
   }),
 );
 
-const put = query<TaintRow>(({ db, sql, p }) =>
+const put = query<TaintRow>(({ db, sql, each }) =>
   db
     .insertInto('fileTaint')
-    .values({ agentId: p('agentId'), path: p('path'), name: p('name'), tree: p('tree'), tainted: p('tainted'), digest: p('digest') })
+    .values(each(rowColumns))
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'path']).doUpdateSet({
         name: sql<string>`excluded.name`,

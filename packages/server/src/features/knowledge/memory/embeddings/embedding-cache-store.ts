@@ -14,8 +14,8 @@ interface CacheKey {
 const byKey = query<CacheKey, { vector: Uint8Array }>(({ db, p }) =>
   db.selectFrom('embeddingCache').select('vector').where('fingerprint', '=', p('fingerprint')).where('textHash', '=', p('textHash')),
 );
-const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, p }) =>
-  db.replaceInto('embeddingCache').values({ fingerprint: p('fingerprint'), textHash: p('textHash'), vector: p('vector'), usedAtMs: p('usedAtMs') }),
+const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, each }) =>
+  db.replaceInto('embeddingCache').values(each(['fingerprint', 'textHash', 'vector', 'usedAtMs'])),
 );
 const dropOld = query<{ before: number }>(({ db, p }) => db.deleteFrom('embeddingCache').where('usedAtMs', '<', p('before')));
 const dropBeyond = query<object>(({ db, sql }) =>

@@ -113,26 +113,28 @@ export interface MemoryInput extends Omit<
   readonly cites: readonly MemoryCitation[];
 }
 
-const insertRow = query<Omit<MemoryInput, 'cites'> & { readonly proofCount: number }>(({ db, p }) =>
+const insertRow = query<Omit<MemoryInput, 'cites'> & { readonly proofCount: number }>(({ db, each }) =>
   db.insertInto('memory').values({
-    id: p('id'),
+    ...each([
+      'id',
+      'agentId',
+      'principalId',
+      'content',
+      'memoryType',
+      'trustLevel',
+      'taintLevel',
+      'sourceWho',
+      'sourceChannel',
+      'conversationRef',
+      'sessionKey',
+      'tags',
+      'createdAtMs',
+      'expiresAtMs',
+      'proofCount',
+      'confidence',
+      'pinned',
+    ]),
     tenantId: tenantId,
-    agentId: p('agentId'),
-    principalId: p('principalId'),
-    content: p('content'),
-    memoryType: p('memoryType'),
-    trustLevel: p('trustLevel'),
-    taintLevel: p('taintLevel'),
-    sourceWho: p('sourceWho'),
-    sourceChannel: p('sourceChannel'),
-    conversationRef: p('conversationRef'),
-    sessionKey: p('sessionKey'),
-    tags: p('tags'),
-    createdAtMs: p('createdAtMs'),
-    expiresAtMs: p('expiresAtMs'),
-    proofCount: p('proofCount'),
-    confidence: p('confidence'),
-    pinned: p('pinned'),
   }),
 );
 

@@ -134,17 +134,7 @@ async function digestsOf(tx: Tx, target: ResetTarget, agentId: string): Promise<
 }
 
 const dropIntent = query<{ agentId: string }>(({ db, p }) => db.deleteFrom('cronIntent').where('agentId', '=', p('agentId')));
-const insertIntent = query<IntentRow>(({ db, p }) =>
-  db.insertInto('cronIntent').values({
-    agentId: p('agentId'),
-    operationId: p('operationId'),
-    target: p('target'),
-    phase: p('phase'),
-    beforeJson: p('beforeJson'),
-    afterJson: p('afterJson'),
-    createdAtMs: p('createdAtMs'),
-  }),
-);
+const insertIntent = query<IntentRow>(({ db, each }) => db.insertInto('cronIntent').values(each(intentColumns)));
 
 /** Returns a digest of what finishing a run does not change: the job definitions and the set of occurrences. */
 async function identityOf(tx: Tx, target: ResetTarget, agentId: string): Promise<string> {
@@ -228,18 +218,10 @@ const insertArchive = query<{
   bytes: number;
   content: string;
   atMs: number;
-}>(({ db, p }) =>
+}>(({ db, each, p }) =>
   db
     .insertInto('cronArchive')
-    .values({
-      operationId: p('operationId'),
-      part: p('part'),
-      agentId: p('agentId'),
-      digest: p('digest'),
-      bytes: p('bytes'),
-      content: p('content'),
-      archivedAtMs: p('atMs'),
-    })
+    .values({ ...each(['operationId', 'part', 'agentId', 'digest', 'bytes', 'content']), archivedAtMs: p('atMs') })
     .onConflict((conflict) => conflict.doNothing()),
 );
 

@@ -60,28 +60,30 @@ export interface RunRow extends OccurrenceRow {
 /** Number of records kept per agent; running ones are never pruned. */
 const keptPerAgent = 10_000;
 
-const insert = query<OccurrenceRow>(({ db, p }) =>
+const insert = query<OccurrenceRow>(({ db, each, p }) =>
   db
     .insertInto('cronOccurrence')
     .values({
-      executionId: p('executionId'),
-      jobId: p('jobId'),
-      agentId: p('agentId'),
-      principalId: p('principalId'),
-      scheduledForMs: p('scheduledForMs'),
-      triggerClass: p('triggerClass'),
+      ...each([
+        'executionId',
+        'jobId',
+        'agentId',
+        'principalId',
+        'scheduledForMs',
+        'triggerClass',
+        'workKind',
+        'bootId',
+        'status',
+        'deliveryStatus',
+        'startedAtMs',
+        'terminalAtMs',
+        'errorKind',
+        'reason',
+        'countersJson',
+        'cause',
+        'effectsRefused',
+      ]),
       triggerKind: p('trigger'),
-      workKind: p('workKind'),
-      bootId: p('bootId'),
-      status: p('status'),
-      deliveryStatus: p('deliveryStatus'),
-      startedAtMs: p('startedAtMs'),
-      terminalAtMs: p('terminalAtMs'),
-      errorKind: p('errorKind'),
-      reason: p('reason'),
-      countersJson: p('countersJson'),
-      cause: p('cause'),
-      effectsRefused: p('effectsRefused'),
     })
     .onConflict((conflict) => conflict.columns(['jobId', 'scheduledForMs', 'triggerClass']).doNothing()),
 );
