@@ -34,7 +34,7 @@ export function raw<Row>(db: Database, statement: RawBuilder<Row>): BuiltQuery<R
   return { compile: () => statement.compile(db), execute: () => Promise.reject(new TypeError('a query is run by its operation')) };
 }
 
-/** Values that a database accepts and returns. JSON columns are text; times are integer milliseconds; money is integers of 1e-9 dollar. */
+/** Values that a database accepts and returns. U+0000 in a text, which PostgreSQL refuses, is stored as U+FFFD. JSON columns are text; times are integer milliseconds; money is integers of 1e-9 dollar. */
 export type SqlValue = string | number | bigint | null | Uint8Array;
 
 /** A transaction (in a writer) or a snapshot (in a reader). Nothing but SQL is awaited inside. */

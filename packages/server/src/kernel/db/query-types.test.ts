@@ -40,6 +40,14 @@ test('columns are snake_case in the database and camelCase in rows', async () =>
   expect(await db.write(add, { id: 'fern', wateredAtMs: null })).toEqual([{ id: 'fern', wateredAtMs: null }]);
 });
 
+test('U+0000 in a text is stored as U+FFFD, and found by either', async () => {
+  const byId = query<{ id: string }, { id: string }>(({ db, p }) => db.selectFrom('testPlant').select('id').where('id', '=', p('id')));
+  const find = operation('test.find', async (tx, id: string) => (await tx.get(byId, { id }))?.id);
+  await using db = await openInlineDb({ migrations, operations: [add, find] });
+  await db.write(add, { id: 'fe\0rn', wateredAtMs: null });
+  expect([await db.read(find, 'fe\0rn'), await db.read(find, 'fe\ufffdrn')]).toEqual(['fe\ufffdrn', 'fe\ufffdrn']);
+});
+
 test('a query that names no columns is refused, and the next one is not affected', async () => {
   const everything = operation('test.everything', (tx) => tx.build((db) => db.selectFrom('testPlant').selectAll()));
   await using db = await openInlineDb({ migrations, operations: [add, everything] });

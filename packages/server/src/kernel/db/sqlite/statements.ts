@@ -108,6 +108,7 @@ function bind(names: readonly (string | undefined)[], constants: readonly SqlVal
 function toSqlValue(value: unknown, name: string): SqlValue {
   switch (typeof value) {
     case 'string':
+      return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
     case 'bigint':
       return value;
     case 'number':
