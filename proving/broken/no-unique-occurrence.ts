@@ -5,8 +5,8 @@ buildIn({
   name: 'no-unique-occurrence',
   module: 'features/unattended/cron/occurrences/occurrence-store.ts',
   replace: [
-    { from: "trigger_class: p('triggerClass')", to: "trigger_class: p('executionId')" },
+    { from: "triggerKind: p('trigger'),", to: "triggerKind: p('trigger'), triggerClass: p('executionId')," },
     { from: ".where('revision', '=', p('revision'))\n    .where('state', '=', 'scheduled')", to: '' },
-    { from: "\n    .where(sql<boolean>`active_execution_id IS NULL`)\n    .where('high_water_ms', '<', p('highWaterMs'))", to: '' },
+    { from: "\n    .where(sql<boolean>`active_execution_id IS NULL`)\n    .where('highWaterMs', '<', p('highWaterMs'))", to: '' },
   ],
 });

@@ -75,7 +75,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
     .insertInto('conversation')
     .values({
       ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'inputTokens', 'outputTokens', 'costNano', 'taint']),
-      tenantId: tenantId,
+      tenantId,
       lastSeq: p('count'),
       messageCount: p('count'),
       turnCount: 1,
@@ -140,7 +140,7 @@ const insertEmpty = query<ConversationTarget & { kind: ConversationRow['kind']; 
     .insertInto('conversation')
     .values({
       ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title']),
-      tenantId: tenantId,
+      tenantId,
       lastSeq: 0,
       messageCount: 0,
       turnCount: 0,

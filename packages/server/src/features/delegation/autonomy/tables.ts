@@ -1,6 +1,6 @@
-import type { RootRow } from './roots/list-store.ts';
 import type { TurnOrigin } from '@gatehouse/contract';
 import type { Generated } from 'kysely';
+import type { RootRow } from './roots/list-store.ts';
 
 /** Rows of `root_run`. */
 interface RootRunTable {

@@ -1,5 +1,4 @@
 import type { Generated } from 'kysely';
-
 import type { MemoryRow } from './entries/store.ts';
 
 /** Rows of `memory`. */

@@ -50,7 +50,7 @@ const insertFork = query<
     .insertInto('conversation')
     .values({
       ...each(['ref', 'agentId', 'principalId', 'kind', 'sessionKey', 'title', 'taint']),
-      tenantId: tenantId,
+      tenantId,
       forkedFrom: p('sourceRef'),
       modelSeqFloor: p('floor'),
       lastSeq: p('count'),

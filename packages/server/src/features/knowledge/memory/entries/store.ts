@@ -134,7 +134,7 @@ const insertRow = query<Omit<MemoryInput, 'cites'> & { readonly proofCount: numb
       'confidence',
       'pinned',
     ]),
-    tenantId: tenantId,
+    tenantId,
   }),
 );
 
