@@ -59,7 +59,7 @@ export interface RequestRow extends Omit<NewRequest, 'paramsJson'> {
   readonly reusable: number;
 }
 
-const columns = [
+const requestColumns = [
   'id',
   'digest',
   'conversationRef',
@@ -73,17 +73,13 @@ const columns = [
   'trustLevel',
   'paramsJson',
   'paramsBytes',
-  'state',
   'createdAtMs',
   'timeoutMs',
   'expiresAtMs',
-  'decidedAtMs',
-  'decidedBy',
-  'decidedReason',
-  'grantState',
   'turnJson',
-  'reusable',
 ] as const;
+
+const columns = [...requestColumns, 'state', 'decidedAtMs', 'decidedBy', 'decidedReason', 'grantState', 'reusable'] as const;
 
 export interface Bounds {
   readonly perAgent: number;
@@ -174,25 +170,7 @@ const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own
 );
 const insert = query<NewRequest>(({ db, each }) =>
   db.insertInto('approval').values({
-    ...each([
-      'id',
-      'digest',
-      'conversationRef',
-      'sessionKey',
-      'agentId',
-      'origin',
-      'traceId',
-      'tool',
-      'action',
-      'reason',
-      'trustLevel',
-      'paramsJson',
-      'paramsBytes',
-      'createdAtMs',
-      'timeoutMs',
-      'expiresAtMs',
-      'turnJson',
-    ]),
+    ...each(requestColumns),
     state: 'pending',
   }),
 );

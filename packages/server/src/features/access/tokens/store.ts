@@ -17,9 +17,9 @@ export interface TokenUse {
   readonly atMs: number;
 }
 
-const allTokens = query<object, TokenRow>(({ db }) =>
-  db.selectFrom('token').select(['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs']).orderBy('id'),
-);
+const tokenColumns = ['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs'] as const;
+
+const allTokens = query<object, TokenRow>(({ db }) => db.selectFrom('token').select(tokenColumns).orderBy('id'));
 const allUses = query<object, TokenUse>(({ db }) => db.selectFrom('tokenUse').select(['tokenId', 'lastUsedAtMs as atMs']));
 
 export const listTokens = operation('tokens.list', async (tx): Promise<{ readonly tokens: TokenRow[]; readonly uses: TokenUse[] }> => ({
@@ -30,7 +30,7 @@ export const listTokens = operation('tokens.list', async (tx): Promise<{ readonl
 const insert = query<TokenRow>(({ db, each }) =>
   db
     .insertInto('token')
-    .values(each(['id', 'digest', 'scopesJson', 'agentsJson', 'compatJson', 'createdAtMs', 'expiresAtMs']))
+    .values(each(tokenColumns))
     .onConflict((conflict) => conflict.column('id').doNothing()),
 );
 

@@ -11,16 +11,16 @@ export interface McpServerRow {
   readonly createdAtMs: number;
 }
 
-const allServers = query<object, McpServerRow>(({ db }) =>
-  db.selectFrom('mcpServer').select(['name', 'transport', 'url', 'headersSealed', 'agentsJson', 'enabled', 'createdAtMs']).orderBy('name'),
-);
+const serverColumns = ['name', 'transport', 'url', 'headersSealed', 'agentsJson', 'enabled', 'createdAtMs'] as const;
+
+const allServers = query<object, McpServerRow>(({ db }) => db.selectFrom('mcpServer').select(serverColumns).orderBy('name'));
 
 export const listMcpServers = operation('mcp.list', async (tx): Promise<McpServerRow[]> => tx.all(allServers, {}));
 
 const upsert = query<McpServerRow>(({ db, each }) =>
   db
     .insertInto('mcpServer')
-    .values(each(['name', 'transport', 'url', 'headersSealed', 'agentsJson', 'enabled', 'createdAtMs']))
+    .values(each(serverColumns))
     .onConflict((conflict) =>
       conflict.column('name').doUpdateSet((eb) => ({
         transport: eb.ref('excluded.transport'),

@@ -199,25 +199,7 @@ async function chunkRows(tx: Tx, { conversationId, from, to, tokens }: ChunkQuer
 }
 
 const insertNode = query<SummaryNode & { conversationId: number }>(({ db, each }) =>
-  db
-    .insertInto('summary')
-    .values(
-      each([
-        'id',
-        'conversationId',
-        'kind',
-        'depth',
-        'fromSeq',
-        'toSeq',
-        'tokenCount',
-        'content',
-        'taint',
-        'model',
-        'stopgap',
-        'parentId',
-        'createdAtMs',
-      ]),
-    ),
+  db.insertInto('summary').values(each([...nodeColumns, 'conversationId'])),
 );
 
 /** State that must be unchanged when a leaf is stored. Includes a turn id, because conversation ids are reused. */

@@ -102,6 +102,8 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
     .returning(['id', 'lastSeq', 'turnCount']),
 );
 
+const messageColumns = ['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'] as const;
+
 const insertMessage = query<{
   conversationId: number;
   seq: number;
@@ -111,9 +113,7 @@ const insertMessage = query<{
   toolJson: string | null;
   attachmentsJson: string | null;
   createdAtMs: number;
-}>(({ db, each }) =>
-  db.insertInto('message').values(each(['conversationId', 'seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'])),
-);
+}>(({ db, each }) => db.insertInto('message').values(each([...messageColumns, 'conversationId'])));
 
 /** Returns the kind of a key. Sub-agents have a distinct prefix; forging it only affects the caller's own conversations. */
 export const kindOf = (sessionKey: string): 'dm' | 'group' | 'sub-agent' =>
@@ -314,7 +314,7 @@ export const listConversations = operation('sessions.list', async (tx, filter: L
 const messagePage = query<{ conversationId: number; from: number; to: number }, MessageRow>(({ db, p }) =>
   db
     .selectFrom('message')
-    .select(['seq', 'turnId', 'role', 'content', 'toolJson', 'attachmentsJson', 'createdAtMs'])
+    .select(messageColumns)
     .where('conversationId', '=', p('conversationId'))
     .where('seq', '>=', p('from'))
     .where('seq', '<', p('to'))

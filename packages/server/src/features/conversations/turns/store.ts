@@ -64,32 +64,32 @@ export interface TurnCommit {
   readonly alongside?: readonly OperationCall[] | undefined;
 }
 
+const turnColumns = [
+  'id',
+  'conversationRef',
+  'sessionKey',
+  'agentId',
+  'principalId',
+  'origin',
+  'state',
+  'finishReason',
+  'failureKind',
+  'model',
+  'steps',
+  'inputTokens',
+  'outputTokens',
+  'costNano',
+  'reservedNano',
+  'traceId',
+  'startedAtMs',
+  'endedAtMs',
+] as const;
+
 /** Inserts a turn; a second write of the same turn ends its open row. */
 const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
   db
     .insertInto('turn')
-    .values(
-      each([
-        'id',
-        'conversationRef',
-        'sessionKey',
-        'agentId',
-        'principalId',
-        'origin',
-        'state',
-        'finishReason',
-        'failureKind',
-        'model',
-        'steps',
-        'inputTokens',
-        'outputTokens',
-        'costNano',
-        'reservedNano',
-        'traceId',
-        'startedAtMs',
-        'endedAtMs',
-      ]),
-    )
+    .values(each(turnColumns))
     .onConflict((conflict) =>
       conflict.column('id').doUpdateSet({
         state: sql<TurnState>`excluded.state`,
@@ -176,29 +176,7 @@ export async function forgetTurn(tx: Tx, id: string): Promise<void> {
 }
 
 const openTurns = query<Record<string, never>, TurnRow>(({ db }) =>
-  db
-    .selectFrom('turn')
-    .select([
-      'id',
-      'conversationRef',
-      'sessionKey',
-      'agentId',
-      'principalId',
-      'origin',
-      'state',
-      'finishReason',
-      'failureKind',
-      'model',
-      'steps',
-      'inputTokens',
-      'outputTokens',
-      'costNano',
-      'reservedNano',
-      'traceId',
-      'startedAtMs',
-      'endedAtMs',
-    ])
-    .where('state', 'in', ['accepted', 'running']),
+  db.selectFrom('turn').select(turnColumns).where('state', 'in', ['accepted', 'running']),
 );
 
 /** Returns the turns that were running when the process died. Part of `abortOpenTurns`. */

@@ -12,30 +12,32 @@ const prunedAtOnce = 8;
 
 type Stored = Omit<SendRow, 'byAgent' | 'tainted'> & { readonly byAgent: number; readonly tainted: number };
 
+const sendColumns = [
+  'id',
+  'mode',
+  'byAgent',
+  'fromRef',
+  'fromSessionKey',
+  'fromAgentId',
+  'toRef',
+  'toSessionKey',
+  'toAgentId',
+  'toPrincipalId',
+  'principalId',
+  'tokenId',
+  'authority',
+  'rootRunId',
+  'boundsJson',
+  'text',
+  'tainted',
+  'maxTurns',
+  'traceId',
+  'createdAtMs',
+] as const;
+
 const insert = query<Stored>(({ db, each }) =>
   db.insertInto('sessionSend').values({
-    ...each([
-      'id',
-      'mode',
-      'byAgent',
-      'fromRef',
-      'fromSessionKey',
-      'fromAgentId',
-      'toRef',
-      'toSessionKey',
-      'toAgentId',
-      'toPrincipalId',
-      'principalId',
-      'tokenId',
-      'authority',
-      'rootRunId',
-      'boundsJson',
-      'text',
-      'tainted',
-      'maxTurns',
-      'traceId',
-      'createdAtMs',
-    ]),
+    ...each(sendColumns),
     state: 'open',
     leg: 0,
     response: null,
@@ -70,35 +72,7 @@ export async function addSend(tx: Tx, { byAgent, tainted, ...send }: SendRow, ag
 const byId = query<{ id: string }, Stored & Omit<SendState, 'announced'> & { readonly announced: number }>(({ db, p }) =>
   db
     .selectFrom('sessionSend')
-    .select([
-      'id',
-      'mode',
-      'byAgent',
-      'fromRef',
-      'fromSessionKey',
-      'fromAgentId',
-      'toRef',
-      'toSessionKey',
-      'toAgentId',
-      'toPrincipalId',
-      'principalId',
-      'tokenId',
-      'authority',
-      'rootRunId',
-      'boundsJson',
-      'text',
-      'tainted',
-      'maxTurns',
-      'traceId',
-      'createdAtMs',
-      'state',
-      'leg',
-      'response',
-      'errorKind',
-      'tokens',
-      'costNano',
-      'announced',
-    ])
+    .select([...sendColumns, 'state', 'leg', 'response', 'errorKind', 'tokens', 'costNano', 'announced'])
     .where('id', '=', p('id')),
 );
 

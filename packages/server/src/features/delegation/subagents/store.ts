@@ -2,54 +2,7 @@ import type { SubAgentEndReason, SubAgentState } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
 import { type NewRunRow, type RunRow, runColumns, storedRun, type AnnounceTo } from './run/row.ts';
 
-const insert = query<RunRow>(({ db, each }) =>
-  db
-    .insertInto('subAgentRun')
-    .values(
-      each([
-        'id',
-        'rootRunId',
-        'leaseId',
-        'parentRunId',
-        'depth',
-        'agentId',
-        'principalId',
-        'tokenId',
-        'requesterKey',
-        'requesterRef',
-        'requesterAgentId',
-        'counted',
-        'conversationRef',
-        'sessionKey',
-        'task',
-        'optionsJson',
-        'graphId',
-        'nodeId',
-        'workId',
-        'state',
-        'queuedAtMs',
-        'startedAtMs',
-        'activeAtMs',
-        'endedAtMs',
-        'endReason',
-        'errorKind',
-        'cause',
-        'summary',
-        'resultText',
-        'resultRefJson',
-        'telemetryJson',
-        'tainted',
-        'announceTo',
-        'announceRef',
-        'announceTargetJson',
-        'announceRunId',
-        'announceWorkId',
-        'announced',
-        'seenTurnId',
-        'steeredAtMs',
-      ]),
-    ),
-);
+const insert = query<RunRow>(({ db, each }) => db.insertInto('subAgentRun').values(each(runColumns)));
 
 /** Part of `acceptRun`. */
 export async function insertRun(tx: Tx, row: NewRunRow): Promise<void> {

@@ -30,12 +30,12 @@ export interface StatRow {
   readonly atMs: number;
 }
 
-const allProvenance = query<object, ProvenanceRow>(({ db }) =>
-  db.selectFrom('skillProvenance').select(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principalId', 'atMs']),
-);
-const allStats = query<object, StatRow>(({ db }) =>
-  db.selectFrom('skillStat').select(['agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'atMs']),
-);
+const provenanceColumns = ['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principalId', 'atMs'] as const;
+
+const allProvenance = query<object, ProvenanceRow>(({ db }) => db.selectFrom('skillProvenance').select(provenanceColumns));
+const statColumns = ['agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'atMs'] as const;
+
+const allStats = query<object, StatRow>(({ db }) => db.selectFrom('skillStat').select(statColumns));
 
 /** Read once, at start: both tables have a row per skill. */
 export const loadSkills = operation(
@@ -49,9 +49,7 @@ export const loadSkills = operation(
 type Key = Pick<ProvenanceRow, 'owner' | 'name'>;
 const removeProvenance = query<Key>(({ db, p }) => db.deleteFrom('skillProvenance').where('owner', '=', p('owner')).where('name', '=', p('name')));
 const removeStats = query<Key>(({ db, p }) => db.deleteFrom('skillStat').where('owner', '=', p('owner')).where('name', '=', p('name')));
-const insertProvenance = query<ProvenanceRow>(({ db, each }) =>
-  db.insertInto('skillProvenance').values(each(['owner', 'name', 'digest', 'source', 'tier', 'verdict', 'forced', 'url', 'principalId', 'atMs'])),
-);
+const insertProvenance = query<ProvenanceRow>(({ db, each }) => db.insertInto('skillProvenance').values(each(provenanceColumns)));
 
 /** Records a write under a name; forgets what was learned about the previous skill. */
 export const keepSkill = operation(
@@ -74,7 +72,7 @@ export const forgetSkill = operation('skills.forget', async (tx, { key, audit }:
 const upsertStat = query<StatRow>(({ db, sql, each }) =>
   db
     .insertInto('skillStat')
-    .values(each(['agentId', 'owner', 'name', 'uses', 'failures', 'streak', 'standing', 'atMs']))
+    .values(each(statColumns))
     .onConflict((conflict) =>
       conflict.columns(['agentId', 'owner', 'name']).doUpdateSet({
         uses: sql<number>`excluded.uses`,

@@ -80,32 +80,7 @@ export async function beginStore(tx: Tx, input: { readonly agentId: string; read
 const insertRow = query<JobRow & { readonly byAgent: 0 | 1 }>(({ db, each }) =>
   db
     .insertInto('cronJob')
-    .values(
-      each([
-        'id',
-        'agentId',
-        'name',
-        'source',
-        'principalId',
-        'tokenId',
-        'scheduleJson',
-        'payloadJson',
-        'policiesJson',
-        'state',
-        'pauseReason',
-        'nextRunAtMs',
-        'dueAtMs',
-        'highWaterMs',
-        'errors',
-        'activeExecutionId',
-        'claimedForMs',
-        'claimedAtMs',
-        'endedAtMs',
-        'revision',
-        'createdAtMs',
-        'byAgent',
-      ]),
-    )
+    .values(each([...jobColumns, 'byAgent']))
     .onConflict((conflict) => conflict.columns(['agentId', 'principalId', 'name']).doNothing()),
 );
 

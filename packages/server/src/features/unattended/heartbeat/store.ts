@@ -161,9 +161,9 @@ export interface BeatRow {
   readonly startedAtMs: number;
 }
 
-const insertBeat = query<BeatRow>(({ db, each }) =>
-  db.insertInto('heartbeatBeat').values(each(['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs'])),
-);
+const beatColumns = ['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs'] as const;
+
+const insertBeat = query<BeatRow>(({ db, each }) => db.insertInto('heartbeatBeat').values(each(beatColumns)));
 
 /** Opens a beat, which takes the events in its message. Part of `beginBeat`. */
 export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { readonly lastEventId: number }): Promise<void> {
@@ -185,9 +185,7 @@ export async function closeBeat(tx: Tx, input: { readonly workId: string; readon
   return true;
 }
 
-const beats = query<object, BeatRow>(({ db }) =>
-  db.selectFrom('heartbeatBeat').select(['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs']),
-);
+const beats = query<object, BeatRow>(({ db }) => db.selectFrom('heartbeatBeat').select(beatColumns));
 
 /** Returns the beats that are not closed. Part of `recoverBeats`. */
 export async function openBeats(tx: Tx): Promise<BeatRow[]> {

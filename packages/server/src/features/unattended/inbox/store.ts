@@ -10,11 +10,13 @@ export interface InboxRow extends InboxMessage {
   readonly readAtMs: number | null;
 }
 
+const deliveredColumns = ['id', 'opKey', 'digest', 'source', 'agentId', 'conversationRef', 'principalId', 'level', 'text'] as const;
+
 const insert = query<InboxMessage>(({ db, each, p }) =>
   db
     .insertInto('inboxMessage')
     .values({
-      ...each(['id', 'opKey', 'digest', 'source', 'agentId', 'conversationRef', 'principalId', 'level', 'text']),
+      ...each(deliveredColumns),
       createdAtMs: p('atMs'),
       readAtMs: null,
     })
@@ -79,7 +81,7 @@ export const listInbox = operation(
       if (unreadOnly) from = from.where('readAtMs', 'is', null);
       if (before !== null) from = from.where('id', '<', before);
       return from
-        .select(['id', 'opKey', 'digest', 'source', 'agentId', 'conversationRef', 'principalId', 'level', 'text', 'createdAtMs as atMs', 'readAtMs'])
+        .select([...deliveredColumns, 'createdAtMs as atMs', 'readAtMs'])
         .orderBy('id', 'desc')
         .limit(limit);
     });

@@ -134,6 +134,5 @@ export const queryTools: QueryTools<Record<string, unknown>> = {
   sql,
   p: (name) => new Placeholder(name),
   each: <Name extends string>(names: readonly Name[]) =>
-    // One placeholder of each name.
     Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,
 };

@@ -29,14 +29,13 @@ export interface OccurrenceRow {
   readonly effectsRefused: number;
 }
 
-export const occurrenceColumns = [
+const storedColumns = [
   'executionId',
   'jobId',
   'agentId',
   'principalId',
   'scheduledForMs',
   'triggerClass',
-  'triggerKind as trigger',
   'workKind',
   'bootId',
   'status',
@@ -49,6 +48,8 @@ export const occurrenceColumns = [
   'cause',
   'effectsRefused',
 ] as const;
+
+export const occurrenceColumns = [...storedColumns, 'triggerKind as trigger'] as const;
 
 /** An occurrence as read for the list of runs. */
 export interface RunRow extends OccurrenceRow {
@@ -64,25 +65,7 @@ const insert = query<OccurrenceRow>(({ db, each, p }) =>
   db
     .insertInto('cronOccurrence')
     .values({
-      ...each([
-        'executionId',
-        'jobId',
-        'agentId',
-        'principalId',
-        'scheduledForMs',
-        'triggerClass',
-        'workKind',
-        'bootId',
-        'status',
-        'deliveryStatus',
-        'startedAtMs',
-        'terminalAtMs',
-        'errorKind',
-        'reason',
-        'countersJson',
-        'cause',
-        'effectsRefused',
-      ]),
+      ...each(storedColumns),
       triggerKind: p('trigger'),
     })
     .onConflict((conflict) => conflict.columns(['jobId', 'scheduledForMs', 'triggerClass']).doNothing()),
