@@ -10,6 +10,12 @@ export interface BuiltQuery<Row> {
   execute(): Promise<readonly Row[]>;
 }
 
+/** The engine that a query is compiled for. */
+export type Dialect = 'sqlite' | 'postgres';
+
+/** Type that PostgreSQL cannot infer for a parameter, as in `p('x') is null`; SQLite ignores it. */
+export type ParameterType = 'text' | 'integer' | 'real' | 'bytes';
+
 /**
  * A query with named parameters, written with Kysely, compiled once per engine and prepared once per connection.
  * `p('name')` stands for a parameter. Kysely itself is only loaded in the storage threads: `build` runs there.
@@ -21,7 +27,9 @@ export interface Query<Params, Row> {
 export interface QueryTools<Params> {
   readonly db: Database;
   readonly sql: typeof sql;
-  readonly p: <Name extends keyof Params & string>(name: Name) => Expression<Stored<Params[Name]>>;
+  /** For the few texts in which the engines differ. */
+  readonly dialect: Dialect;
+  readonly p: <Name extends keyof Params & string>(name: Name, type?: ParameterType) => Expression<Stored<Params[Name]>>;
   /** Parameters by the names of their columns, for the values of a row. */
   readonly each: <Name extends keyof Params & string>(names: readonly Name[]) => { readonly [N in Name]: Expression<Stored<Params[N]>> };
 }
@@ -43,7 +51,7 @@ export interface Tx {
   get<P, Row>(query: Query<P, Row>, params: P): Promise<Row | undefined>;
   run<P>(query: Query<P, unknown>, params: P): Promise<{ readonly changes: number }>;
   /** Runs a query whose shape depends on the input (filters): built for each call. */
-  build<Row>(make: (db: Database, sqlTag: typeof sql) => BuiltQuery<Row>): Promise<Row[]>;
+  build<Row>(make: (db: Database, sqlTag: typeof sql, dialect: Dialect) => BuiltQuery<Row>): Promise<Row[]>;
   /** Runs another operation as part of this one, so that both are stored or neither. */
   call(call: OperationCall): Promise<unknown>;
 }
@@ -52,13 +60,28 @@ export interface Tx {
  * A named unit of work on the database: whole, without closures of the main thread, because it runs in a storage
  * thread. `storage.ts` lists every operation, so that the threads know it by name.
  */
-export interface Operation<Input, Output> {
+export interface Operation<Input, Output> extends OperationTraits<Input> {
   readonly name: string;
   readonly run: (tx: Tx, input: Input) => Promise<Output>;
 }
 
-export function operation<Input, Output>(name: string, run: (tx: Tx, input: Input) => Promise<Output>): Operation<Input, Output> {
-  return { name, run };
+/** How an engine with several writing connections may run an operation. SQLite has one and ignores them. */
+export interface OperationTraits<Input> {
+  /**
+   * SERIALIZABLE with retries when absent. READ COMMITTED only for an operation whose guards are row locks, with a test that runs
+   * it in two processes against the same rows.
+   */
+  readonly isolation?: 'read committed';
+  /** Writes with different keys may be applied in any order. A write without a key keeps its order with every other. */
+  readonly orderKey?: (input: Input) => string | undefined;
+}
+
+export function operation<Input, Output>(
+  name: string,
+  run: (tx: Tx, input: Input) => Promise<Output>,
+  traits: OperationTraits<Input> = {},
+): Operation<Input, Output> {
+  return { ...traits, name, run };
 }
 
 /** An operation with its input, as plain data: how a caller adds its own rows to the transaction of another feature. */
@@ -94,8 +117,10 @@ export function query<Params, Row = unknown>(build: Query<Params, Row>['build'])
 export interface Migration {
   /** `NNN-name`; the number orders all features' migrations together. */
   readonly id: string;
-  /** SQL statements, portable unless `sqlite` and `postgres` differ. */
+  /** SQL statements as SQLite runs them. PostgreSQL runs the same with its types (`postgres/schema.ts`), unless it has a separate list. */
   readonly up: readonly string[];
+  /** Statements for PostgreSQL where the types alone do not translate `up`. */
+  readonly postgres?: readonly string[];
   /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
   readonly database?: 'main' | 'telemetry';
 }

@@ -1,15 +1,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type CompiledQuery, sql } from 'kysely';
-import type { FindOperation, Query, QueryTools, SqlValue, Tx } from '../operation.ts';
-import { compiler, Placeholder, queryTools } from './query-tools.ts';
+import { bind, type Binding, bindingOf } from '../binding.ts';
+import type { FindOperation, Query, QueryTools, Tx } from '../operation.ts';
+import { createQueryTools } from '../query-tools.ts';
 
-interface Prepared {
+interface Prepared extends Binding {
   readonly statement: StatementSync;
-  /** Names of parameters, in the order of the question marks; a constant is in `constants` at the same index. */
-  readonly names: readonly (string | undefined)[];
-  readonly constants: readonly SqlValue[];
-  readonly writes: boolean;
 }
+
+const queryTools = createQueryTools('sqlite');
 
 type AnyQuery = Query<never, unknown>;
 
@@ -26,9 +25,7 @@ export function createSession(db: DatabaseSync, findOperation: FindOperation): S
   const runs = new Map<AnyQuery, Prepared>();
 
   function prepare(compiled: CompiledQuery): Prepared {
-    const names = compiled.parameters.map((value) => (value instanceof Placeholder ? value.name : undefined));
-    const constants = compiled.parameters.map((value) => (value instanceof Placeholder ? null : toSqlValue(value, 'constant')));
-    return { statement: db.prepare(compiled.sql), names, constants, writes: compiled.query.kind !== 'SelectQueryNode' };
+    return { ...bindingOf(compiled), statement: db.prepare(compiled.sql) };
   }
 
   function prepared(query: AnyQuery): Prepared {
@@ -75,7 +72,7 @@ export function createSession(db: DatabaseSync, findOperation: FindOperation): S
     },
     build<Row>(make: Parameters<Tx['build']>[0]) {
       return settle(() => {
-        const { statement, constants, writes } = prepare(make(compiler, sql).compile());
+        const { statement, constants, writes } = prepare(make(queryTools.db, sql, 'sqlite').compile());
         if (writes) session.wrote = true;
         return statement.all(...constants) as Row[];
       });
@@ -92,35 +89,5 @@ function settle<T>(run: () => T): Promise<T> {
     return Promise.resolve(run());
   } catch (error) {
     return Promise.reject(error);
-  }
-}
-
-function bind(names: readonly (string | undefined)[], constants: readonly SqlValue[], params: unknown): SqlValue[] {
-  const values: SqlValue[] = constants.slice();
-  const given = params as Readonly<Record<string, unknown>>;
-  for (let index = 0; index < names.length; index++) {
-    const name = names[index];
-    if (name !== undefined) values[index] = toSqlValue(given[name], name);
-  }
-  return values;
-}
-
-function toSqlValue(value: unknown, name: string): SqlValue {
-  switch (typeof value) {
-    case 'string':
-      return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
-    case 'bigint':
-      return value;
-    case 'number':
-      // SQLite stores NaN as NULL, which would hide a fault of the caller.
-      if (Number.isNaN(value)) throw new TypeError(`SQL parameter "${name}" is not a number`);
-      return value;
-    case 'boolean':
-      return value ? 1 : 0;
-    case 'undefined':
-      return null;
-    default:
-      if (value === null || value instanceof Uint8Array) return value;
-      throw new TypeError(`SQL parameter "${name}" must be a string, number, boolean, bigint, bytes or null`);
   }
 }

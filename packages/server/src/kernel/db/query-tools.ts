@@ -1,5 +1,6 @@
 import {
   type AliasNode,
+  CastNode,
   ColumnNode,
   DummyDriver,
   type Expression,
@@ -9,6 +10,10 @@ import {
   type LimitNode,
   type OperationNode,
   OperationNodeTransformer,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  RawNode,
   ReferenceNode,
   type SelectionNode,
   sql,
@@ -17,15 +22,17 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
-import type { QueryTools } from '../operation.ts';
-import type { Tables } from '../tables.ts';
+import type { Database, Dialect, ParameterType, QueryTools } from './operation.ts';
+import type { Tables } from './tables.ts';
 
 /** Marks the position in a compiled query's parameter list for the value that each execution supplies. */
 export class Placeholder<T = unknown> implements Expression<T> {
   readonly name: string;
+  readonly #cast: string | undefined;
 
-  constructor(name: string) {
+  constructor(name: string, cast?: string) {
     this.name = name;
+    this.#cast = cast;
   }
 
   get expressionType(): T | undefined {
@@ -33,15 +40,18 @@ export class Placeholder<T = unknown> implements Expression<T> {
   }
 
   toOperationNode(): OperationNode {
-    return ValueNode.create(this);
+    const value = ValueNode.create(this);
+    return this.#cast === undefined ? value : CastNode.create(value, RawNode.createWithSql(this.#cast));
   }
 }
+
+const postgresTypes: Readonly<Record<ParameterType, string>> = { text: 'text', integer: 'bigint', real: 'double precision', bytes: 'bytea' };
 
 /**
  * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
  * SQLite plan the statement again for each execution, at ten times the cost of a small query.
  */
-class QueryCompiler extends SqliteQueryCompiler {
+class SqliteCompiler extends SqliteQueryCompiler {
   protected override visitLimit(node: LimitNode): void {
     const { limit } = node;
     if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
@@ -118,21 +128,30 @@ const plugin: KyselyPlugin = {
   transformResult: ({ result }) => Promise.resolve(result),
 };
 
-/** Builds and compiles queries; it never runs them. */
-export const compiler = new Kysely<Tables>({
-  dialect: {
+const dialects = {
+  sqlite: {
     createAdapter: () => new SqliteAdapter(),
     createDriver: () => new DummyDriver(),
-    createIntrospector: (db) => new SqliteIntrospector(db),
-    createQueryCompiler: () => new QueryCompiler(),
+    createIntrospector: (db: Kysely<never>) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteCompiler(),
   },
-  plugins: [plugin],
-});
-
-export const queryTools: QueryTools<Record<string, unknown>> = {
-  db: compiler,
-  sql,
-  p: (name) => new Placeholder(name),
-  each: <Name extends string>(names: readonly Name[]) =>
-    Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,
+  postgres: {
+    createAdapter: () => new PostgresAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db: Kysely<never>) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  },
 };
+
+/** Returns what builds and compiles the queries of one engine; it never runs them. */
+export function createQueryTools(dialect: Dialect): QueryTools<Record<string, unknown>> {
+  const castOf = (type: ParameterType | undefined) => (dialect === 'postgres' && type !== undefined ? postgresTypes[type] : undefined);
+  return {
+    db: new Kysely<Tables>({ dialect: dialects[dialect], plugins: [plugin] }) satisfies Database,
+    sql,
+    dialect,
+    p: (name, type) => new Placeholder(name, castOf(type)),
+    each: <Name extends string>(names: readonly Name[]) =>
+      Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,
+  };
+}

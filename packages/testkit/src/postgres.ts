@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Where Debian and its relatives keep the programs of each version. */
+const versions = '/usr/lib/postgresql';
+const startMs = 30_000;
+
+/** A PostgreSQL server on 127.0.0.1 with an empty data folder, which is deleted with it. */
+export interface TestPostgres extends AsyncDisposable {
+  readonly port: number;
+  /** Of a superuser. */
+  readonly url: (database?: string) => string;
+  readonly pid: number;
+  /** Ends the server at once, as a crash does, and starts it again on the same port. */
+  restart(signal?: 'SIGQUIT' | 'SIGINT' | 'SIGKILL'): Promise<void>;
+}
+
+export interface PostgresOptions {
+  /** Lines of `postgresql.conf`. Without `fsync = on` a kill of the machine loses data; a kill of the server does not. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly port?: number;
+}
+
+/** Returns the folder of the newest installed server programs; undefined when PostgreSQL is not installed. */
+export function findPostgres(): string | undefined {
+  if (!existsSync(versions)) return undefined;
+  const newest = readdirSync(versions)
+    .filter((name) => existsSync(join(versions, name, 'bin', 'postgres')))
+    .toSorted((a, b) => Number(b) - Number(a))[0];
+  return newest === undefined ? undefined : join(versions, newest, 'bin');
+}
+
+/** Starts a server; it refuses to run as root, so root starts it as the user of the package. */
+export async function startPostgres({ settings = {}, port: wanted }: PostgresOptions = {}): Promise<TestPostgres> {
+  const programs = findPostgres();
+  if (programs === undefined) throw new Error('PostgreSQL is not installed (Debian package postgresql)');
+  const identity = unprivileged();
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pg-'));
+  if (identity.uid !== undefined && identity.gid !== undefined) chownSync(folder, identity.uid, identity.gid);
+  const data = join(folder, 'data');
+  const options = { ...identity, cwd: folder, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8' } };
+  const init = spawnSync(
+    join(programs, 'initdb'),
+    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'],
+    options,
+  );
+  if (init.status !== 0) throw new Error(`initdb failed: ${init.stderr.toString()}`);
+  const port = wanted ?? (await freePort());
+  const all = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', max_connections: '200', max_prepared_transactions: '0', ...settings };
+  const parameters = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const start = async (): Promise<ChildProcess> => {
+    const child = spawn(join(programs, 'postgres'), ['-D', data, '-p', String(port), '-h', '127.0.0.1', '-k', '', ...parameters], {
+      ...options,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-10_000)));
+    const end = Date.now() + startMs;
+    while (spawnSync(join(programs, 'pg_isready'), ['-q', '-h', '127.0.0.1', '-p', String(port)], options).status !== 0) {
+      if (child.exitCode !== null || Date.now() > end) throw new Error(`PostgreSQL did not start: ${said}`);
+      await sleep(20);
+    }
+    return child;
+  };
+  let child = await start();
+  const stop = async (signal: NodeJS.Signals) => {
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill(signal);
+    await exited;
+  };
+  return {
+    port,
+    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+    get pid() {
+      return child.pid ?? 0;
+    },
+    async restart(signal = 'SIGQUIT') {
+      await stop(signal);
+      child = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      await stop('SIGQUIT');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function unprivileged(): { readonly uid?: number; readonly gid?: number } {
+  if (process.getuid?.() !== 0) return {};
+  const user = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'))
+    .find(([name]) => name === 'postgres');
+  if (user === undefined) throw new Error('The user "postgres" of the package is missing');
+  return { uid: Number(user[2]), gid: Number(user[3]) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('No free port');
+  return address.port;
+}
