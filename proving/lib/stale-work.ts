@@ -318,6 +318,7 @@ const turnOf = (n: number, state: 'running' | 'completed') => ({
   traceId: '',
   startedAtMs: atMs,
   endedAtMs: state === 'running' ? null : atMs,
+  bootId: 'boot',
 });
 
 const commitOf = (n: number, claim: WorkClaim, alongside: readonly OperationCall[]) => ({

@@ -6,6 +6,8 @@ export interface Assembly extends Omit<Core, 'log'> {
   /** Owns everything that is built. What is built first is disposed last. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
+  /** Id of this run of the daemon, which names what it owns. */
+  readonly bootId: string;
   /** Returns the core of a feature, with the log of its module. */
   readonly core: (module: string) => Core;
 }

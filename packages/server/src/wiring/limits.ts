@@ -29,7 +29,7 @@ export interface LimitsWiring {
 }
 
 /** Wires what limits agents: their autonomy, and their budgets, which also meter model calls outside of turns. */
-export async function wireLimits({ building, options, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
+export async function wireLimits({ building, options, bootId, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
   const { config, log } = options;
   const { agents, models, rootTurns } = deps;
   const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
@@ -51,6 +51,7 @@ export async function wireLimits({ building, options, core, db, bus, clock }: As
   const budgets = building.use(
     await createBudgets({
       ...core('budgets'),
+      bootId,
       overall: config.budgets,
       agents,
       models,

@@ -43,7 +43,7 @@ export interface TurnsWiring {
 }
 
 /** Wires the agent loop, the turns of conversations and the calls that outlive them, with every turn metered and traced. */
-export async function wireTurns({ building, options, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
+export async function wireTurns({ building, options, bootId, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
   const { config, log, redactor } = options;
   const { agents, models, lanes, fence } = deps;
   const { lifetime, metrics, traces } = deps.foundation;
@@ -78,6 +78,7 @@ export async function wireTurns({ building, options, core, db, bus, clock }: Ass
     db,
     bus,
     clock,
+    bootId,
     media: deps.media,
     agents,
     models,
