@@ -204,6 +204,7 @@ async function addRun(db: Db, n: number): Promise<string> {
       issuedAtMs: atMs,
       expiresAtMs: atMs * 2,
       bearerDigest: null,
+      bootId: '',
     },
     root: rootOf(rootRunId, 'run'),
   });

@@ -1,3 +1,4 @@
+import type { NodesApi } from '../features/operations/nodes/api.ts';
 import type { Core } from '../kernel/core.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
@@ -8,6 +9,8 @@ export interface Assembly extends Omit<Core, 'log'> {
   readonly options: ServerOptions;
   /** Id of this run of the daemon, which names what it owns. */
   readonly bootId: string;
+  /** Registers what recovers the work of daemons that die while this one runs, in the order of registration. */
+  readonly onClaimed: NodesApi['onClaimed'];
   /** Returns the core of a feature, with the log of its module. */
   readonly core: (module: string) => Core;
 }

@@ -43,7 +43,7 @@ export interface TurnsWiring {
 }
 
 /** Wires the agent loop, the turns of conversations and the calls that outlive them, with every turn metered and traced. */
-export async function wireTurns({ building, options, bootId, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
+export async function wireTurns({ building, options, bootId, onClaimed, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
   const { config, log, redactor } = options;
   const { agents, models, lanes, fence } = deps;
   const { lifetime, metrics, traces } = deps.foundation;
@@ -53,12 +53,14 @@ export async function wireTurns({ building, options, bootId, core, db, bus, cloc
   const background = building.use(
     await createBackground({
       ...core('background'),
+      bootId,
       agents,
       identityOf: deps.identityOf,
       reenter: (request, call) => turnsLater.value.reenter(request, call),
       commands: shell.background,
     }),
   );
+  onClaimed(background.recover);
   const { inspect } = createInjectionMonitor({ bus, clock });
   const runTurn = metrics.runTurn(
     createRunTurn({

@@ -117,4 +117,13 @@ export const moveNode = operation('nodes.move', async (tx, input: { readonly boo
   await tx.run(move, input);
 });
 
+const liveBoot = query<{ bootId: string }, { bootId: string }>(({ db, p }) =>
+  db.selectFrom('node').select('bootId').where('bootId', '=', p('bootId')).where('state', 'in', ['live', 'draining']),
+);
+
+/** Returns whether a boot may still write. Check it in the transaction of a write that a dead owner must not make and that has no fence. */
+export async function holdsBoot(tx: Tx, bootId: string): Promise<boolean> {
+  return (await tx.get(liveBoot, { bootId })) !== undefined;
+}
+
 export const nodeOperations = [beginNode, claimLapsed, hasLapsed, renewNode, moveNode];
