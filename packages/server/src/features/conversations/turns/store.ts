@@ -168,7 +168,7 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
     ),
 );
 
-/** Stores the turn row and one row per model call, whoever runs it. Part of the operations of durable turns, which have a fence. */
+/** Stores the turn row and one row per model call, without a check of its boot. Part of the operations of durable turns, which have a fence. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   await tx.run(upsertTurn, turn);
   if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
@@ -186,9 +186,7 @@ export async function recordOwnTurn(tx: Tx, turn: TurnRow, calls: readonly Model
   return true;
 }
 
-const costOf = query<{ id: string }, { costNano: number | null }>(({ db, p }) =>
-  db.selectFrom('turn').select('costNano').where('id', '=', p('id')),
-);
+const costOf = query<{ id: string }, { costNano: number | null }>(({ db, p }) => db.selectFrom('turn').select('costNano').where('id', '=', p('id')));
 
 /** Returns whether the calls of a refused turn were charged when its boot was claimed. Part of `commitTurn`. */
 export async function isCharged(tx: Tx, id: string): Promise<boolean> {
@@ -222,11 +220,7 @@ export async function forgetTurn(tx: Tx, id: string): Promise<boolean> {
 }
 
 const openTurns = query<Record<string, never>, TurnRow>(({ db, sql }) =>
-  db
-    .selectFrom('turn')
-    .select(turnColumns)
-    .where('state', 'in', ['accepted', 'running'])
-    .where(ofDeadBoot(sql, 'turn.bootId')),
+  db.selectFrom('turn').select(turnColumns).where('state', 'in', ['accepted', 'running']).where(ofDeadBoot(sql, 'turn.bootId')),
 );
 
 /** Returns the open turns of dead boots. Part of `abortOpenTurns`. */

@@ -18,8 +18,8 @@ export interface NodesApi {
    * before is recovered by the features as they start. Recoveries run in the order of registration, and again after a failure.
    */
   onClaimed(recover: () => Promise<void>): void;
-  /** Stores the address at which this daemon is reached, with the next renewal. */
-  listening(address: string): void;
+  /** Stores the address at which this daemon is reached. */
+  listening(address: string): Promise<void>;
   /** Announces that this daemon starts nothing more. */
   drain(): Promise<void>;
   /** Returns why this daemon may not start anything: another one has taken over. */

@@ -12,6 +12,11 @@ export interface NodesDeps {
   readonly bootId: string;
   /** Identifies the data folder, which this process has locked. */
   readonly homeId: string;
+  /**
+   * Whether the database is in that folder, as with SQLite. Then no other daemon can live: all earlier boots are dead at the start, and
+   * nobody reads a lease, whose renewal would wake an idle disk every few seconds.
+   */
+  readonly isSole: boolean;
   readonly version: string;
 }
 
@@ -28,7 +33,7 @@ const keptMs = 30 * 24 * 60 * 60_000;
  * Announces this daemon in the database, and claims what dead ones left: with a renewed lease as the sign of life, so that
  * several daemons can use one database (docs/decisions/0046).
  */
-export async function createNodes({ db, clock, log, bootId, homeId, version }: NodesDeps): Promise<Nodes> {
+export async function createNodes({ db, clock, log, bootId, homeId, isSole, version }: NodesDeps): Promise<Nodes> {
   const recoveries: (() => Promise<void>)[] = [];
   let address: string | null = null;
   let isLost = false;
@@ -37,7 +42,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
   let owesRecovery = false;
 
   const prunedBeforeMs = clock.ageNow() - keptMs;
-  await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, atMs: clock.now(), prunedBeforeMs });
+  await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, isSole: isSole ? 1 : 0, atMs: clock.now(), prunedBeforeMs });
 
   async function renew(): Promise<void> {
     if (isLost) return;
@@ -49,7 +54,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
 
   async function check(): Promise<void> {
     if (isLost) return;
-    const claiming = { bootId, homeId, atMs: clock.now() };
+    const claiming = { bootId, homeId, isSole: 0 as const, atMs: clock.now() };
     const claimed = (await db.read(hasLapsed, claiming)) ? await db.write(claimLapsed, claiming) : [];
     for (const { bootId: lost, address: at, state } of claimed)
       if (state === 'claimed') log.warn({ bootId: lost, address: at }, 'Taking over the work of a daemon that is silent');
@@ -59,28 +64,22 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
     owesRecovery = false;
   }
 
-  /** Tells others that this daemon stops; without it they wait for the end of its lease. */
+  /** Records that this daemon stops; without it others wait for the end of its lease. */
   const move = (state: 'draining' | 'ended') =>
-    db
-      .write(moveNode, { bootId, state })
-      .catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
+    db.write(moveNode, { bootId, state }).catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
+
+  function renewLater(error: unknown): void {
+    // Storage that fails says so itself.
+    if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
+    isFailing = true;
+  }
 
   const timers = new AsyncDisposableStack();
-  timers.use(
-    repeat({
-      clock,
-      everyMs: renewMs,
-      run: renew,
-      onError(error) {
-        // Storage that fails says so itself.
-        if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
-        isFailing = true;
-      },
-    }),
-  );
-  timers.use(
-    repeat({ clock, everyMs: leaseMs / 2, run: check, onError: (error) => log.error({ err: error }, 'Failed to take over from another daemon') }),
-  );
+  if (!isSole) {
+    timers.use(repeat({ clock, everyMs: renewMs, run: renew, onError: renewLater }));
+    const onError = (error: unknown) => log.error({ err: error }, 'Failed to take over from another daemon');
+    timers.use(repeat({ clock, everyMs: leaseMs / 2, run: check, onError }));
+  }
 
   return {
     api: {
@@ -88,6 +87,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
       onClaimed: (recover) => void recoveries.push(recover),
       listening(at) {
         address = at;
+        return renew().catch(renewLater);
       },
       drain: () => move('draining'),
       fault: () => (isLost ? 'Another daemon has taken over the work of this one' : undefined),

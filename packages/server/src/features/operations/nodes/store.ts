@@ -18,11 +18,13 @@ export interface NodeStart extends Omit<Renewal, 'address'> {
   readonly homeId: string;
   readonly version: string;
   readonly role: NodeRole;
+  /** 1: the database is in the home, whose lock shows that all other boots are dead, also those of a home that this one is a copy of. */
+  readonly isSole: 0 | 1;
   /** Rows that were last renewed before are deleted, unless they are live. */
   readonly prunedBeforeMs: number;
 }
 
-const insert = query<Omit<NodeStart, 'prunedBeforeMs'>>((tools) =>
+const insert = query<Omit<NodeStart, 'prunedBeforeMs' | 'isSole'>>((tools) =>
   tools.db.insertInto('node').values({
     ...tools.each(['bootId', 'homeId', 'version', 'role']),
     address: null,
@@ -44,6 +46,7 @@ const prune = query<{ beforeMs: number }>(({ db, sql, p }) =>
 interface Claiming {
   readonly bootId: string;
   readonly homeId: string;
+  readonly isSole: 0 | 1;
   readonly atMs: number;
 }
 
@@ -55,7 +58,12 @@ const isClaimable = (tools: QueryTools<Claiming>) => (is: ExpressionBuilder<Tabl
   is.and([
     is('claimedBy', '=', ''),
     is('bootId', '<>', tools.p('bootId')),
-    is.or([is('state', '=', 'ended'), is('homeId', '=', tools.p('homeId')), is('leaseUntilMs', '<=', leaseNow(tools))]),
+    is.or([
+      is('state', '=', 'ended'),
+      is('homeId', '=', tools.p('homeId')),
+      is('leaseUntilMs', '<=', leaseNow(tools)),
+      tools.sql<boolean>`${tools.p('isSole')} = 1`,
+    ]),
   ]);
 
 const claim = query<Claiming, ClaimedBoot>((tools) =>
@@ -70,21 +78,19 @@ const claim = query<Claiming, ClaimedBoot>((tools) =>
     .$narrowType<{ state: ClaimedBoot['state'] }>(),
 );
 
-const claimBoots = (tx: Tx, { bootId, homeId, atMs }: Claiming): Promise<ClaimedBoot[]> => tx.all(claim, { bootId, homeId, atMs });
+const claimBoots = (tx: Tx, { bootId, homeId, isSole, atMs }: Claiming): Promise<ClaimedBoot[]> => tx.all(claim, { bootId, homeId, isSole, atMs });
 
 /** Adds the row of a boot, and claims the dead ones. */
-export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, ...start }: NodeStart): Promise<ClaimedBoot[]> => {
+export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, isSole, ...start }: NodeStart): Promise<ClaimedBoot[]> => {
   await tx.run(prune, { beforeMs: prunedBeforeMs });
   await tx.run(insert, start);
-  return claimBoots(tx, start);
+  return claimBoots(tx, { ...start, isSole });
 });
 
 /** Claims the boots whose leases have lapsed; each has one winner. */
 export const claimLapsed = operation('nodes.claim', claimBoots);
 
-const lapsed = query<Claiming, { bootId: string }>((tools) =>
-  tools.db.selectFrom('node').select('bootId').where(isClaimable(tools)).limit(1),
-);
+const lapsed = query<Claiming, { bootId: string }>((tools) => tools.db.selectFrom('node').select('bootId').where(isClaimable(tools)).limit(1));
 
 /** Returns whether a boot can be claimed, so that a check that finds none commits nothing. */
 export const hasLapsed = operation('nodes.hasLapsed', async (tx, input: Claiming): Promise<boolean> => (await tx.get(lapsed, input)) !== undefined);
@@ -113,9 +119,12 @@ const move = query<{ bootId: string; state: 'draining' | 'ended' }>(({ db, p }) 
 );
 
 /** Records that a boot starts nothing more, or has stopped; a claimed one stays claimed. */
-export const moveNode = operation('nodes.move', async (tx, input: { readonly bootId: string; readonly state: 'draining' | 'ended' }): Promise<void> => {
-  await tx.run(move, input);
-});
+export const moveNode = operation(
+  'nodes.move',
+  async (tx, input: { readonly bootId: string; readonly state: 'draining' | 'ended' }): Promise<void> => {
+    await tx.run(move, input);
+  },
+);
 
 const liveBoot = query<{ bootId: string }, { bootId: string }>(({ db, p }) =>
   db.selectFrom('node').select('bootId').where('bootId', '=', p('bootId')).where('state', 'in', ['live', 'draining']),
