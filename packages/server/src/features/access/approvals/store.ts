@@ -2,8 +2,8 @@ import type { TurnOrigin } from '@gatehouse/contract';
 import type { SelectQueryBuilder } from 'kysely';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { derivedId } from '../../../kernel/ids.ts';
 import { ofDeadBoot } from '../../../kernel/owners.ts';
-import { newId } from '../../../kernel/ids.ts';
 import { systemDecider } from './deciders.ts';
 
 /** A call for which a decision is requested. */
@@ -132,7 +132,8 @@ const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
     .where('turnJson', 'is not', null)
     .where('grantState', '=', 'open')
     .orderBy('decidedAtMs', 'desc')
-    .limit(1),
+    .limit(1)
+    .forUpdate(),
 );
 /** Requests for the same call of the same turn, about earlier versions of its files. */
 const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
@@ -160,7 +161,7 @@ const useGrant = query<{ id: string }>(({ db, p }) =>
   db.updateTable('approval').set({ grantState: 'used' }).where('id', '=', p('id')).where('grantState', '=', 'open'),
 );
 const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
+  db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending').forUpdate(),
 );
 /** Counts calls of attended turns, or those of suspended turns: they have separate limits. */
 const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own: number; total: number }>(({ db, sql, p }) =>
@@ -191,7 +192,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const atMs = request.createdAtMs;
   await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
   const { digest, turnJson } = request;
-  const collected = turnJson === null ? undefined : ((await collect(tx, digest, atMs)) ?? (await collectChanged(tx, turnJson)));
+  const collected = turnJson === null ? undefined : ((await collect(tx, request)) ?? (await collectChanged(tx, turnJson)));
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
@@ -205,7 +206,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
       ageMs < asking.grantMs &&
       (await tx.run(useGrant, { id: decided.id })).changes === 1;
     if (isGranted || (decided.state === 'approved' && decided.grantState === null && ageMs < asking.approvalCacheMs)) {
-      const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache' });
+      const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache', for: request.id });
       await appendAudit(tx, audit);
       return { kind: 'allowed', audit };
     }
@@ -227,13 +228,13 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
 }
 
 /** Collects the decision made while the turn was suspended; each is for one call. */
-async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | undefined> {
+async function collect(tx: Tx, { id, digest, createdAtMs: atMs }: NewRequest): Promise<Asked | undefined> {
   const pending = await tx.get(pendingOf, { digest });
   if (pending !== undefined && pending.expiresAtMs <= atMs) await expire(tx, pending, atMs);
   const decided = await tx.get(uncollected, { digest });
   if (decided === undefined || (await tx.run(useGrant, { id: decided.id })).changes === 0) return undefined;
   if (decided.state !== 'approved') return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
-  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant' });
+  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant', for: id });
   await appendAudit(tx, audit);
   return { kind: 'allowed', audit };
 }
@@ -275,7 +276,7 @@ const close = query<Closing>(({ db, p }) =>
 );
 
 const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expiresAtMs', '<=', p('atMs')),
+  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expiresAtMs', '<=', p('atMs')).forUpdate().skipLocked(),
 );
 
 /** Marks a decision as collected by its suspended turn. */
@@ -296,7 +297,7 @@ export interface Made {
 }
 
 const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
+  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending').forUpdate(),
 );
 
 /** Closes all overdue requests, and the one of `id`, whose timer may be a little early or whose clock went back. */
@@ -345,7 +346,7 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
   if (input.agentIds?.length === 0) return { found: [], decided: [], audits: [] };
   const found = await tx.build<RequestRow & { readonly isWaited: 0 | 1 }>((db, sql) => {
     const isWaited = sql<0 | 1>`case when ${ofDeadBoot(sql, 'approval.waitsAt')} then 0 else 1 end`.as('isWaited');
-    const rows = meant(db.selectFrom('approval').select([...columns, isWaited]), input);
+    const rows = meant(db.selectFrom('approval').select([...columns, isWaited]), input).forUpdate();
     return input.id === undefined ? rows.where('state', '=', 'pending').where('expiresAtMs', '>', input.atMs).orderBy('id') : rows;
   });
   const decided: RequestRow[] = [];
@@ -371,11 +372,21 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
 function auditOf(
   row: RequestRow,
   atMs: number,
-  { action, outcome, by }: { readonly action: string; readonly outcome: AuditRow['outcome']; readonly by: string },
+  {
+    action,
+    outcome,
+    by,
+    for: forId = '',
+  }: {
+    readonly action: string;
+    readonly outcome: AuditRow['outcome'];
+    readonly by: string;
+    /** The request that uses the decision. */ readonly for?: string;
+  },
 ): AuditRow {
   const { digest, tool, agentId, conversationRef } = row;
   return {
-    id: newId('au'),
+    id: derivedId('au', action, row.id, forId),
     atMs,
     principalId: 'system',
     action,
@@ -483,11 +494,12 @@ const leave = query<{ id: string; waitsAt: string }>(({ db, p }) =>
 export const leaveRequest = operation('approvals.leave', async (tx, input: { readonly id: string; readonly waitsAt: string }): Promise<void> => {
   await tx.run(leave, input);
 });
+const stateOf = query<{ id: string }, Pick<RequestRow, 'state'>>(({ db, p }) => db.selectFrom('approval').select('state').where('id', '=', p('id')));
 
 /** Whether a request is still undecided. */
 export const isPending = operation(
   'approvals.isPending',
-  async (tx, { id }: { readonly id: string }): Promise<boolean> => (await tx.get(pendingById, { id })) !== undefined,
+  async (tx, input: { readonly id: string }): Promise<boolean> => (await tx.get(stateOf, input))?.state === 'pending',
 );
 
 export const approvalOperations = [expireDue, decide, listPending, forgetDenials, dropRequests, leaveRequest, isPending];

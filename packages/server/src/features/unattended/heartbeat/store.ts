@@ -103,7 +103,9 @@ const newest = query<{ agentId: string }, EventRow & { readonly workId: string |
     .select([...eventColumns, 'workId'])
     .where('agentId', '=', p('agentId'))
     .orderBy('id', 'desc')
-    .limit(1),
+    .limit(1)
+    // A beat that takes it meanwhile would not show the repeat.
+    .forUpdate(),
 );
 
 const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(({ db, sql, p }) =>

@@ -35,7 +35,9 @@ const old = query<{ beforeMs: number; unannouncedBeforeMs: number; limit: number
     .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('unannouncedBeforeMs')})`)
     .where(sql.raw<boolean>(isUnused))
     .orderBy('endedAtMs')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =>
@@ -44,7 +46,9 @@ const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =
     .select(runColumns)
     .where(
       sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)} order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
-    ),
+    )
+    .forUpdate()
+    .skipLocked(),
 );
 
 const dropRun = query<{ id: string }>(({ db, p }) => db.deleteFrom('subAgentRun').where('id', '=', p('id')));

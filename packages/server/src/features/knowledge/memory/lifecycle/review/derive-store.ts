@@ -102,7 +102,7 @@ const foldIn = query<{ id: string; atMs: number }>(({ db, p }) =>
     .where('consolidatedAtMs', 'is', null),
 );
 const isFree = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proofCount', '=', 0).where('consolidatedAtMs', 'is', null),
+  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proofCount', '=', 0).where('consolidatedAtMs', 'is', null).forUpdate(),
 );
 
 /** Stores a derived entry with its citations. Returns false, with nothing stored, when a source was deleted or absorbed meanwhile. */
