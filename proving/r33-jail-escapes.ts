@@ -25,7 +25,6 @@ export interface R33Report {
 }
 
 const timeoutMs = 2000;
-const graceMs = 1000;
 const maxGrownMb = 64;
 /** Growth over all programs together: garbage that is collected under pressure. */
 const maxHeldMb = 128;
@@ -39,9 +38,12 @@ export async function proveJailEscapes(options: {
   readonly only?: readonly string[];
   /** The same programs as scripts, and those that misuse the resources of scripts; otherwise commands. */
   readonly asScripts?: boolean;
+  /** Milliseconds above its limit that a program may take. */
+  readonly graceMs?: number;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
 }): Promise<R33Report> {
+  const { graceMs = 1_000 } = options;
   const [home, outside, port] = [await makeHome(), await makeHome(), await freePort()];
   const workspace = join(home, 'workspaces', 'default');
   let escape: Escape = { argv: ['true'] };

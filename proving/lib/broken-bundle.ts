@@ -52,7 +52,7 @@ export async function bundleBroken(): Promise<string> {
   return program;
 }
 
-/** For vitest: the daemons of the whole run use one bundle. */
+/** Makes the daemons of this process, and of those that it starts, use the bundle; vitest calls it once for a run. */
 export async function setup(): Promise<void> {
   process.env[brokenBundleAt] = await bundleBroken();
 }
