@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { type Kind, lookForAcked, startWriters } from './lib/kept-writes.ts';
 import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
