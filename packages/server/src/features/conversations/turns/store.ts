@@ -277,7 +277,7 @@ export const cacheStats = operation(
   'turns.cacheStats',
   async (tx, input: { readonly sinceMs: number; readonly agentIds: readonly string[] | null }): Promise<CacheStatsRow[]> =>
     tx.build<CacheStatsRow>((db, sql) => {
-      let from = db.selectFrom('modelCall').where('atMs', '>=', input.sinceMs);
+      let from = db.selectFrom('modelCall').where('rolledUp', 'in', [0, 1]).where('atMs', '>=', input.sinceMs);
       if (input.agentIds !== null) from = from.where('agentId', 'in', input.agentIds);
       return from
         .select([
