@@ -5,7 +5,7 @@ import { Failure, indexOperations, type Unit } from '../unit.ts';
 import { toWireError, type WireError } from '../wire-error.ts';
 import { explainPostgresError } from './postgres-errors.ts';
 import { checkPostgresServer, openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
-import { type CallKind, type FromThread, type ThreadData } from './wire.ts';
+import type { CallKind, FromThread, ThreadData } from './wire.ts';
 
 type Serve = (kind: CallKind, unit: Unit) => Promise<unknown>;
 
