@@ -1,22 +1,21 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import type { TestProject } from 'vitest/node';
 
 const root = join(import.meta.dirname, '..');
 
 /**
- * Bundles the module of the storage threads once per test run, and creates an empty database with it. Test servers start two of these threads
- * each, and loading one from about two hundred source files takes four times as long as from one file; creating the tables takes a third of
- * their start. In watch mode the sources are used, because they change.
+ * Bundles the module of the storage threads once per test run, and creates an empty database. Loading a thread from about two hundred source
+ * files takes four times as long as from one file; creating the tables takes a third of the start of a test server. In watch mode the sources
+ * are used, because they change.
  */
 export async function setup({ config }: TestProject): Promise<void> {
   if (config.watch) return;
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['packages/server/src/storage-worker.ts'],
+    entryPoints: ['packages/server/src/transactions/testing/shared-worker.ts'],
     bundle: true,
     write: false,
     platform: 'node',
@@ -33,15 +32,15 @@ export async function setup({ config }: TestProject): Promise<void> {
   writeFileSync(`${file}.${process.pid}`, code);
   renameSync(`${file}.${process.pid}`, file);
   const data = join(folder, `data-${digest}`);
-  if (!existsSync(data)) await createData(data, file);
+  if (!existsSync(data)) await createData(data);
   process.env['GATEHOUSE_TEST_STORAGE_WORKER'] = file;
   process.env['GATEHOUSE_TEST_DATA'] = data;
 }
 
-async function createData(data: string, worker: string): Promise<void> {
+async function createData(data: string): Promise<void> {
   const { openDb, silentLog, systemClock } = await import('@gatehouse/server');
   const draft = `${data}.${process.pid}`;
-  const db = await openDb({ dataDir: draft, workerUrl: pathToFileURL(worker), clock: systemClock, log: silentLog });
+  const db = await openDb({ dataDir: draft, clock: systemClock, log: silentLog });
   await db[Symbol.asyncDispose]();
   try {
     renameSync(draft, data);

@@ -139,7 +139,7 @@ async function openStorage({ building, options, bus, clock }: Basis, lifetime: L
     await openDb({
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
-      ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
+      startThread: overrides.startStorageThread,
       clock,
       log: log.module('storage'),
       programVersion: options.version,
