@@ -9,10 +9,10 @@ describe.concurrent('slow clients', () => {
     expect([header.left, header.answers, body.left, body.answers]).toEqual([0, { 408: 40 }, 0, { 408: 40 }]);
     expect(good.failed).toEqual([]);
     expect(good.requests).toBeGreaterThan(100);
-  }, 60_000);
+  });
 
   test('stay with the defaults of Node, and that is caught', async ({ expect }) => {
     const { header, body } = await proveSlowClients({ each: 10, broken: 'default-timeouts' });
     expect([header.left, body.left]).toEqual([10, 10]);
-  }, 60_000);
+  });
 });

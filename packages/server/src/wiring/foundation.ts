@@ -155,7 +155,6 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
   const common = {
-    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,
     log: log.module('storage'),
     programVersion: options.version,
@@ -169,12 +168,12 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/server-address.ts'),
   ]);
   const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
+  const db = building.use(await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }));
   return { db, fault: () => undefined, damage: () => undefined };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
-  const { home, log } = options;
+  const { home, log, overrides = {} } = options;
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
@@ -183,6 +182,7 @@ async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Li
       ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
       onFiles(fault) {
         filesFault = fault;
