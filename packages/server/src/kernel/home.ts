@@ -25,20 +25,27 @@ export interface ConfigFile {
   protect(): string | undefined;
 }
 
+export interface HomeOptions {
+  /** Content of the configuration file of a first start. */
+  readonly template: () => string;
+  /** Used instead of the key in the home folder, which is then neither read nor created. */
+  readonly installKey?: InstallKey | undefined;
+}
+
 const maxConfigFileBytes = 1_048_576;
 
 /**
  * Opens the home folder and creates what is missing: the folder and its subfolders (0700), a configuration file from
- * `template`, the install key (0600 each). Fails with an UnsafePathError when the folder or a file with secrets
+ * `template`, the install key (0600 each) unless one is given. Fails with an UnsafePathError when the folder or a file with secrets
  * belongs to another user or others have access.
  */
-export function openHome(dir: string, options: { readonly template: () => string }): Home {
+export function openHome(dir: string, options: HomeOptions): Home {
   const paths = homePaths(dir);
   openFolder(dir);
   for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir]) openFolder(part);
 
   const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
-  const { key, created } = openInstallKey(paths.keyFile);
+  const { key, created } = options.installKey === undefined ? openInstallKey(paths.keyFile) : { key: options.installKey, created: false };
   const warnings =
     created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`)
       ? [`${paths.keyFile} was missing and has been recreated: tokens made by tokens.create are void, create new ones`]

@@ -9,6 +9,7 @@ import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
+import { masterKeyOf } from './master-key.ts';
 import { asConfigError, loadRootConfig } from './load-root-config.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
@@ -65,7 +66,7 @@ export class ServerLife {
 
   async #start(): Promise<Greeting> {
     const { args, env, logger } = this.#options;
-    const home = openHome(args.home, { template: configTemplate });
+    const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
     const { loaded, notes } = this.#load(home);
     const server = await this.#boot(home, loaded);
     this.#running = { server, loaded };
