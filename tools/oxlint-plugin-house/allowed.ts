@@ -33,7 +33,7 @@ export const allowed = {
   ],
   paths: [
     { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
-    { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },
+    { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder, and below the folder that the operator names' },
     { path: 'process/start-arguments.ts', reason: 'the operator names the home folder' },
     { path: 'kernel/db/', reason: 'names of database files are constants and numbers' },
     { path: 'gateway/control-socket.ts', reason: 'the name is a time of the clock' },

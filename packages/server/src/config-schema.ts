@@ -51,6 +51,13 @@ export const RootConfig = z.strictObject({
   storage: z
     .strictObject({
       driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.'),
+      sharedPath: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'Folder for the files that a standby continues with: workspaces, media and skills. Relative paths start at the home folder, which holds them when absent.',
+        ),
       minFreeBytes: z
         .int()
         .min(0)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, type Stats, statSync } from 'node:fs';
-import { type HomePaths, homePaths } from './home-paths.ts';
+import { type HomePaths, homePaths, sharedPaths } from './home-paths.ts';
 import { type InstallKey, openInstallKey } from './install-key.ts';
 import { checkPrivate, codeOf, createOwnFile, modeOf, quoted, readOwnFile, UnsafePathError } from './private-file.ts';
 
@@ -78,6 +78,17 @@ export function openHome(dir: string, options: HomeOptions): Home {
       return others;
     },
   };
+}
+
+/**
+ * Returns the paths with workspaces, media and skills below a folder that several installations share and creates those that are missing (0700). The folder itself must exist: a disk that is not mounted must not be replaced by an empty folder.
+ */
+export function openSharedFolders(paths: HomePaths, sharedPath: string): HomePaths {
+  const shared = sharedPaths(paths, sharedPath);
+  if (!existsSync(shared.sharedDir))
+    throw new UnsafePathError(shared.sharedDir, 'does not exist, and storage.sharedPath names it; mount or create it');
+  for (const part of [shared.workspacesDir, shared.mediaDir, shared.skillsDir]) openFolder(part);
+  return shared;
 }
 
 function readConfig(path: string): ConfigFile {

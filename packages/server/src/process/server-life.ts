@@ -6,7 +6,7 @@ import { systemClock } from '../kernel/clock.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
 import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
-import { type Home, openHome } from '../kernel/home.ts';
+import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { masterKeyOf } from './master-key.ts';
@@ -106,6 +106,7 @@ export class ServerLife {
   async #boot(home: Home, loaded: Loaded): Promise<ServerHandle> {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
+    const { sharedPath } = config.storage;
     logger.reset(config.logging);
     // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
@@ -113,7 +114,7 @@ export class ServerLife {
     try {
       return await createServer({
         config,
-        home: home.paths,
+        home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
         installKey: home.installKey,
         version,
         configFiles: loaded.files,
