@@ -25,6 +25,7 @@ export const allowed = {
   ],
   process: [
     { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
+    { path: 'kernel/lifecycle/lease-watchdog.ts', reason: 'starts a process of this program, without environment' },
     { path: 'kernel/lifecycle/notify.ts', reason: 'sends a fixed message to systemd, without text from outside' },
     {
       path: 'features/environment/workspace/git/git.ts',
@@ -41,7 +42,10 @@ export const allowed = {
     { path: 'gateway/routes/dashboard-files.ts', reason: 'the operator names the folder, and only the names that it lists are read' },
     { path: 'features/agents/agents/registry.ts', reason: 'an agent id has neither dot nor separator' },
   ],
-  exit: [{ path: 'process/daemon.ts', reason: 'owns the process' }],
+  exit: [
+    { path: 'process/daemon.ts', reason: 'owns the process' },
+    { path: 'kernel/lifecycle/lease-watchdog-process.ts', reason: 'is a process' },
+  ],
   random: [] as Exemption[],
 } satisfies Record<string, readonly Exemption[]>;
 
