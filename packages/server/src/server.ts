@@ -42,7 +42,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { config, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
-  const { assembly, lifetime } = foundation;
+  const { assembly, lifetime, nodes } = foundation;
   const { core, db, bus, clock } = assembly;
   // Parts below that parts above call.
   const late = {
@@ -211,7 +211,10 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   await unattended.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...unattended.warnings];
   address = await listeners.open();
-  if (address !== null) lifetime.lock.announce(address);
+  if (address !== null) {
+    lifetime.lock.announce(address);
+    nodes.listening(address);
+  }
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   listeners.ready();
@@ -223,7 +226,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       background.pause();
       delegation.stopping();
-      await Promise.all([listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
+      await Promise.all([nodes.drain(), listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
       // Aborted turns report to their clients and charge what they used.
       await listeners.drain(abortedMs);

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
+import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { DbStatus } from '../kernel/db/db.ts';
@@ -37,12 +38,15 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const storage = await openStorage(basis, lifetime);
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
-  const assembly: Assembly = { building, options, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  const { bootId, homeId } = lifetime;
+  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version }));
+  const assembly: Assembly = { building, options, bootId, onClaimed: nodes.api.onClaimed, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {
     assembly,
     lifetime,
+    nodes: nodes.api,
     metrics,
     traces,
     load,
@@ -57,9 +61,9 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       return db.status();
     },
     /** Returns why no new work is accepted now. */
-    refusal: () => load.overload() ?? storageFault(),
-    /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
-    isHeld: () => storageFault() !== undefined || build.fault() !== undefined,
+    refusal: () => load.overload() ?? nodes.api.fault() ?? storageFault(),
+    /** Whether accepted work must wait: nothing new can be stored, another daemon has taken over, or program files are missing. */
+    isHeld: () => nodes.api.fault() !== undefined || storageFault() !== undefined || build.fault() !== undefined,
     warnings,
   };
 }

@@ -21,6 +21,7 @@ interface TurnTable {
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
   readonly reservedNano: number | null;
+  readonly bootId: Generated<string>;
 }
 
 /** Rows of `model_call`. */

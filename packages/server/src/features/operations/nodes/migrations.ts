@@ -1,0 +1,23 @@
+import type {} from './tables.ts';
+import type { Migration } from '../../../kernel/db/operation.ts';
+
+export const nodeMigrations: readonly Migration[] = [
+  {
+    id: '140-nodes',
+    up: [
+      // One row per boot of a daemon. `claimed_by` is the boot that took over what this one left; '' while nobody did.
+      `CREATE TABLE node (
+        boot_id TEXT PRIMARY KEY,
+        home_id TEXT NOT NULL,
+        address TEXT,
+        version TEXT NOT NULL,
+        role TEXT NOT NULL,
+        state TEXT NOT NULL,
+        lease_until_ms INTEGER NOT NULL,
+        started_at_ms INTEGER NOT NULL,
+        renewed_at_ms INTEGER NOT NULL,
+        claimed_by TEXT NOT NULL
+      ) WITHOUT ROWID`,
+    ],
+  },
+];
