@@ -31,7 +31,7 @@ const toProject = (suite: Suite, index: number) => {
 export default defineConfig({
   test: {
     globals: false,
-    globalSetup: 'tools/test-threads.ts',
+    globalSetup: ['tools/test-threads.ts', 'tools/test-postgres.ts'],
     // A test that asserts nothing cannot fail.
     // What a test polls for comes within milliseconds, or much later where the machine does other work too.
     expect: { requireAssertions: true, poll: { interval: 10, timeout: 15_000 } },

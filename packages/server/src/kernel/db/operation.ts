@@ -121,6 +121,8 @@ export interface Migration {
   readonly up: readonly string[];
   /** Statements for PostgreSQL where the types alone do not translate `up`. */
   readonly postgres?: readonly string[];
+  /** Number of the oldest schema whose program may go on with a database that has this step; its own number when absent: none. PostgreSQL only. */
+  readonly compatibleFrom?: number;
   /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
   readonly database?: 'main' | 'telemetry';
 }

@@ -133,6 +133,7 @@ class SqliteDb implements Db {
   async status(): Promise<DbStatus> {
     const [bytes, walBytes] = await Promise.all([fileSize(this.#file), fileSize(`${this.#file}-wal`)]);
     return {
+      driver: 'sqlite',
       path: this.#file,
       bytes,
       walBytes,

@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { newestSchema } from '../migration-steps.ts';
 import type { Migration } from '../operation.ts';
 import { backupDatabase } from './backup.ts';
 import { explainOpening, openReader, openWriter } from './connection.ts';
 import { databaseFile, type DatabaseFileName, mainFileName, telemetryFileName } from './database-files.ts';
-import { applyMigrations, newestSchema, planMigrations } from './migrate.ts';
+import { applyMigrations, planMigrations } from './migrate.ts';
 
 export interface OpenedFiles {
   readonly main: DatabaseSync;

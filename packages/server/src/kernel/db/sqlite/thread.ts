@@ -1,7 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../app-error.ts';
 import type { DbStatus } from '../db.ts';
-import { type Answers, type CallKind, type FromThread, fromWireError, type ThreadData, type ToThread } from './wire.ts';
+import { fromWireError } from '../wire-error.ts';
+import type { Answers, CallKind, FromThread, ThreadData, ToThread } from './wire.ts';
 
 interface Pending {
   readonly resolve: (value: unknown) => void;
