@@ -51,7 +51,9 @@ export async function openStandbyListener(deps: StandbyListenerDeps): Promise<St
 
   const { server, guard, isSecure, stopFollowing } = openServer(deps);
   server.on('request', serve);
-  server.on('upgrade', (incoming: IncomingMessage, socket: Duplex) => writeRaw(socket, 503, elsewhere(), { path: splitTarget(incoming.url ?? '/').path }));
+  server.on('upgrade', (incoming: IncomingMessage, socket: Duplex) =>
+    writeRaw(socket, 503, elsewhere(), { path: splitTarget(incoming.url ?? '/').path }),
+  );
   server.on('clientError', (error: Error, socket: Duplex) => {
     const failure = protocolFailure(error);
     if (failure === undefined) socket.destroy();
