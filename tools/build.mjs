@@ -10,7 +10,7 @@ import { buildDashboard } from './build-dashboard.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
-/** Modules that run in separate threads, by the name under which their code looks for them. */
+/** Modules that run in separate threads and processes, by the name under which their code looks for them. */
 export const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
@@ -19,6 +19,7 @@ export const threads = {
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
+  'lease-watchdog-process': 'packages/server/src/kernel/lifecycle/lease-watchdog-process.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from its own folder. */

@@ -39,7 +39,17 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
-  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, isSole: true, version: options.version }));
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      version: options.version,
+    }),
+  );
   const assembly: Assembly = {
     building,
     options,
@@ -168,7 +178,9 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/server-address.ts'),
   ]);
   const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }));
+  const db = building.use(
+    await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }),
+  );
   return { db, fault: () => undefined, damage: () => undefined };
 }
 

@@ -20,4 +20,23 @@ export const nodeMigrations: readonly Migration[] = [
       ) WITHOUT ROWID`,
     ],
   },
+  {
+    id: '160-active-node',
+    up: [
+      // One row: the boot that may write, and how often it changed; '' while there is none. Used on PostgreSQL alone.
+      `CREATE TABLE active_node (
+        id INTEGER PRIMARY KEY,
+        boot_id TEXT NOT NULL,
+        fence INTEGER NOT NULL,
+        since_ms INTEGER NOT NULL,
+        schema_version INTEGER NOT NULL
+      )`,
+      `INSERT INTO active_node VALUES (1, '', 0, 0, 0)`,
+      // One row: which install key the rows were written with.
+      `CREATE TABLE installation (
+        id INTEGER PRIMARY KEY,
+        key_fingerprint TEXT NOT NULL
+      )`,
+    ],
+  },
 ];

@@ -14,8 +14,25 @@ interface NodeTable {
   readonly claimedBy: string;
 }
 
+/** Rows of `active_node`: one. */
+interface ActiveNodeTable {
+  readonly id: number;
+  readonly bootId: string;
+  readonly fence: number;
+  readonly sinceMs: number;
+  readonly schemaVersion: number;
+}
+
+/** Rows of `installation`: at most one. */
+interface InstallationTable {
+  readonly id: number;
+  readonly keyFingerprint: string;
+}
+
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly node: NodeTable;
+    readonly activeNode: ActiveNodeTable;
+    readonly installation: InstallationTable;
   }
 }
