@@ -50,14 +50,14 @@ afterEach(async () => {
 });
 
 let last: Promise<unknown> = Promise.resolve();
-/** Runs one transaction at a time: the connections are on one thread, where one that waits for the lock of another would wait for itself. */
+/** Runs one transaction at a time: the connections are on one thread, where waiting for the lock of another one would never end. */
 function alone<T>(run: () => Promise<T>): Promise<T> {
   const next = last.then(run, run);
   last = next.catch(() => {});
   return next;
 }
 
-/** A daemon on a database that it shares with others. It can be frozen, as by SIGSTOP: then its writes arrive after it goes on. */
+/** A daemon on a database that it shares with others. It can be frozen, as by SIGSTOP: then its writes arrive after it continues. */
 class Daemon implements AsyncDisposable {
   readonly bootId: string;
   readonly db: Db;
