@@ -12,7 +12,7 @@ export const part = {
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
 /**
- * Messages that are not indexed, by conversation. Each conversation has a mark of its own, because the ids of messages do not show
+ * Messages that are not indexed, by conversation. Each conversation has a separate mark, because the ids of messages do not show
  * what is new: with several writers one may become visible after others with higher ids. The numbers within a conversation do, as
  * its row is written with each of them.
  */
