@@ -10,18 +10,20 @@ import { buildDashboard } from './build-dashboard.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
-/** Modules that run in separate threads, by the name under which their code looks for them. */
-const threads = {
+/** Modules that run in separate threads and processes, by the name under which their code looks for them. */
+export const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
+  'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
+  'lease-watchdog-process': 'packages/server/src/kernel/lifecycle/lease-watchdog-process.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from its own folder. */
-const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
+export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
 /** Names of the files of the build in dist/. */
 const partsFile = join(dist, '.parts');
 /** How long files of a replaced build are kept, because a running daemon may still load them. */
@@ -31,7 +33,7 @@ const keepOldPartsMs = 7 * 24 * 3600 * 1000;
  * Modules of Node are fetched without their ES module façade: making that reads every property, and reading
  * `WebSocket` of node:http loads a whole HTTP client that nothing here uses, for a quarter of the start.
  */
-const plainBuiltins = {
+export const plainBuiltins = {
   name: 'plain-builtins',
   setup(build) {
     build.onResolve({ filter: /^(?:node:)?[a-z]/ }, ({ path, kind }) => {
@@ -81,11 +83,11 @@ function namedThreads(names) {
   };
 }
 
-/** Native helpers of ws that a test tool depends on: the bundle has no native parts, and ws works without them. */
-const noNativeParts = {
+/** Native helpers of ws, which a test tool depends on, and of pg: the bundle has no native parts, and both work without them. */
+export const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
-    build.onResolve({ filter: /^(?:bufferutil|utf-8-validate)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    build.onResolve({ filter: /^(?:bufferutil|utf-8-validate|pg-native)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({
       contents: `throw new Error('${path} is not part of the bundle')`,
       loader: 'js',

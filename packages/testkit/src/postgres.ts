@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 
-/** Where Debian and its relatives keep the programs of each version. */
+/** The folder in which Debian and its relatives keep the programs of each version. */
 const versions = '/usr/lib/postgresql';
 const startMs = 30_000;
 
 /** A PostgreSQL server on 127.0.0.1 with an empty data folder, which is deleted with it. */
 export interface TestPostgres extends AsyncDisposable {
   readonly port: number;
-  /** Of a superuser. */
+  /** Names a superuser. */
   readonly url: (database?: string) => string;
   readonly pid: number;
   /** Ends the server at once, as a crash does, and starts it again on the same port. */
@@ -98,13 +98,4 @@ function unprivileged(): { readonly uid?: number; readonly gid?: number } {
     .find(([name]) => name === 'postgres');
   if (user === undefined) throw new Error('The user "postgres" of the package is missing');
   return { uid: Number(user[2]), gid: Number(user[3]) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No free port');
-  return address.port;
 }

@@ -21,12 +21,27 @@ export const gateway = {
         connections: z.strictObject({ http: z.int().min(0), websocket: z.int().min(0) }),
         turns: z.strictObject({ running: z.int().min(0), queued: z.int().min(0) }),
         storage: z.strictObject({
-          path: z.string(),
+          driver: z.enum(['sqlite', 'postgres']),
+          path: z.string().describe('The file of SQLite; of PostgreSQL the URL without user and password.'),
           bytes: z.int().min(0),
-          walBytes: z.int().min(0),
+          walBytes: z.int().min(0).describe('0 on PostgreSQL.'),
           schemaVersion: z.int().min(0),
+          serverVersion: z.string().optional().describe('Of PostgreSQL.'),
           state: z.enum(['ok', 'read_only']),
         }),
+        nodes: z
+          .array(
+            z.strictObject({
+              self: z.literal(true).optional().describe('The daemon that answers.'),
+              role: z.enum(['active', 'standby']),
+              state: z.enum(['live', 'draining', 'lapsed']).describe('`lapsed`: it did not renew its lease in time.'),
+              version: z.string(),
+              address: z.string().nullable(),
+              leaseLeftMs: z.int().describe('Milliseconds until its lease ends; negative when it has.'),
+            }),
+          )
+          .optional()
+          .describe('Daemons that share the database; absent with SQLite.'),
         replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
       }),
     examples: [
@@ -43,7 +58,7 @@ export const gateway = {
           address: 'http://127.0.0.1:4766',
           connections: { http: 1, websocket: 0 },
           turns: { running: 0, queued: 0 },
-          storage: { path: '/home/ada/.gatehouse/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' },
+          storage: { driver: 'sqlite', path: '/home/ada/.gatehouse/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' },
         },
       },
     ],

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
+import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
-import type { DbStatus } from '../kernel/db/db.ts';
+import type { Db, DbStatus } from '../kernel/db/db.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
-import { openDb } from '../kernel/db/sqlite/open-db.ts';
+import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
 import { ownBuildFiles, watchBuild } from '../kernel/lifecycle/build-watch.ts';
@@ -37,12 +38,34 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const storage = await openStorage(basis, lifetime);
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
-  const assembly: Assembly = { building, options, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  const { bootId, homeId } = lifetime;
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      version: options.version,
+    }),
+  );
+  const assembly: Assembly = {
+    building,
+    options,
+    bootId,
+    onClaimed: nodes.api.onClaimed,
+    db,
+    bus,
+    clock,
+    core: (module) => ({ db, bus, clock, log: log.module(module) }),
+  };
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {
     assembly,
     lifetime,
+    nodes: nodes.api,
     metrics,
     traces,
     load,
@@ -57,9 +80,9 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       return db.status();
     },
     /** Returns why no new work is accepted now. */
-    refusal: () => load.overload() ?? storageFault(),
-    /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
-    isHeld: () => storageFault() !== undefined || build.fault() !== undefined,
+    refusal: () => load.overload() ?? nodes.api.fault() ?? storageFault(),
+    /** Whether accepted work must wait: nothing new can be stored, another daemon has taken over, or program files are missing. */
+    isHeld: () => nodes.api.fault() !== undefined || storageFault() !== undefined || build.fault() !== undefined,
     warnings,
   };
 }
@@ -105,8 +128,9 @@ async function watchDisk({ building, options: { config, home, log, overrides = {
 }
 
 /** Returns warnings of what an earlier run lost. */
-function findLosses({ home }: ServerOptions, lifetime: Lifetime): readonly string[] {
-  const isLost = lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
+function findLosses({ home, config }: ServerOptions, lifetime: Lifetime): readonly string[] {
+  const isLost =
+    config.storage.driver === 'sqlite' && lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
   return [
     ...(lifetime.earlierFault === undefined ? [] : [`The last run ended after a fault. ${lifetime.earlierFault}`]),
     ...(isLost
@@ -130,21 +154,48 @@ function watchProgram({ building, options: { log }, bus, clock }: Basis) {
   );
 }
 
-async function openStorage({ building, options, bus, clock }: Basis, lifetime: Lifetime) {
+interface Storage {
+  readonly db: Db;
+  /** Returns what is wrong with the files of the database. */
+  readonly fault: () => string | undefined;
+  readonly damage: () => Error | undefined;
+}
+
+async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
+  const { building, options, clock } = basis;
+  const { home, log, overrides = {} } = options;
+  const common = {
+    clock,
+    log: log.module('storage'),
+    programVersion: options.version,
+    heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
+  };
+  const { storage } = options.config;
+  if (storage.driver === 'sqlite') return openSqlite(basis, lifetime, common);
+  // Most daemons never load it.
+  const [{ openPostgresDb }, { serverAddress }] = await Promise.all([
+    import('../kernel/db/postgres/open-postgres.ts'),
+    import('../kernel/db/postgres/server-address.ts'),
+  ]);
+  const { poolSize } = storage;
+  const db = building.use(
+    await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }),
+  );
+  return { db, fault: () => undefined, damage: () => undefined };
+}
+
+async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
   const { home, log, overrides = {} } = options;
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
   const db = building.use(
     await openDb({
+      ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
-      ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
-      clock,
-      log: log.module('storage'),
-      programVersion: options.version,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
-      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
       onFiles(fault) {
         filesFault = fault;
         if (fault === undefined) return;
@@ -162,10 +213,5 @@ async function openStorage({ building, options, bus, clock }: Basis, lifetime: L
       },
     }),
   );
-  return {
-    db,
-    /** Returns what is wrong with the files of the database. */
-    fault: () => filesFault,
-    damage: () => damage,
-  };
+  return { db, fault: () => filesFault, damage: () => damage };
 }

@@ -1,11 +1,16 @@
 import type { Operation } from './operation.ts';
 
-/** State of the storage; `read_only` after a full disk or an I/O error until a write succeeds again. */
+/** State of the storage; `read_only` after a full disk or an I/O error until a write succeeds again, and while the server is away. */
 export interface DbStatus {
+  readonly driver: 'sqlite' | 'postgres';
+  /** The file of SQLite; of PostgreSQL the URL without user and password. */
   readonly path: string;
   readonly bytes: number;
+  /** 0 on PostgreSQL, whose log belongs to all databases of the server. */
   readonly walBytes: number;
   readonly schemaVersion: number;
+  /** Set for PostgreSQL. */
+  readonly serverVersion?: string;
   readonly state: 'ok' | 'read_only';
 }
 

@@ -1,16 +1,9 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { DbStatus } from '../db.ts';
-import { isMediumFailure } from './sqlite-errors.ts';
-import { type FromThread, toWireError, type WireError } from './wire.ts';
-
-/** Replaces a result. */
-export class Failure {
-  readonly error: unknown;
-
-  constructor(error: unknown) {
-    this.error = error;
-  }
-}
+import { Failure } from '../unit.ts';
+import { toWireError, type WireError } from '../wire-error.ts';
+import { explainSqliteError, isMediumFailure } from './sqlite-errors.ts';
+import type { FromThread } from './wire.ts';
 
 /** Posts the results of a batch, in the order of its calls. */
 export function postAnswers(port: MessagePort, results: unknown[], { stored, moved }: { readonly stored: boolean; readonly moved: boolean }): void {
@@ -18,7 +11,7 @@ export function postAnswers(port: MessagePort, results: unknown[], { stored, mov
   let state: DbStatus['state'] | undefined = stored ? 'ok' : undefined;
   const fail = (index: number, error: unknown) => {
     results[index] = undefined;
-    errors.push([index, toWireError(error)]);
+    errors.push([index, toWireError(explainSqliteError(error))]);
     if (isMediumFailure(error)) state = 'read_only';
   };
   for (let index = 0; index < results.length; index++) {

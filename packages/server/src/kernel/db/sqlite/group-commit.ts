@@ -1,13 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { FindOperation, Operation, Tx } from '../operation.ts';
-import { Failure } from './answers.ts';
+import type { FindOperation } from '../operation.ts';
+import { Failure, runUnit, type Unit } from '../unit.ts';
 import { createSession, type Session } from './statements.ts';
-
-/** An operation with its input, waiting for execution. */
-export interface Unit {
-  readonly operation: Operation<never, unknown>;
-  readonly input: unknown;
-}
 
 /** Outcome of a batch. Callers may be notified: the commit is done. */
 export interface Committed {
@@ -42,7 +36,7 @@ export function createGroupCommit(db: DatabaseSync, findOperation: FindOperation
       session.wrote = false;
       if (isolated) statement.savepoint.run();
       try {
-        const result = await run(unit, session.tx);
+        const result = await runUnit(unit, session.tx);
         // The engine drops the whole transaction on some errors (full disk, I/O). An operation that swallows such an
         // error must not let later units run outside a transaction.
         if (!db.isTransaction) throw new Error(`The transaction ended inside the operation "${unit.operation.name}"`);
@@ -84,18 +78,13 @@ export function createGroupCommit(db: DatabaseSync, findOperation: FindOperation
 export async function runInSnapshot({ db, tx }: Session, unit: Unit): Promise<unknown> {
   try {
     db.exec('BEGIN');
-    const result = await run(unit, tx);
+    const result = await runUnit(unit, tx);
     db.exec('COMMIT');
     return result;
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK');
     return new Failure(error);
   }
-}
-
-/** The input comes from a call that was typed by the same operation; the type is lost between threads. */
-function run(unit: Unit, tx: Tx): Promise<unknown> {
-  return unit.operation.run(tx, unit.input as never);
 }
 
 function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Record<Name, string>>): Record<Name, StatementSync> {
@@ -106,21 +95,4 @@ function prepareAll<Name extends string>(db: DatabaseSync, texts: Readonly<Recor
     return [name, statement];
   });
   return Object.fromEntries(prepared) as Record<Name, StatementSync>;
-}
-
-/** Finds operations by name; fails, naming the operation, when one is missing from the list or listed twice. */
-export function indexOperations(operations: readonly Operation<never, unknown>[]): FindOperation {
-  const byName = new Map<string, Operation<never, unknown>>();
-  for (const operation of operations) {
-    if (byName.has(operation.name)) throw new Error(`Two storage operations are named "${operation.name}"`);
-    byName.set(operation.name, operation);
-  }
-  return (name) => byName.get(name) ?? unknownOperation(name);
-}
-
-function unknownOperation(name: string): Operation<never, unknown> {
-  return {
-    name,
-    run: () => Promise.reject(new Error(`Unknown storage operation "${name}": add it to the list in storage.ts`)),
-  };
 }

@@ -3,13 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Db } from '../db.ts';
 import type { Operation } from '../operation.ts';
+import { testEngine } from '../testing/engine.ts';
 import { backupDatabase } from './backup.ts';
 import { databaseFile } from './database-files.ts';
-import { createGroupCommit, type GroupCommit, indexOperations, runInSnapshot, type Unit } from './group-commit.ts';
-import { Failure } from './answers.ts';
+import { Failure, indexOperations, type Unit } from '../unit.ts';
+import { fromWireError, toWireError } from '../wire-error.ts';
+import { createGroupCommit, type GroupCommit, runInSnapshot } from './group-commit.ts';
 import { openFiles, openForQueries } from './open-files.ts';
+import { explainSqliteError } from './sqlite-errors.ts';
 import { createSession } from './statements.ts';
-import { fromWireError, toWireError } from './wire.ts';
 import type { StorageParts } from './worker.ts';
 
 export interface InlineOptions extends StorageParts {
@@ -17,11 +19,18 @@ export interface InlineOptions extends StorageParts {
   readonly dataDir?: string;
 }
 
+/** Opens a database for a test, on the engine that the tests run on (`GATEHOUSE_TEST_DB`). */
+export async function openInlineDb(options: InlineOptions): Promise<Db> {
+  if (testEngine === 'sqlite') return openInlineSqlite(options);
+  const { openInlineTestDatabase } = await import('../postgres/testing/inline-database.ts');
+  return openInlineTestDatabase(options);
+}
+
 /**
- * For tests: the same operations with the same semantics on the calling thread, without starting threads. Input, output
+ * Runs the same operations with the same semantics on the calling thread, without starting threads. Input, output
  * and errors are serialized as between threads, so what would not survive that fails here as well.
  */
-export async function openInlineDb(options: InlineOptions): Promise<Db> {
+export async function openInlineSqlite(options: InlineOptions): Promise<Db> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'gatehouse-db-'));
   const files = await openFiles({
     dataDir,
@@ -40,7 +49,7 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
   function enqueue<Output>(operation: Operation<never, Output>, input: unknown, execute: (unit: Unit) => Promise<unknown>): Promise<Output> {
     const next = last.then(async () => {
       const result = await execute({ operation: findOperation(operation.name), input: structuredClone(input) });
-      if (result instanceof Failure) throw fromWireError(structuredClone(toWireError(result.error)));
+      if (result instanceof Failure) throw fromWireError(structuredClone(toWireError(explainSqliteError(result.error))));
       return structuredClone(result) as Output;
     });
     last = next.catch(() => {});
@@ -63,7 +72,7 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
     },
     async status() {
       const size = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-      return { path: file, bytes: size(file), walBytes: size(`${file}-wal`), schemaVersion: files.schemaVersion, state: 'ok' };
+      return { driver: 'sqlite', path: file, bytes: size(file), walBytes: size(`${file}-wal`), schemaVersion: files.schemaVersion, state: 'ok' };
     },
     async [Symbol.asyncDispose]() {
       await last;

@@ -4,11 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import { silentLog } from '../../log.ts';
 import type { Db } from '../db.ts';
-import { openInlineDb } from './inline.ts';
 import { openDb, type OpenDbOptions } from './open-db.ts';
 import * as parts from './testing/parts.ts';
 
@@ -27,120 +25,6 @@ afterEach(async () => {
 });
 
 const open = (options: Partial<OpenDbOptions> = {}) => openDb({ dataDir, workerUrl, clock: systemClock, log: silentLog, ...options });
-
-const kinds = {
-  'reads on the writer thread': () => open({ settleMs: 1e9 }),
-  'reads on a reader thread': () => open({ settleMs: 0 }),
-  inline: () => openInlineDb({ dataDir, operations: parts.operations, migrations: parts.migrations }),
-};
-
-describe.each(Object.entries(kinds))('a database with %s', (_, openKind) => {
-  beforeEach(async () => {
-    db = await openKind();
-  });
-
-  it('reads what was written as soon as the write has resolved', async () => {
-    for (let index = 0; index < 40; index++) {
-      expect(await db.write(parts.addNote, { text: `note ${index}` })).toEqual({ added: `note ${index}` });
-      expect(await db.read(parts.countNotes, {})).toBe(index + 1);
-    }
-  });
-
-  it('applies writes in the order of their calls', async () => {
-    const expected = Array.from({ length: 2_000 }, (_, index) => `n${index}`);
-    await Promise.all(expected.map((text) => db.write(parts.addNote, { text })));
-    expect(await db.read(parts.listTexts, {})).toEqual(expected);
-  });
-
-  it('fails only the unit that throws and keeps nothing of it', async () => {
-    const outcomes = await Promise.allSettled([
-      db.write(parts.addTwo, { text: 'a' }),
-      db.write(parts.addTwo, { text: 'b', failAt: 'start' }),
-      db.write(parts.addTwo, { text: 'c', failAt: 'middle' }),
-      db.write(parts.addTwo, { text: 'd', failAt: 'end', code: 'conflict' }),
-      db.write(parts.addTwo, { text: 'e' }),
-    ]);
-    expect(outcomes.map((outcome) => outcome.status)).toEqual(['fulfilled', 'rejected', 'rejected', 'rejected', 'fulfilled']);
-    expect(await db.read(parts.listTexts, {})).toEqual(['a 1', 'a 2', 'e 1', 'e 2']);
-  });
-
-  it('carries an AppError with its code and details, and another error with its message', async () => {
-    const refused = await db.write(parts.addTwo, { text: 'x', failAt: 'end', code: 'conflict' }).catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(AppError);
-    expect(refused).toMatchObject({ code: 'conflict', message: 'failed at end', details: { param: 'text', retryAfterMs: 5 } });
-    const failed = await db.write(parts.addTwo, { text: 'x', failAt: 'middle' }).catch((error: unknown) => error);
-    expect(failed).toBeInstanceOf(Error);
-    expect(failed).not.toBeInstanceOf(AppError);
-    expect(failed).toMatchObject({ message: 'failed at middle' });
-  });
-
-  it('stores booleans as 0 and 1 and undefined as null', async () => {
-    await db.write(parts.addNote, { text: 'f', flag: true });
-    await db.write(parts.addNote, { text: 'f', flag: false });
-    await db.write(parts.addNote, { text: 'f' });
-    const rows = await db.read(parts.findNotes, { text: 'f' });
-    expect(rows.map((row) => row.flag)).toEqual([1, 0, null]);
-  });
-
-  it('builds a query for each input', async () => {
-    for (const text of ['ab', 'ac', 'b']) await db.write(parts.addNote, { text });
-    expect(await db.read(parts.findByPrefix, { prefix: 'a', limit: 10 })).toEqual(['ab', 'ac']);
-    expect(await db.read(parts.findByPrefix, { limit: 1 })).toEqual(['ab']);
-  });
-
-  it('refuses to write in a read', async () => {
-    await expect(db.read(parts.addNote, { text: 'x' })).rejects.toThrow(/readonly/);
-    expect(await db.read(parts.countNotes, {})).toBe(0);
-  });
-
-  it('names an operation that is missing in the list', async () => {
-    await expect(db.write(parts.unlisted, {})).rejects.toThrow('Unknown storage operation "test.unlisted": add it to the list in storage.ts');
-  });
-
-  it('lets input and output that is not plain data fail alone', async () => {
-    const [bad, good, alsoBad] = await Promise.allSettled([
-      db.write(parts.addNote, { text: (() => 'x') as unknown as string }),
-      db.write(parts.addNote, { text: 'good' }),
-      db.write(parts.returnFunction, {}),
-    ]);
-    expect([bad.status, good.status, alsoBad.status]).toEqual(['rejected', 'fulfilled', 'rejected']);
-    expect(await db.read(parts.listTexts, {})).toEqual(['good']);
-  });
-
-  it('commits an audit row with its change or not at all', async () => {
-    const audit = {
-      id: 'au_1',
-      atMs: 1,
-      principalId: 'token:a',
-      action: 'note.add',
-      classification: 'mutate',
-      outcome: 'success',
-      target: undefined,
-      metadata: { size: 1 },
-      traceId: '0',
-    } as const;
-    await expect(db.write(parts.addAudited, { text: 'lost', audit, fail: true })).rejects.toThrow('too late');
-    expect(await db.read(parts.listAudits, {})).toEqual([]);
-    await db.write(parts.addAudited, { text: 'kept', audit });
-    expect(await db.read(parts.listAudits, {})).toEqual([{ action: 'note.add', target: null, metadataJson: '{"size":1}' }]);
-  });
-
-  it('keeps telemetry in a separate file that queries see as well', async () => {
-    await Promise.all([
-      db.telemetry(parts.addPoint, { value: 1 }),
-      db.write(parts.addNote, { text: 'n' }),
-      db.telemetry(parts.addPoint, { value: 2 }),
-    ]);
-    expect(await db.read(parts.listPoints, {})).toEqual([1, 2]);
-    await expect(db.write(parts.addPoint, { value: 3 })).rejects.toThrow(/no such table: point/);
-  });
-
-  it('reports size and schema', async () => {
-    const status = await db.status();
-    expect(status).toMatchObject({ path: join(dataDir, 'gatehouse.db'), schemaVersion: 2, state: 'ok' });
-    expect(status.bytes + status.walBytes).toBeGreaterThan(0);
-  });
-});
 
 describe('storage threads', () => {
   it('refuse calls beyond the bound of the queue and serve the accepted ones', async () => {

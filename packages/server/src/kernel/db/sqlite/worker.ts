@@ -5,17 +5,20 @@ import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import { watchHeartbeat } from '../../lifecycle/watchdog.ts';
 import type { Migration, Operation } from '../operation.ts';
-import { Failure, postAnswers } from './answers.ts';
+import { Failure, indexOperations, type Unit } from '../unit.ts';
+import { toWireError } from '../wire-error.ts';
+import { postAnswers } from './answers.ts';
 import { backupDatabase } from './backup.ts';
 import { openReader } from './connection.ts';
 import { databaseFile } from './database-files.ts';
-import type { GroupCommit, Unit } from './group-commit.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { replacedFiles, watchPlace } from './in-place.ts';
 import { openFiles, openForQueries } from './open-files.ts';
 import { quickCheck } from './quick-check.ts';
 import type { Session } from './statements.ts';
+import { explainSqliteError } from './sqlite-errors.ts';
 import { tryWrite } from './try-write.ts';
-import { type CallKind, callKinds, type FromThread, type ThreadData, toWireError } from './wire.ts';
+import { type CallKind, callKinds, type FromThread, type ThreadData } from './wire.ts';
 
 /** What a storage thread knows: every operation, and every step of the schema. */
 export interface StorageParts {
@@ -30,12 +33,10 @@ interface Call extends Unit {
 /** Units per commit: more would only delay the first of them. */
 const maxBatch = 512;
 
-/** The body of every storage thread; `workerData` says which one it is. */
-export async function serveStorage(parts: StorageParts): Promise<void> {
-  const port = parentPort;
+/** The body of every storage thread; `data` says which one it is. It closes the port when it is done. */
+export async function serveStorage(parts: StorageParts, data = workerData as ThreadData, port: MessagePort | null = parentPort): Promise<void> {
   if (port === null) throw new Error('serveStorage runs in a worker thread only');
   const send = (message: FromThread) => port.postMessage(message);
-  const data = workerData as ThreadData;
   try {
     switch (data.role) {
       case 'writer': {
@@ -66,7 +67,7 @@ export async function serveStorage(parts: StorageParts): Promise<void> {
       }
     }
   } catch (error) {
-    send({ type: 'refused', error: toWireError(error) });
+    send({ type: 'refused', error: toWireError(explainSqliteError(error)) });
   }
   port.close();
 }
@@ -79,10 +80,7 @@ async function serveCalls(
   telemetry: DatabaseSync | undefined,
 ): Promise<void> {
   // The query builder is loaded while the main thread continues to start.
-  const [{ createGroupCommit, indexOperations, runInSnapshot }, { createSession }] = await Promise.all([
-    import('./group-commit.ts'),
-    import('./statements.ts'),
-  ]);
+  const [{ createGroupCommit, runInSnapshot }, { createSession }] = await Promise.all([import('./group-commit.ts'), import('./statements.ts')]);
   const findOperation = indexOperations([...parts.operations, tryWrite]);
   const mainCommit = main === undefined ? undefined : createGroupCommit(main, findOperation);
   const telemetryCommit = telemetry === undefined ? undefined : createGroupCommit(telemetry, findOperation);

@@ -1,0 +1,197 @@
+import { randomInt } from 'node:crypto';
+import type { QueryResult } from 'pg';
+import type { Clock } from '../../clock.ts';
+import type { FindOperation } from '../operation.ts';
+import { Failure, runUnit, type Unit } from '../unit.ts';
+import type { Connection } from './connection.ts';
+import { FencedOut, type Guard, guardStatement } from './guard.ts';
+import { findOutcome } from './in-doubt.ts';
+import { type Link, maxWaitMs } from './link.ts';
+import { inDoubt, isConflict, isConnectionFailure, isDiskFailure, isStaleStatement, LostConnection, unreachable } from './postgres-errors.ts';
+import { createSession, type Session } from './session.ts';
+
+/** A write, with the time at which it was asked for. */
+export interface WriteUnit extends Unit {
+  readonly enteredAt: number;
+}
+
+/** How often a transaction runs again after a conflict; a batch is split earlier, because a part of it may meet nobody. */
+const maxRetries = 8;
+const maxBatchRetries = 2;
+const firstPauseMs = 4;
+const maxPauseMs = 250;
+
+type Attempt =
+  | { readonly kind: 'done'; readonly results: readonly unknown[] }
+  /** A unit failed after it had written, or a statement did: nothing was kept. `index` is unknown when an error came after its unit. */
+  | { readonly kind: 'failed'; readonly index: number | undefined; readonly error: unknown }
+  | { readonly kind: 'conflict'; readonly error: unknown }
+  /** Another daemon may write instead of this one: nothing was kept. */
+  | { readonly kind: 'fenced'; readonly error: FencedOut }
+  /** The connection ended before the commit: nothing was kept. */
+  | { readonly kind: 'lost'; readonly error: unknown }
+  /** It ended during the commit. */
+  | { readonly kind: 'doubt'; readonly results: readonly unknown[]; readonly xid: string; readonly timeline: string | null; readonly error: unknown };
+
+export interface TransactionsOptions {
+  readonly link: Link;
+  readonly findOperation: FindOperation;
+  readonly clock: Clock;
+  /** What each transaction proves; absent: any may write. */
+  readonly guard: () => Guard | undefined;
+  /** A commit was refused by the guard. */
+  readonly onFenced: () => void;
+  /** What a transaction showed about the disk of the server. */
+  readonly onDisk: (state: 'ok' | 'failed') => void;
+}
+
+/** Runs writes on one connection: those of a call share a transaction as long as none fails. */
+export interface Transactions {
+  /** Returns one result for each unit, in order; a `Failure` for each that failed. */
+  run(units: readonly WriteUnit[]): Promise<readonly unknown[]>;
+}
+
+export function createTransactions({ link, findOperation, clock, guard, onFenced, onDisk }: TransactionsOptions): Transactions {
+  const session = createSession(findOperation);
+
+  async function run(units: readonly WriteUnit[]): Promise<readonly unknown[]> {
+    let conflicts = 0;
+    let lost = 0;
+    for (;;) {
+      let connection: Connection;
+      try {
+        connection = await acquire(units);
+      } catch (error) {
+        return units.map(() => new Failure(error));
+      }
+      const attempt = await attemptOn(connection, units, session);
+      switch (attempt.kind) {
+        case 'done':
+          return attempt.results;
+        case 'failed':
+          if (units.length === 1) return [new Failure(attempt.error)];
+          return split(units, attempt.index);
+        case 'conflict':
+          conflicts += 1;
+          if (units.length > 1 && conflicts > maxBatchRetries) return split(units, undefined);
+          if (conflicts > maxRetries) return units.map(() => new Failure(attempt.error));
+          await pause(conflicts);
+          break;
+        case 'fenced':
+          onFenced();
+          return units.map(() => new Failure(attempt.error));
+        case 'lost':
+          lost += 1;
+          if (lost > maxRetries) return units.map(() => new Failure(unreachable(attempt.error)));
+          break;
+        case 'doubt': {
+          const outcome = await findOutcome(attempt, link, clock);
+          if (outcome === 'committed') return attempt.results;
+          if (outcome === 'unknown') return units.map(() => new Failure(inDoubt(attempt.error)));
+          break;
+        }
+      }
+    }
+  }
+
+  /** Runs the units around the failed one again without it; the failed one alone, because another unit may have been the reason. */
+  async function split(units: readonly WriteUnit[], failed: number | undefined): Promise<readonly unknown[]> {
+    const parts =
+      failed === undefined ? units.map((unit) => [unit]) : [units.slice(0, failed), units.slice(failed, failed + 1), units.slice(failed + 1)];
+    const results: unknown[] = [];
+    for (const part of parts) if (part.length > 0) results.push(...(await run(part)));
+    return results;
+  }
+
+  /** A call that waited in the queue of a busy lane has not waited for a connection. */
+  function acquire(units: readonly WriteUnit[]): Promise<Connection> {
+    const now = clock.monotonic();
+    const since = Math.max(units[0]?.enteredAt ?? now, link.awaySince ?? now);
+    return link.acquire(since + maxWaitMs);
+  }
+
+  async function attemptOn(connection: Connection, units: readonly WriteUnit[], own: Session): Promise<Attempt> {
+    own.connection = connection;
+    own.failure = undefined;
+    const begun = begin(connection, units, guard());
+    const results: unknown[] = [];
+    for (const [index, unit] of units.entries()) {
+      own.wrote = false;
+      let failure: unknown;
+      try {
+        results.push(await runUnit(unit, own.tx));
+      } catch (error) {
+        failure = error;
+        results.push(new Failure(error));
+      }
+      // An operation that swallows an error of the server must not let later units run in a dead transaction.
+      if (own.failure !== undefined) return abandon(connection, index, own.failure);
+      if (failure !== undefined && own.wrote) return abandon(connection, index, failure);
+    }
+    return commit(connection, begun, results, own);
+  }
+
+  function abandon(connection: Connection, index: number | undefined, error: unknown): Attempt {
+    if (isDiskFailure(error)) onDisk('failed');
+    if (isStaleStatement(error)) connection.drop(new LostConnection('The session of the database changed'));
+    if (!connection.isOpen || isConnectionFailure(error)) {
+      connection.drop(toError(error));
+      return { kind: 'lost', error };
+    }
+    connection.send('ROLLBACK').catch(() => {});
+    if (error instanceof FencedOut) return { kind: 'fenced', error };
+    return isConflict(error) ? { kind: 'conflict', error } : { kind: 'failed', index, error };
+  }
+
+  async function commit(connection: Connection, begun: Promise<Begun>, results: readonly unknown[], own: Session): Promise<Attempt> {
+    // Known before the commit is sent: without it a lost answer could not be asked for again.
+    let started: Begun;
+    try {
+      started = await begun;
+    } catch (error) {
+      return abandon(connection, undefined, error);
+    }
+    try {
+      const { command } = await connection.send('COMMIT');
+      // A statement that no operation waited for has failed.
+      if (command !== 'COMMIT') return abandon(connection, undefined, own.failure ?? new Error('The transaction was rolled back'));
+      if (own.statements > 0) onDisk('ok');
+      return { kind: 'done', results };
+    } catch (error) {
+      if (!connection.isOpen || isConnectionFailure(error)) {
+        connection.drop(toError(error));
+        return { kind: 'doubt', results, error, ...started };
+      }
+      return abandon(connection, undefined, error);
+    }
+  }
+
+  async function pause(conflicts: number): Promise<void> {
+    const longest = Math.min(firstPauseMs * 2 ** conflicts, maxPauseMs);
+    await new Promise<void>((resolve) => clock.after(randomInt(longest), resolve));
+  }
+
+  return { run };
+}
+
+interface Begun {
+  readonly xid: string;
+  readonly timeline: string | null;
+}
+
+/** Starts the transaction along with its first statement: nothing waits for the answer until the commit. */
+function begin(connection: Connection, units: readonly Unit[], guard: Guard | undefined): Promise<Begun> {
+  const isolation = units.every(({ operation }) => operation.isolation === 'read committed') ? 'READ COMMITTED' : 'SERIALIZABLE';
+  const proof = guard === undefined ? '' : `; ${guardStatement(guard)}`;
+  const begun = connection.send(`BEGIN ISOLATION LEVEL ${isolation}; SELECT pg_current_xact_id()::text AS xid${proof}`).then((results) => {
+    const [, { rows } = { rows: [] }, proven] = results as unknown as readonly QueryResult<{ xid: string }>[];
+    if (guard !== undefined && proven?.rows.length !== 1) throw new FencedOut();
+    return { xid: rows[0]?.xid ?? '', timeline: connection.facts.timeline };
+  });
+  begun.catch(() => {});
+  return begun;
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
