@@ -29,7 +29,7 @@ const insert = query<Omit<NodeStart, 'prunedBeforeMs' | 'isSole'>>((tools) =>
     ...tools.each(['bootId', 'homeId', 'version', 'role']),
     address: null,
     state: 'live',
-    leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs')}`,
+    leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs', 'integer')}`,
     startedAtMs: leaseNow(tools),
     renewedAtMs: leaseNow(tools),
     claimedBy: '',
@@ -100,7 +100,7 @@ const renew = query<Renewal>((tools) =>
     .updateTable('node')
     .set({
       address: tools.p('address'),
-      leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs')}`,
+      leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs', 'integer')}`,
       renewedAtMs: leaseNow(tools),
     })
     .where('bootId', '=', tools.p('bootId'))

@@ -37,27 +37,29 @@ const waiting = query<{ limit: number }, Waiting>(({ db, sql, p }) =>
     .limit(p('limit')),
 );
 
-/** Copies rows into the index without reading them into memory. */
+/** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
 const fillIndex = (tx: Tx, ids: readonly number[]) =>
-  tx.build((db, sql) =>
-    db
+  tx.build((db, sql, dialect) => {
+    const rows = db
+      .selectFrom('message')
+      .innerJoin('conversation', 'conversation.id', 'message.conversationId')
+      .select('message.id')
+      .where('message.id', 'in', ids)
+      .where('message.content', '<>', '');
+    if (dialect === 'sqlite') {
+      const tokens = sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`;
+      return db
+        .insertInto('messageFts')
+        .columns(['rowid', 'body', 'part'])
+        .expression(rows.select(['message.content', tokens.as('part')]));
+    }
+    const tokens = sql`ARRAY['=a' || text_hex(agent_id) || '0', '=p' || text_hex(principal_id) || '0', '=c' || conversation.id,
+      '=r' || text_hex(role) || '0', '=k' || text_hex(kind) || '0']`;
+    return db
       .insertInto('messageFts')
-      .columns(['rowid', 'body', 'part'])
-      .expression(
-        db
-          .selectFrom('message')
-          .innerJoin('conversation', 'conversation.id', 'message.conversationId')
-          .select([
-            'message.id',
-            'message.content',
-            sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`.as(
-              'part',
-            ),
-          ])
-          .where('message.id', 'in', ids)
-          .where('message.content', '<>', ''),
-      ),
-  );
+      .columns(['rowid', 'body'])
+      .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')));
+  });
 
 const markIndexed = query<{ id: number; seq: number }>(({ db, p }) =>
   db
