@@ -1,5 +1,5 @@
 import { addMessages } from '../features/conversations/sessions/store.ts';
-import { recordTurn, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
+import { recordTurn, recordTurns, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
 import { operation, type OperationCall, type OperationResult, type Tx } from '../kernel/db/operation.ts';
 
 /** Writes the row before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
@@ -9,11 +9,23 @@ export const openTurn = operation('turns.open', async (tx, input: TurnOpening): 
 });
 
 /** The only transaction of a turn bound to a request: messages, usage, cost, terminal row and its caller's operations, all or none (decisions §7). */
-export const commitTurn = operation('turns.commit', async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
-  await recordTurn(tx, input.turn, input.calls, input.conversation === null ? null : input.turn.conversationRef);
-  await callAlongside(tx, input.alongside);
-  return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
-});
+export const commitTurn = operation(
+  'turns.commit',
+  async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
+    await recordTurn(tx, input.turn, input.calls, input.conversation === null ? null : input.turn.conversationRef);
+    await callAlongside(tx, input.alongside);
+    return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
+  },
+  {
+    bulk: {
+      accepts: ({ conversation, alongside = [] }) => conversation === null && alongside.length === 0,
+      async run(tx, inputs) {
+        await recordTurns(tx, inputs);
+        return inputs.map(() => ({ created: false }));
+      },
+    },
+  },
+);
 
 /** Runs the operations of a turn's caller in order, and returns what they returned. */
 export async function callAlongside(tx: Tx, calls: readonly OperationCall[] = []): Promise<readonly OperationResult[]> {
