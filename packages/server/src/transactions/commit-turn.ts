@@ -1,5 +1,5 @@
 import { addMessages } from '../features/conversations/sessions/store.ts';
-import { recordTurn, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
+import { recordTurn, recordTurns, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
 import { operation, type OperationCall, type OperationResult, type Tx } from '../kernel/db/operation.ts';
 
 /** Writes the row before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
@@ -20,7 +20,17 @@ export const commitTurn = operation(
     await callAlongside(tx, input.alongside);
     return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
   },
-  { isolation: 'read committed', orderKey: ofConversation },
+  {
+    isolation: 'read committed',
+    orderKey: ofConversation,
+    bulk: {
+      accepts: ({ conversation, alongside = [] }) => conversation === null && alongside.length === 0,
+      async run(tx, inputs) {
+        await recordTurns(tx, inputs);
+        return inputs.map(() => ({ created: false }));
+      },
+    },
+  },
 );
 
 /** Turns of a conversation keep their order. */

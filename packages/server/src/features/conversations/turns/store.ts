@@ -1,6 +1,9 @@
 import type { TurnOrigin } from '@gatehouse/contract';
+import type { InsertQueryBuilder, InsertResult, sql } from 'kysely';
 import type { CallRecord } from '../../../runtime/turn.ts';
+import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
 import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { Tables } from '../../../kernel/db/tables.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
@@ -85,26 +88,26 @@ const turnColumns = [
   'endedAtMs',
 ] as const;
 
-/** Inserts a turn; a second write of the same turn ends its open row. */
-const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
-  db
-    .insertInto('turn')
-    .values(each(turnColumns))
-    .onConflict((conflict) =>
-      conflict.column('id').doUpdateSet({
-        state: sql<TurnState>`excluded.state`,
-        finishReason: sql<string | null>`excluded.finish_reason`,
-        failureKind: sql<string | null>`excluded.failure_kind`,
-        model: sql<string>`excluded.model`,
-        steps: sql<number>`excluded.steps`,
-        inputTokens: sql<number>`excluded.input_tokens`,
-        outputTokens: sql<number>`excluded.output_tokens`,
-        costNano: sql<number>`excluded.cost_nano`,
-        reservedNano: sql<number | null>`excluded.reserved_nano`,
-        endedAtMs: sql<number | null>`excluded.ended_at_ms`,
-      }),
-    ),
-);
+/** Lets a second write of the same turn end its open row. */
+function endOpenRow(insert: InsertQueryBuilder<Tables, 'turn', InsertResult>, tag: typeof sql) {
+  return insert.onConflict((conflict) =>
+    conflict.column('id').doUpdateSet({
+      state: tag<TurnState>`excluded.state`,
+      finishReason: tag<string | null>`excluded.finish_reason`,
+      failureKind: tag<string | null>`excluded.failure_kind`,
+      model: tag<string>`excluded.model`,
+      steps: tag<number>`excluded.steps`,
+      inputTokens: tag<number>`excluded.input_tokens`,
+      outputTokens: tag<number>`excluded.output_tokens`,
+      costNano: tag<number>`excluded.cost_nano`,
+      reservedNano: tag<number | null>`excluded.reserved_nano`,
+      endedAtMs: tag<number | null>`excluded.ended_at_ms`,
+    }),
+  );
+}
+
+/** Inserts a turn, or ends its open row. */
+const upsertTurn = query<TurnRow>(({ db, sql, each }) => endOpenRow(db.insertInto('turn').values(each(turnColumns)), sql));
 
 /** Identifies whose calls are booked: a turn, or background work. */
 export interface CallsOf {
@@ -146,6 +149,83 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   await tx.run(upsertTurn, turn);
   if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
+}
+
+const turnTypes: BulkColumns<TurnRow> = {
+  id: 'text',
+  conversationRef: 'text',
+  sessionKey: 'text',
+  agentId: 'text',
+  principalId: 'text',
+  origin: 'text',
+  state: 'text',
+  finishReason: 'text',
+  failureKind: 'text',
+  model: 'text',
+  steps: 'bigint',
+  inputTokens: 'bigint',
+  outputTokens: 'bigint',
+  costNano: 'bigint',
+  reservedNano: 'bigint',
+  traceId: 'text',
+  startedAtMs: 'bigint',
+  endedAtMs: 'bigint',
+};
+
+const callTypes: BulkColumns<ModelCallRow & CallsOf> = {
+  turnId: 'text',
+  conversationRef: 'text',
+  agentId: 'text',
+  principalId: 'text',
+  provider: 'text',
+  model: 'text',
+  operation: 'text',
+  outcome: 'text',
+  inputTokens: 'bigint',
+  outputTokens: 'bigint',
+  cacheReadTokens: 'bigint',
+  cacheWriteTokens: 'bigint',
+  estimated: 'bigint',
+  costNano: 'bigint',
+  savedNano: 'bigint',
+  latencyMs: 'bigint',
+  responseId: 'text',
+  atMs: 'bigint',
+};
+const callColumns = Object.keys(callTypes) as (keyof typeof callTypes)[];
+
+const upsertTurns = query<{ rows: string }>(({ db, sql, p }) =>
+  endOpenRow(
+    db
+      .insertInto('turn')
+      .columns(turnColumns)
+      .expression(selectBulk({ sql }, turnTypes, p('rows', 'text'))),
+    sql,
+  ),
+);
+
+const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
+  db
+    .insertInto('modelCall')
+    .columns(callColumns)
+    .expression(selectBulk({ sql }, callTypes, p('rows', 'text'))),
+);
+
+/** Does what `recordTurn` does, for several turns without stored messages at once. Part of `commitTurn`. */
+export async function recordTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'turn' | 'calls'>[]): Promise<void> {
+  const calls = commits.flatMap(({ turn, calls: ofTurn }) =>
+    ofTurn.map((call) => ({ ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef: null })),
+  );
+  // Sent together: the second does not depend on the answer to the first.
+  await Promise.all([
+    tx.run(upsertTurns, {
+      rows: toBulkRows(
+        turnTypes,
+        commits.map(({ turn }) => turn),
+      ),
+    }),
+    calls.length === 0 ? undefined : tx.run(insertCalls, { rows: toBulkRows(callTypes, calls) }),
+  ]);
 }
 
 /** Stores one row per model call. Part of `bookWork`. */
