@@ -30,10 +30,12 @@ export async function proveHammer(options: {
   readonly seed: number;
   readonly broken?: string;
   readonly only?: readonly string[];
+  readonly progress?: (line: string) => void;
   /** Ends the run at the first finding. */
   readonly untilFound?: boolean;
 }): Promise<HammerReport> {
-  await using server = options.engine === 'postgres' ? await startPostgres() : undefined;
+  // Both lock the same rows in other orders on purpose: the usual second until a deadlock is looked for would be most of the run.
+  await using server = options.engine === 'postgres' ? await startPostgres({ settings: { deadlock_timeout: '20ms' } }) : undefined;
   const home = await makeHome();
   const place = server?.url() ?? home;
   const driven = new Set<string>();
@@ -57,6 +59,7 @@ export async function proveHammer(options: {
     for (let round = 0; round < options.rounds && !(options.untilFound === true && wrong.length > 0); round += 1) {
       for (const [index, made] of drivers.entries()) {
         if (options.only !== undefined && !options.only.includes(made.name)) continue;
+        const startedAt = performance.now();
         const scene = await made.prepare(db, namesOf(`${made.name.replaceAll(' ', '-')}-${round}`));
         const answers = await Promise.all(
           children.map(async (child) => {
@@ -74,6 +77,7 @@ export async function proveHammer(options: {
         if (first.result !== undefined && second.result !== undefined)
           wrong.push(...(await made.check(look, scene, [first.result as never, second.result as never])).map((line) => `${made.name}: ${line}`));
         await endLeft(own);
+        options.progress?.(`${made.name}: ${Math.round(performance.now() - startedAt)} ms`);
       }
       rounds += 1;
     }

@@ -40,12 +40,13 @@ import {
   valueOf,
   type Writer,
 } from './driver.ts';
+import { isStored, storeSlowly } from './slow-write.ts';
 import { deliveryOf, messageOf, messagesOf, modelCall, turnOf } from './rows.ts';
 
 const kind = 'webhook';
 const ownerOf = (side: Side) => `owner-${side}`;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
-const pieces = 12;
+const pieces = 8;
 
 interface WorkScene {
   readonly round: string;
@@ -223,6 +224,52 @@ const stealer: Driver<WorkScene, Ledger> = {
   },
 };
 
+interface Slow {
+  /** Places of the items that the first owner was told to have written to. */
+  readonly kept: readonly number[];
+  /** Places of the items that were taken over before that write could be seen. */
+  readonly taken: readonly number[];
+}
+
+/** A take-over that comes during a write of the owner before: it waits for that write, or the write is refused. */
+const slowOwners: Driver<WorkScene & { readonly items: readonly WorkItem[] }, Slow> = {
+  name: 'slow owners',
+  async prepare(db, names) {
+    const scene = await acceptPieces(db, names);
+    const items = await db.write(claimWork, { owner: 'slow', kinds: [{ kind, free: pieces }], held: [], leaseUntilMs: atMs, atMs });
+    return { ...scene, items };
+  },
+  async run(writer, { round, items }, side) {
+    const names = namesOf(round);
+    const kept: number[] = [];
+    const taken: number[] = [];
+    if (side === 0) {
+      await writer.race(
+        items.map((item, place) => async () => {
+          if (valueOf(await writer.write(storeSlowly, { claim: claimOf(item), row: names.audit(place) })) === true) kept.push(place);
+        }),
+      );
+      return { kept, taken };
+    }
+    for (let left = items.length; left > 0;) {
+      const claimed = valueOf(
+        await writer.write(claimWork, { owner: 'next', kinds: [{ kind, free: 2 }], held: [], leaseUntilMs: atMs + 60_000, atMs }),
+      );
+      for (const { id } of claimed ?? []) {
+        left -= 1;
+        const place = items.findIndex((item) => item.id === id);
+        if (!(await writer.read(isStored, { id: names.audit(place).id }))) taken.push(place);
+      }
+    }
+    return { kept, taken };
+  },
+  check(_, __, [{ kept }, { taken }]) {
+    return kept
+      .filter((place) => taken.includes(place))
+      .map((place) => `the item ${place} was taken over, and then its former owner stored something`);
+  },
+};
+
 /** The same deliveries, with the same key, sent to both. */
 const deliveries: Driver<{ readonly round: string }, { readonly accepted: readonly number[] }> = {
   name: 'deliveries',
@@ -309,4 +356,4 @@ export async function endLeft(writer: Pick<Writer, 'write'>): Promise<void> {
   for (const item of left ?? []) await writer.write(endWork, { ...claimOf(item), state: 'done', atMs });
 }
 
-export const workDrivers = [driver(claimer), driver(stealer), driver(deliveries), driver(waits)];
+export const workDrivers = [driver(claimer), driver(stealer), driver(slowOwners), driver(deliveries), driver(waits)];
