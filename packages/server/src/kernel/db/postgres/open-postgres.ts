@@ -63,6 +63,7 @@ export class PostgresDb implements Db {
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
+  #programSchema = 0;
   #serverVersion = '';
   #bytes = 0;
   #isClosed = false;
@@ -79,8 +80,9 @@ export class PostgresDb implements Db {
   }
 
   async start(): Promise<void> {
-    const { schemaVersion, applied, serverVersion, warnings } = await this.#writer.ready;
+    const { schemaVersion, programSchema, applied, serverVersion, warnings } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
+    this.#programSchema = programSchema;
     this.#serverVersion = serverVersion;
     for (const warning of warnings) this.#log.warn({}, warning);
     if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
@@ -100,6 +102,11 @@ export class PostgresDb implements Db {
 
   search<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
+  }
+
+  /** The newest schema that the program knows. */
+  get programSchema(): number {
+    return this.#programSchema;
   }
 
   /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
