@@ -100,6 +100,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   let fence: number | undefined;
   /** By this daemon's clock, counted from before the renewal was sent. */
   let leaseUntilMs = 0;
+  let isRegistered = false;
   let isLost = false;
   let isFailing = false;
   let isEnded = false;
@@ -221,7 +222,7 @@ export function createLease(options: LeaseOptions): NodeLease {
 
   async function end(): Promise<void> {
     try {
-      if (!isLost) await run(statements.endNode, [bootId]);
+      if (isRegistered && !isLost) await run(statements.endNode, [bootId]);
       if (!isLost && fence !== undefined) await run(statements.release, [bootId, fence]);
     } catch (error) {
       log.warn({ err: error }, 'Failed to end the lease of this daemon: a standby waits until it ends');
@@ -232,6 +233,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   return {
     async standBy() {
       await inTurn(register);
+      isRegistered = true;
       renewIn(times.renewMs);
     },
     tryAcquire: (schemaVersion) => inTurn(() => acquire(schemaVersion)),
