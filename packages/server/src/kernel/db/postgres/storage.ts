@@ -112,7 +112,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDisk });
   const writes = createLanes(lanes.map(transactions));
   const telemetry = createLanes([transactions(fast)]);
-  const reads = createReads({ links: readers, findOperation, clock });
+  const reads = createReads({ links: readers, findOperation });
   const stamp = (unit: Unit) => ({ ...unit, enteredAt: clock.monotonic() });
   let lastBytes = bytes;
   let guard: Guard | undefined;
@@ -154,7 +154,7 @@ export function openPostgresSearch({ address, operations, clock }: Pick<Postgres
   close(): Promise<void>;
 } {
   const link = new Link({ clock, connect: () => Connection.open({ address, purpose: 'search', clock }) });
-  const reads = createReads({ links: [link], findOperation: indexOperations(operations), clock, stateful: true });
+  const reads = createReads({ links: [link], findOperation: indexOperations(operations), stateful: true });
   return {
     search: (unit) => reads.add({ ...unit, enteredAt: clock.monotonic() }),
     async close() {
