@@ -2,7 +2,7 @@ import type { RootConfig } from '../../config-schema.ts';
 import { createLease, type Holder, type NodeLease } from '../../features/operations/nodes/lease/lease.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import { Connection } from '../../kernel/db/postgres/connection.ts';
-import { openPostgresDb, type PostgresDb } from '../../kernel/db/postgres/open-postgres.ts';
+import { openPostgresDb, type SharedDb } from '../../kernel/db/postgres/open-postgres.ts';
 import { serverAddress } from '../../kernel/db/postgres/server-address.ts';
 import type { HomePaths } from '../../kernel/home-paths.ts';
 import type { InstallKey } from '../../kernel/install-key.ts';
@@ -112,7 +112,7 @@ class Waiting implements AsyncDisposable {
 }
 
 /** A newer program changes the schema only when the active one can go on with it. */
-async function openWhenAllowed(open: () => Promise<PostgresDb>, waiting: Waiting, lease: NodeLease, { signal }: BecomeActiveOptions) {
+async function openWhenAllowed(open: () => Promise<SharedDb>, waiting: Waiting, lease: NodeLease, { signal }: BecomeActiveOptions) {
   while (!signal.aborted) {
     try {
       return await open();
@@ -129,7 +129,7 @@ async function openWhenAllowed(open: () => Promise<PostgresDb>, waiting: Waiting
   return undefined;
 }
 
-async function acquire(db: PostgresDb, waiting: Waiting, lease: NodeLease, { signal, log }: BecomeActiveOptions): Promise<number | undefined> {
+async function acquire(db: SharedDb, waiting: Waiting, lease: NodeLease, { signal, log }: BecomeActiveOptions): Promise<number | undefined> {
   let isFailing = false;
   while (!signal.aborted) {
     try {

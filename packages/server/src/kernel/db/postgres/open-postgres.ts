@@ -24,6 +24,14 @@ export interface OpenPostgresOptions {
   readonly heartbeat?: SharedArrayBuffer | undefined;
 }
 
+/** A database that several daemons use. */
+export interface SharedDb extends Db {
+  /** The newest schema that the program knows. */
+  readonly programSchema: number;
+  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  guard(guard: Guard, onFenced: () => void): void;
+}
+
 export const defaultPoolSize = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
@@ -33,7 +41,7 @@ const restartPauseMs = 1_000;
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
  * @throws StartError when the server cannot be used, or its schema is newer than the program
  */
-export async function openPostgresDb(options: OpenPostgresOptions): Promise<PostgresDb> {
+export async function openPostgresDb(options: OpenPostgresOptions): Promise<SharedDb> {
   const db = new PostgresDb(options);
   try {
     await db.start();
@@ -51,8 +59,7 @@ export async function checkPostgres(address: ServerAddress): Promise<{ readonly 
   return thread.ready;
 }
 
-/** The database of daemons that share it. */
-export class PostgresDb implements Db {
+class PostgresDb implements SharedDb {
   readonly #options: OpenPostgresOptions;
   readonly #workerUrl: URL;
   readonly #log: Log;
@@ -104,12 +111,10 @@ export class PostgresDb implements Db {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
   }
 
-  /** The newest schema that the program knows. */
   get programSchema(): number {
     return this.#programSchema;
   }
 
-  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
   guard(guard: Guard, onFenced: () => void): void {
     this.#guard = guard;
     this.#onFenced = onFenced;
