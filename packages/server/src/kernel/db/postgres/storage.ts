@@ -34,6 +34,7 @@ export interface PostgresStorageOptions extends PostgresParts {
 /** The engine in the thread that runs it. Results are a `Failure` instead of a rejection. */
 export interface PostgresStorage {
   readonly schemaVersion: number;
+  readonly programSchema: number;
   readonly applied: readonly string[];
   readonly serverVersion: string;
   readonly warnings: readonly string[];
@@ -57,7 +58,7 @@ const tryMs = 5_000;
 export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
   const { address, clock, onState } = options;
   const findOperation = indexOperations(options.operations);
-  const { schemaVersion, applied } = await starting(options, () => migrate(options));
+  const { schemaVersion, programSchema, applied } = await starting(options, () => migrate(options));
   const { version: serverVersion, warnings, bytes } = await starting(options, () => inspect(options));
 
   let isDiskFull = false;
@@ -118,6 +119,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
 
   return {
     schemaVersion,
+    programSchema,
     applied,
     serverVersion,
     warnings,
