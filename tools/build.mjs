@@ -13,6 +13,7 @@ const stampFile = join(dist, '.sources');
 /** Modules that run in separate threads and processes, by the name under which their code looks for them. */
 const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
+  'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
@@ -82,11 +83,11 @@ function namedThreads(names) {
   };
 }
 
-/** Native helpers of ws that a test tool depends on: the bundle has no native parts, and ws works without them. */
+/** Native helpers of ws, which a test tool depends on, and of pg: the bundle has no native parts, and both work without them. */
 const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
-    build.onResolve({ filter: /^(?:bufferutil|utf-8-validate)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    build.onResolve({ filter: /^(?:bufferutil|utf-8-validate|pg-native)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     build.onLoad({ filter: /.*/, namespace: 'absent' }, ({ path }) => ({
       contents: `throw new Error('${path} is not part of the bundle')`,
       loader: 'js',

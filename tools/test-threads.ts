@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import type { TestProject } from 'vitest/node';
 
 const root = join(import.meta.dirname, '..');
+const folder = join(root, 'node_modules/.cache/test-threads');
 
 /**
  * Bundles the module of the storage threads once per test run, and creates an empty database with it. Test servers start two of these threads
@@ -14,28 +15,35 @@ const root = join(import.meta.dirname, '..');
  */
 export async function setup({ config }: TestProject): Promise<void> {
   if (config.watch) return;
+  const onPostgres = process.env['GATEHOUSE_TEST_DB'] === 'postgres';
+  const { file, digest } = await bundle(onPostgres ? 'postgres-worker' : 'storage-worker');
+  process.env['GATEHOUSE_TEST_STORAGE_WORKER'] = file;
+  if (onPostgres) return;
+  const data = join(folder, `data-${digest}`);
+  if (!existsSync(data)) await createData(data, file);
+  process.env['GATEHOUSE_TEST_DATA'] = data;
+}
+
+async function bundle(name: string): Promise<{ readonly file: string; readonly digest: string }> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['packages/server/src/storage-worker.ts'],
+    entryPoints: [`packages/server/src/${name}.ts`],
     bundle: true,
     write: false,
     platform: 'node',
     format: 'esm',
     target: 'node26',
     logLevel: 'warning',
+    external: ['pg-native'],
     banner: { js: "import { createRequire } from 'node:module';const require = createRequire(import.meta.url);" },
   });
   const code = outputFiles[0]?.contents ?? new Uint8Array();
-  const folder = join(root, 'node_modules/.cache/test-threads');
   const digest = createHash('sha256').update(code).digest('hex').slice(0, 16);
-  const file = join(folder, `storage-worker-${digest}.mjs`);
+  const file = join(folder, `${name}-${digest}.mjs`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(`${file}.${process.pid}`, code);
   renameSync(`${file}.${process.pid}`, file);
-  const data = join(folder, `data-${digest}`);
-  if (!existsSync(data)) await createData(data, file);
-  process.env['GATEHOUSE_TEST_STORAGE_WORKER'] = file;
-  process.env['GATEHOUSE_TEST_DATA'] = data;
+  return { file, digest };
 }
 
 async function createData(data: string, worker: string): Promise<void> {

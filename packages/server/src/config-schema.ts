@@ -16,6 +16,7 @@ import { LinksConfig, WebSearchConfig } from './features/environment/web/config.
 import { WebhooksConfig } from './features/unattended/webhooks/config.ts';
 import { WorkspacesConfig } from './features/environment/workspace/config.ts';
 import { GatewayConfig } from './gateway/config.ts';
+import { StorageConfig } from './kernel/db/config.ts';
 import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts';
 
 /** All of config.yaml: one line per section; an unknown key stops the start. */
@@ -48,23 +49,7 @@ export const RootConfig = z.strictObject({
   webSearch: WebSearchConfig.prefault({}).describe('The search provider for agents.'),
   links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
   webhooks: WebhooksConfig.prefault({}).describe('Webhooks: who may send them, and what they cause.'),
-  storage: z
-    .strictObject({
-      driver: z.enum(['sqlite']).default('sqlite').describe('Where data lives.'),
-      sharedPath: z
-        .string()
-        .min(1)
-        .optional()
-        .describe(
-          'Folder for the files that a standby continues with: workspaces, media and skills. Relative paths start at the home folder, which holds them when absent.',
-        ),
-      minFreeBytes: z
-        .int()
-        .min(0)
-        .default(33_554_432)
-        .describe('With less free space than this on a disk of the home folder, no new work that writes is accepted; 0 turns the check off.'),
-    })
-    .prefault({}),
+  storage: StorageConfig.prefault({}).describe('Where the data lives.'),
   workspaces: WorkspacesConfig.prefault({}).describe('The folders in which agents work: how much each may hold.'),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon reports to monitoring systems; `/metrics` needs no setting.'),
   logging: z

@@ -105,9 +105,9 @@ async function runMode(args: Exclude<StartArguments, { kind: 'start' }>, { stdou
       stdout.write(`${version}\n`);
       return;
     case 'backup':
-      return (await import('./maintenance.ts')).runBackup(args.home, args.file, print);
+      return (await import('./maintenance.ts')).runBackup(args.home, args.file, env, print);
     case 'restore':
-      return (await import('./maintenance.ts')).runRestore(args.home, args.file, print);
+      return (await import('./maintenance.ts')).runRestore(args.home, args.file, env, print);
     case 'doctor':
       return print({ checks: await (await import('./doctor.ts')).examine(args.home, env) });
   }

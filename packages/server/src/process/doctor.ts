@@ -53,7 +53,7 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
     return ok(holder === undefined ? 'no daemon uses this home folder' : `held by the daemon with ${holder}`);
   });
   await check('port', () => (config === undefined ? warn('not checked without a configuration') : checkPort(config, holder)));
-  await check('database', () => examineDatabase(paths, holder));
+  await check('database', () => (config?.storage.driver === 'postgres' ? examinePostgres(config, paths) : examineDatabase(paths, holder)));
   await check('models', () => (config === undefined ? warn('not checked without a configuration') : examineModels(config, env)));
   await check('jail', () => checkJail(systemClock));
   return checks;
@@ -103,6 +103,19 @@ async function examineDatabase({ dataDir }: HomePaths, holder: string | undefine
     db.close();
   }
   return ok(`${file} is sound`);
+}
+
+/** Asks the server, also while the daemon runs: one connection more does not disturb it. */
+async function examinePostgres({ storage }: RootConfig, { dir }: HomePaths): Promise<Finding> {
+  const [{ checkPostgres }, { placeOf }, { serverAddress }] = await Promise.all([
+    import('../kernel/db/postgres/open-postgres.ts'),
+    import('../kernel/db/postgres/place.ts'),
+    import('../kernel/db/postgres/server-address.ts'),
+  ]);
+  const address = serverAddress(storage, dir);
+  const { serverVersion, warnings } = await checkPostgres(address);
+  const detail = `PostgreSQL ${serverVersion} at ${placeOf(address.url)}`;
+  return warnings.length === 0 ? ok(detail) : warn(`${detail}: ${warnings.join('; ')}`);
 }
 
 async function examineModels(config: RootConfig, env: Environment): Promise<Finding> {

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer } from '@gatehouse/testkit';
+import { findPostgres } from '@gatehouse/testkit/postgres';
+import { createTestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
 import { examine } from './doctor.ts';
 import { runBackup, runRestore } from './maintenance.ts';
 
@@ -21,25 +23,34 @@ describe('backup and restore of a stopped daemon', () => {
     await first.client.call('agents.create', { agentId: 'early' });
     await first[Symbol.asyncDispose]();
     const file = join(homeDir, 'copy.db');
-    await runBackup(homeDir, file, print);
+    await runBackup(homeDir, file, {}, print);
     expect(lines.at(-1)).toMatchObject({ result: { file } });
-    await runBackup(homeDir, file, print);
+    await runBackup(homeDir, file, {}, print);
     expect(lines.at(-1)).toMatchObject({ error: { code: 'conflict', message: expect.stringContaining(file) } });
 
     const second = await startTestServer({ homeDir });
     await second.client.call('agents.create', { agentId: 'late' });
-    await runBackup(homeDir, join(homeDir, 'other.db'), print);
+    await runBackup(homeDir, join(homeDir, 'other.db'), {}, print);
     expect(lines.at(-1)).toMatchObject({ error: { message: expect.stringMatching(/Another daemon \(pid \d+/) } });
     await second[Symbol.asyncDispose]();
 
-    await runRestore(homeDir, file, print);
+    await runRestore(homeDir, file, {}, print);
     expect(lines.at(-1)).toMatchObject({ result: { file, previous: expect.stringContaining(homeDir) } });
     const third = await startTestServer({ homeDir });
     expect((await third.client.call('agents.list')).agents).toEqual(['default', 'early']);
     await third[Symbol.asyncDispose]();
-    await runRestore(homeDir, join(homeDir, 'nothing.db'), print);
+    await runRestore(homeDir, join(homeDir, 'nothing.db'), {}, print);
     expect(lines.at(-1)).toMatchObject({ error: { code: 'not_found' } });
   });
+});
+
+test('neither copies nor restores a file when the data is in PostgreSQL', async () => {
+  writeFileSync(join(homeDir, 'config.yaml'), 'storage: { driver: postgres, url: "${DATABASE_URL}" }\n', { mode: 0o600 });
+  const env = { DATABASE_URL: 'postgres://ada@127.0.0.1:1/gatehouse' };
+  const refusal = { error: { code: 'precondition_failed', message: expect.stringContaining('pgBackRest') } };
+  await runBackup(homeDir, join(homeDir, 'copy.db'), env, print);
+  await runRestore(homeDir, join(homeDir, 'copy.db'), env, print);
+  expect(lines).toEqual([refusal, refusal]);
 });
 
 describe('the doctor', () => {
@@ -71,6 +82,28 @@ describe('the doctor', () => {
     await server[Symbol.asyncDispose]();
     expect((await find('database'))?.detail).toContain('is sound');
     expect((await find('lock'))?.detail).toContain('no daemon');
+  });
+
+  test('reports a database server that cannot be reached, without its password', async () => {
+    writeFileSync(join(homeDir, 'config.yaml'), 'storage: { driver: postgres, url: "${DATABASE_URL}" }\n', { mode: 0o600 });
+    const checks = await examine(homeDir, { DATABASE_URL: 'postgres://ada:open-sesame@127.0.0.1:1/gatehouse' });
+    expect(checks.find(({ name }) => name === 'database')).toEqual({
+      name: 'database',
+      status: 'fail',
+      detail: expect.stringMatching(/^Cannot use the database postgres:\/\/127\.0\.0\.1:1\/gatehouse: .*ECONNREFUSED/),
+    });
+    expect(JSON.stringify(checks)).not.toContain('open-sesame');
+  });
+
+  test.skipIf(findPostgres() === undefined)('names the settings of a database server that may lose data', async () => {
+    await using database = await createTestDatabase([]);
+    writeFileSync(join(homeDir, 'config.yaml'), 'storage: { driver: postgres, url: "${DATABASE_URL}" }\n', { mode: 0o600 });
+    const checks = await examine(homeDir, { DATABASE_URL: database.url });
+    expect(checks.find(({ name }) => name === 'database')).toEqual({
+      name: 'database',
+      status: 'warn',
+      detail: expect.stringMatching(/^PostgreSQL \d+.* at postgres:\/\/127\.0\.0\.1:.*fsync = off/),
+    });
   });
 
   test('reports a full disk, an unusable lock and a clock that is behind written files', async () => {

@@ -1,20 +1,25 @@
 import { defaultBackupFile } from '../gateway/control-socket.ts';
-import { toAppError } from '../kernel/app-error.ts';
+import { AppError, toAppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
+import type { Environment } from '../kernel/config/references.ts';
+import { postgresBackups } from '../kernel/db/postgres/place.ts';
 import { openDb } from '../kernel/db/sqlite/open-db.ts';
 import { homePaths } from '../kernel/home-paths.ts';
 import { acquireLock } from '../kernel/lifecycle/lock-file.ts';
 import { silentLog } from '../kernel/log.ts';
+import { readOwnFile } from '../kernel/private-file.ts';
 import { migrations } from '../transactions/registry.ts';
+import { loadRootConfig } from './load-root-config.ts';
 import { version } from '../version.ts';
 
 /** Prints one line of JSON; a job prints any number of `progress` and then `result` or `error` (packages/cli/README.md). */
 export type PrintLine = (value: object) => void;
 
 /** Copies the data of a stopped daemon; for a running one the control socket is used instead. */
-export function runBackup(home: string, file: string | undefined, print: PrintLine): Promise<void> {
+export function runBackup(home: string, file: string | undefined, env: Environment, print: PrintLine): Promise<void> {
   return job(print, async () => {
     const { dataDir, backupsDir } = homePaths(home);
+    refusePostgres(home, env);
     const target = file === undefined ? defaultBackupFile(backupsDir, systemClock) : file;
     const lock = acquireLock(dataDir);
     try {
@@ -28,13 +33,30 @@ export function runBackup(home: string, file: string | undefined, print: PrintLi
 }
 
 /** Replaces the data of a stopped daemon by a backup; the old data is kept next to it. */
-export function runRestore(home: string, file: string, print: PrintLine): Promise<void> {
+export function runRestore(home: string, file: string, env: Environment, print: PrintLine): Promise<void> {
   return job(print, async () => {
+    refusePostgres(home, env);
     // It opens SQLite in this thread, which a daemon never does.
     const [{ restoreBackup }, { statSync }] = await Promise.all([import('../kernel/db/sqlite/restore.ts'), import('node:fs')]);
     const { replaced } = restoreBackup({ backupFile: file, dataDir: homePaths(home).dataDir, migrations, programVersion: version });
     return { file, bytes: statSync(file).size, ...(replaced !== undefined && { previous: replaced }) };
   });
+}
+
+/** The tools of PostgreSQL copy and restore its data; an old file in the home folder must not be taken for it. */
+function refusePostgres(home: string, env: Environment): void {
+  if (driverOf(home, env) === 'postgres') throw new AppError('precondition_failed', postgresBackups);
+}
+
+/** A configuration that cannot be read does not keep anybody from a backup of what is there. */
+function driverOf(home: string, env: Environment): 'sqlite' | 'postgres' {
+  const path = homePaths(home).configFile;
+  try {
+    const file = readOwnFile(path, { maxBytes: 1_048_576, followLinks: true });
+    return file === undefined ? 'sqlite' : loadRootConfig({ path, text: file.text }, env, {}).config.storage.driver;
+  } catch {
+    return 'sqlite';
+  }
 }
 
 async function job(print: PrintLine, run: () => Promise<object>): Promise<void> {

@@ -3,9 +3,9 @@ import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
 import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
-import type { DbStatus } from '../kernel/db/db.ts';
+import type { Db, DbStatus } from '../kernel/db/db.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
-import { openDb } from '../kernel/db/sqlite/open-db.ts';
+import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
 import { ownBuildFiles, watchBuild } from '../kernel/lifecycle/build-watch.ts';
@@ -109,8 +109,9 @@ async function watchDisk({ building, options: { config, home, log, overrides = {
 }
 
 /** Returns warnings of what an earlier run lost. */
-function findLosses({ home }: ServerOptions, lifetime: Lifetime): readonly string[] {
-  const isLost = lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
+function findLosses({ home, config }: ServerOptions, lifetime: Lifetime): readonly string[] {
+  const isLost =
+    config.storage.driver === 'sqlite' && lifetime.hadData && !existsSync(databaseFile(home.dataDir)) && !existsSync(restoringFile(home.dataDir));
   return [
     ...(lifetime.earlierFault === undefined ? [] : [`The last run ended after a fault. ${lifetime.earlierFault}`]),
     ...(isLost
@@ -134,21 +135,46 @@ function watchProgram({ building, options: { log }, bus, clock }: Basis) {
   );
 }
 
-async function openStorage({ building, options, bus, clock }: Basis, lifetime: Lifetime) {
+interface Storage {
+  readonly db: Db;
+  /** Returns what is wrong with the files of the database. */
+  readonly fault: () => string | undefined;
+  readonly damage: () => Error | undefined;
+}
+
+async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
+  const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
+  const common = {
+    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
+    clock,
+    log: log.module('storage'),
+    programVersion: options.version,
+    heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
+  };
+  const { storage } = options.config;
+  if (storage.driver === 'sqlite') return openSqlite(basis, lifetime, common);
+  // Most daemons never load it.
+  const [{ openPostgresDb }, { serverAddress }] = await Promise.all([
+    import('../kernel/db/postgres/open-postgres.ts'),
+    import('../kernel/db/postgres/server-address.ts'),
+  ]);
+  const { poolSize } = storage;
+  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
+  return { db, fault: () => undefined, damage: () => undefined };
+}
+
+async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
+  const { home, log } = options;
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
   const db = building.use(
     await openDb({
+      ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
-      ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
-      clock,
-      log: log.module('storage'),
-      programVersion: options.version,
       check: lifetime.uncleanEnd,
-      heartbeat: options.watchdog === true ? building.use(beginHeartbeat(clock)).beats : undefined,
       onFiles(fault) {
         filesFault = fault;
         if (fault === undefined) return;
@@ -166,10 +192,5 @@ async function openStorage({ building, options, bus, clock }: Basis, lifetime: L
       },
     }),
   );
-  return {
-    db,
-    /** Returns what is wrong with the files of the database. */
-    fault: () => filesFault,
-    damage: () => damage,
-  };
+  return { db, fault: () => filesFault, damage: () => damage };
 }

@@ -160,7 +160,7 @@ for (const [kind, { driver, open }] of Object.entries(kinds)) {
 
     it('reports size and schema', async () => {
       const status = await db.status();
-      expect(status).toMatchObject({ driver, schemaVersion: 2, state: 'ok' });
+      expect(status).toMatchObject({ driver, schemaVersion: driver === 'sqlite' ? 2 : 3, state: 'ok' });
       if (driver === 'sqlite') expect(status.path).toBe(join(dataDir, 'gatehouse.db'));
       else expect(status.path).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/d_[0-9a-f]+$/);
       expect(status.bytes + status.walBytes).toBeGreaterThan(0);

@@ -1,13 +1,8 @@
 import { Client, type QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
 import { LostConnection } from './postgres-errors.ts';
+import type { ServerAddress } from './server-address.ts';
 import { valueTypes } from './values.ts';
-
-/** Where the server is, and how it is reached; parts of the URL are secret. */
-export interface ServerAddress {
-  readonly url: string;
-  readonly ssl?: { readonly ca?: string | undefined; readonly rejectUnauthorized?: boolean | undefined } | boolean | undefined;
-}
 
 /** What a connection is for: `lane` writes, `fast` writes without waiting for the disk, `read` reads snapshots. */
 export type Purpose = 'lane' | 'fast' | 'read' | 'search';

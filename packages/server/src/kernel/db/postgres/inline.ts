@@ -4,8 +4,8 @@ import type { Db } from '../db.ts';
 import type { Operation } from '../operation.ts';
 import { Failure, indexOperations, type Unit } from '../unit.ts';
 import { fromWireError, toWireError } from '../wire-error.ts';
-import type { ServerAddress } from './connection.ts';
-import { placeOf } from './place.ts';
+import type { ServerAddress } from './server-address.ts';
+import { placeOf, postgresBackups } from './place.ts';
 import { explainPostgresError } from './postgres-errors.ts';
 import { openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
 
@@ -46,7 +46,7 @@ export async function openInlinePostgres({ poolSize = 4, onState, ...options }: 
     read: (operation, input) => call(operation, input, storage.read),
     search: (operation, input) =>
       call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock: systemClock })).search(unit)),
-    backup: () => Promise.reject(new AppError('precondition_failed', 'The data is in PostgreSQL')),
+    backup: () => Promise.reject(new AppError('precondition_failed', postgresBackups)),
     async status() {
       const { schemaVersion, serverVersion } = storage;
       return {

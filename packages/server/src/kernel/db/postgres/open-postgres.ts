@@ -4,8 +4,8 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
-import type { ServerAddress } from './connection.ts';
-import { placeOf } from './place.ts';
+import type { ServerAddress } from './server-address.ts';
+import { placeOf, postgresBackups } from './place.ts';
 import { PostgresThread } from './thread.ts';
 import { callKinds } from './wire.ts';
 
@@ -41,6 +41,13 @@ export async function openPostgresDb(options: OpenPostgresOptions): Promise<Db> 
     throw error;
   }
   return db;
+}
+
+/** Connects once, without changing anything. @throws the reason why the server cannot be used */
+export async function checkPostgres(address: ServerAddress): Promise<{ readonly serverVersion: string; readonly warnings: readonly string[] }> {
+  const data = { role: 'postgres-check', address, poolSize: 0, programVersion: '', heartbeat: undefined } as const;
+  const thread = new PostgresThread({ workerUrl: defaultWorkerUrl(), data, maxPending: 0, onCrash: () => {} });
+  return thread.ready;
 }
 
 class PostgresDb implements Db {
@@ -92,7 +99,7 @@ class PostgresDb implements Db {
   }
 
   backup(): Promise<never> {
-    return Promise.reject(new AppError('precondition_failed', noBackup));
+    return Promise.reject(new AppError('precondition_failed', postgresBackups));
   }
 
   async status(): Promise<DbStatus> {
@@ -173,9 +180,6 @@ class PostgresDb implements Db {
     return { role, address, poolSize, programVersion, heartbeat: role === 'postgres' ? heartbeat : undefined };
   }
 }
-
-const noBackup =
-  'The data is in PostgreSQL, which is backed up with its own tools: pgBackRest for continuous backups that can be restored to any moment, or pg_dump for a single copy';
 
 /** Sources run as they are; in the bundle the threads' module is next to the program. */
 function defaultWorkerUrl(): URL {

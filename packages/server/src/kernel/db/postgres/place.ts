@@ -7,3 +7,7 @@ export function placeOf(url: string): string {
     return 'postgres';
   }
 }
+
+/** Why a backup is refused, and what makes one. */
+export const postgresBackups =
+  'The data is in PostgreSQL, which is backed up with its own tools: pgBackRest for continuous backups that can be restored to any moment, or pg_dump for a single copy';

@@ -7,10 +7,7 @@ interface Settings {
   readonly fullPageWrites: string;
   readonly synchronousStandbys: string;
   readonly standardStrings: string;
-  readonly encoding: string;
   readonly standbys: number;
-  /** Whether texts are ordered as their bytes are, as SQLite does. */
-  readonly ordersByBytes: number;
 }
 
 /** The server and the database as they are at the start. */
@@ -30,9 +27,7 @@ const question = `SELECT current_setting('server_version') AS version,
   current_setting('full_page_writes') AS "fullPageWrites",
   current_setting('synchronous_standby_names') AS "synchronousStandbys",
   (SELECT reset_val FROM pg_settings WHERE name = 'standard_conforming_strings') AS "standardStrings",
-  current_setting('server_encoding') AS encoding,
-  (SELECT count(*) FROM pg_stat_replication) AS standbys,
-  ('B'::text < '_'::text AND '_'::text < 'a'::text AND 'a b'::text < 'aB'::text AND 'z'::text < U&'\\00e9') AS "ordersByBytes"`;
+  (SELECT count(*) FROM pg_stat_replication) AS standbys`;
 
 export async function inspectServer(connection: Connection): Promise<Inspection> {
   const [settings] = (await connection.execute(undefined, question, [])).rows as [Settings & { readonly bytes: number }];
@@ -47,8 +42,5 @@ export function warningsOf(settings: Settings): readonly string[] {
   if (settings.standbys > 0 && settings.synchronousStandbys === '')
     warnings.push('The standbys of PostgreSQL are asynchronous (synchronous_standby_names is empty): a failover loses the last acknowledged changes');
   if (settings.standardStrings !== 'on') warnings.push('PostgreSQL is configured with standard_conforming_strings = off; each session sets it to on');
-  if (settings.encoding !== 'UTF8') warnings.push(`The encoding of the PostgreSQL database is ${settings.encoding} instead of UTF8`);
-  if (settings.ordersByBytes === 0)
-    warnings.push('The PostgreSQL database orders texts by a language: create it with the locale C.UTF-8, or lists are ordered differently');
   return warnings;
 }

@@ -3,16 +3,16 @@ import type { Clock } from '../../clock.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { indexOperations, type Unit } from '../unit.ts';
-import { Connection, type Purpose, type ServerAddress } from './connection.ts';
+import { Connection, type Purpose } from './connection.ts';
+import type { ServerAddress } from './server-address.ts';
 import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
 import { migratePostgres } from './migrate.ts';
 import { isConnectionFailure, LostConnection } from './postgres-errors.ts';
 import { createReads } from './reads.ts';
-import { inspectServer } from './server-settings.ts';
+import { type Inspection, inspectServer } from './server-settings.ts';
 import { createTransactions } from './transaction.ts';
-import { valueTypes } from './values.ts';
 
 export interface PostgresParts {
   readonly operations: readonly Operation<never, unknown>[];
@@ -165,7 +165,6 @@ async function migrate({ address, migrations, clock, programVersion }: PostgresS
     ...(address.ssl !== undefined && { ssl: address.ssl }),
     application_name: 'gatehouse schema',
     connectionTimeoutMillis: startMs,
-    types: valueTypes,
   });
   client.on('error', () => {});
   try {
@@ -176,7 +175,16 @@ async function migrate({ address, migrations, clock, programVersion }: PostgresS
   }
 }
 
-async function inspect({ address, clock }: PostgresStorageOptions) {
+/** Connects once, and returns what the server is. @throws StartError when it cannot be used */
+export async function checkPostgresServer(options: Pick<PostgresStorageOptions, 'address' | 'clock'>): Promise<Inspection> {
+  try {
+    return await inspect(options);
+  } catch (error) {
+    throw explainStart(error, options.address.url);
+  }
+}
+
+async function inspect({ address, clock }: Pick<PostgresStorageOptions, 'address' | 'clock'>): Promise<Inspection> {
   const connection = await Connection.open({ address, purpose: 'read', clock });
   try {
     return await inspectServer(connection);
@@ -192,12 +200,14 @@ async function starting<T>({ address, clock }: PostgresStorageOptions, step: () 
     try {
       return await step();
     } catch (error) {
-      if (error instanceof StartError) throw error;
-      if (!isConnectionFailure(error) || clock.monotonic() >= until) {
-        const text = error instanceof Error ? error.message : String(error);
-        throw new StartError('unusable', `Cannot use the database ${placeOf(address.url)}: ${text}`, { cause: error });
-      }
+      if (!isConnectionFailure(error) || clock.monotonic() >= until) throw explainStart(error, address.url);
       await new Promise<void>((resolve) => clock.after(startPauseMs, resolve));
     }
   }
+}
+
+function explainStart(error: unknown, url: string): StartError {
+  if (error instanceof StartError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new StartError('unusable', `Cannot use the database ${placeOf(url)}: ${text}`, { cause: error });
 }

@@ -1,6 +1,6 @@
 import type { DbStatus } from '../db.ts';
 import type { WireError } from '../wire-error.ts';
-import type { ServerAddress } from './connection.ts';
+import type { ServerAddress } from './server-address.ts';
 
 export const callKinds = { write: 0, telemetry: 1, read: 2, bytes: 3 } as const;
 export type CallKind = (typeof callKinds)[keyof typeof callKinds];
@@ -33,7 +33,8 @@ export interface Answers {
 
 /** What a thread is for; passed as its `workerData`. */
 export interface ThreadData {
-  readonly role: 'postgres' | 'postgres-search';
+  /** `postgres-check` connects, reports what it finds, changes nothing and ends. */
+  readonly role: 'postgres' | 'postgres-search' | 'postgres-check';
   readonly address: ServerAddress;
   readonly poolSize: number;
   readonly programVersion: string;

@@ -4,7 +4,7 @@ import { watchHeartbeat } from '../../lifecycle/watchdog.ts';
 import { Failure, indexOperations, type Unit } from '../unit.ts';
 import { toWireError, type WireError } from '../wire-error.ts';
 import { explainPostgresError } from './postgres-errors.ts';
-import { openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
+import { checkPostgresServer, openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
 import { type CallKind, type FromThread, type ThreadData } from './wire.ts';
 
 type Serve = (kind: CallKind, unit: Unit) => Promise<unknown>;
@@ -20,6 +20,11 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
       const { search, close } = openPostgresSearch({ ...data, operations: parts.operations, clock: systemClock });
       send({ type: 'ready', schemaVersion: 0, applied: [], serverVersion: '', warnings: [] });
       return serveCalls(port, parts, (_, unit) => search(unit), close);
+    }
+    if (data.role === 'postgres-check') {
+      const { version, warnings } = await checkPostgresServer({ ...data, clock: systemClock });
+      send({ type: 'ready', schemaVersion: 0, applied: [], serverVersion: version, warnings });
+      return port.close();
     }
     const storage = await openPostgresStorage({
       ...data,

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
+import { join } from 'node:path';
 import { Client } from 'pg';
 import type { Migration } from '../../operation.ts';
 import { migratePostgres } from '../migrate.ts';
@@ -41,6 +43,17 @@ export async function createTestDatabase(migrations: readonly Migration[]): Prom
     url: toDatabase(url, name),
     [Symbol.asyncDispose]: () => withClient(url, async (admin) => void (await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
   };
+}
+
+/** Returns a new database, or the one that `folder` was given before: it outlives its users and ends with the test run. */
+export async function databaseOf(folder: string | undefined, migrations: readonly Migration[]): Promise<TestDatabase> {
+  if (folder === undefined) return createTestDatabase(migrations);
+  const note = join(folder, 'postgres-url');
+  if (existsSync(note)) return { url: readFileSync(note, 'utf8'), async [Symbol.asyncDispose]() {} };
+  const { url } = await createTestDatabase(migrations);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(note, url);
+  return { url, async [Symbol.asyncDispose]() {} };
 }
 
 async function createTemplate(admin: Client, url: string, template: string, migrations: readonly Migration[]): Promise<void> {

@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+/** Where the server is, and how it is reached; parts of the URL are secret. */
+export interface ServerAddress {
+  readonly url: string;
+  /** Absent when the URL decides. */
+  readonly ssl?: true | { readonly ca: string } | undefined;
+}
+
+/** Returns the server that a configuration names; a relative path of its authority starts at `homeDir`. */
+export function serverAddress(
+  { url, ssl, sslCaPath }: { readonly url?: string | undefined; readonly ssl: boolean; readonly sslCaPath?: string | undefined },
+  homeDir: string,
+): ServerAddress {
+  if (url === undefined) throw new Error('storage.url: is missing; driver "postgres" needs it');
+  if (sslCaPath === undefined) return ssl ? { url, ssl } : { url };
+  try {
+    return { url, ssl: { ca: readFileSync(resolve(homeDir, sslCaPath), 'utf8') } };
+  } catch (error) {
+    throw new Error(`storage.sslCaPath: cannot read ${sslCaPath}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
