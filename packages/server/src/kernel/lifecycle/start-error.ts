@@ -5,6 +5,10 @@ export type StartRefusal =
   | 'newer_schema'
   /** The recorded migrations are not those of this program. */
   | 'changed_migration'
+  /** The data of the home folder was imported into PostgreSQL. */
+  | 'imported'
+  /** The database holds a part of a SQLite home. */
+  | 'import_unfinished'
   /** The file exists but does not belong to this program. */
   | 'foreign_database'
   /** SQLite cannot read the file as a database. */

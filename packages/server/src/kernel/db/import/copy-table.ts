@@ -68,8 +68,10 @@ export async function compareTable(client: Client, table: SourceTable, onRows: O
   const order = table.key.map(({ name }) => quoteName(name)).join(', ');
   await copyOut(client, `COPY (SELECT ${columns} FROM ${quoteName(table.name)} ORDER BY ${order}) TO STDOUT`, (line) => {
     const expected = nextLine();
-    if (expected === undefined) throw new DifferentCopy(`Table "${table.name}": PostgreSQL has a row that the home has not, after ${rows} equal ones`);
-    if (!expected.line.equals(line)) throw new DifferentCopy(`Table "${table.name}", key ${keyOf(table, expected.row)}: PostgreSQL has another row there`);
+    if (expected === undefined)
+      throw new DifferentCopy(`Table "${table.name}": PostgreSQL has a row that the home has not, after ${rows} equal ones`);
+    if (!expected.line.equals(line))
+      throw new DifferentCopy(`Table "${table.name}", key ${keyOf(table, expected.row)}: PostgreSQL has another row there`);
     digests.source.update(expected.line);
     digests.copy.update(line);
     onRows(++rows);
@@ -89,7 +91,8 @@ async function compareSums(client: Client, { name, rows, sums }: SourceTable): P
   const { count, ...copied } = found[0] ?? {};
   if (Number(count) !== rows) throw new DifferentCopy(`Table "${name}": PostgreSQL counts ${count} rows, the home has ${rows}`);
   for (const [column, sum] of Object.entries(sums)) {
-    if (copied[column] !== sum) throw new DifferentCopy(`Table "${name}": the sum of "${column}" is ${copied[column]} in PostgreSQL and ${sum} in the home`);
+    if (copied[column] !== sum)
+      throw new DifferentCopy(`Table "${name}": the sum of "${column}" is ${copied[column]} in PostgreSQL and ${sum} in the home`);
   }
 }
 

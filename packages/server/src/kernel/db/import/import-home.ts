@@ -20,6 +20,8 @@ export interface ImportOptions {
   readonly migrations: readonly Migration[];
   readonly programVersion: string;
   readonly clock: Clock;
+  /** How long another import into the same database is waited for. */
+  readonly waitMs?: number;
   /** Tables into which triggers of others write: they are copied after those. */
   readonly lastTables?: readonly string[];
   /** Run in the transaction that ends the import, after all was compared. */
@@ -65,11 +67,11 @@ export async function importHome(options: ImportOptions): Promise<ImportReport> 
   const { dataDir, address, migrations, programVersion, clock, finish = [] } = options;
   const place = placeOf(address.url);
   refuseOtherImport(dataDir, place);
-  using source = openSource({ dataDir, migrations, programVersion });
   const client = await connect(address);
   try {
+    using source = openSource({ dataDir, migrations, programVersion });
     const origin = { homeId: readHomeId(dataDir), stamp: source.stamp };
-    const target = await openTarget({ client, url: address.url, migrations, origin, nowMs: clock.now(), programVersion });
+    const target = await openTarget({ client, url: address.url, migrations, origin, nowMs: clock.now(), programVersion, waitMs: options.waitMs });
     if (target.state === 'done') {
       noteImported(dataDir, { place, atMs: clock.now() });
       return { ...(target.report as ImportReport), imported: false };

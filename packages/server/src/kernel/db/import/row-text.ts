@@ -38,7 +38,7 @@ function toField(value: SQLOutputValue, type: ColumnType | undefined, replaced: 
   if (typeof value === 'string') return toText(value, replaced);
   if (value instanceof Uint8Array) return `\\\\x${value.toHex()}`;
   if (type !== 'REAL') return String(value);
-  return asCompared ? toBits(Number(value)) : Object.is(value, -0) ? '-0' : String(value);
+  return asCompared ? toBits(Number(value)) : String(value);
 }
 
 function toText(text: string, replaced: Replacements): string {

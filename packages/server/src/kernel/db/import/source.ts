@@ -145,9 +145,7 @@ function measure(db: DatabaseSync, name: string, columns: readonly SourceColumn[
   const table = quoteName(name);
   const money = columns.filter((column) => column.name.endsWith('_nano'));
   const isMisfit = columns.map(({ name: column, type }) => `(${quoteName(column)} IS NOT NULL AND ${misfits[type](quoteName(column))})`).join(' OR ');
-  const statement = db.prepare(
-    `SELECT count(*) AS rows, coalesce(sum(${isMisfit}), 0) AS misfits FROM ${table}`,
-  );
+  const statement = db.prepare(`SELECT count(*) AS rows, coalesce(sum(${isMisfit}), 0) AS misfits FROM ${table}`);
   const found = statement.get();
   if (Number(found?.['misfits']) > 0) throw misfitOf(db, name, columns, key);
   const sums = money.map(({ name: column }) => `cast(coalesce(sum(${quoteName(column)}), 0) AS TEXT) AS ${quoteName(column)}`);

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { AppError } from '../../app-error.ts';
-import { importTable, isImportTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
+import { importTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
 import { placeOf } from '../postgres/place.ts';
 import type { Migration } from '../operation.ts';
 import { quoteName } from './row-text.ts';
@@ -37,7 +37,7 @@ interface Row {
 /** `gati`; held as long as an import runs. */
 const importLock = 0x67617469;
 /** A server notices a killed import within moments. */
-const lockTimeout = '10s';
+const waitMs = 10_000;
 
 export interface TargetOptions {
   readonly client: Client;
@@ -46,6 +46,7 @@ export interface TargetOptions {
   readonly origin: ImportOrigin;
   readonly nowMs: number;
   readonly programVersion: string;
+  readonly waitMs?: number | undefined;
 }
 
 /**
@@ -55,7 +56,9 @@ export interface TargetOptions {
  */
 export async function openTarget(options: TargetOptions): Promise<TargetState> {
   const { client, migrations, origin, nowMs, programVersion } = options;
-  await client.query(`SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on; SET lock_timeout = '${lockTimeout}'`);
+  await client.query(
+    `SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on; SET lock_timeout = ${options.waitMs ?? waitMs}`,
+  );
   await takeImportLock(options);
   const place = placeOf(options.url);
   await lockSchema(client, place);
@@ -67,7 +70,10 @@ export async function openTarget(options: TargetOptions): Promise<TargetState> {
         'precondition_failed',
         `${place} ${earlier.state === 'done' ? 'holds' : 'is the target of an unfinished import of'} another home: an import needs an empty database.`,
       );
-    } else if (earlier.state === 'done') return { state: 'done', report: earlier.report };
+    } else if (earlier.state === 'done') {
+      if (earlier.stamp === origin.stamp) return { state: 'done', report: earlier.report };
+      throw new AppError('precondition_failed', `${place} holds an earlier state of this home: an import needs an empty database.`);
+    }
     await migratePostgres(client, migrations, { nowMs, programVersion, importing: true });
     if (earlier !== undefined && earlier.stamp === origin.stamp) return { state: 'running', copied: earlier.copied };
     if (earlier !== undefined) await startOver(client, origin);
@@ -118,12 +124,7 @@ async function begin({ client, origin, programVersion, nowMs }: TargetOptions, p
     copied JSONB NOT NULL,
     report JSONB
   )`);
-  await client.query(`INSERT INTO ${importTable} VALUES (1, 'running', $1, $2, $3, $4, '{}')`, [
-    origin.homeId,
-    origin.stamp,
-    programVersion,
-    nowMs,
-  ]);
+  await client.query(`INSERT INTO ${importTable} VALUES (1, 'running', $1, $2, $3, $4, '{}')`, [origin.homeId, origin.stamp, programVersion, nowMs]);
   await client.query('COMMIT');
 }
 
@@ -132,7 +133,7 @@ async function startOver(client: Client, { stamp }: ImportOrigin): Promise<void>
   const { rows } = await client.query<{ name: string }>(
     `SELECT relname AS name FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')`,
   );
-  const names = rows.map(({ name }) => name).filter((name) => !isImportTable(name) && name !== 'schema_migration');
+  const names = rows.map(({ name }) => name).filter((name) => name !== importTable && name !== 'schema_migration');
   await client.query('BEGIN');
   await client.query(`TRUNCATE ${names.map(quoteName).join(', ')}`);
   await client.query(`UPDATE ${importTable} SET stamp = $1, copied = '{}'`, [stamp]);
