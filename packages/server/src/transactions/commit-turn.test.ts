@@ -36,7 +36,19 @@ const spent = operation('test.spent', async (tx) => {
 let db: Db & AsyncDisposable;
 beforeEach(async () => {
   db = await openInlineDb({
-    operations: [openTurn, commitTurn, keepReceipt, keepResponse, abortOpenTurns, openWork, bookWork, reserveForTurn, counts, spent, ...nodeOperations],
+    operations: [
+      openTurn,
+      commitTurn,
+      keepReceipt,
+      keepResponse,
+      abortOpenTurns,
+      openWork,
+      bookWork,
+      reserveForTurn,
+      counts,
+      spent,
+      ...nodeOperations,
+    ],
     migrations,
   });
   await beginBoot(db, 'boot');
@@ -186,7 +198,15 @@ test('background work is charged to its conversation while there is one, and lea
     startedAtMs: 5,
     outcome: 'ok',
   } as const;
-  const opening = { ...work, operation: 'compaction', model: 'p/m', reservedNano: 900, traceId: '0'.repeat(32), startedAtMs: 4, bootId: 'boot' } as const;
+  const opening = {
+    ...work,
+    operation: 'compaction',
+    model: 'p/m',
+    reservedNano: 900,
+    traceId: '0'.repeat(32),
+    startedAtMs: 4,
+    bootId: 'boot',
+  } as const;
   await db.write(openWork, opening);
   await db.write(bookWork, { ...work, opened: true, calls: [call, { ...call, outcome: 'error', cost: null, savedNano: null }] });
   await db.write(bookWork, { ...work, id: 'wk_2', conversationRef: 'cv_gone', opened: false, calls: [call] });
@@ -223,7 +243,15 @@ test('what a frozen daemon writes after another one has claimed it is refused, a
     atMs: 5,
   };
   const work = { id: 'wk_1', agentId: 'default', principalId: 'root', conversationRef: 'cv_1' };
-  const opening = { ...work, operation: 'compaction', model: 'p/m', reservedNano: 900, traceId: '0'.repeat(32), startedAtMs: 4, bootId: 'boot' } as const;
+  const opening = {
+    ...work,
+    operation: 'compaction',
+    model: 'p/m',
+    reservedNano: 900,
+    traceId: '0'.repeat(32),
+    startedAtMs: 4,
+    bootId: 'boot',
+  } as const;
   const ended = (id: string) => ({ turn: { ...turn, id, state: 'completed' as const, costNano: 70, endedAtMs: 9 }, calls: [call], conversation });
   await db.write(openTurn, { turn: { ...turn, model: 'p/m', reservedNano: 500 } });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_2' } });

@@ -41,7 +41,16 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
   const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version }));
-  const assembly: Assembly = { building, options, bootId, onClaimed: nodes.api.onClaimed, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  const assembly: Assembly = {
+    building,
+    options,
+    bootId,
+    onClaimed: nodes.api.onClaimed,
+    db,
+    bus,
+    clock,
+    core: (module) => ({ db, bus, clock, log: log.module(module) }),
+  };
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {

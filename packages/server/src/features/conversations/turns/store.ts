@@ -186,9 +186,7 @@ export async function recordOwnTurn(tx: Tx, turn: TurnRow, calls: readonly Model
   return true;
 }
 
-const costOf = query<{ id: string }, { costNano: number | null }>(({ db, p }) =>
-  db.selectFrom('turn').select('costNano').where('id', '=', p('id')),
-);
+const costOf = query<{ id: string }, { costNano: number | null }>(({ db, p }) => db.selectFrom('turn').select('costNano').where('id', '=', p('id')));
 
 /** Returns whether the calls of a refused turn were charged when its boot was claimed. Part of `commitTurn`. */
 export async function isCharged(tx: Tx, id: string): Promise<boolean> {
@@ -222,11 +220,7 @@ export async function forgetTurn(tx: Tx, id: string): Promise<boolean> {
 }
 
 const openTurns = query<Record<string, never>, TurnRow>(({ db, sql }) =>
-  db
-    .selectFrom('turn')
-    .select(turnColumns)
-    .where('state', 'in', ['accepted', 'running'])
-    .where(ofDeadBoot(sql, 'turn.bootId')),
+  db.selectFrom('turn').select(turnColumns).where('state', 'in', ['accepted', 'running']).where(ofDeadBoot(sql, 'turn.bootId')),
 );
 
 /** Returns the open turns of dead boots. Part of `abortOpenTurns`. */

@@ -141,13 +141,7 @@ const adopt = query<{ bootId: string }>(({ db, sql, p }) =>
 );
 
 const untold = query<{ bootId: string }, TaskRow>(({ db, p }) =>
-  db
-    .selectFrom('backgroundTask')
-    .select(columns)
-    .where('state', '<>', 'told')
-    .where('bootId', '=', p('bootId'))
-    .orderBy('endedAtMs')
-    .limit(10_000),
+  db.selectFrom('backgroundTask').select(columns).where('state', '<>', 'told').where('bootId', '=', p('bootId')).orderBy('endedAtMs').limit(10_000),
 );
 
 /** Marks tasks of dead boots as ended with an unknown outcome, and makes their results those of this boot, which delivers them. Returns all that it has to report. */

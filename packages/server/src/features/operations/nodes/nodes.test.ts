@@ -20,11 +20,7 @@ const live = operation('test.live', (tx, { bootId }: { readonly bootId: string }
 );
 const dead = operation('test.dead', (tx) =>
   tx.build<{ bootId: string }>((db, sql) =>
-    db
-      .selectFrom('node as other')
-      .select('other.bootId')
-      .where(ofDeadBoot(sql, 'other.bootId'))
-      .orderBy('other.bootId'),
+    db.selectFrom('node as other').select('other.bootId').where(ofDeadBoot(sql, 'other.bootId')).orderBy('other.bootId'),
   ),
 );
 

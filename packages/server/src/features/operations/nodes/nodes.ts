@@ -61,9 +61,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
 
   /** Tells others that this daemon stops; without it they wait for the end of its lease. */
   const move = (state: 'draining' | 'ended') =>
-    db
-      .write(moveNode, { bootId, state })
-      .catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
+    db.write(moveNode, { bootId, state }).catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
 
   const timers = new AsyncDisposableStack();
   timers.use(

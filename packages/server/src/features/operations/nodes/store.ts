@@ -82,9 +82,7 @@ export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, .
 /** Claims the boots whose leases have lapsed; each has one winner. */
 export const claimLapsed = operation('nodes.claim', claimBoots);
 
-const lapsed = query<Claiming, { bootId: string }>((tools) =>
-  tools.db.selectFrom('node').select('bootId').where(isClaimable(tools)).limit(1),
-);
+const lapsed = query<Claiming, { bootId: string }>((tools) => tools.db.selectFrom('node').select('bootId').where(isClaimable(tools)).limit(1));
 
 /** Returns whether a boot can be claimed, so that a check that finds none commits nothing. */
 export const hasLapsed = operation('nodes.hasLapsed', async (tx, input: Claiming): Promise<boolean> => (await tx.get(lapsed, input)) !== undefined);
@@ -113,9 +111,12 @@ const move = query<{ bootId: string; state: 'draining' | 'ended' }>(({ db, p }) 
 );
 
 /** Records that a boot starts nothing more, or has stopped; a claimed one stays claimed. */
-export const moveNode = operation('nodes.move', async (tx, input: { readonly bootId: string; readonly state: 'draining' | 'ended' }): Promise<void> => {
-  await tx.run(move, input);
-});
+export const moveNode = operation(
+  'nodes.move',
+  async (tx, input: { readonly bootId: string; readonly state: 'draining' | 'ended' }): Promise<void> => {
+    await tx.run(move, input);
+  },
+);
 
 const liveBoot = query<{ bootId: string }, { bootId: string }>(({ db, p }) =>
   db.selectFrom('node').select('bootId').where('bootId', '=', p('bootId')).where('state', 'in', ['live', 'draining']),

@@ -26,7 +26,10 @@ const clock = createStepClock();
 let db: Db;
 let workers: Durable[];
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, fill, find, holds, settle, rows], migrations: [...durableMigrations, ...nodeMigrations] });
+  db = await openInlineDb({
+    operations: [...durableOperations, endWork, accept, fill, find, holds, settle, rows],
+    migrations: [...durableMigrations, ...nodeMigrations],
+  });
   workers = [];
 });
 afterEach(async () => {

@@ -79,7 +79,10 @@ const clock = createStepClock();
 const perRound = 50;
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, finish, finishUnfenced], migrations: [...durableMigrations, ...nodeMigrations] });
+  db = await openInlineDb({
+    operations: [...durableOperations, endWork, accept, finish, finishUnfenced],
+    migrations: [...durableMigrations, ...nodeMigrations],
+  });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 

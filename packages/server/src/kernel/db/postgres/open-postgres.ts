@@ -4,6 +4,7 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
+import type { Guard } from './guard.ts';
 import type { ServerAddress } from './server-address.ts';
 import { placeOf, postgresBackups } from './place.ts';
 import { PostgresThread } from './thread.ts';
@@ -32,7 +33,7 @@ const restartPauseMs = 1_000;
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
  * @throws StartError when the server cannot be used, or its schema is newer than the program
  */
-export async function openPostgresDb(options: OpenPostgresOptions): Promise<Db> {
+export async function openPostgresDb(options: OpenPostgresOptions): Promise<PostgresDb> {
   const db = new PostgresDb(options);
   try {
     await db.start();
@@ -50,7 +51,8 @@ export async function checkPostgres(address: ServerAddress): Promise<{ readonly 
   return thread.ready;
 }
 
-class PostgresDb implements Db {
+/** The database of daemons that share it. */
+export class PostgresDb implements Db {
   readonly #options: OpenPostgresOptions;
   readonly #workerUrl: URL;
   readonly #log: Log;
@@ -64,6 +66,8 @@ class PostgresDb implements Db {
   #serverVersion = '';
   #bytes = 0;
   #isClosed = false;
+  #guard: Guard | undefined;
+  #onFenced = () => {};
 
   constructor(options: OpenPostgresOptions) {
     this.#options = options;
@@ -98,6 +102,13 @@ class PostgresDb implements Db {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
   }
 
+  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  guard(guard: Guard, onFenced: () => void): void {
+    this.#guard = guard;
+    this.#onFenced = onFenced;
+    this.#writer.guard(guard);
+  }
+
   backup(): Promise<never> {
     return Promise.reject(new AppError('precondition_failed', postgresBackups));
   }
@@ -125,7 +136,7 @@ class PostgresDb implements Db {
   }
 
   #startWriter(): PostgresThread {
-    return new PostgresThread({
+    const thread = new PostgresThread({
       workerUrl: this.#workerUrl,
       data: this.#threadData('postgres'),
       maxPending: this.#options.maxPending ?? 20_000,
@@ -140,7 +151,10 @@ class PostgresDb implements Db {
         if (error instanceof StartError) return;
         this.#log.error({ err: error }, 'Storage thread exited unexpectedly');
       },
+      onFenced: () => this.#onFenced(),
     });
+    if (this.#guard !== undefined) thread.guard(this.#guard);
+    return thread;
   }
 
   /** Returns the writer; one that crashed is restarted by the next call, at most once a second. */

@@ -120,11 +120,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   return { run, running: () => count };
 }
 
-function startOf(
-  { target, agent, origin }: PreparedTurn,
-  traceId: string,
-  { clock, bootId }: Pick<TurnRunnerDeps, 'clock' | 'bootId'>,
-): TurnStart {
+function startOf({ target, agent, origin }: PreparedTurn, traceId: string, { clock, bootId }: Pick<TurnRunnerDeps, 'clock' | 'bootId'>): TurnStart {
   const { ref: conversationRef, sessionKey, principalId } = target;
   return { id: newId('tn'), conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs: clock.now(), bootId };
 }

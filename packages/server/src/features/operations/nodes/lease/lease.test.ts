@@ -1,10 +1,12 @@
-import { findPostgres, startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
+import { findPostgres } from '@gatehouse/testkit/postgres';
 import { createStepClock } from '@gatehouse/testkit';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../kernel/clock.ts';
 import { silentLog } from '../../../../kernel/log.ts';
-import { migratePostgres } from '../../../../kernel/db/postgres/migrate.ts';
+import { Connection } from '../../../../kernel/db/postgres/connection.ts';
+import { guardStatement } from '../../../../kernel/db/postgres/guard.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../kernel/db/postgres/testing/test-database.ts';
 import { nodeMigrations } from '../migrations.ts';
 import { createLease, type LeaseOptions, type LeaseSession, type NodeLease } from './lease.ts';
 
@@ -12,14 +14,13 @@ import { createLease, type LeaseOptions, type LeaseSession, type NodeLease } fro
 const times = { leaseMs: 1_500, renewMs: 300, marginMs: 300, retryMs: 50 };
 
 describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
-  let server: TestPostgres;
+  let database: TestDatabase;
   let client: Client;
   let open: Set<LeaseSession>;
   beforeAll(async () => {
-    server = await startPostgres();
-    client = new Client({ connectionString: server.url() });
+    database = await createTestDatabase(nodeMigrations);
+    client = new Client({ connectionString: database.url });
     await client.connect();
-    await migratePostgres(client, nodeMigrations, { nowMs: 1, programVersion: '1' });
   });
   beforeEach(async () => {
     open = new Set();
@@ -30,22 +31,11 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   });
   afterAll(async () => {
     await client.end();
-    await server[Symbol.asyncDispose]();
+    await database[Symbol.asyncDispose]();
   });
 
   async function connect(): Promise<LeaseSession> {
-    const own = new Client({ connectionString: server.url() });
-    let isOpen = true;
-    own.on('error', () => (isOpen = false));
-    own.on('end', () => (isOpen = false));
-    await own.connect();
-    const session: LeaseSession = {
-      execute: (_name, text, values) => own.query(text, values),
-      get isOpen() {
-        return isOpen;
-      },
-      close: () => own.end(),
-    };
+    const session = await Connection.open({ address: { url: database.url }, purpose: 'lease', clock: systemClock });
     open.add(session);
     return session;
   }
@@ -147,14 +137,9 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     await dead.lease.standBy();
     await dead.lease.tryAcquire();
     await next.lease.standBy();
-    await using commits = Object.assign(new Client({ connectionString: server.url() }), {
-      [Symbol.asyncDispose]() {
-        return this.end();
-      },
-    });
-    await commits.connect();
-    const guard = () => commits.query(`SELECT 1 FROM active_node WHERE id = 1 AND boot_id = 'dead' AND fence = 1 FOR SHARE`);
-    await commits.query('BEGIN ISOLATION LEVEL SERIALIZABLE');
+    const commits = await connect();
+    const guard = () => commits.execute(undefined, guardStatement({ bootId: 'dead', fence: 1 }), []);
+    await commits.execute(undefined, 'BEGIN ISOLATION LEVEL SERIALIZABLE', []);
     expect((await guard()).rowCount).toBe(1);
     await client.query(`UPDATE node SET lease_until_ms = 1 WHERE boot_id = 'dead'`);
     const order: string[] = [];
@@ -163,7 +148,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
       .poll(async () => (await client.query(`SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted`)).rows[0].waiting)
       .toBeGreaterThan(0);
     order.push('committed');
-    await commits.query('COMMIT');
+    await commits.execute(undefined, 'COMMIT', []);
     expect(await taken).toEqual({ acquired: true, fence: 2 });
     expect(order).toEqual(['committed', 'taken']);
     expect((await guard()).rowCount).toBe(0);

@@ -6,7 +6,11 @@ import * as statements from './statements.ts';
 
 /** A connection to PostgreSQL. */
 export interface LeaseSession {
-  execute(name: string | undefined, text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[]; readonly rowCount: number | null }>;
+  execute(
+    name: string | undefined,
+    text: string,
+    values: unknown[],
+  ): Promise<{ readonly rows: readonly unknown[]; readonly rowCount: number | null }>;
   readonly isOpen: boolean;
   close(): Promise<void>;
 }
