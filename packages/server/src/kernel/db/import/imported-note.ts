@@ -2,6 +2,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { AppError } from '../../app-error.ts';
+import { parseJson } from '../../json.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import { syncPath } from '../sqlite/sync-path.ts';
 
@@ -42,7 +43,7 @@ export function refuseOtherImport(dataDir: string, place: string): void {
 
 function readNote(dataDir: string): ImportedNote | undefined {
   const file = noteFile(dataDir);
-  return existsSync(file) ? Note.parse(JSON.parse(readFileSync(file, 'utf8'))) : undefined;
+  return existsSync(file) ? Note.parse(parseJson(readFileSync(file, 'utf8'), { maxDepth: 2 })) : undefined;
 }
 
 const dateOf = ({ atMs }: ImportedNote) => new Date(atMs).toISOString().slice(0, 16).replace('T', ' ');
