@@ -22,7 +22,7 @@ export interface Suite {
 /** Tests that run whole servers in their own process: loading those takes longer than many of the tests. */
 const whole = ['packages/*/src/**/*.rpc.test.ts', 'packages/cli/src/commands/*.test.ts'];
 
-/** Tests that observe their whole process: its memory, processor time, timers or globals. */
+/** Tests that observe their whole process: its memory, processor time, timers, globals or modules as they load. */
 const observing = [
   'packages/dashboard/src/data/queries.test.ts',
   'packages/server/src/features/environment/web/pages/fetch-tool.test.ts',
@@ -32,6 +32,7 @@ const observing = [
   'packages/server/src/gateway/http-rows.test.ts',
   'packages/server/src/llm/openai-chat/stream.test.ts',
   'packages/server/src/transactions/claim-occurrence.test.ts',
+  'packages/server/src/transactions/prepare-queries.test.ts',
 ];
 
 const proofs = (...names: readonly string[]) => names.map((name) => `proving/${name}-*.test.ts`);

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Expression, Kysely, RawBuilder, sql } from 'kysely';
+import type { JsonSql } from './json-sql.ts';
 import type { Tables } from './tables.ts';
 
 /** Builds queries on the tables of all features. */
@@ -29,6 +30,7 @@ export interface QueryTools<Params> {
   readonly sql: typeof sql;
   /** For the few texts in which the engines differ. */
   readonly dialect: Dialect;
+  readonly json: JsonSql;
   readonly p: <Name extends keyof Params & string>(name: Name, type?: ParameterType) => Expression<Stored<Params[Name]>>;
   /** Parameters by the names of their columns, for the values of a row. */
   readonly each: <Name extends keyof Params & string>(names: readonly Name[]) => { readonly [N in Name]: Expression<Stored<Params[N]>> };

@@ -22,6 +22,7 @@ import {
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
+import { jsonSql } from './json-sql.ts';
 import type { Database, Dialect, ParameterType, QueryTools } from './operation.ts';
 import type { Tables } from './tables.ts';
 
@@ -150,6 +151,7 @@ export function createQueryTools(dialect: Dialect): QueryTools<Record<string, un
     db: new Kysely<Tables>({ dialect: dialects[dialect], plugins: [plugin] }) satisfies Database,
     sql,
     dialect,
+    json: jsonSql(sql, dialect),
     p: (name, type) => new Placeholder(name, castOf(type)),
     each: <Name extends string>(names: readonly Name[]) =>
       Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,

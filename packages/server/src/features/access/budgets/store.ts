@@ -120,12 +120,12 @@ export const usageReport = operation(
     // Slots have no conversations, of which there are as many as calls.
     const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
     const callId = await cursorOf(tx);
-    const found = await tx.build((db, sql) => {
+    const found = await tx.build((db, sql, dialect) => {
       type Raw = ReturnType<typeof sql>;
       const list = (ranges: readonly UsageRange[]): Raw =>
         ranges.length === 0
-          ? sql`SELECT NULL AS name, NULL AS from_ms, NULL AS to_ms WHERE 1 = 0`
-          : sql`VALUES ${sql.join(ranges.map(({ name, fromMs, toMs }) => sql`(${name}, ${fromMs}, ${toMs})`))}`;
+          ? sql`SELECT '' AS name, 0 AS from_ms, 0 AS to_ms WHERE 1 = 0`
+          : sql`VALUES ${sql.join(ranges.map(({ name, fromMs, toMs }) => sql`(${name}, CAST(${fromMs} AS BIGINT), CAST(${toMs} AS BIGINT))`))}`;
       const ofAgents = (table: 's' | 'c'): Raw => {
         const { agentIds } = asked;
         if (agentIds === null) return sql``;
@@ -144,20 +144,21 @@ export const usageReport = operation(
       const keys = (table: 's' | 'c'): Raw => sql`${keyOf(asked.groupBy[0], table)} AS key1, ${keyOf(asked.groupBy[1], table)} AS key2`;
       const ofCall = sql`1 AS calls, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens,
         coalesce(c.cost_nano, 0) AS cost_nano, coalesce(c.saved_nano, 0) AS saved_nano, CASE WHEN c.cost_nano IS NULL THEN 1 ELSE 0 END AS unpriced`;
-      // CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
+      // In SQLite, CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
+      const join = sql.raw(dialect === 'sqlite' ? 'CROSS JOIN' : 'JOIN');
       const all = sql<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>`
         WITH whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
           edge(name, from_ms, to_ms) AS (${list(parts.rows)}),
           wanted(name, from_ms, to_ms) AS (${list(asked.ranges)}),
           used AS (
             SELECT ${keys('s')}, s.calls, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.cost_nano, s.saved_nano, s.unpriced
-            FROM whole r CROSS JOIN usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
+            FROM whole r ${join} usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM edge r CROSS JOIN model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND +c.id <= ${callId}${rows}
+            FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND +c.id <= ${callId}${rows}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM model_call c CROSS JOIN wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.id > ${callId}
+            FROM model_call c ${join} wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.id > ${callId}
           ),
           grouped AS (
             SELECT key1, key2, sum(calls) AS calls, sum(input_tokens) AS "inputTokens", sum(output_tokens) AS "outputTokens",
@@ -170,7 +171,7 @@ export const usageReport = operation(
           sum("cacheReadTokens") OVER () AS "all_cacheReadTokens", sum("cacheWriteTokens") OVER () AS "all_cacheWriteTokens",
           sum("costNano") OVER () AS "all_costNano", sum("savedNano") OVER () AS "all_savedNano", sum(unpriced) OVER () AS all_unpriced
         FROM grouped
-        ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1, key2
+        ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1 NULLS FIRST, key2 NULLS FIRST
         LIMIT ${asked.limit}`;
       return raw(db, all);
     });

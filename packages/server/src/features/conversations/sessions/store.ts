@@ -96,7 +96,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
         costNano: sql<number>`conversation.cost_nano + excluded.cost_nano`,
         updatedAtMs: sql<number>`excluded.updated_at_ms`,
         title: sql<string | null>`coalesce(conversation.title, excluded.title)`,
-        taint: sql<ConversationTaint>`max(conversation.taint, excluded.taint)`,
+        taint: sql<ConversationTaint>`case when excluded.taint > conversation.taint then excluded.taint else conversation.taint end`,
       }),
     )
     .returning(['id', 'lastSeq', 'turnCount']),

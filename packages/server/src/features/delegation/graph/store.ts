@@ -310,7 +310,7 @@ const answerOne = query<{ graphId: string; nodeId: string; answer: NonNullable<N
       .where('nodeId', '=', p('nodeId'))
       .where('answer', 'is', null)
       // The deadline also applies while no process runs the graph.
-      .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
+      .where(sql<boolean>`state = 'running' and (${p('atMs', 'integer')} is null or deadline_ms > ${p('atMs')})`),
 );
 const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
   db.selectFrom('graphNode').select(['answer', 'answerText']).where('graphId', '=', p('graphId')).where('nodeId', '=', p('nodeId')),

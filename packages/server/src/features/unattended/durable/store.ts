@@ -254,13 +254,13 @@ export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { r
 
 export const suspendWork = operation('durable.wait', waitWork);
 
-const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p }) =>
+const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .set({ notBeforeMs: p('atMs') })
     .where('waitingJson', 'is not', null)
-    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
-    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
+    .where(json.text('waiting_json', 'kind'), '=', p('kind'))
+    .where(json.text('waiting_json', 'subject'), '=', p('subject'))
     .where(sql<boolean>`state = 'accepted'`),
 );
 
@@ -277,10 +277,10 @@ export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
 
 export const resumeWork = operation('durable.resume', resumeWaiting);
 
-const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
+const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', p('endedBy')) })
     .where('id', '=', p('id'))
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are about to wait again.
@@ -294,13 +294,13 @@ export const endWaitingWork = operation(
     (await tx.run(giveUp, input)).changes > 0,
 );
 
-const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p }) =>
+const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', 'killed')` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', sql.lit('killed')) })
     .where('waitingJson', 'is not', null)
-    .where(sql<string>`json_extract(waiting_json, '$.rootRunId')`, '=', p('rootRunId'))
-    .where(sql<boolean>`json_extract(waiting_json, '$.runId') is null and json_extract(waiting_json, '$.endedBy') is null`)
+    .where(json.text('waiting_json', 'rootRunId'), '=', p('rootRunId'))
+    .where(sql<boolean>`${json.text('waiting_json', 'runId')} is null and ${json.text('waiting_json', 'endedBy')} is null`)
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
@@ -310,12 +310,12 @@ export const killWaitingWork = operation(
   async (tx, input: { readonly rootRunId: string; readonly atMs: number }): Promise<number> => (await tx.run(killOfRoot, input)).changes,
 );
 
-const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
+const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .set({ notBeforeMs: p('atMs') })
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider'`)
     .where('agentId', '=', p('agentId'))
     .where(sql<boolean>`state = 'accepted'`),
 );
@@ -326,12 +326,12 @@ export const resumeAgentWork = operation(
   async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
 );
 
-const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
+const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.isRevoked', json('true'))` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'isRevoked', true) })
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} <> 'approval'`)
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.principal_id = ${p('principalId')})`),
 );
@@ -342,16 +342,16 @@ export const resumePrincipalWork = operation(
   async (tx, input: { readonly principalId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOfPrincipal, input)).changes,
 );
 
-const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
+const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', p('endedBy')) })
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
       sql<boolean>`(id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)
-        or (json_extract(waiting_json, '$.kind') = 'conversation' and json_extract(waiting_json, '$.subject') = ${p('ref')}))`,
+        or (${json.text('waiting_json', 'kind')} = 'conversation' and ${json.text('waiting_json', 'subject')} = ${p('ref')}))`,
     ),
 );
 
@@ -360,12 +360,12 @@ export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readon
   await tx.run(waitsIn, input);
 }
 
-const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select('id')
     .where('id', '=', p('id'))
-    .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
+    .where(sql<boolean>`${json.text('waiting_json', 'endedBy')} is not null`),
 );
 
 /** Returns whether a work item is to be given up at its next claim. */
@@ -373,12 +373,12 @@ export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
   return (await tx.get(givenUp, { id })) !== undefined;
 }
 
-const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
+const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select(['id', 'workKey as key', 'waitingJson'])
     .where('kind', '=', p('kind'))
-    .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
+    .where(sql<boolean>`work_key in ${json.texts(p('keys'))}`)
     .where('endedAtMs', 'is', null)
     .where('waitingJson', 'is not', null),
 );
@@ -397,14 +397,14 @@ export async function readWaiting(
 
 export const returnWork = operation('durable.retry', retryWork);
 
-const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
     // Items accepted or requeued in the future date from before a backward clock step, so their times are meaningless.
-    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(${json.integer('waiting_json', 'atMs')}, created_at_ms) > ${p('atMs')})`)
     .orderBy('notBeforeMs')
     .orderBy('id')
     .limit(p('limit')),
@@ -531,7 +531,7 @@ const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =
     .where((is) => is.or([is('notBeforeMs', '>', p('untilMs')), is('createdAtMs', '>', p('atMs'))])),
 );
 
-const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
+const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .from(
@@ -539,23 +539,23 @@ const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
         .selectFrom('workItem')
         .select([
           'id as waiterId',
-          sql<number>`row_number() over (partition by json_extract(waiting_json, '$.subject') order by not_before_ms, created_at_ms) - 1`.as('place'),
+          sql<number>`row_number() over (partition by ${json.text('waiting_json', 'subject')} order by not_before_ms, created_at_ms) - 1`.as('place'),
         ])
         .where('waitingJson', 'is not', null)
-        .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
+        .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider' and state = 'accepted'`)
         .as('waiter'),
     )
     .set({ notBeforeMs: sql<number>`${p('atMs')} + waiter.place * ${p('stepMs')}` })
     .where(sql<boolean>`work_item.id = waiter.waiter_id and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
 );
 
-const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql }) =>
+const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql, json }) =>
   db
     .selectFrom('workItem')
-    .select(sql<string | null>`json_extract(waiting_json, '$.subject')`.as('model'))
+    .select(json.text('waiting_json', 'subject').as('model'))
     .distinct()
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`),
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider'`),
 );
 
 /**
@@ -592,9 +592,9 @@ export const releaseWork = operation('durable.release', async (tx, { id, owner, 
 });
 
 /** Takes the kinds as one text, so that one statement reads both indexes of every kind; it runs after each work item. */
-const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p }) =>
+const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p, json }) =>
   db
-    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
+    .selectFrom(sql<{ value: string }>`${json.texts(p('kinds'))}`.as('asked'))
     .select([
       sql<string>`asked.value`.as('kind'),
       sql<number | null>`(select min(not_before_ms) from work_item where kind = asked.value and state = 'accepted')`.as('waitsAtMs'),
@@ -602,10 +602,10 @@ const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | n
     ]),
 );
 
-const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
-  db.selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked')).select(sql<string>`asked.value`.as('kind'))
+const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p, json }) =>
+  db.selectFrom(sql<{ value: string }>`${json.texts(p('kinds'))}`.as('asked')).select(sql<string>`asked.value`.as('kind'))
     .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
-        and coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`),
+        and coalesce(${json.integer('waiting_json', 'atMs')}, created_at_ms) > ${p('atMs')})`),
 );
 
 export interface NextWork {

@@ -4,7 +4,7 @@ import { type ConversationRow, dropMessages, readConversation } from '../store.t
 const raiseFloor = query<{ id: number }>(({ db, sql, p }) =>
   db
     .updateTable('conversation')
-    .set({ modelSeqFloor: sql<number>`last_seq`, resetCount: sql<number>`reset_count + 1`, taint: sql`min(taint, 1)` })
+    .set({ modelSeqFloor: sql<number>`last_seq`, resetCount: sql<number>`reset_count + 1`, taint: sql`case when taint > 1 then 1 else taint end` })
     .where('id', '=', p('id')),
 );
 

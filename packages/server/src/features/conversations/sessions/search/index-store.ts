@@ -29,27 +29,29 @@ const waiting = query<{ after: number; limit: number }, { id: number; bytes: num
     .limit(p('limit')),
 );
 
-/** Copies rows into the index without reading them into memory. */
-const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
-  db
+/** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
+const fillIndex = query<{ after: number; to: number }>(({ db, sql, dialect, p }) => {
+  const rows = db
+    .selectFrom('message')
+    .innerJoin('conversation', 'conversation.id', 'message.conversationId')
+    .select('message.id')
+    .where('message.id', '>', p('after'))
+    .where('message.id', '<=', p('to'))
+    .where('message.content', '<>', '');
+  if (dialect === 'sqlite') {
+    const tokens = sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`;
+    return db
+      .insertInto('messageFts')
+      .columns(['rowid', 'body', 'part'])
+      .expression(rows.select(['message.content', tokens.as('part')]));
+  }
+  const tokens = sql`ARRAY['=a' || text_hex(agent_id) || '0', '=p' || text_hex(principal_id) || '0', '=c' || conversation.id,
+    '=r' || text_hex(role) || '0', '=k' || text_hex(kind) || '0']`;
+  return db
     .insertInto('messageFts')
-    .columns(['rowid', 'body', 'part'])
-    .expression(
-      db
-        .selectFrom('message')
-        .innerJoin('conversation', 'conversation.id', 'message.conversationId')
-        .select([
-          'message.id',
-          'message.content',
-          sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`.as(
-            'part',
-          ),
-        ])
-        .where('message.id', '>', p('after'))
-        .where('message.id', '<=', p('to'))
-        .where('message.content', '<>', ''),
-    ),
-);
+    .columns(['rowid', 'body'])
+    .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')));
+});
 
 /** Indexes the next messages; `more` when others remain. The limits keep commits of turns from waiting long. */
 export const indexMessages = operation(
@@ -71,7 +73,10 @@ const unindex = query<{ conversationId: number }>(({ db, p }) =>
   db.deleteFrom('messageFts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversationId', '=', p('conversationId'))),
 );
 const lowerIndexedTo = query<object>(({ db, sql }) =>
-  db.updateTable('messageIndex').set({ indexedTo: sql<number>`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
+  db
+    .updateTable('messageIndex')
+    .set({ indexedTo: sql<number>`(SELECT coalesce(max(id), 0) FROM message)` })
+    .where('indexedTo', '>', sql<number>`(SELECT coalesce(max(id), 0) FROM message)`),
 );
 
 /** Removes the messages of a conversation from the index, and from their table through `remove`. */

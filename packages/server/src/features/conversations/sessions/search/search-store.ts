@@ -1,4 +1,5 @@
 import type { MessageRow } from '../api.ts';
+import { isMatch, type TextMatch, toTextMatch } from '../../../../kernel/db/full-text.ts';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 import { part, readIndexedTo } from './index-store.ts';
 import { rankTexts } from './rank.ts';
@@ -88,24 +89,24 @@ function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Foun
   });
 }
 
-const matching = query<{ match: string }, { id: number }>(({ db, sql, p }) =>
-  db
+const matching = query<TextMatch, { id: number }>((tools) =>
+  tools.db
     .selectFrom('messageFts')
     .select('rowid as id')
-    .where(sql<boolean>`message_fts MATCH ${p('match')}`)
+    .where(isMatch(tools, 'message_fts'))
     .orderBy('rowid', 'desc')
     .limit(maxCounted + 1),
 );
 
 /** Builds the index query. Filters are tokens of the same index, so the cost depends on what the caller may see. */
-function confine({ text, principalId, agentIds, role, kind }: MessageSearch): string {
+function confine({ text, principalId, agentIds, role, kind }: MessageSearch): TextMatch {
   const filters = [
-    ...(principalId === null ? [] : [part.principal(principalId)]),
-    ...(agentIds === null ? [] : [agentIds.map(part.agent).join(' OR ')]),
-    ...(role === null ? [] : [part.role(role)]),
-    ...(kind === null ? [] : [part.kind(kind)]),
+    ...(principalId === null ? [] : [[part.principal(principalId)]]),
+    ...(agentIds === null ? [] : [agentIds.map(part.agent)]),
+    ...(role === null ? [] : [[part.role(role)]]),
+    ...(kind === null ? [] : [[part.kind(kind)]]),
   ];
-  return [...filters.map((filter) => `part : (${filter})`), text.match].join(' AND ');
+  return toTextMatch({ phrases: text.phrases, filters });
 }
 
 /**
@@ -120,7 +121,7 @@ export const searchMessages = operation('sessions.search', async (tx, search: Me
   const find = createFinder(terms);
   const hasAll = (text: string) => new Set(find(text).found.map(({ term }) => term)).size === terms.length;
   const fresh = waiting === 0 ? [] : (await readWaiting(tx, after, search)).filter(({ head }) => hasAll(head));
-  const ids = await tx.all(matching, { match: confine(search) });
+  const ids = await tx.all(matching, confine(search));
   const rows = fresh.slice(0, maxRanked);
   for (const { id } of ids.slice(0, maxRanked - rows.length)) {
     const row = await tx.get(headById, { id });

@@ -46,9 +46,9 @@ const changedSince = query<{ version: number }, { seq: number }>(({ db, p }) =>
 const rowsAfter = query<{ seq: number; fingerprint: string; limit: number }, IndexRow>(({ db, sql, p }) =>
   indexRows(db, sql, p('fingerprint')).where('memory.seq', '>', p('seq')).orderBy('memory.seq').limit(p('limit')),
 );
-const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql, p }) =>
+const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql, p, json }) =>
   indexRows(db, sql, p('fingerprint'))
-    .where('memory.seq', 'in', sql<number>`(SELECT value FROM json_each(${p('seqs')}))`)
+    .where('memory.seq', 'in', json.integers(p('seqs')))
     .orderBy('memory.seq'),
 );
 

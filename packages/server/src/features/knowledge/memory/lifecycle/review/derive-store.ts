@@ -1,3 +1,4 @@
+import { unindexed } from '../../../../../kernel/db/index-hint.ts';
 import { operation, query, type QueryTools } from '../../../../../kernel/db/operation.ts';
 import type { MemoryType, TaintLevel, TrustLevel } from '../../api.ts';
 import { insertMemory, type MemoryInput } from '../../entries/store.ts';
@@ -43,9 +44,9 @@ function rawEntries(db: QueryTools<never>['db']) {
     .where('sourceWho', '<>', 'operator');
 }
 
-const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p }) =>
+const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p, dialect }) =>
   rawEntries(db)
-    .where(sql`+agent_id`, '=', p('agentId'))
+    .where(unindexed<string>({ sql, dialect }, 'agentId'), '=', p('agentId'))
     .where('seq', '>', p('afterSeq'))
     .orderBy('seq')
     .limit(p('limit')),
