@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { RootConfig } from '../config-schema.ts';
+import { indexAllAgain } from '../features/conversations/sessions/search/index-store.ts';
 import { keepFingerprint } from '../features/operations/nodes/lease/statements.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
@@ -19,8 +20,6 @@ import { masterKeyOf } from './master-key.ts';
 
 /** Triggers of other tables write into it. */
 const lastTables = ['memory_change'];
-/** The index of the conversations is filled again from the copied rows by the first daemon, behind its turns. */
-const refillIndex = 'UPDATE message_index SET indexed_to = 0';
 
 /**
  * Copies the SQLite database of a stopped daemon into the PostgreSQL database of `to`, else of `storage.url`, and returns what a person
@@ -41,7 +40,7 @@ export async function importStorage(home: string, to: string | undefined, env: E
       programVersion: version,
       clock: systemClock,
       lastTables,
-      finish: [{ text: refillIndex }, { text: keepFingerprint, values: [key.fingerprint()] }],
+      finish: [{ text: indexAllAgain }, { text: keepFingerprint, values: [key.fingerprint()] }],
       onProgress: (progress) => print({ progress }),
     });
     const folders = config.storage.sharedPath === undefined ? [paths.workspacesDir, paths.mediaDir, paths.skillsDir] : [];

@@ -29,6 +29,9 @@ const waiting = query<{ after: number; limit: number }, { id: number; bytes: num
     .limit(p('limit')),
 );
 
+/** After an import into another engine, whose index is empty: all messages are indexed again, behind the turns. */
+export const indexAllAgain = 'UPDATE message_index SET indexed_to = 0';
+
 /** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
 const fillIndex = query<{ after: number; to: number }>(({ db, sql, dialect, p }) => {
   const rows = db
