@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Where Debian and its relatives keep the programs of each version. */
+/** The folder in which Debian and its relatives keep the programs of each version. */
 const versions = '/usr/lib/postgresql';
 const startMs = 30_000;
 
 /** A PostgreSQL server on 127.0.0.1 with an empty data folder, which is deleted with it. */
 export interface TestPostgres extends AsyncDisposable {
   readonly port: number;
-  /** Of a superuser. */
+  /** Names a superuser. */
   readonly url: (database?: string) => string;
   readonly pid: number;
   /** Ends the server at once, as a crash does, and starts it again on the same port. */

@@ -28,7 +28,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'An event listener failed'));
   const basis: Basis = { building, options, bus, clock: overrides.clock ?? systemClock };
   // Built first: the folder is locked before anything opens a file in it, and a clean shutdown is recorded last.
-  const lifetime = building.use(beginLifetime(home.dataDir, basis.clock));
+  const lifetime = options.node?.lifetime ?? building.use(beginLifetime(home.dataDir, basis.clock));
   const metrics = building.use(createMetrics({ version: options.version, clock: basis.clock, bus }));
   const traces = await openTraces(basis);
   const load = watchEventLoop(basis);
@@ -40,7 +40,8 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
-  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version }));
+  const lease = options.node?.lease;
+  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version, lease }));
   const assembly: Assembly = {
     building,
     options,
@@ -155,6 +156,7 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
+  if (options.node !== undefined) return { db: options.node.db, fault: () => undefined, damage: () => undefined };
   const common = {
     ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,

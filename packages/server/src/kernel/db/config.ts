@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** Where the data lives. */
+/** Names the engine that keeps the data. */
 export const StorageConfig = z
   .strictObject({
     driver: z

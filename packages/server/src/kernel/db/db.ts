@@ -9,7 +9,7 @@ export interface DbStatus {
   /** 0 on PostgreSQL, whose log belongs to all databases of the server. */
   readonly walBytes: number;
   readonly schemaVersion: number;
-  /** Of PostgreSQL. */
+  /** Set for PostgreSQL. */
   readonly serverVersion?: string;
   readonly state: 'ok' | 'read_only';
 }

@@ -3,7 +3,8 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { NodesApi } from './api.ts';
-import { beginNode, claimLapsed, hasLapsed, moveNode, renewNode } from './store.ts';
+import type { NodeLease } from './lease/lease.ts';
+import { adoptNode, beginNode, claimLapsed, hasLapsed, listNodes, moveNode, renewNode } from './store.ts';
 
 export interface NodesDeps {
   readonly db: Db;
@@ -13,6 +14,8 @@ export interface NodesDeps {
   /** Identifies the data folder, which this process has locked. */
   readonly homeId: string;
   readonly version: string;
+  /** Where daemons share the database: this one is in it already, and its lease is renewed elsewhere. */
+  readonly lease?: Pick<NodeLease, 'listening' | 'fault'> | undefined;
 }
 
 export interface Nodes extends AsyncDisposable {
@@ -28,7 +31,7 @@ const keptMs = 30 * 24 * 60 * 60_000;
  * Announces this daemon in the database, and claims what dead ones left: with a renewed lease as the sign of life, so that
  * several daemons can use one database (docs/decisions/0046).
  */
-export async function createNodes({ db, clock, log, bootId, homeId, version }: NodesDeps): Promise<Nodes> {
+export async function createNodes({ db, clock, log, bootId, homeId, version, lease }: NodesDeps): Promise<Nodes> {
   const recoveries: (() => Promise<void>)[] = [];
   let address: string | null = null;
   let isLost = false;
@@ -37,7 +40,8 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
   let owesRecovery = false;
 
   const prunedBeforeMs = clock.ageNow() - keptMs;
-  await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, atMs: clock.now(), prunedBeforeMs });
+  if (lease === undefined) await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, atMs: clock.now(), prunedBeforeMs });
+  else await db.write(adoptNode, { bootId, homeId, atMs: clock.now(), prunedBeforeMs });
 
   async function renew(): Promise<void> {
     if (isLost) return;
@@ -64,18 +68,19 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
     db.write(moveNode, { bootId, state }).catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
 
   const timers = new AsyncDisposableStack();
-  timers.use(
-    repeat({
-      clock,
-      everyMs: renewMs,
-      run: renew,
-      onError(error) {
-        // Storage that fails says so itself.
-        if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
-        isFailing = true;
-      },
-    }),
-  );
+  if (lease === undefined)
+    timers.use(
+      repeat({
+        clock,
+        everyMs: renewMs,
+        run: renew,
+        onError(error) {
+          // Storage that fails says so itself.
+          if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
+          isFailing = true;
+        },
+      }),
+    );
   timers.use(
     repeat({ clock, everyMs: leaseMs / 2, run: check, onError: (error) => log.error({ err: error }, 'Failed to take over from another daemon') }),
   );
@@ -86,9 +91,11 @@ export async function createNodes({ db, clock, log, bootId, homeId, version }: N
       onClaimed: (recover) => void recoveries.push(recover),
       listening(at) {
         address = at;
+        lease?.listening(at);
       },
+      list: async () => (lease === undefined ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
       drain: () => move('draining'),
-      fault: () => (isLost ? 'Another daemon has taken over the work of this one' : undefined),
+      fault: () => lease?.fault() ?? (isLost ? 'Another daemon has taken over the work of this one' : undefined),
     },
     async [Symbol.asyncDispose]() {
       await timers.disposeAsync();

@@ -134,7 +134,7 @@ export class Connection {
       if (this.#outstanding.size === 0) this.#progressAt = this.#clock.monotonic();
       this.#outstanding.add(entry);
       if (!this.#watching) this.#watch(this.#deadlineMs);
-      this.#client.query(config as never, ((error: Error | null, result: QueryResult) => entry.settle(error ?? undefined, result)) as never);
+      void this.#client.query(config as never, ((error: Error | null, result: QueryResult) => entry.settle(error ?? undefined, result)) as never);
     });
   }
 

@@ -16,7 +16,7 @@ export interface InlinePostgresOptions extends PostgresParts {
 }
 
 /**
- * For tests and tools: the same engine on the calling thread. Input, output and errors are serialized as between threads, so what would
+ * Runs the same engine for tests and tools on the calling thread. Input, output and errors are serialized as between threads, so what would
  * not survive that fails here as well.
  */
 export async function openInlinePostgres({ poolSize = 4, onState, ...options }: InlinePostgresOptions): Promise<Db> {

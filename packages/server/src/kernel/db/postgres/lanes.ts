@@ -28,7 +28,7 @@ export interface Lanes {
 
 export function createLanes(connections: readonly Transactions[]): Lanes {
   const lanes: Lane[] = connections.map((transactions) => ({ transactions, queue: [], busy: false }));
-  /** From the first write without a key on. */
+  /** Holds the first write without a key, and what came after it. */
   let behind: Entry[] = [];
   let unkeyed = 0;
   let exclusive = false;

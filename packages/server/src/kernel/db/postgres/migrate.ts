@@ -11,6 +11,8 @@ export interface MigrationClient {
 export interface MigratedSchema {
   /** The newest step of the database, which may be newer than the program. */
   readonly schemaVersion: number;
+  /** The newest step that the program knows. */
+  readonly programSchema: number;
   /** Numbers of the steps that were run just now. */
   readonly applied: readonly string[];
 }
@@ -47,9 +49,10 @@ export async function migratePostgres(client: MigrationClient, migrations: reado
     const applied = await readApplied(client, place);
     const pending = pendingSteps({ place, applied, steps, programVersion: options.programVersion });
     const isNew = applied.length === 0;
+    if (!isNew && pending.length > 0) await awaitActive(client, place, pending);
     for (const group of isNew ? [pending] : pending.map((step) => [step])) await applyGroup(client, group, isNew, options);
     const schemaVersion = Math.max(applied.at(-1)?.number ?? 0, steps.at(-1)?.number ?? 0);
-    return { schemaVersion, applied: pending.map(({ number }) => String(number)) };
+    return { schemaVersion, programSchema: steps.at(-1)?.number ?? 0, applied: pending.map(({ number }) => String(number)) };
   } finally {
     await unlockSchema(client);
   }
@@ -122,6 +125,22 @@ async function readApplied(client: MigrationClient, place: string): Promise<read
     programVersion: String(row['program_version']),
     compatibleFrom: Number(row['compatible_from']),
   }));
+}
+
+/** Refuses steps that the program of the active daemon does not know how to live with. */
+async function awaitActive(client: MigrationClient, place: string, pending: readonly Step[]): Promise<void> {
+  const { rows: tables } = await client.query(`SELECT 1 AS found WHERE to_regclass('active_node') IS NOT NULL`);
+  if (tables.length === 0) return;
+  const { rows } = await client.query(
+    `SELECT a.schema_version, n.version FROM active_node a JOIN node n ON n.boot_id = a.boot_id
+      WHERE n.state IN ('live', 'draining') AND n.lease_until_ms > floor(extract(epoch from clock_timestamp()) * 1000)`,
+  );
+  const [active] = rows;
+  if (active === undefined || Number(active['schema_version']) >= Math.max(...pending.map(({ compatibleFrom }) => compatibleFrom))) return;
+  throw new StartError(
+    'awaits_active',
+    `${place} is used by version ${String(active['version'])}, which cannot go on with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
+  );
 }
 
 async function applyGroup(client: MigrationClient, steps: readonly Step[], isNew: boolean, options: MigrateOptions): Promise<void> {

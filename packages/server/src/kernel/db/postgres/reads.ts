@@ -1,4 +1,3 @@
-import type { Clock } from '../../clock.ts';
 import type { FindOperation, Operation } from '../operation.ts';
 import { Failure, runUnit } from '../unit.ts';
 import { type Link, maxWaitMs } from './link.ts';
@@ -11,7 +10,6 @@ const maxRetries = 4;
 export interface ReadsOptions {
   readonly links: readonly Link[];
   readonly findOperation: FindOperation;
-  readonly clock: Clock;
   /** Operations may keep state between calls, so none is run a second time to find out how many statements it has. */
   readonly stateful?: boolean;
 }
@@ -28,7 +26,7 @@ interface Entry {
   readonly settle: (result: unknown) => void;
 }
 
-export function createReads({ links, findOperation, clock, stateful = false }: ReadsOptions): Reads {
+export function createReads({ links, findOperation, stateful = false }: ReadsOptions): Reads {
   /** Operations that were seen to run more than one statement: they need a transaction for their snapshot. */
   const several = new Set<Operation<never, unknown>>();
   const free = links.map((link) => ({ link, session: createSession(findOperation) }));

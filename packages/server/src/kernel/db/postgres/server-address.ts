@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 
-/** Where the server is, and how it is reached; parts of the URL are secret. */
+/** Names a server and how it is reached; parts of the URL are secret. */
 export interface ServerAddress {
   readonly url: string;
   /** Absent when the URL decides. */

@@ -6,7 +6,7 @@ import { createQueryTools } from '../query-tools.ts';
 import type { Connection } from './connection.ts';
 
 interface Prepared extends Binding {
-  /** Of the statement on every connection. */
+  /** Names the statement on every connection. */
   readonly name: string;
   readonly text: string;
 }

@@ -34,6 +34,7 @@ export interface PostgresStorageOptions extends PostgresParts {
 /** The engine in the thread that runs it. Results are a `Failure` instead of a rejection. */
 export interface PostgresStorage {
   readonly schemaVersion: number;
+  readonly programSchema: number;
   readonly applied: readonly string[];
   readonly serverVersion: string;
   readonly warnings: readonly string[];
@@ -57,7 +58,7 @@ const tryMs = 5_000;
 export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
   const { address, clock, onState } = options;
   const findOperation = indexOperations(options.operations);
-  const { schemaVersion, applied } = await starting(options, () => migrate(options));
+  const { schemaVersion, programSchema, applied } = await starting(options, () => migrate(options));
   const { version: serverVersion, warnings, bytes } = await starting(options, () => inspect(options));
 
   let isDiskFull = false;
@@ -111,13 +112,14 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDisk });
   const writes = createLanes(lanes.map(transactions));
   const telemetry = createLanes([transactions(fast)]);
-  const reads = createReads({ links: readers, findOperation, clock });
+  const reads = createReads({ links: readers, findOperation });
   const stamp = (unit: Unit) => ({ ...unit, enteredAt: clock.monotonic() });
   let lastBytes = bytes;
   let guard: Guard | undefined;
 
   return {
     schemaVersion,
+    programSchema,
     applied,
     serverVersion,
     warnings,
@@ -152,7 +154,7 @@ export function openPostgresSearch({ address, operations, clock }: Pick<Postgres
   close(): Promise<void>;
 } {
   const link = new Link({ clock, connect: () => Connection.open({ address, purpose: 'search', clock }) });
-  const reads = createReads({ links: [link], findOperation: indexOperations(operations), clock, stateful: true });
+  const reads = createReads({ links: [link], findOperation: indexOperations(operations), stateful: true });
   return {
     search: (unit) => reads.add({ ...unit, enteredAt: clock.monotonic() }),
     async close() {

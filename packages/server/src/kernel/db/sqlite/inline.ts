@@ -19,7 +19,7 @@ export interface InlineOptions extends StorageParts {
   readonly dataDir?: string;
 }
 
-/** For tests: a database on the engine that they run on (`GATEHOUSE_TEST_DB`). */
+/** Opens a database for a test, on the engine that the tests run on (`GATEHOUSE_TEST_DB`). */
 export async function openInlineDb(options: InlineOptions): Promise<Db> {
   if (testEngine === 'sqlite') return openInlineSqlite(options);
   const { openInlineTestDatabase } = await import('../postgres/testing/inline-database.ts');
@@ -27,7 +27,7 @@ export async function openInlineDb(options: InlineOptions): Promise<Db> {
 }
 
 /**
- * For tests: the same operations with the same semantics on the calling thread, without starting threads. Input, output
+ * Runs the same operations with the same semantics on the calling thread, without starting threads. Input, output
  * and errors are serialized as between threads, so what would not survive that fails here as well.
  */
 export async function openInlineSqlite(options: InlineOptions): Promise<Db> {

@@ -7,7 +7,7 @@ import { databaseOf } from './test-database.ts';
 export async function openInlineTestDatabase({ dataDir, operations, migrations }: InlineOptions): Promise<Db> {
   const database = await databaseOf(dataDir, migrations);
   const db = await openInlinePostgres({ address: { url: database.url }, operations, migrations });
-  /** As on inline SQLite, a query sees the writes that were requested before it, also those that nobody waits for. */
+  /** Holds the writes so far: as on inline SQLite, a query sees the writes that were requested before it, also those that nobody waits for. */
   let writes: Promise<unknown> = Promise.resolve();
   function noting<Output>(write: Promise<Output>): Promise<Output> {
     writes = Promise.allSettled([writes, write]);

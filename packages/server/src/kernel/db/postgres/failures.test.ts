@@ -1,0 +1,168 @@
+import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
+import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
+import { Client } from 'pg';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../clock.ts';
+import type { Db } from '../db.ts';
+import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
+import { openInlinePostgres } from './inline.ts';
+import { createTestDatabase } from './testing/test-database.ts';
+
+interface Rig extends AsyncDisposable {
+  readonly db: Db;
+  readonly proxy: TcpProxy;
+  readonly states: string[];
+  /** Of the database, past the proxy. */
+  readonly url: string;
+}
+
+async function open(): Promise<Rig> {
+  const stack = new AsyncDisposableStack();
+  const { url } = stack.use(await createTestDatabase(migrations));
+  const proxy = stack.use(await startTcpProxy(Number(new URL(url).port)));
+  const proxied = new URL(url);
+  proxied.port = String(proxy.port);
+  const states: string[] = [];
+  const db = stack.use(
+    await openInlinePostgres({ address: { url: proxied.href }, operations, migrations, poolSize: 6, onState: (state) => states.push(state) }),
+  );
+  return { db, proxy, states, url, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** Writes numbered notes from several callers until `until` has resolved; returns what was acknowledged and what failed. */
+async function writeWhile(db: Db, until: Promise<unknown>): Promise<{ readonly acknowledged: string[]; readonly failures: unknown[] }> {
+  const acknowledged: string[] = [];
+  const failures: unknown[] = [];
+  let next = 0;
+  let isOver = false;
+  const over = until.finally(() => (isOver = true));
+  await Promise.all([
+    over,
+    ...Array.from({ length: 8 }, async () => {
+      while (!isOver) {
+        const text = `n${next++}`;
+        await db.write(addNote, { text }).then(
+          () => acknowledged.push(text),
+          (error: unknown) => failures.push(error),
+        );
+      }
+    }),
+  ]);
+  return { acknowledged, failures };
+}
+
+async function expectEachOnce(db: Db, acknowledged: readonly string[]): Promise<void> {
+  const stored = await db.read(listTexts, {});
+  expect(new Set(stored).size).toBe(stored.length);
+  expect(acknowledged.filter((text) => !stored.includes(text))).toEqual([]);
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => systemClock.after(ms, resolve));
+
+describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () => {
+  it('that is cut again and again loses and doubles nothing', async () => {
+    await using rig = await open();
+    const cutting = (async () => {
+      for (let round = 0; round < 50; round++) {
+        await pause(50);
+        rig.proxy.cut();
+      }
+    })();
+    const { acknowledged, failures } = await writeWhile(rig.db, cutting);
+    // A change whose commit was in doubt is looked up, so no caller is left without an answer.
+    expect(failures).toEqual([]);
+    expect(acknowledged.length).toBeGreaterThan(20);
+    await expectEachOnce(rig.db, acknowledged);
+  });
+
+  it('that is lost with the answer of a commit finds out that the change was kept', async () => {
+    await using rig = await open();
+    await rig.db.write(addNote, { text: 'first' });
+    const count = async () => {
+      const client = new Client({ connectionString: rig.url });
+      await client.connect();
+      const { rows } = await client.query('SELECT count(*)::int AS count FROM note');
+      await client.end();
+      return rows[0].count as number;
+    };
+    for (let round = 0; round < 5; round++) {
+      const before = await count();
+      rig.proxy.muteOn('COMMIT');
+      const written = rig.db.write(addNote, { text: `round ${round}` });
+      await expect.poll(count).toBe(before + 1);
+      rig.proxy.cut();
+      rig.proxy.resume();
+      expect(await written).toEqual({ added: `round ${round}` });
+      expect(await count()).toBe(before + 1);
+    }
+  });
+
+  it('that is half open is given up, and the change is stored once', { timeout: 30_000 }, async () => {
+    await using rig = await open();
+    await rig.db.write(addNote, { text: 'first' });
+    rig.proxy.halfOpen();
+    expect(await rig.db.write(addNote, { text: 'second' })).toEqual({ added: 'second' });
+    expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
+  });
+
+  it('that stalls makes calls wait and then fail with the time to retry, and works again afterwards', { timeout: 60_000 }, async () => {
+    await using rig = await open();
+    await rig.db.write(addNote, { text: 'first' });
+    rig.proxy.stall();
+    await expect(rig.db.write(addNote, { text: 'second' })).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 2_000 } });
+    expect((await rig.db.status()).state).toBe('read_only');
+    rig.proxy.resume();
+    await expect.poll(async () => (await rig.db.status()).state).toBe('ok');
+    await rig.db.write(addNote, { text: 'third' });
+    await expectEachOnce(rig.db, ['first', 'third']);
+  });
+
+  it('that cannot be opened makes calls fail after a bounded wait, and state says so', { timeout: 30_000 }, async () => {
+    await using rig = await open();
+    await rig.db.write(addNote, { text: 'first' });
+    rig.proxy.refuse();
+    const calls = [rig.db.write(addNote, { text: 'lost' }), rig.db.read(countNotes, {}), rig.db.telemetry(addNote, { text: 'lost' })];
+    for (const outcome of await Promise.allSettled(calls))
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'unavailable', details: { retryAfterMs: 2_000 } } });
+    expect(rig.states).toEqual(['read_only']);
+    rig.proxy.accept();
+    // A call that comes while it is away waits for it.
+    await rig.db.write(addNote, { text: 'second' });
+    expect(rig.states).toEqual(['read_only', 'ok']);
+    expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
+  });
+
+  it('outlives a restart of the server without losing or doubling', { timeout: 60_000 }, async () => {
+    await using server = await startPostgres();
+    await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
+    const { acknowledged, failures } = await writeWhile(
+      db,
+      (async () => {
+        await pause(200);
+        await server.restart('SIGQUIT');
+        await pause(500);
+      })(),
+    );
+    expect(failures).toEqual([]);
+    expect(acknowledged.length).toBeGreaterThan(20);
+    await expectEachOnce(db, acknowledged);
+  });
+
+  it('to a server that became read-only stores nothing, still reads, and writes again afterwards', { timeout: 60_000 }, async () => {
+    await using rig = await open();
+    await rig.db.write(addNote, { text: 'first' });
+    const admin = new Client({ connectionString: rig.url });
+    await admin.connect();
+    const { database } = admin as unknown as { readonly database: string };
+    await admin.query(`ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+    rig.proxy.cut();
+    await expect(rig.db.write(addNote, { text: 'refused' })).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 2_000 } });
+    expect((await rig.db.status()).state).toBe('read_only');
+    expect(await rig.db.read(listTexts, {})).toEqual(['first']);
+    await admin.query('SET default_transaction_read_only = off');
+    await admin.query(`ALTER DATABASE ${database} RESET default_transaction_read_only`);
+    await admin.end();
+    await rig.db.write(addNote, { text: 'second' });
+    expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
+  });
+});
