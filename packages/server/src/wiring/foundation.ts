@@ -4,6 +4,7 @@ import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
+import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
 import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
@@ -189,6 +190,7 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
   const { home, log, overrides = {} } = options;
+  refuseImported(home.dataDir);
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;

@@ -37,6 +37,9 @@ const waiting = query<{ limit: number }, Waiting>(({ db, sql, p }) =>
     .limit(p('limit')),
 );
 
+/** After an import into another engine, whose index is empty: all messages are indexed again, behind the turns. */
+export const indexAllAgain = 'UPDATE message_index SET indexed_to = 0';
+
 /** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
 const fillIndex = (tx: Tx, ids: readonly number[]) =>
   tx.build((db, sql, dialect) => {
