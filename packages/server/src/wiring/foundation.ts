@@ -155,9 +155,19 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
-  return { db, fault: () => undefined, damage: () => undefined };
+  let fault: string | undefined;
+  const db = building.use(
+    await openPostgresDb({
+      ...common,
+      address: serverAddress(storage, home.dir),
+      poolSize: storage.poolSize,
+      onFault(found) {
+        fault = found;
+        if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+      },
+    }),
+  );
+  return { db, fault: () => fault, damage: () => undefined };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {

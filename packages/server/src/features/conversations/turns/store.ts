@@ -147,8 +147,8 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
 
 /** Stores the turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
-  await tx.run(upsertTurn, turn);
-  if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
+  const of = { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef };
+  await Promise.all([tx.run(upsertTurn, turn), recordCalls(tx, of, calls)]);
 }
 
 const turnTypes: BulkColumns<TurnRow> = {
@@ -230,7 +230,8 @@ export async function recordTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'tu
 
 /** Stores one row per model call. Part of `bookWork`. */
 export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
-  for (const call of calls) await tx.run(insertCall, { ...call, ...of });
+  // Sent together: none depends on the answer to another.
+  await Promise.all(calls.map((call) => tx.run(insertCall, { ...call, ...of })));
 }
 
 const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>

@@ -35,7 +35,7 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
     const { schemaVersion, applied, serverVersion, warnings } = storage;
     send({ type: 'ready', schemaVersion, applied, serverVersion, warnings });
     if (data.heartbeat !== undefined) watchHeartbeat(data.heartbeat, { clock: systemClock });
-    const serve = [storage.write, storage.telemetry, storage.read, () => storage.bytes()];
+    const serve = [storage.write, storage.telemetry, storage.read, async () => storage.bytes()];
     serveCalls(port, parts, (kind, unit) => (serve[kind] as (unit: Unit) => Promise<unknown>)(unit), storage.close);
   } catch (error) {
     send({ type: 'refused', error: toWireError(error) });
