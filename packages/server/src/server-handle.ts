@@ -25,6 +25,8 @@ export interface SharedNode {
   /** Keeps nothing once another daemon has the lease. */
   readonly db: Db;
   readonly lease: Pick<NodeLease, 'listening' | 'fault'>;
+  /** Returns why the database server has accepted no writes for some seconds; `report` is called with each change. */
+  watchStorage(report: (fault: string | undefined) => void): void;
 }
 
 export interface ServerOptions {

@@ -17,7 +17,10 @@ let homeDir: string;
 let database: TestDatabase;
 let lines: Record<string, unknown>[];
 
-async function importHome(to: string | undefined = '${DATABASE_URL}', more: Record<string, string> = {}): Promise<Record<string, unknown> | undefined> {
+async function importHome(
+  to: string | undefined = '${DATABASE_URL}',
+  more: Record<string, string> = {},
+): Promise<Record<string, unknown> | undefined> {
   lines = [];
   await runStorageImport(homeDir, to, { ...env, DATABASE_URL: database.url, ...more }, (line) => void lines.push(line as Record<string, unknown>));
   return lines.at(-1);
@@ -95,7 +98,9 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
       await using server = await start();
       token = await fill(server);
       before = await read(server);
-      expect(await importHome()).toMatchObject({ error: { message: expect.stringMatching(new RegExp(`Another daemon \\(pid ${process.pid} .*at http`)) } });
+      expect(await importHome()).toMatchObject({
+        error: { message: expect.stringMatching(new RegExp(`Another daemon \\(pid ${process.pid} .*at http`)) },
+      });
     }
     expect(before.approvals).toHaveLength(1);
 
@@ -179,6 +184,9 @@ async function expectSameTables(): Promise<void> {
 }
 
 function plain(row: object): string {
-  const values = Object.entries(row).map(([name, value]) => [name, value instanceof Uint8Array ? value.toHex() : value === null ? null : String(value)]);
+  const values = Object.entries(row).map(([name, value]) => [
+    name,
+    value instanceof Uint8Array ? value.toHex() : value === null ? null : String(value),
+  ]);
   return JSON.stringify(values.toSorted());
 }

@@ -167,7 +167,16 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
-  if (options.node !== undefined) return { db: options.node.db, fault: () => undefined, damage: () => undefined };
+  let fault: string | undefined;
+  const onFault = (found: string | undefined) => {
+    fault = found;
+    if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+  };
+  const shared = { fault: () => fault, damage: () => undefined };
+  if (options.node !== undefined) {
+    options.node.watchStorage(onFault);
+    return { ...shared, db: options.node.db };
+  }
   const common = {
     clock,
     log: log.module('storage'),
@@ -181,11 +190,16 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const { poolSize } = storage;
   const db = building.use(
-    await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }),
+    await openPostgresDb({
+      ...common,
+      workerUrl: overrides.storageWorker,
+      address: serverAddress(storage, home.dir),
+      poolSize: storage.poolSize,
+      onFault,
+    }),
   );
-  return { db, fault: () => undefined, damage: () => undefined };
+  return { ...shared, db };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {

@@ -182,8 +182,8 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
 
 /** Stores the turn row and one row per model call, without a check of its boot. Part of the operations of durable turns, which have a fence. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
-  await tx.run(upsertTurn, turn);
-  if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
+  const of = { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef };
+  await Promise.all([tx.run(upsertTurn, turn), recordCalls(tx, of, calls)]);
 }
 
 const turnTypes: BulkColumns<TurnRow> = {
@@ -263,7 +263,8 @@ export async function recordOwnTurns(tx: Tx, commits: readonly Pick<TurnCommit, 
 
 /** Stores one row per model call. Part of `bookWork`. */
 export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
-  for (const call of calls) await tx.run(insertCall, { ...call, ...of });
+  // Sent together: none depends on the answer to another.
+  await Promise.all(calls.map((call) => tx.run(insertCall, { ...call, ...of })));
 }
 
 /** Stores the turn row and one row per model call; false, and nothing, when its boot is dead. Part of `openTurn` and `commitTurn`. */

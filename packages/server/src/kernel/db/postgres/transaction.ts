@@ -58,8 +58,6 @@ export interface Transactions {
 }
 
 export function createTransactions({ link, findOperation, clock, guard, onFenced, onDisk }: TransactionsOptions): Transactions {
-  const session = createSession(findOperation);
-
   async function run(units: readonly WriteUnit[]): Promise<readonly unknown[]> {
     let conflicts = 0;
     let lostAt: number | undefined;
@@ -70,7 +68,7 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
       } catch (error) {
         return units.map(() => new Failure(error));
       }
-      const attempt = await attemptOn(connection, units, session);
+      const attempt = await attemptOn(createSession(findOperation, connection), units);
       switch (attempt.kind) {
         case 'done':
           return attempt.results;
@@ -116,9 +114,16 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
     return link.acquire(since + maxWaitMs);
   }
 
-  async function attemptOn(connection: Connection, units: readonly WriteUnit[], own: Session): Promise<Attempt> {
-    own.connection = connection;
-    own.failure = undefined;
+  async function attemptOn(own: Session, units: readonly WriteUnit[]): Promise<Attempt> {
+    try {
+      return await runUnits(own, units);
+    } finally {
+      own.ended = true;
+    }
+  }
+
+  async function runUnits(own: Session, units: readonly WriteUnit[]): Promise<Attempt> {
+    const { connection } = own;
     const begun = begin(connection, units, guard());
     const results: unknown[] = [];
     for (let index = 0; index < units.length; index = results.length) {
@@ -138,7 +143,8 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
       if (own.failure !== undefined) return abandon(connection, range, own.failure);
       if (failure !== undefined && own.wrote) return abandon(connection, range, failure);
     }
-    return commit(connection, begun, results, own);
+    own.ended = true;
+    return commit(begun, results, own);
   }
 
   function abandon(connection: Connection, units: Range, error: unknown): Attempt {
@@ -153,7 +159,8 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
     return isConflict(error) ? { kind: 'conflict', error } : { kind: 'failed', units, error };
   }
 
-  async function commit(connection: Connection, begun: Promise<Begun>, results: readonly unknown[], own: Session): Promise<Attempt> {
+  async function commit(begun: Promise<Begun>, results: readonly unknown[], own: Session): Promise<Attempt> {
+    const { connection } = own;
     const all = { from: 0, to: results.length };
     // Known before the commit is sent: without it a lost answer could not be asked for again.
     let started: Begun;
