@@ -47,7 +47,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
   const prunedBeforeMs = clock.ageNow() - keptMs;
   if (lease === undefined)
     await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, isSole: isSole ? 1 : 0, atMs: clock.now(), prunedBeforeMs });
-  else await db.write(adoptNode, { bootId, homeId, atMs: clock.now(), prunedBeforeMs });
+  else await db.write(adoptNode, { bootId, homeId, isSole: 0, atMs: clock.now(), prunedBeforeMs });
 
   async function renew(): Promise<void> {
     if (isLost) return;
