@@ -8,6 +8,7 @@ import type { EventKind, EventPayload, TokenCompat, TokenScope } from '@gatehous
 import type { Clock, createServer, EventBus, McpOffer, RootConfig, ServerHandle, Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
+import { takeStorageThread } from './storage-threads.ts';
 
 export interface TestServerOptions {
   /** Merged over the test's own configuration, section by section. */
@@ -55,6 +56,7 @@ export interface TestServer extends AsyncDisposable {
 /** Created by tools/test-threads.ts for the whole test run. */
 const bundledStorageWorker = process.env['GATEHOUSE_TEST_STORAGE_WORKER'];
 const emptyData = process.env['GATEHOUSE_TEST_DATA'];
+const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 'sqlite';
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
@@ -65,7 +67,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   if (emptyData !== undefined && options.homeDir === undefined) await cp(emptyData, join(homeDir, 'data'), { recursive: true });
-  const database = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? await openDatabase(options.homeDir) : undefined;
+  const database = engine === 'postgres' ? await openDatabase(options.homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
   const config = RootConfig.parse({
@@ -109,7 +111,12 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     overrides: {
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
-      ...(bundledStorageWorker !== undefined && { storageWorker: pathToFileURL(bundledStorageWorker) }),
+      // It is that of one engine; a test that names the other one runs it from the sources.
+      ...(bundledStorageWorker !== undefined &&
+        config.storage.driver === engine &&
+        (engine === 'sqlite'
+          ? { startStorageThread: takeStorageThread(pathToFileURL(bundledStorageWorker)) }
+          : { storageWorker: pathToFileURL(bundledStorageWorker) })),
       ...(options.freeSpace && { freeSpace: options.freeSpace }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),

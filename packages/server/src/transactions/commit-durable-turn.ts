@@ -22,7 +22,7 @@ import {
   openIntent,
   taintTurn,
 } from '../features/conversations/turns/durable/ledger-store.ts';
-import { type ModelCallRow, recordTurn, setReserve } from '../features/conversations/turns/store.ts';
+import { adoptTurn, type ModelCallRow, recordTurn, setReserve } from '../features/conversations/turns/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
@@ -42,6 +42,7 @@ export const openDurableTurn = operation(
     }
     if (await isGivenUp(tx, claim.id)) return undefined;
     await countResume(tx, { workId: claim.id, change: 1 });
+    await adoptTurn(tx, { id: left.turnId, bootId: turn.bootId });
     return { left: { ...left, resumes: left.resumes + 1 } };
   },
   ofWork,

@@ -1,12 +1,21 @@
+import { bookCalls } from './open-work.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
-import { recordTurn, recordTurns, type TurnCommit, type TurnOpening } from '../features/conversations/turns/store.ts';
+import {
+  isCharged,
+  recordOwnTurn,
+  recordOwnTurns,
+  takenOver,
+  type TurnCommit,
+  type TurnCommitted,
+  type TurnOpening,
+} from '../features/conversations/turns/store.ts';
 import { operation, type OperationCall, type OperationResult, type Tx } from '../kernel/db/operation.ts';
 
 /** Writes the row before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
 export const openTurn = operation(
   'turns.open',
   async (tx, input: TurnOpening): Promise<void> => {
-    await recordTurn(tx, input.turn, [], null);
+    if (!(await recordOwnTurn(tx, input.turn, [], null))) throw takenOver();
     await callAlongside(tx, input.alongside);
   },
   { orderKey: ofConversation },
@@ -15,8 +24,12 @@ export const openTurn = operation(
 /** The only transaction of a turn bound to a request: messages, usage, cost, terminal row and its caller's operations, all or none (decisions §7). */
 export const commitTurn = operation(
   'turns.commit',
-  async (tx, input: TurnCommit): Promise<{ readonly created: boolean }> => {
-    await recordTurn(tx, input.turn, input.calls, input.conversation === null ? null : input.turn.conversationRef);
+  async (tx, input: TurnCommit): Promise<TurnCommitted> => {
+    const { turn, calls } = input;
+    if (!(await recordOwnTurn(tx, turn, calls, input.conversation === null ? null : turn.conversationRef))) {
+      if (!(await isCharged(tx, turn.id))) await bookCalls(tx, turn, calls);
+      return { created: false, isRefused: true };
+    }
     await callAlongside(tx, input.alongside);
     return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
   },
@@ -25,8 +38,8 @@ export const commitTurn = operation(
     orderKey: ofConversation,
     bulk: {
       accepts: ({ conversation, alongside = [] }) => conversation === null && alongside.length === 0,
-      async run(tx, inputs) {
-        await recordTurns(tx, inputs);
+      async run(tx, inputs): Promise<readonly TurnCommitted[]> {
+        await recordOwnTurns(tx, inputs);
         return inputs.map(() => ({ created: false }));
       },
     },

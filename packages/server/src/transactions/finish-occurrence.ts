@@ -50,7 +50,7 @@ export const finishOccurrence = operation(
 
 const settlementOf = (claim: WorkClaim, { status, errorKind, atMs }: Finish['end']) => ({ ...claim, state: workEnds[status], errorKind, atMs });
 
-/** Returns occurrences that have no end although their work is over. Used at start. */
+/** Returns occurrences of dead boots that have no end although their work is over. */
 export const readUnfinished = operation('cron.unfinished', async (tx, { limit }: { readonly limit: number }): Promise<OccurrenceRow[]> => {
   const found: OccurrenceRow[] = [];
   for (const row of await openOccurrences(tx, limit)) {

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
+import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
+import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
 import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
@@ -26,7 +28,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'An event listener failed'));
   const basis: Basis = { building, options, bus, clock: overrides.clock ?? systemClock };
   // Built first: the folder is locked before anything opens a file in it, and a clean shutdown is recorded last.
-  const lifetime = building.use(beginLifetime(home.dataDir, basis.clock));
+  const lifetime = options.node?.lifetime ?? building.use(beginLifetime(home.dataDir, basis.clock));
   const metrics = building.use(createMetrics({ version: options.version, clock: basis.clock, bus }));
   const traces = await openTraces(basis);
   const load = watchEventLoop(basis);
@@ -37,12 +39,36 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const storage = await openStorage(basis, lifetime);
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
-  const assembly: Assembly = { building, options, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  const { bootId, homeId } = lifetime;
+  const lease = options.node?.lease;
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      version: options.version,
+      lease,
+    }),
+  );
+  const assembly: Assembly = {
+    building,
+    options,
+    bootId,
+    onClaimed: nodes.api.onClaimed,
+    db,
+    bus,
+    clock,
+    core: (module) => ({ db, bus, clock, log: log.module(module) }),
+  };
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {
     assembly,
     lifetime,
+    nodes: nodes.api,
     metrics,
     traces,
     load,
@@ -57,9 +83,9 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       return db.status();
     },
     /** Returns why no new work is accepted now. */
-    refusal: () => load.overload() ?? storageFault(),
-    /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
-    isHeld: () => storageFault() !== undefined || build.fault() !== undefined,
+    refusal: () => load.overload() ?? nodes.api.fault() ?? storageFault(),
+    /** Whether accepted work must wait: nothing new can be stored, another daemon has taken over, or program files are missing. */
+    isHeld: () => nodes.api.fault() !== undefined || storageFault() !== undefined || build.fault() !== undefined,
     warnings,
   };
 }
@@ -141,8 +167,17 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
+  let fault: string | undefined;
+  const onFault = (found: string | undefined) => {
+    fault = found;
+    if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+  };
+  const shared = { fault: () => fault, damage: () => undefined };
+  if (options.node !== undefined) {
+    options.node.watchStorage(onFault);
+    return { ...shared, db: options.node.db };
+  }
   const common = {
-    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,
     log: log.module('storage'),
     programVersion: options.version,
@@ -155,13 +190,21 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
-  return { db, fault: () => undefined, damage: () => undefined };
+  const db = building.use(
+    await openPostgresDb({
+      ...common,
+      workerUrl: overrides.storageWorker,
+      address: serverAddress(storage, home.dir),
+      poolSize: storage.poolSize,
+      onFault,
+    }),
+  );
+  return { ...shared, db };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
-  const { home, log } = options;
+  const { home, log, overrides = {} } = options;
+  refuseImported(home.dataDir);
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
@@ -170,6 +213,7 @@ async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Li
       ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
       onFiles(fault) {
         filesFault = fault;

@@ -399,7 +399,8 @@ const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('messa
 
 /** Removes the messages of a conversation, also from the index; its row is unchanged. */
 export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
-  return unindexMessages(tx, conversationId, async () => (await tx.run(deleteMessages, { id: conversationId })).changes);
+  await unindexMessages(tx, conversationId);
+  return (await tx.run(deleteMessages, { id: conversationId })).changes;
 }
 
 const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));

@@ -136,7 +136,7 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
 
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, each }) =>
   db.insertInto('lease').values({
-    ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs']),
+    ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs', 'bootId']),
     endedAtMs: null,
     revoked: 0,
   }),
@@ -153,10 +153,9 @@ const unrevoked = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
 
 /** Issues a lease to a run, in the transaction that accepts it, after `enterRoot`. Throws `denied` when the parent lease was revoked. */
 export async function issueLease(tx: Tx, { caps, ...lease }: NewLease): Promise<void> {
-  const { id, rootRunId, parentLeaseId, runId, agentId, principalId, issuedAtMs, expiresAtMs, bearerDigest } = lease;
-  if (parentLeaseId !== null && (await tx.get(unrevoked, { id: parentLeaseId })) === undefined)
+  if (lease.parentLeaseId !== null && (await tx.get(unrevoked, { id: lease.parentLeaseId })) === undefined)
     throw new AppError('denied', 'The lease of the requesting run was revoked');
-  await tx.run(issue, { id, rootRunId, parentLeaseId, runId, agentId, principalId, caps: caps.join(','), issuedAtMs, expiresAtMs, bearerDigest });
+  await tx.run(issue, { ...lease, caps: caps.join(',') });
 }
 
 const endOne = query<{ leaseId: string; atMs: number }>(({ db, p }) =>

@@ -1,6 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../kernel/owners.ts';
 import type { Acceptance, EndOfWait, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
 import { toWaiting } from './waiting.ts';
 
@@ -500,7 +501,14 @@ const free = query<{ owner: string }>(({ db, sql, p }) =>
     .updateTable('workItem')
     .set({ owner: '', fence: sql<number>`fence + 1`, leaseUntilMs: 0 })
     .where(sql<boolean>`state = 'running'`)
-    .where('owner', '<>', p('owner')),
+    .where('owner', '<>', p('owner'))
+    .where(ofDeadBoot(sql, 'workItem.owner')),
+);
+
+/** Frees the work of dead owners, so that the next claim continues it; returns how much there was. */
+export const freeWork = operation(
+  'durable.free',
+  async (tx, input: { readonly owner: string }): Promise<number> => (await tx.run(free, input)).changes,
 );
 
 const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
@@ -539,7 +547,7 @@ const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, 
 );
 
 /**
- * Takes over work at start: frees the work of dead owners, as one process locks the home, and makes work due that a wrong clock postponed.
+ * Takes over work at start: frees the work of dead owners, and makes work due that a wrong clock postponed.
  * Items waiting for a model are retried soon, one after the other, because the provider cool-downs ended with the old process.
  */
 export const takeOverWork = operation(
@@ -667,6 +675,7 @@ export const durableOperations = [
   claimWork,
   renewWork,
   takeOverWork,
+  freeWork,
   releaseWork,
   nextWorkAt,
   pruneWork,

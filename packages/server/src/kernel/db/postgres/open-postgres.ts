@@ -4,6 +4,7 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
+import type { Guard } from './guard.ts';
 import type { ServerAddress } from './server-address.ts';
 import { placeOf, postgresBackups } from './place.ts';
 import { PostgresThread } from './thread.ts';
@@ -17,22 +18,34 @@ export interface OpenPostgresOptions {
   /** Recorded with each step of the schema. */
   readonly programVersion?: string;
   /** The module of the storage threads; found next to this program when absent. */
-  readonly workerUrl?: URL;
+  readonly workerUrl?: URL | undefined;
   readonly maxPending?: number;
+  /** The server has accepted no writes for some seconds (`fault`), or does so again. */
+  readonly onFault?: (fault: string | undefined) => void;
   /** Heartbeat of this thread: the storage thread kills the process when it stops. */
   readonly heartbeat?: SharedArrayBuffer | undefined;
+}
+
+/** A database that several daemons use. */
+export interface SharedDb extends Db {
+  /** The newest schema that the program knows. */
+  readonly programSchema: number;
+  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  guard(guard: Guard, onFenced: () => void): void;
 }
 
 export const defaultPoolSize = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
+/** Until then a call waits for the server; afterwards new work is refused at once. */
+const faultAfterMs = 5_000;
 
 /**
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
  * @throws StartError when the server cannot be used, or its schema is newer than the program
  */
-export async function openPostgresDb(options: OpenPostgresOptions): Promise<Db> {
+export async function openPostgresDb(options: OpenPostgresOptions): Promise<SharedDb> {
   const db = new PostgresDb(options);
   try {
     await db.start();
@@ -50,7 +63,7 @@ export async function checkPostgres(address: ServerAddress): Promise<{ readonly 
   return thread.ready;
 }
 
-class PostgresDb implements Db {
+class PostgresDb implements SharedDb {
   readonly #options: OpenPostgresOptions;
   readonly #workerUrl: URL;
   readonly #log: Log;
@@ -61,9 +74,13 @@ class PostgresDb implements Db {
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
+  #programSchema = 0;
   #serverVersion = '';
   #bytes = 0;
   #isClosed = false;
+  #guard: Guard | undefined;
+  #onFenced = () => {};
+  #cancelFault = () => {};
 
   constructor(options: OpenPostgresOptions) {
     this.#options = options;
@@ -75,8 +92,9 @@ class PostgresDb implements Db {
   }
 
   async start(): Promise<void> {
-    const { schemaVersion, applied, serverVersion, warnings } = await this.#writer.ready;
+    const { schemaVersion, programSchema, applied, serverVersion, warnings } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
+    this.#programSchema = programSchema;
     this.#serverVersion = serverVersion;
     for (const warning of warnings) this.#log.warn({}, warning);
     if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
@@ -96,6 +114,16 @@ class PostgresDb implements Db {
 
   search<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output> {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
+  }
+
+  get programSchema(): number {
+    return this.#programSchema;
+  }
+
+  guard(guard: Guard, onFenced: () => void): void {
+    this.#guard = guard;
+    this.#onFenced = onFenced;
+    this.#writer.guard(guard);
   }
 
   backup(): Promise<never> {
@@ -120,27 +148,44 @@ class PostgresDb implements Db {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
+    this.#cancelFault();
     await this.#searcher?.close();
     await this.#writer.close();
   }
 
   #startWriter(): PostgresThread {
-    return new PostgresThread({
+    const thread = new PostgresThread({
       workerUrl: this.#workerUrl,
       data: this.#threadData('postgres'),
       maxPending: this.#options.maxPending ?? 20_000,
       onState: (state, reason) => {
         if (state === this.#state) return;
-        this.#state = state;
         if (state === 'ok') this.#log.info({}, 'Database accepts writes again');
         else this.#log.error({ reason }, 'Database does not accept writes');
+        this.#setState(state);
       },
       onCrash: (error) => {
-        this.#state = 'read_only';
+        this.#setState('read_only');
         if (error instanceof StartError) return;
         this.#log.error({ err: error }, 'Storage thread exited unexpectedly');
       },
+      onFenced: () => this.#onFenced(),
     });
+    if (this.#guard !== undefined) thread.guard(this.#guard);
+    return thread;
+  }
+
+  #setState(state: DbStatus['state']): void {
+    const { onFault } = this.#options;
+    const before = this.#state;
+    this.#state = state;
+    if (state === before || this.#isClosed) return;
+    this.#cancelFault();
+    if (state === 'ok') onFault?.(undefined);
+    else
+      this.#cancelFault = this.#clock.after(faultAfterMs, () =>
+        onFault?.('The database server accepts no writes: nothing can be stored until it does'),
+      );
   }
 
   /** Returns the writer; one that crashed is restarted by the next call, at most once a second. */
@@ -151,7 +196,7 @@ class PostgresDb implements Db {
       const writer = this.#startWriter();
       this.#writer = writer;
       writer.ready.then(
-        () => (this.#state = 'ok'),
+        () => this.#setState('ok'),
         () => {},
       );
     }

@@ -5,6 +5,7 @@ import type { Migration, Operation } from '../operation.ts';
 import { indexOperations, type Unit } from '../unit.ts';
 import { Connection, type Purpose } from './connection.ts';
 import type { ServerAddress } from './server-address.ts';
+import type { Guard } from './guard.ts';
 import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
@@ -26,19 +27,24 @@ export interface PostgresStorageOptions extends PostgresParts {
   readonly clock: Clock;
   readonly programVersion: string;
   readonly onState: (state: 'ok' | 'read_only', reason?: string) => void;
+  /** Called at each write that the guard refuses. */
+  readonly onFenced?: () => void;
 }
 
 /** The engine in the thread that runs it. Results are a `Failure` instead of a rejection. */
 export interface PostgresStorage {
   readonly schemaVersion: number;
+  readonly programSchema: number;
   readonly applied: readonly string[];
   readonly serverVersion: string;
   readonly warnings: readonly string[];
   write(unit: Unit): Promise<unknown>;
   telemetry(unit: Unit): Promise<unknown>;
   read(unit: Unit): Promise<unknown>;
-  /** Size of the database in bytes; the last known one while the server is away. */
-  bytes(): Promise<number>;
+  /** From now on no write is kept unless this is the active node. */
+  guard(guard: Guard): void;
+  /** Returns the size of the database as it was last measured, and measures it again: health checks must not wait for a server. */
+  bytes(): number;
   close(): Promise<void>;
 }
 
@@ -52,7 +58,7 @@ const tryMs = 5_000;
 export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
   const { address, clock, onState } = options;
   const findOperation = indexOperations(options.operations);
-  const { schemaVersion, applied } = await starting(options, () => migrate(options));
+  const { schemaVersion, programSchema, applied } = await starting(options, () => migrate(options));
   const { version: serverVersion, warnings, bytes } = await starting(options, () => inspect(options));
 
   let isDiskFull = false;
@@ -102,30 +108,40 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
   const lanes = Array.from({ length: counts.lanes }, () => linkOf('lane'));
   const fast = linkOf('fast');
   const readers = Array.from({ length: counts.readers }, () => linkOf('read'));
-  const transactions = (link: Link) => createTransactions({ link, findOperation, clock, onDisk });
+  const transactions = (link: Link) =>
+    createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDisk });
   const writes = createLanes(lanes.map(transactions));
   const telemetry = createLanes([transactions(fast)]);
   const reads = createReads({ links: readers, findOperation });
   const stamp = (unit: Unit) => ({ ...unit, enteredAt: clock.monotonic() });
   let lastBytes = bytes;
+  let guard: Guard | undefined;
+  let measure: Promise<void> | undefined;
+
+  async function measureBytes(): Promise<void> {
+    const connection = [...readers, ...lanes].find(({ current }) => current !== undefined)?.current;
+    try {
+      const found = await connection?.execute(undefined, 'SELECT pg_database_size(current_database()) AS bytes', []);
+      if (found !== undefined) lastBytes = (found.rows[0] as { bytes: number }).bytes;
+    } catch {
+      // The server went away: `onState` says so.
+    }
+  }
 
   return {
     schemaVersion,
+    programSchema,
     applied,
     serverVersion,
     warnings,
     write: (unit) => writes.add(stamp(unit)),
     telemetry: (unit) => telemetry.add(stamp(unit)),
     read: (unit) => reads.add(stamp(unit)),
-    async bytes() {
-      const connection = [...readers, ...lanes].find(({ current }) => current !== undefined)?.current;
-      if (connection === undefined) return lastBytes;
-      try {
-        const { rows } = await connection.execute(undefined, 'SELECT pg_database_size(current_database()) AS bytes', []);
-        lastBytes = (rows[0] as { bytes: number }).bytes;
-      } catch {
-        // The server went away: `state` says so.
-      }
+    guard(given) {
+      guard = given;
+    },
+    bytes() {
+      measure ??= measureBytes().finally(() => (measure = undefined));
       return lastBytes;
     },
     async close() {

@@ -239,7 +239,10 @@ const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) 
     .where('turnId', '=', p('turnId')),
 );
 
-/** Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. */
+/**
+ * Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. Safe with several writers: ids are
+ * given in order, if not made visible in order, and those of the turn are given after this one was read.
+ */
 export async function markFirstCall(tx: Tx, turnId: string): Promise<void> {
   const last = await tx.get(lastCallId, {});
   await tx.run(setFirstCall, { turnId, callId: (last?.id ?? 0) + 1 });

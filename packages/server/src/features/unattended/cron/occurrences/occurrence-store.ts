@@ -1,5 +1,6 @@
 import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { LateRun } from './finish.ts';
 import { type JobRow, lockJob } from '../store.ts';
@@ -326,11 +327,12 @@ const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
     .selectFrom('cronOccurrence')
     .select(occurrenceColumns)
     .where(sql<boolean>`terminal_at_ms IS NULL`)
+    .where(ofDeadBoot(sql, 'cronOccurrence.bootId'))
     .orderBy('jobId')
     .limit(p('limit')),
 );
 
-/** Returns the occurrences that are running, or were when the daemon stopped. Part of `readUnfinished`. */
+/** Returns the open occurrences that dead boots claimed. Part of `readUnfinished`. */
 export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
 
 const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
