@@ -59,7 +59,7 @@ async function acceptPieces(db: Parameters<Driver['prepare']>[0], names: Names):
   return { round: names.round, ids: intakes.map(({ workId }) => workId) };
 }
 
-/** What each process did: what it claimed, and what it was told that it has ended. */
+/** What each process did: what it claimed, and which ends were acknowledged. */
 interface Worked {
   readonly claims: readonly string[];
   readonly ended: readonly string[];
@@ -75,29 +75,30 @@ const claimer: Driver<WorkScene, Worked> = {
     const ended: string[] = [];
     const suspended: string[] = [];
     const mine = new Set(ids);
-    const end = async (item: WorkItem, turn: number) => {
+    const end = async (item: WorkItem) => {
       const claim = claimOf(item);
       const kept = valueOf(await writer.write(renewWork, { claims: [claim], leaseUntilMs: atMs + 120_000 }));
-      if (kept?.length !== 0) writer.wrong(`the claim ${item.id} ${item.fence} is lost although its lease goes on`);
-      const way = item.attempts > 3 ? 3 : (turn + item.fence) % 4;
+      if (kept?.length !== 0) writer.wrong(`the claim ${item.id} ${item.fence} is lost within its lease`);
+      // Each way is used, in any order of the claims.
+      const way = item.fence > 2 ? 3 : (ids.indexOf(item.id) + item.fence) % 4;
       if (way === 0) await writer.write(returnWork, { ...claim, errorKind: 'hammer', notBeforeMs: atMs });
       else if (way === 1) {
         const wait = { kind: 'provider', subject: 'hammer', untilMs: atMs + 1_000, rootRunId: 'root-hammer' } as const;
         if (valueOf(await writer.write(suspendWork, { ...claim, wait, atMs })) === true) suspended.push(item.id);
         await writer.write(resumeWork, { kind: 'provider', subject: 'hammer', atMs });
-      } else if (way === 2 && item.resumes === 0) await writer.write(releaseWork, claim);
+      } else if (way === 2) await writer.write(releaseWork, claim);
       else if (valueOf(await writer.write(endWork, { ...claim, state: 'done', atMs })) === true) ended.push(item.id);
-      else writer.wrong(`the end of ${item.id} ${item.fence} is refused although its lease goes on`);
+      else writer.wrong(`the end of ${item.id} ${item.fence} is refused within its lease`);
     };
-    // Released items are free at once for whoever takes over; here that is a claim after their leases.
-    for (let idle = 0, turn = 0; idle < 6; turn += 1) {
+    // Released items are free at once for the next claim.
+    for (let idle = 0; idle < 6;) {
       const items = valueOf(await writer.write(claimWork, { owner, kinds: [{ kind, free: 3 }], held: [], leaseUntilMs: atMs + 60_000, atMs }));
       idle = items === undefined || items.length === 0 ? idle + 1 : 0;
       for (const item of items ?? []) {
         if (!mine.has(item.id)) writer.wrong(`${item.id} of another round is claimed`);
         claims.push(`${item.id} ${item.fence}`);
       }
-      await writer.all((items ?? []).map((item) => () => end(item, turn)));
+      await writer.all((items ?? []).map((item) => () => end(item)));
       if (idle > 0) await new Promise((resolve) => setTimeout(resolve, 4));
     }
     return { claims, ended, suspended };
@@ -225,9 +226,9 @@ const stealer: Driver<WorkScene, Ledger> = {
 };
 
 interface Slow {
-  /** Places of the items that the first owner was told to have written to. */
+  /** Indexes of the items for which a write of the first owner was acknowledged. */
   readonly kept: readonly number[];
-  /** Places of the items that were taken over before that write could be seen. */
+  /** Indexes of the items that were taken over before that write could be seen. */
   readonly taken: readonly number[];
 }
 
