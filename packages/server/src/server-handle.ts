@@ -3,6 +3,7 @@ import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
 import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
+import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
@@ -60,8 +61,10 @@ export interface ServerOptions {
     readonly db?: (db: Db) => Db;
     /** Replaces the measurement of the event loop: a test must not depend on other work of the machine. */
     readonly load?: Load;
-    /** The module of the storage threads. */
+    /** The module of the storage threads of PostgreSQL. */
     readonly storageWorker?: URL;
+    /** Starts the storage threads of SQLite. */
+    readonly startStorageThread?: StartStorageThread;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
     /** Tools in addition to the built-in ones. */

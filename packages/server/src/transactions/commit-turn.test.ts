@@ -81,6 +81,8 @@ const receipt: ReceiptRow = {
   key: 'k',
   digest: 'd',
   conversationRef: 'cv_1',
+  state: 'opened',
+  bootId: 'boot',
   outcomeJson: null,
   createdAtMs: 1,
   expiresAtMs: 9,

@@ -39,8 +39,17 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
-  const lease = options.node?.lease;
-  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version, lease }));
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      version: options.version,
+    }),
+  );
   const assembly: Assembly = {
     building,
     options,
@@ -157,7 +166,6 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { home, log, overrides = {} } = options;
   if (options.node !== undefined) return { db: options.node.db, fault: () => undefined, damage: () => undefined };
   const common = {
-    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,
     log: log.module('storage'),
     programVersion: options.version,
@@ -171,12 +179,14 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/server-address.ts'),
   ]);
   const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
+  const db = building.use(
+    await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }),
+  );
   return { db, fault: () => undefined, damage: () => undefined };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
-  const { home, log } = options;
+  const { home, log, overrides = {} } = options;
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
@@ -185,6 +195,7 @@ async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Li
       ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
       onFiles(fault) {
         filesFault = fault;

@@ -168,7 +168,7 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
     ),
 );
 
-/** Stores the turn row and one row per model call, whoever runs it. Part of the operations of durable turns, which have a fence. */
+/** Stores the turn row and one row per model call, without a check of its boot. Part of the operations of durable turns, which have a fence. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   await tx.run(upsertTurn, turn);
   if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
@@ -277,7 +277,7 @@ export const cacheStats = operation(
   'turns.cacheStats',
   async (tx, input: { readonly sinceMs: number; readonly agentIds: readonly string[] | null }): Promise<CacheStatsRow[]> =>
     tx.build<CacheStatsRow>((db, sql) => {
-      let from = db.selectFrom('modelCall').where('atMs', '>=', input.sinceMs);
+      let from = db.selectFrom('modelCall').where('rolledUp', 'in', [0, 1]).where('atMs', '>=', input.sinceMs);
       if (input.agentIds !== null) from = from.where('agentId', 'in', input.agentIds);
       return from
         .select([

@@ -18,7 +18,7 @@ export interface OpenPostgresOptions {
   /** Recorded with each step of the schema. */
   readonly programVersion?: string;
   /** The module of the storage threads; found next to this program when absent. */
-  readonly workerUrl?: URL;
+  readonly workerUrl?: URL | undefined;
   readonly maxPending?: number;
   /** Heartbeat of this thread: the storage thread kills the process when it stops. */
   readonly heartbeat?: SharedArrayBuffer | undefined;

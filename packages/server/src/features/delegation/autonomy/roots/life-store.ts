@@ -146,12 +146,16 @@ export const keepRoots = operation(
   },
 );
 
-const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('rootRun').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('rootRun')
+    .where('id', 'in', db.selectFrom('rootRun').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
-const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('lease').where(sql<boolean>`id in (select id from lease where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('lease')
+    .where('id', 'in', db.selectFrom('lease').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 /** Deletes a batch of what ended before a time; returns how many rows. */
