@@ -47,6 +47,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       bootId,
       homeId,
       isSole: options.config.storage.driver === 'sqlite',
+      lease: options.node?.lease,
       version: options.version,
     }),
   );
