@@ -61,7 +61,14 @@ export async function openSharedNodes(config: { readonly providerUrl: string; re
     };
     writeFileSync(join(home, 'config.yaml'), JSON.stringify(settings), { mode: 0o600 });
     const child = spawn(process.execPath, [program, '--home', home], {
-      env: { PATH: process.env['PATH'] ?? '', HOME: home, NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '', GATEHOUSE_TOKEN: token, GATEHOUSE_MASTER_KEY: '07'.repeat(32), ...env },
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: home,
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+        GATEHOUSE_TOKEN: token,
+        GATEHOUSE_MASTER_KEY: '07'.repeat(32),
+        ...env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);
