@@ -17,13 +17,16 @@ let homeDir: string;
 let database: TestDatabase;
 let lines: Record<string, unknown>[];
 
-async function importHome(to: string | undefined = '${DATABASE_URL}', more: Record<string, string> = {}): Promise<Record<string, unknown> | undefined> {
+async function importHome(
+  to: string | undefined = '${DATABASE_URL}',
+  more: Record<string, string> = {},
+): Promise<Record<string, unknown> | undefined> {
   lines = [];
   await runStorageImport(homeDir, to, { ...env, DATABASE_URL: database.url, ...more }, (line) => void lines.push(line as Record<string, unknown>));
   return lines.at(-1);
 }
 
-// It starts servers on both engines by itself.
+// It starts servers on both engines, whatever the run is for.
 describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('storage import', () => {
   beforeEach(async () => {
     homeDir = mkdtempSync(join(tmpdir(), 'gatehouse-import-'));
@@ -34,7 +37,7 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
     rmSync(homeDir, { recursive: true, force: true });
   });
 
-  test('moves everything that a daemon knows, and work that waits goes on', { timeout: 60_000 }, async () => {
+  test('moves everything that a daemon knows, and pending work continues', { timeout: 60_000 }, async () => {
     const clock = createStepClock(Date.UTC(2026, 8, 21, 12));
     let bells = 0;
     const model = createObeyingModel();
@@ -59,7 +62,7 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
           await client.call('agent.execute', { agentId, message, sessionKey: { userId: 'ada', channelId: agentId } });
       await client.call('memory.store', { content: 'The backup runs at four.', tags: ['ops'] });
       await client.call('memory.store', { content: 'The garden has a well.', pinned: true });
-      await client.call('memory.flush', {});
+      await expect.poll(async () => (await client.call('memory.embeddingCache', {})).pendingEntries).toBe(0);
       await client.call('graph.save', { nodes: [{ node_id: 'facts', task: 'Collect facts.' }], label: 'Saved' });
       const { graphId } = await client.call('graph.execute', { nodes: [{ node_id: 'facts', task: 'Collect facts.' }], label: 'Tides' });
       await expect.poll(() => client.call('graph.status', { graphId })).toMatchObject({ status: 'completed' });
@@ -95,9 +98,15 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
       await using server = await start();
       token = await fill(server);
       before = await read(server);
-      expect(await importHome()).toMatchObject({ error: { message: expect.stringMatching(new RegExp(`Another daemon \\(pid ${process.pid} .*at http`)) } });
+      expect(await importHome()).toMatchObject({
+        error: { message: expect.stringMatching(new RegExp(`Another daemon \\(pid ${process.pid} .*at http`)) },
+      });
     }
-    expect(before.approvals).toHaveLength(1);
+    // A read without rows would be equal for any copy.
+    const { histories, memories, jobs, runs, graphs, saved, tokens, approvals, inbox } = before;
+    const counts = [histories, jobs.jobs, runs.runs, graphs.runs, saved.entries, tokens.tokens, inbox.messages].map((rows) => rows.length);
+    expect(Math.min(...counts)).toBeGreaterThan(0);
+    expect([memories.total, approvals.length]).toEqual([2, 1]);
 
     const outcome = await importHome();
     expect(outcome).toMatchObject({
@@ -179,6 +188,9 @@ async function expectSameTables(): Promise<void> {
 }
 
 function plain(row: object): string {
-  const values = Object.entries(row).map(([name, value]) => [name, value instanceof Uint8Array ? value.toHex() : value === null ? null : String(value)]);
+  const values = Object.entries(row).map(([name, value]) => [
+    name,
+    value instanceof Uint8Array ? value.toHex() : value === null ? null : String(value),
+  ]);
   return JSON.stringify(values.toSorted());
 }

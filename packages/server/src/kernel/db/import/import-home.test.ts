@@ -110,7 +110,7 @@ describe.skipIf(findPostgres() === undefined)('an import into PostgreSQL', () =>
     }
   });
 
-  it('starts over when the home went on after an interruption', async () => {
+  it('starts over when the home was used after an interruption', async () => {
     await fillLibrary(dataDir, (main) => addBooks(main, 20));
     await expect(importLibrary({ finish: [{ text: 'SELECT 1 / 0' }] })).rejects.toThrow('division by zero');
     await fillLibrary(dataDir, (main) => main.exec(`UPDATE book SET text = 'later' WHERE id = 7; DELETE FROM book WHERE id = 8`));

@@ -35,7 +35,7 @@ export interface ImportProgress {
   readonly total: number;
   readonly phase: 'copy' | 'compare';
   readonly table: string;
-  /** Of the table, so far. */
+  /** Rows of the table so far. */
   readonly rows: number;
   readonly tableRows: number;
 }
