@@ -89,7 +89,7 @@ describe.skipIf(findPostgres() === undefined)('an import into PostgreSQL', () =>
   });
 
   it('survives kill -9 at any moment', { timeout: 60_000 }, async () => {
-    await fillLibrary(dataDir, (main) => addBooks(main, 6_000));
+    await fillLibrary(dataDir, (main) => addBooks(main, 1_200));
     const { digest } = await importLibrary();
     // After the first table, inside of books, before their commit, in the comparison, before the last commit.
     for (const killAt of ['2', '6', '7', '16', 'end']) {

@@ -55,7 +55,7 @@ export interface ImportReport {
 }
 
 /** Rows between two reports of progress. */
-const stride = 5_000;
+const stride = 1_000;
 const connectMs = 10_000;
 
 /**
