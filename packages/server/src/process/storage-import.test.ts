@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 import { createEmptyDatabase, type TestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
 import { testEngine } from '../kernel/db/testing/engine.ts';
+import { examine } from './doctor.ts';
 import { runStorageImport } from './maintenance.ts';
 
 /** The install key of test servers. */
@@ -126,6 +127,11 @@ describe.skipIf(findPostgres() === undefined || testEngine === 'postgres')('stor
     expect(await importHome()).toMatchObject({ result: { imported: false } });
 
     await expect(start()).rejects.toMatchObject({ reason: 'imported', message: expect.stringContaining('storage.driver') });
+
+    expect((await examine(homeDir, {})).find(({ name }) => name === 'database')).toMatchObject({
+      status: 'fail',
+      detail: expect.stringContaining('was imported'),
+    });
 
     await using server = await start({ driver: 'postgres', url: database.url, poolSize: 4 });
     expect(await read(server)).toEqual(before);

@@ -85,6 +85,8 @@ export async function importHome(options: ImportOptions): Promise<ImportReport> 
       replacedTexts += copied.replaced;
     }
     await setIds(client, tables);
+    // Without statistics the first queries of the daemon scan whole tables.
+    await client.query('ANALYZE');
     const digest = createHash('sha256');
     for (const table of tables) {
       const compared = await compareTable(client, table, report('compare', table));
