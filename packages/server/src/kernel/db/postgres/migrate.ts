@@ -20,7 +20,7 @@ export interface MigratedSchema {
 export interface MigrateOptions {
   readonly nowMs: number;
   readonly programVersion: string;
-  /** For the import of a SQLite home, while which everything else is refused. */
+  /** Set by the import of a SQLite home, until whose end everything else is refused. */
   readonly importing?: boolean;
 }
 
