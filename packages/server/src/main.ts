@@ -4,14 +4,12 @@ import { join } from 'node:path';
 import { systemClock } from './kernel/clock.ts';
 import { exitCodes } from './process/exit-codes.ts';
 import { requiredNode } from './process/required-node.ts';
-import { beginStartMemory, endStartMemory } from './process/start-memory.ts';
+import { endStartMemory } from './process/start-memory.ts';
 
 if (Number.parseInt(process.versions.node, 10) < requiredNode) {
   process.stderr.write(`gatehouse: Node ${requiredNode} or newer is needed, and this is ${process.version} (${process.execPath})\n`);
   process.exitCode = exitCodes.node.code;
 } else {
-  // First: code that was compiled under other flags of V8 is not accepted from the cache.
-  beginStartMemory();
   // Without it every start compiles the whole bundle again; sources under development are not cached.
   if (import.meta.filename.endsWith('.js')) {
     const { directory } = nodeModule.enableCompileCache(join(import.meta.dirname, '.compile-cache'));
