@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 
-/** The function in which the build wraps a file: parameters of CommonJS, then those that stand for `import.meta.url` and `import()`. */
+/** The function in which the build wraps a file: parameters of CommonJS, then substitutes for `import.meta.url` and `import()`. */
 type Body = (
   exports: object,
   require: NodeJS.Require,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { workerData } from 'node:worker_threads';
 import { runCompiled } from './compiled-file.ts';
 
-/** By then the thread has opened its database and served the start. */
+/** Time in which the thread opens its database and serves the start. */
 const keepAfterMs = 1_500;
 
 // What the build runs as a storage thread. The functions of the writer are kept: the others use some of them.

@@ -54,7 +54,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined, fastSt
 }
 
 function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
-  const { choices, usage, id } = readWholeAnswer(Whole, body, 'chat completion');
+  const { choices, usage, id } = readWholeAnswer(Whole(), body, 'chat completion');
   const choice = choices[0];
   const text = contentText(choice?.message.content);
   const calls = new ToolCalls();
