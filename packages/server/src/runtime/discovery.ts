@@ -1,5 +1,4 @@
 import type { ToolPolicy } from '@gatehouse/contract';
-import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Tool } from './tool.ts';
 import { createTextRank, type TextRank } from './text-rank.ts';
@@ -7,12 +6,10 @@ import { createTextRank, type TextRank } from './text-rank.ts';
 export const discoverToolName = 'discover_tools';
 const mcpSource = 'mcp:';
 
-const Query = once(() =>
-  z.strictObject({
-    query: z.string().min(1).max(500).describe('What the tool should do, in a few words, or its name.'),
-    limit: z.int().min(1).max(20).default(5).describe('Most tools to load.'),
-  }),
-);
+const Query = z.strictObject({
+  query: z.string().min(1).max(500).describe('What the tool should do, in a few words, or its name.'),
+  limit: z.int().min(1).max(20).default(5).describe('Most tools to load.'),
+});
 
 /** Tools that the model does not see until it searches for them, by the tool that finds them. */
 const deferred = new WeakMap<Tool, ReadonlyMap<string, Tool>>();
@@ -35,12 +32,10 @@ export function deferTools(tools: readonly Tool[], { mode, above }: ToolPolicy['
 function createDiscoverTool(hidden: readonly Tool[]): Tool {
   const byName = new Map(hidden.map((tool) => [tool.name, tool]));
   let rank: TextRank | undefined;
-  const tool: Tool<ReturnType<typeof Query>> = {
+  const tool: Tool<typeof Query> = {
     name: discoverToolName,
     description: `Finds further tools by what they do and makes them callable from your next step on. Not listed until you look for them: ${groupsOf(hidden)}.`,
-    get args() {
-      return Query();
-    },
+    args: Query,
     risk: 'read',
     readsPrivate: false,
     effect: 'pure',
