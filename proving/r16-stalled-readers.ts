@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, logOf, pause, residentMbOf, startDaemon } from './lib/daemon.ts';
 import { type EventReader, openEventReader } from './lib/event-reader.ts';
 import { startFireHose } from './lib/fire-hose.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { percentile } from './lib/raw.ts';
 import { openSocket } from './lib/rpc.ts';
@@ -223,7 +224,7 @@ async function memoryOf(daemon: Daemon): Promise<Memory> {
   const before = reports().length;
   if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) throw new Error(`the daemon is gone\n${logOf(daemon)}`);
   process.kill(daemon.pid, 'SIGUSR2');
-  for (const until = performance.now() + 5_000; reports().length === before;) {
+  for (const until = performance.now() + 30_000; reports().length === before;) {
     if (performance.now() > until) throw new Error(`the daemon did not collect its garbage\n${logOf(daemon)}`);
     await pause(20);
   }

@@ -2,6 +2,7 @@ import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
+import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
 import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
@@ -24,6 +25,8 @@ export interface SharedNode {
   /** Keeps nothing once another daemon has the lease. */
   readonly db: Db;
   readonly lease: Pick<NodeLease, 'listening' | 'fault'>;
+  /** Returns why the database server has accepted no writes for some seconds; `report` is called with each change. */
+  watchStorage(report: (fault: string | undefined) => void): void;
 }
 
 export interface ServerOptions {
@@ -60,8 +63,10 @@ export interface ServerOptions {
     readonly db?: (db: Db) => Db;
     /** Replaces the measurement of the event loop: a test must not depend on other work of the machine. */
     readonly load?: Load;
-    /** The module of the storage threads. */
+    /** The module of the storage threads of PostgreSQL. */
     readonly storageWorker?: URL;
+    /** Starts the storage threads of SQLite. */
+    readonly startStorageThread?: StartStorageThread;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
     /** Tools in addition to the built-in ones. */

@@ -156,7 +156,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   const responses = building.use(createResponses(core('responses')));
-  const receipts = building.use(createReceipts({ ...core('receipts'), execute: turns.api.execute }));
+  const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
   let address: string | null = null;
@@ -208,13 +208,16 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     scriptCalls: delegation.scriptCalls,
   });
   // Clients that are let in find the schedule loaded, and the greeting follows at once.
-  await restoreWaitingTurns(assembly, keptLanes, approvals);
+  const restoreTurns = () => restoreWaitingTurns(assembly, keptLanes, approvals);
+  await restoreTurns();
+  assembly.onClaimed(approvals.recover);
+  assembly.onClaimed(restoreTurns);
   await unattended.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {
     lifetime.lock.announce(address);
-    nodes.listening(address);
+    await nodes.listening(address);
   }
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();

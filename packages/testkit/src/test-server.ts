@@ -8,6 +8,7 @@ import type { EventKind, EventPayload, TokenCompat, TokenScope } from '@gatehous
 import type { Clock, createServer, EventBus, McpOffer, RootConfig, ServerHandle, Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
+import { takeStorageThread } from './storage-threads.ts';
 
 export interface TestServerOptions {
   /** Merged over the test's own configuration, section by section. */
@@ -111,7 +112,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
       // It is that of one engine; a test that names the other one runs it from the sources.
-      ...(bundledStorageWorker !== undefined && config.storage.driver === engine && { storageWorker: pathToFileURL(bundledStorageWorker) }),
+      ...(bundledStorageWorker !== undefined &&
+        config.storage.driver === engine &&
+        (engine === 'sqlite'
+          ? { startStorageThread: takeStorageThread(pathToFileURL(bundledStorageWorker)) }
+          : { storageWorker: pathToFileURL(bundledStorageWorker) })),
       ...(options.freeSpace && { freeSpace: options.freeSpace }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),

@@ -7,7 +7,7 @@ import type { RawBuilder, sql } from 'kysely';
 const isLive = (sqlTag: typeof sql, bootId: unknown): RawBuilder<boolean> =>
   sqlTag<boolean>`exists (select 1 from node where node.boot_id = ${bootId} and node.state in ('live', 'draining'))`;
 
-/** SQL: the daemon that runs as this boot may write. For the writes of an owner without a fence of its own. */
+/** SQL: the daemon that runs as this boot may write. For the writes of an owner that have no fence. */
 export const ofLiveBoot = isLive;
 
 /** SQL: the boot named in a column is dead, so that what it left may be recovered. */

@@ -40,8 +40,18 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
-  const lease = options.node?.lease;
-  const nodes = building.use(await createNodes({ db, clock, log: log.module('nodes'), bootId, homeId, version: options.version, lease }));
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      lease: options.node?.lease,
+      version: options.version,
+    }),
+  );
   const assembly: Assembly = {
     building,
     options,
@@ -156,9 +166,17 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
-  if (options.node !== undefined) return { db: options.node.db, fault: () => undefined, damage: () => undefined };
+  let fault: string | undefined;
+  const onFault = (found: string | undefined) => {
+    fault = found;
+    if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+  };
+  const shared = { fault: () => fault, damage: () => undefined };
+  if (options.node !== undefined) {
+    options.node.watchStorage(onFault);
+    return { ...shared, db: options.node.db };
+  }
   const common = {
-    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,
     log: log.module('storage'),
     programVersion: options.version,
@@ -171,13 +189,20 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const { poolSize } = storage;
-  const db = building.use(await openPostgresDb({ ...common, address: serverAddress(storage, home.dir), poolSize }));
-  return { db, fault: () => undefined, damage: () => undefined };
+  const db = building.use(
+    await openPostgresDb({
+      ...common,
+      workerUrl: overrides.storageWorker,
+      address: serverAddress(storage, home.dir),
+      poolSize: storage.poolSize,
+      onFault,
+    }),
+  );
+  return { ...shared, db };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
-  const { home, log } = options;
+  const { home, log, overrides = {} } = options;
   refuseImported(home.dataDir);
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
@@ -187,6 +212,7 @@ async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Li
       ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
       onFiles(fault) {
         filesFault = fault;

@@ -93,6 +93,7 @@ export async function wireTooling(
   const approvals = building.use(
     await createApprovals({
       ...core('approvals'),
+      bootId,
       config: config.approvals,
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),

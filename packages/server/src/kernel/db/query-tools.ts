@@ -16,6 +16,7 @@ import {
   RawNode,
   ReferenceNode,
   type SelectionNode,
+  type SelectModifierNode,
   sql,
   SqliteAdapter,
   SqliteIntrospector,
@@ -48,15 +49,20 @@ export class Placeholder<T = unknown> implements Expression<T> {
 
 const postgresTypes: Readonly<Record<ParameterType, string>> = { text: 'text', integer: 'bigint', real: 'double precision', bytes: 'bytea' };
 
-/**
- * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
- * SQLite plan the statement again for each execution, at ten times the cost of a small query.
- */
 class SqliteCompiler extends SqliteQueryCompiler {
+  /**
+   * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
+   * SQLite plan the statement again for each execution, at ten times the cost of a small query.
+   */
   protected override visitLimit(node: LimitNode): void {
     const { limit } = node;
     if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
     else super.visitLimit(node);
+  }
+
+  /** Row locks (`for update`, `for share`, `skip locked`) need no counterpart: one connection writes. */
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier === 'Distinct') super.visitSelectModifier(node);
   }
 }
 

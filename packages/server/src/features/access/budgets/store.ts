@@ -1,4 +1,4 @@
-import { operation, query, type Tx, raw } from '../../../kernel/db/operation.ts';
+import { operation, query, raw } from '../../../kernel/db/operation.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
@@ -19,33 +19,36 @@ export const usedSince = operation(
     tx.build<UsedRow>((db, sql) => {
       // Inlined in the text: a bound number is a float, and so would be the quotient.
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
-      return db
-        .selectFrom('modelCall')
-        .where('atMs', '>=', input.sinceMs)
-        .where('atMs', '<=', input.untilMs)
-        .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
-        .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
-        .groupBy(['agentId', step]);
+      return (
+        db
+          .selectFrom('modelCall')
+          // Both marks, because the index begins with them.
+          .where('rolledUp', 'in', [0, 1])
+          .where('atMs', '>=', input.sinceMs)
+          .where('atMs', '<=', input.untilMs)
+          .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
+          .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
+          .groupBy(['agentId', step])
+      );
     }),
 );
 
-const cursor = query<Record<string, never>, { callId: number }>(({ db }) => db.selectFrom('usageCursor').select('callId'));
-const moveCursor = query<{ callId: number }>(({ db, p }) => db.updateTable('usageCursor').set({ callId: p('callId') }));
-const lastCall = query<{ from: number; limit: number }, { callId: number | null }>(({ db, sql, p }) =>
+const unmarked = query<{ limit: number }, { id: number }>(({ db, sql, p }) =>
   db
-    .selectFrom((from) => from.selectFrom('modelCall').select('id').where('id', '>', p('from')).orderBy('id').limit(p('limit')).as('batch'))
-    .select(sql<number | null>`max(id)`.as('callId')),
+    .selectFrom('modelCall')
+    .select('id')
+    .where(sql<boolean>`rolled_up = 0`)
+    .orderBy('atMs')
+    .limit(p('limit')),
 );
 
-async function cursorOf(tx: Tx): Promise<number> {
-  return (await tx.get(cursor, {}))?.callId ?? 0;
-}
-
-/** Adds the next calls to their slots; returns true when there may be more. Never part of a turn, which would pay for it. */
+/**
+ * Adds calls to their slots; returns true when there may be more. Never part of a turn, which would pay for it. Each call has a mark,
+ * as ids do not show what is new: with several writers a call may become visible after others with higher ids.
+ */
 export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readonly limit: number }): Promise<boolean> => {
-  const from = await cursorOf(tx);
-  const to = (await tx.get(lastCall, { from, limit }))?.callId ?? null;
-  if (to === null) return false;
+  const ids = (await tx.all(unmarked, { limit })).map(({ id }) => id);
+  if (ids.length === 0) return false;
   await tx.build((db, sql) =>
     raw(
       db,
@@ -55,9 +58,9 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
             count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
             coalesce(sum(cost_nano), 0), coalesce(sum(saved_nano), 0), count(*) - count(cost_nano)
           FROM (
-            SELECT *, principal_id AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+            SELECT *, principal_id AS principal FROM model_call WHERE id IN (${sql.join(ids)})
             UNION ALL
-            SELECT *, ${everybody} AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+            SELECT *, ${everybody} AS principal FROM model_call WHERE id IN (${sql.join(ids)})
           ) AS calls
           WHERE 1 = 1
           GROUP BY 1, 2, 3, 4, 5, 6
@@ -72,8 +75,8 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
             unpriced = usage_slot.unpriced + excluded.unpriced`,
     ),
   );
-  await tx.run(moveCursor, { callId: to });
-  return to - from >= limit;
+  await tx.build((db) => db.updateTable('modelCall').set({ rolledUp: 1 }).where('id', 'in', ids));
+  return ids.length === limit;
 });
 
 export type UsageKey = 'day' | 'agent' | 'model' | 'provider' | 'operation' | 'conversation';
@@ -119,7 +122,6 @@ export const usageReport = operation(
   async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
     // Slots have no conversations, of which there are as many as calls.
     const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
-    const callId = await cursorOf(tx);
     const found = await tx.build((db, sql, dialect) => {
       type Raw = ReturnType<typeof sql>;
       const list = (ranges: readonly UsageRange[]): Raw =>
@@ -155,10 +157,10 @@ export const usageReport = operation(
             FROM whole r ${join} usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND +c.id <= ${callId}${rows}
+            FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND c.rolled_up = 1${rows}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM model_call c ${join} wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.id > ${callId}
+            FROM model_call c ${join} wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.rolled_up = 0
           ),
           grouped AS (
             SELECT key1, key2, sum(calls) AS calls, sum(input_tokens) AS "inputTokens", sum(output_tokens) AS "outputTokens",

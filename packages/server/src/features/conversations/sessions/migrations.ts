@@ -94,4 +94,17 @@ export const sessionMigrations: readonly Migration[] = [
     ],
     postgres: [`ALTER TABLE conversation ADD COLUMN taint BIGINT NOT NULL DEFAULT 0`],
   },
+  {
+    id: '150-index-marks',
+    up: [
+      // The messages of a conversation up to this number are in the index of texts.
+      `ALTER TABLE conversation ADD COLUMN indexed_seq INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE conversation SET indexed_seq = last_seq`,
+      `UPDATE conversation SET indexed_seq = (SELECT min(seq) - 1 FROM message
+          WHERE conversation_id = conversation.id AND id > (SELECT indexed_to FROM message_index))
+        WHERE id IN (SELECT conversation_id FROM message WHERE id > (SELECT indexed_to FROM message_index))`,
+      `DROP TABLE message_index`,
+      `CREATE INDEX conversation_unindexed ON conversation (id) WHERE indexed_seq < last_seq`,
+    ],
+  },
 ];

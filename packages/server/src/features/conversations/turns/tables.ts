@@ -45,6 +45,7 @@ interface ModelCallTable {
   readonly responseId: string | null;
   readonly atMs: number;
   readonly conversationRef: string | null;
+  readonly rolledUp: Generated<number>;
 }
 
 /** Rows of `durable_turn`. */

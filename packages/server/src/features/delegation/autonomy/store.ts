@@ -18,7 +18,8 @@ export const rootState = query<{ id: string }, { state: string; open: number; ag
   db
     .selectFrom('rootRun')
     .select(['state', 'agentId', 'principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
-    .where('id', '=', p('id')),
+    .where('id', '=', p('id'))
+    .forUpdate(),
 );
 
 type Opening = WorkCounts &
@@ -146,7 +147,8 @@ const unrevoked = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .selectFrom('lease')
     .select('id')
     .where('id', '=', p('id'))
-    .where(sql<boolean>`revoked = 0`),
+    .where(sql<boolean>`revoked = 0`)
+    .forShare(),
 );
 
 /** Issues a lease to a run, in the transaction that accepts it, after `enterRoot`. Throws `denied` when the parent lease was revoked. */

@@ -30,8 +30,8 @@ export interface NodesApi {
    * before is recovered by the features as they start. Recoveries run in the order of registration, and again after a failure.
    */
   onClaimed(recover: () => Promise<void>): void;
-  /** Stores the address at which this daemon is reached, with the next renewal. */
-  listening(address: string): void;
+  /** Stores the address at which this daemon is reached. */
+  listening(address: string): Promise<void>;
   /** Returns the daemons that share the database; undefined when this one has it alone. */
   list(): Promise<ListedNode[] | undefined>;
   /** Announces that this daemon starts nothing more. */

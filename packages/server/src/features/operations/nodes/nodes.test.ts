@@ -33,9 +33,9 @@ beforeEach(async () => {
 afterEach(() => db[Symbol.asyncDispose]());
 
 const start = (bootId: string, homeId = `home of ${bootId}`, over: Db = db) =>
-  createNodes({ db: over, clock, log: silentLog, bootId, homeId, version: '1.0.0' });
+  createNodes({ db: over, clock, log: silentLog, bootId, homeId, isSole: false, version: '1.0.0' });
 
-/** Steps the clock, so that each renewal and check of the way takes place. */
+/** Steps the clock, so that each renewal and check on the way happens. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
     clock.advance(500);
@@ -63,7 +63,7 @@ test('renews its lease with its address, and records its end', async () => {
     await using one = await start('one');
     const [before] = await db.read(rows, undefined);
     expect(before).toMatchObject({ state: 'live', address: null, leaseUntilMs: clock.now() + leaseMs });
-    one.api.listening('http://127.0.0.1:1');
+    await one.api.listening('http://127.0.0.1:1');
     await pass(3_000);
     const [after] = await db.read(rows, undefined);
     expect(after).toMatchObject({ address: 'http://127.0.0.1:1', leaseUntilMs: clock.now() + leaseMs });
@@ -133,6 +133,17 @@ test('the lock of a home shows that its earlier boots are dead; those of other h
     ['other', 'live', ''],
   ]);
   expect([other.api.fault(), next.api.fault()]).toEqual([undefined, undefined]);
+});
+
+test('a daemon that has the database in its home claims all earlier boots as it starts, and needs no timers', async () => {
+  await start('earlier', 'another home');
+  const pending = clock.pending();
+  await using sole = await createNodes({ db, clock, log: silentLog, bootId: 'sole', homeId: 'copied home', isSole: true, version: '1.0.0' });
+  expect(await states()).toEqual([
+    ['earlier', 'claimed', 'sole'],
+    ['sole', 'live', ''],
+  ]);
+  expect([clock.pending(), sole.api.fault()]).toEqual([pending, undefined]);
 });
 
 test('a recovery that fails is repeated', async () => {

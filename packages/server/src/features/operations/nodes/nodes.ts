@@ -13,6 +13,11 @@ export interface NodesDeps {
   readonly bootId: string;
   /** Identifies the data folder, which this process has locked. */
   readonly homeId: string;
+  /**
+   * Whether the database is in that folder, as with SQLite. Then no other daemon can live: all earlier boots are dead at the start, and
+   * nobody reads a lease, whose renewal would wake an idle disk every few seconds.
+   */
+  readonly isSole: boolean;
   readonly version: string;
   /** Where daemons share the database: this one is in it already, and its lease is renewed elsewhere. */
   readonly lease?: Pick<NodeLease, 'listening' | 'fault'> | undefined;
@@ -31,7 +36,7 @@ const keptMs = 30 * 24 * 60 * 60_000;
  * Announces this daemon in the database, and claims what dead ones left: with a renewed lease as the sign of life, so that
  * several daemons can use one database (docs/decisions/0046).
  */
-export async function createNodes({ db, clock, log, bootId, homeId, version, lease }: NodesDeps): Promise<Nodes> {
+export async function createNodes({ db, clock, log, bootId, homeId, isSole, version, lease }: NodesDeps): Promise<Nodes> {
   const recoveries: (() => Promise<void>)[] = [];
   let address: string | null = null;
   let isLost = false;
@@ -40,8 +45,9 @@ export async function createNodes({ db, clock, log, bootId, homeId, version, lea
   let owesRecovery = false;
 
   const prunedBeforeMs = clock.ageNow() - keptMs;
-  if (lease === undefined) await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, atMs: clock.now(), prunedBeforeMs });
-  else await db.write(adoptNode, { bootId, homeId, atMs: clock.now(), prunedBeforeMs });
+  if (lease === undefined)
+    await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, isSole: isSole ? 1 : 0, atMs: clock.now(), prunedBeforeMs });
+  else await db.write(adoptNode, { bootId, homeId, isSole: 0, atMs: clock.now(), prunedBeforeMs });
 
   async function renew(): Promise<void> {
     if (isLost) return;
@@ -53,7 +59,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, version, lea
 
   async function check(): Promise<void> {
     if (isLost) return;
-    const claiming = { bootId, homeId, atMs: clock.now() };
+    const claiming = { bootId, homeId, isSole: 0 as const, atMs: clock.now() };
     const claimed = (await db.read(hasLapsed, claiming)) ? await db.write(claimLapsed, claiming) : [];
     for (const { bootId: lost, address: at, state } of claimed)
       if (state === 'claimed') log.warn({ bootId: lost, address: at }, 'Taking over the work of a daemon that is silent');
@@ -63,27 +69,22 @@ export async function createNodes({ db, clock, log, bootId, homeId, version, lea
     owesRecovery = false;
   }
 
-  /** Tells others that this daemon stops; without it they wait for the end of its lease. */
+  /** Records that this daemon stops; without it others wait for the end of its lease. */
   const move = (state: 'draining' | 'ended') =>
     db.write(moveNode, { bootId, state }).catch((error: unknown) => log.warn({ err: error, state }, 'Failed to record that this daemon stops'));
 
+  function renewLater(error: unknown): void {
+    // Storage that fails says so itself.
+    if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
+    isFailing = true;
+  }
+
   const timers = new AsyncDisposableStack();
-  if (lease === undefined)
-    timers.use(
-      repeat({
-        clock,
-        everyMs: renewMs,
-        run: renew,
-        onError(error) {
-          // Storage that fails says so itself.
-          if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
-          isFailing = true;
-        },
-      }),
-    );
-  timers.use(
-    repeat({ clock, everyMs: leaseMs / 2, run: check, onError: (error) => log.error({ err: error }, 'Failed to take over from another daemon') }),
-  );
+  if (!isSole) {
+    if (lease === undefined) timers.use(repeat({ clock, everyMs: renewMs, run: renew, onError: renewLater }));
+    const onError = (error: unknown) => log.error({ err: error }, 'Failed to take over from another daemon');
+    timers.use(repeat({ clock, everyMs: leaseMs / 2, run: check, onError }));
+  }
 
   return {
     api: {
@@ -91,9 +92,10 @@ export async function createNodes({ db, clock, log, bootId, homeId, version, lea
       onClaimed: (recover) => void recoveries.push(recover),
       listening(at) {
         address = at;
-        lease?.listening(at);
+        if (lease !== undefined) return lease.listening(at);
+        return renew().catch(renewLater);
       },
-      list: async () => (lease === undefined ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
+      list: async () => (isSole ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
       drain: () => move('draining'),
       fault: () => lease?.fault() ?? (isLost ? 'Another daemon has taken over the work of this one' : undefined),
     },

@@ -19,16 +19,18 @@ export interface NodeStart extends Omit<Renewal, 'address'> {
   readonly homeId: string;
   readonly version: string;
   readonly role: NodeRole;
+  /** 1: the database is in the home, whose lock shows that all other boots are dead, also those of a home that this one is a copy of. */
+  readonly isSole: 0 | 1;
   /** Rows that were last renewed before are deleted, unless they are live. */
   readonly prunedBeforeMs: number;
 }
 
-const insert = query<Omit<NodeStart, 'prunedBeforeMs'>>((tools) =>
+const insert = query<Omit<NodeStart, 'prunedBeforeMs' | 'isSole'>>((tools) =>
   tools.db.insertInto('node').values({
     ...tools.each(['bootId', 'homeId', 'version', 'role']),
     address: null,
     state: 'live',
-    leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs')}`,
+    leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs', 'integer')}`,
     startedAtMs: leaseNow(tools),
     renewedAtMs: leaseNow(tools),
     claimedBy: '',
@@ -45,6 +47,7 @@ const prune = query<{ beforeMs: number }>(({ db, sql, p }) =>
 interface Claiming {
   readonly bootId: string;
   readonly homeId: string;
+  readonly isSole: 0 | 1;
   readonly atMs: number;
 }
 
@@ -56,7 +59,12 @@ const isClaimable = (tools: QueryTools<Claiming>) => (is: ExpressionBuilder<Tabl
   is.and([
     is('claimedBy', '=', ''),
     is('bootId', '<>', tools.p('bootId')),
-    is.or([is('state', '=', 'ended'), is('homeId', '=', tools.p('homeId')), is('leaseUntilMs', '<=', leaseNow(tools))]),
+    is.or([
+      is('state', '=', 'ended'),
+      is('homeId', '=', tools.p('homeId')),
+      is('leaseUntilMs', '<=', leaseNow(tools)),
+      tools.sql<boolean>`${tools.p('isSole')} = 1`,
+    ]),
   ]);
 
 const claim = query<Claiming, ClaimedBoot>((tools) =>
@@ -71,13 +79,13 @@ const claim = query<Claiming, ClaimedBoot>((tools) =>
     .$narrowType<{ state: ClaimedBoot['state'] }>(),
 );
 
-const claimBoots = (tx: Tx, { bootId, homeId, atMs }: Claiming): Promise<ClaimedBoot[]> => tx.all(claim, { bootId, homeId, atMs });
+const claimBoots = (tx: Tx, { bootId, homeId, isSole, atMs }: Claiming): Promise<ClaimedBoot[]> => tx.all(claim, { bootId, homeId, isSole, atMs });
 
 /** Adds the row of a boot, and claims the dead ones. */
-export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, ...start }: NodeStart): Promise<ClaimedBoot[]> => {
+export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, isSole, ...start }: NodeStart): Promise<ClaimedBoot[]> => {
   await tx.run(prune, { beforeMs: prunedBeforeMs });
   await tx.run(insert, start);
-  return claimBoots(tx, start);
+  return claimBoots(tx, { ...start, isSole });
 });
 
 /** Claims the dead boots for one whose row is there already. */
@@ -130,7 +138,7 @@ const renew = query<Renewal>((tools) =>
     .updateTable('node')
     .set({
       address: tools.p('address'),
-      leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs')}`,
+      leaseUntilMs: tools.sql<number>`${leaseNow(tools)} + ${tools.p('leaseMs', 'integer')}`,
       renewedAtMs: leaseNow(tools),
     })
     .where('bootId', '=', tools.p('bootId'))

@@ -68,39 +68,20 @@ const byKey = query<{ kind: string; key: string }, { id: string; digest: string 
   db.selectFrom('workItem').select(['id', 'digest']).where('kind', '=', p('kind')).where('workKey', '=', p('key')),
 );
 
-// Binding the state as a parameter would not use the partial index.
-const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db, sql, p }) =>
+// Reads as many entries of the index as there are queued items. Binding the state as a parameter would not use that partial index.
+const lastPlace = query<{ kind: string }, { kind: string }>(({ db, sql, p }) =>
   db
-    .selectFrom(
-      db
-        .selectFrom('workItem')
-        .select('kind')
-        .where('kind', '=', p('kind'))
-        .where(sql<boolean>`state = 'accepted'`)
-        .limit(p('limit'))
-        .as('queued'),
-    )
-    .select(sql<number>`count(*)`.as('count')),
+    .selectFrom('workItem')
+    .select('kind')
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`)
+    .limit(1)
+    .offset(maxWaiting - 1),
 );
 
-/**
- * Upper bounds of queued items by writing connection and kind: the last count plus everything accepted or returned since, even if claimed or
- * rolled back. A count costs more than the rest of an intake, so items are counted only when the bound reaches the limit.
- */
-const boundsByConnection = new WeakMap<Tx, Map<string, number>>();
-
-function queueBounds(tx: Tx): Map<string, number> {
-  let most = boundsByConnection.get(tx);
-  if (most === undefined) boundsByConnection.set(tx, (most = new Map()));
-  return most;
-}
-
+/** Whether an item fits in the queue. Where intakes are not SERIALIZABLE, concurrent ones may exceed the limit by their number. */
 async function hasCapacity(tx: Tx, kind: string): Promise<boolean> {
-  const most = queueBounds(tx);
-  if ((most.get(kind) ?? maxWaiting) < maxWaiting) return true;
-  const { count = 0 } = (await tx.get(waiting, { kind, limit: maxWaiting })) ?? {};
-  most.set(kind, count);
-  return count < maxWaiting;
+  return (await tx.get(lastPlace, { kind })) === undefined;
 }
 
 const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
@@ -114,16 +95,15 @@ export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewW
   if (owed === true || claim !== undefined || (await hasCapacity(tx, kind))) {
     const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
     const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
-    if ((await tx.run(insert, row)).changes > 0) {
-      const most = queueBounds(tx).get(kind);
-      if (claim === undefined && most !== undefined) queueBounds(tx).set(kind, most + 1);
-      return { accepted: true };
-    }
+    if ((await tx.run(insert, row)).changes > 0) return { accepted: true };
   }
   const found = await tx.get(byKey, { kind, key });
   if (found === undefined) throw new AppError('unavailable', `The work queue is full (limit ${maxWaiting})`, { retryAfterMs });
   return { accepted: false, id: found.id, sameDigest: found.digest === digest };
 }
+
+/** Writes of an owner to its item: one conditional update, or one under a lock of the row. */
+const ofOneItem = { isolation: 'read committed', orderKey: ({ id }: WorkClaim) => id } as const;
 
 export interface Settlement extends WorkClaim {
   readonly state: WorkEnd;
@@ -177,16 +157,20 @@ const held = query<WorkClaim, { id: string }>(({ db, p }) =>
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
-    .where('state', '=', 'running'),
+    .where('state', '=', 'running')
+    .forShare(),
 );
 
-/** Returns whether a claim still holds. Check it in the transaction of each write that a stale owner must not make. */
+/**
+ * Returns whether a claim still holds, and keeps it until the commit. Check it in the transaction of each write that a stale owner must not
+ * make: without the lock, a write that is late by the clock could still be ordered before the take-over.
+ */
 export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promise<boolean> {
   return (await tx.get(held, { id, owner, fence })) !== undefined;
 }
 
 const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('workItem').select('id').where('id', '=', p('id')).where('endedAtMs', 'is', null),
+  db.selectFrom('workItem').select('id').where('id', '=', p('id')).where('endedAtMs', 'is', null).forShare(),
 );
 
 /** Returns whether a work item is still open, regardless of its owner. */
@@ -211,10 +195,7 @@ const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({
 
 /** Returns a work item to the queue for a later retry; the next claim counts the attempt. Returns false like `settleWork`. */
 export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
-  const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
-  // The claim does not name its kind, so raise every bound.
-  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + changes);
-  return changes > 0;
+  return (await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs })).changes > 0;
 }
 
 const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p }) =>
@@ -224,7 +205,8 @@ const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p 
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
-    .where('state', '=', 'running'),
+    .where('state', '=', 'running')
+    .forUpdate(),
 );
 
 const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(({ db, sql, p }) =>
@@ -248,11 +230,10 @@ export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { r
   if (row === undefined) return false;
   const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
   await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.endedBy === undefined ? waiting.lookAtMs : atMs });
-  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + 1);
   return true;
 }
 
-export const suspendWork = operation('durable.wait', waitWork);
+export const suspendWork = operation('durable.wait', waitWork, ofOneItem);
 
 const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p, json }) =>
   db
@@ -368,7 +349,7 @@ const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p, json }) =>
     .where(sql<boolean>`${json.text('waiting_json', 'endedBy')} is not null`),
 );
 
-/** Returns whether a work item is to be given up at its next claim. */
+/** Returns whether a work item is to be given up at its next claim. The caller holds its row, see `holdsWork`. */
 export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
   return (await tx.get(givenUp, { id })) !== undefined;
 }
@@ -395,7 +376,7 @@ export async function readWaiting(
   });
 }
 
-export const returnWork = operation('durable.retry', retryWork);
+export const returnWork = operation('durable.retry', retryWork, ofOneItem);
 
 const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p, json }) =>
   db
@@ -407,7 +388,9 @@ const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ d
     .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(${json.integer('waiting_json', 'atMs')}, created_at_ms) > ${p('atMs')})`)
     .orderBy('notBeforeMs')
     .orderBy('id')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
@@ -419,7 +402,9 @@ const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>((
     .where('leaseUntilMs', '<=', p('atMs'))
     .orderBy('leaseUntilMs')
     .orderBy('id')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: number; resumes: number; atMs: number }>(({ db, sql, p }) =>
@@ -448,7 +433,9 @@ interface Claiming {
 }
 
 /** Claims due work, abandoned items first. A claim raises the fence, so that earlier owners can no longer write. */
-export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
+export const claimWork = operation('durable.claim', claimDue, { isolation: 'read committed', orderKey: () => 'durable.claim' });
+
+async function claimDue(tx: Tx, { owner, kinds, held, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> {
   const items: WorkItem[] = [];
   const mine = new Set(held);
   const isFree = ({ id }: WorkRow) => !mine.has(id);
@@ -483,7 +470,7 @@ export const claimWork = operation('durable.claim', async (tx, { owner, kinds, h
     }
   }
   return items;
-});
+}
 
 const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
   db
@@ -506,6 +493,7 @@ export const renewWork = operation(
     }
     return lost;
   },
+  { isolation: 'read committed', orderKey: () => 'durable.renew' },
 );
 
 const free = query<{ owner: string }>(({ db, sql, p }) =>
@@ -587,9 +575,13 @@ const release = query<WorkClaim>(({ db, sql, p }) =>
 );
 
 /** Releases work at a stop; the next start continues it, which does not count as a resume. */
-export const releaseWork = operation('durable.release', async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
-  await tx.run(release, { id, owner, fence });
-});
+export const releaseWork = operation(
+  'durable.release',
+  async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
+    await tx.run(release, { id, owner, fence });
+  },
+  ofOneItem,
+);
 
 /** Takes the kinds as one text, so that one statement reads both indexes of every kind; it runs after each work item. */
 const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p, json }) =>
@@ -632,8 +624,10 @@ export const nextWorkAt = operation(
   },
 );
 
-const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('workItem').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const ended = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('workItem')
+    .where('id', 'in', db.selectFrom('workItem').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 /** Deletes some items that ended before a time; returns how many. */

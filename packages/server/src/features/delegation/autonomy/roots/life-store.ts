@@ -118,7 +118,13 @@ export interface RootSpent {
 const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
   db
     .updateTable('rootRun')
-    .set({ spentTokens: p('tokens'), spentNano: p('nano'), activeMs: p('activeMs'), unpriced: sql<number>`unpriced + ${p('unpriced')}` })
+    // Sums only grow: another daemon that knows the root may know less of it.
+    .set({
+      spentTokens: sql<number>`case when spent_tokens > ${p('tokens')} then spent_tokens else ${p('tokens')} end`,
+      spentNano: sql<number>`case when spent_nano > ${p('nano')} then spent_nano else ${p('nano')} end`,
+      activeMs: sql<number>`case when active_ms > ${p('activeMs')} then active_ms else ${p('activeMs')} end`,
+      unpriced: sql<number>`unpriced + ${p('unpriced')}`,
+    })
     .where('id', '=', p('id')),
 );
 
@@ -146,12 +152,16 @@ export const keepRoots = operation(
   },
 );
 
-const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('rootRun').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('rootRun')
+    .where('id', 'in', db.selectFrom('rootRun').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
-const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('lease').where(sql<boolean>`id in (select id from lease where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('lease')
+    .where('id', 'in', db.selectFrom('lease').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 /** Deletes a batch of what ended before a time; returns how many rows. */

@@ -1,5 +1,5 @@
 import type { NotNull } from 'kysely';
-import { unindexed } from '../../../../kernel/db/index-hint.ts';
+import { withoutIndex } from '../../../../kernel/db/index-hint.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { normalized, rotate, signsOf, toBytes } from './index/vector-signs.ts';
 
@@ -22,7 +22,7 @@ const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({
     .selectFrom('memory')
     .select(columns)
     .where('embeddedAs', 'is', null)
-    .where(unindexed<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
+    .where(withoutIndex<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
     .orderBy('seq')
     .limit(p('limit')),
 );
@@ -32,7 +32,7 @@ const embeddedBetween = query<{ above: string; below: string; except: string; li
     .select(columns)
     .where('embeddedAs', '>', p('above'))
     .where('embeddedAs', '<', p('below'))
-    .where(unindexed<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
+    .where(withoutIndex<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
     .orderBy('embeddedAs')
     .limit(p('limit')),
 );

@@ -1,4 +1,4 @@
-import { unindexed } from '../../../../kernel/db/index-hint.ts';
+import { withoutIndex } from '../../../../kernel/db/index-hint.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import type { MemoryType } from '../api.ts';
 import { type LifeAction, type LifeRow, doubtedConfidence } from './lifecycle-plan.ts';
@@ -57,7 +57,7 @@ const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, Sto
       sql<0 | 1>`memory.source_who = 'operator'`.as('explicit'),
     ])
     // Not by the index of agents, which would sort all of an agent's entries for each page.
-    .where(unindexed<string>({ sql, dialect }, 'memory.agentId'), '=', p('agentId'))
+    .where(withoutIndex<string>({ sql, dialect }, 'memory.agentId'), '=', p('agentId'))
     .where('memory.seq', '>', p('afterSeq'))
     .orderBy('memory.seq')
     .limit(p('limit')),

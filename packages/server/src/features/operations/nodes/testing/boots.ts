@@ -8,11 +8,12 @@ export async function beginBoot(db: Db, bootId: string): Promise<void> {
     homeId: `home of ${bootId}`,
     version: 'test',
     role: 'active',
+    isSole: 0,
     leaseMs: Number.MAX_SAFE_INTEGER,
     atMs: 0,
     prunedBeforeMs: 0,
   });
 }
 
-/** From here on, nothing that the daemon writes as owner is accepted, and what it left may be recovered. */
+/** Stops a daemon: nothing that it writes as owner is accepted any more, and what it left may be recovered. */
 export const endBoot = (db: Db, bootId: string): Promise<void> => db.write(moveNode, { bootId, state: 'ended' });

@@ -4,7 +4,7 @@ import type { createBeats } from './beat.ts';
 import type { HeartbeatOperations } from './operations.ts';
 import { BeatResult } from './result.ts';
 
-/** Finishes beats whose work an earlier process completed without storing their end. */
+/** Finishes beats whose work a dead daemon completed without storing their end. */
 export async function recoverBeats(deps: {
   readonly db: Db;
   readonly recover: HeartbeatOperations['recover'];
@@ -17,7 +17,7 @@ export async function recoverBeats(deps: {
     deps.coalescer.adopt(occurrence);
     // Its turn resumes on its own.
     if (work !== undefined && (work.state === 'accepted' || work.state === 'running')) continue;
-    const parsed = BeatResult.safeParse(work?.result);
+    const parsed = BeatResult().safeParse(work?.result);
     const result = parsed.data ?? { kind: 'failed' as const, errorKind: work?.errorKind ?? 'lost', spoke: true };
     await deps.finish({ id, agentId, occurrence, eventCount }, result, { isUnknown: work?.state !== 'done' && work?.state !== 'failed' });
   }
