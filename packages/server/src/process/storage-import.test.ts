@@ -209,7 +209,7 @@ async function askPostgres(statement: string): Promise<object[]> {
 
 /** A row of either engine, without what the end of an import sets. */
 function plain(row: object): string {
-  const values = Object.entries({ ...row, indexed_seq: null }).map(([name, value]) => [
+  const values = Object.entries<unknown>({ ...row, indexed_seq: null }).map(([name, value]) => [
     name,
     value instanceof Uint8Array ? value.toHex() : value === null ? null : String(value),
   ]);
