@@ -92,7 +92,7 @@ const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, sql, p
   db
     .deleteFrom('cronJob')
     .where(
-      sql<boolean>`id in (select id from cron_job where agent_id = ${p('agentId')} and ended_at_ms is not null order by ended_at_ms desc limit -1 offset ${p('kept')})`,
+      sql<boolean>`id in (select id from cron_job where agent_id = ${p('agentId')} and ended_at_ms is not null order by ended_at_ms desc limit ${sql.lit(Number.MAX_SAFE_INTEGER)} offset ${p('kept')})`,
     ),
 );
 
