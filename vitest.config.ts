@@ -9,7 +9,7 @@ process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.c
 const ignored = ['**/node_modules/**', '**/dist/**', '**/.build/**'];
 
 const toProject = (suite: Suite, index: number) => {
-  const { name, include, exclude = [], measures, shared, testTimeout, retry = 0 } = suite;
+  const { name, include, exclude = [], measures, shared, setup, testTimeout, retry = 0 } = suite;
   return {
     extends: true as const,
     test: {
@@ -18,6 +18,7 @@ const toProject = (suite: Suite, index: number) => {
       exclude: [...ignored, ...exclude],
       pool: 'forks' as const,
       ...(shared && { isolate: false }),
+      ...(setup !== undefined && { globalSetup: setup }),
       ...(measures === 1 ? { fileParallelism: false } : { maxWorkers: workersOf(suite, availableParallelism()) }),
       // Projects with different numbers of workers run one after the other.
       sequence: { groupOrder: index },

@@ -3,9 +3,10 @@ import { mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ChatCompletion, ChatCompletionChunk } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Daemon, startDaemon } from '../proving/lib/daemon.ts';
-import { filesBelow, freePort, makeHome, removeHome } from '../proving/lib/home.ts';
+import { filesBelow, makeHome, removeHome } from '../proving/lib/home.ts';
 import { bearer, http } from '../proving/lib/http.ts';
 
 const run = promisify(execFile);

@@ -2,10 +2,11 @@ import { execFile, spawn } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeAnswer, type FakeProvider, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, root, startDaemon } from '../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome } from '../proving/lib/home.ts';
+import { makeHome, removeHome } from '../proving/lib/home.ts';
 import { findCommand } from '../tools/system-packages.mjs';
 import { readGuide, shellOf } from './lib/guide.ts';
 

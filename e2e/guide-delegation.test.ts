@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FakeAnswer, type FakeProvider, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, startDaemon } from '../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome } from '../proving/lib/home.ts';
+import { makeHome, removeHome } from '../proving/lib/home.ts';
 import { rpcCall } from '../proving/lib/rpc.ts';
 import { findCommand } from '../tools/system-packages.mjs';
 import { readGuide, shellOf } from './lib/guide.ts';

@@ -1,9 +1,10 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { describe, expect, test } from 'vitest';
 import { spawnDaemon, startDaemon } from '../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
+import { makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
 import { bearer, http } from '../proving/lib/http.ts';
 import { openSocket } from '../proving/lib/rpc.ts';
 import { eventually, type Product, startProduct } from './lib/product.ts';

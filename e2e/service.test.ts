@@ -1,8 +1,9 @@
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { expect, test } from 'vitest';
 import { spawnDaemon } from '../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
+import { makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
 
 test('notifies a service manager when the daemon is ready and when it stops', async () => {
   const home = await makeHome();

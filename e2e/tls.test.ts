@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import https from 'node:https';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { expect, test } from 'vitest';
 import { makeAuthority, makeCertificate, writePair } from '../packages/testkit/src/certificates.ts';
 import { spawnDaemon } from '../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
+import { makeHome, removeHome, writeConfig } from '../proving/lib/home.ts';
 
 const command = join(import.meta.dirname, '../dist/cli.js');
 

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, operatorToken, root, startDaemon } from './lib/daemon.ts';
-import { makeHome, quietPort, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 
 /** Proves that `gatehouse doctor` never fails on a healthy installation, however many run at once, whether its daemon runs or not. */
@@ -25,7 +26,7 @@ export interface DoctorOptions {
 /** Half of the runs check a home whose daemon runs, the other half the same home after a stop. */
 export async function proveDoctorRuns({ runs, atOnce, broken, progress }: DoctorOptions): Promise<DoctorReport> {
   const home = await makeHome();
-  const port = await quietPort();
+  const port = await freePort();
   const wrong: string[] = [];
   const check = (): Promise<string | undefined> => (broken === undefined ? runCommand(home) : runMode(home, broken));
   const round = async (count: number, state: string) => {

@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { answerTo, askWith, nonceOf, noncesIn, proofConfig, startReviewingProvider } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';
 import { inParallel } from './lib/raw.ts';

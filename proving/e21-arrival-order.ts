@@ -1,7 +1,8 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { askWith, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';
 

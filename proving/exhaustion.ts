@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, residentMbOf, spawnDaemon, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 
 /** Proves what happens to a daemon whose provider answers without end, and to a second daemon on its home. */

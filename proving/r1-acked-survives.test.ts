@@ -13,9 +13,9 @@ test('acknowledged writes survive kill -9, whole and once', async () => {
     unexpected: [],
   });
   for (const kind of kinds) expect(report.acked[kind], `${kind}, seed ${seed}`).toBeGreaterThan(0);
-}, 120_000);
+});
 
 test('a build that acknowledges before the commit is caught', async () => {
   const report = await proveAckedSurvives({ rounds: 1, seed, broken: 'ack-before-commit', killAtAck: true, until: ({ lost }) => lost > 0 });
   expect(report.lost.length, `seed ${seed}`).toBeGreaterThan(0);
-}, 120_000);
+});

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { answerTo, askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { randomFrom } from './lib/random.ts';

@@ -1,7 +1,8 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { bellConfig, bellsOf, type BellRun, runsOf, startClocked } from './lib/bells.ts';
 import { type Daemon, pause } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { rpcCall } from './lib/rpc.ts';
 
 /** R10: jobs that are overdue at a start run one by one, a few at once when they take long, and none is left out. */

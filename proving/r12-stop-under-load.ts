@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { answerTo, askWith, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { type Kind, lookForAcked, startWriters } from './lib/kept-writes.ts';
 import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
@@ -62,7 +63,7 @@ export async function proveStartAfterCrash(options: {
     const writers = startWriters(daemon, (asked) => asked < 2);
     await writers.done;
     const seen = (): SqlLine[] => readSqlLog(log).filter(({ role }) => role !== 'check');
-    const isIndexed = () => seen().some(({ sql }) => sql.startsWith('update "message_index"'));
+    const isIndexed = () => seen().some(({ sql }) => sql.startsWith('update "conversation" set "indexed_seq"'));
     for (const until = performance.now() + 10_000; !isIndexed() && performance.now() < until;) await pause(50);
     if (!isIndexed()) wrong.push('the search index did not take the messages up');
     await daemon.kill();
@@ -96,7 +97,7 @@ function fill(home: string, megabytes: number): number {
     ).run({ rows, id, seq, bytes: bytesPerMessage });
     db.prepare('UPDATE conversation SET last_seq = last_seq + :rows, message_count = message_count + :rows WHERE id = :id').run({ rows, id });
     // As after a long life: the index of the messages is built as they arrive.
-    db.exec('UPDATE message_index SET indexed_to = (SELECT max(id) FROM message); COMMIT');
+    db.exec('UPDATE conversation SET indexed_seq = last_seq; COMMIT');
     const { size = 0 } = db.prepare('SELECT page_count * page_size / 1048576 AS size FROM pragma_page_count, pragma_page_size').get() ?? {};
     return Number(size);
   } finally {

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { type Holdings, holdingsHook, holdingsOf } from './lib/holdings.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';

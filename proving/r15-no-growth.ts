@@ -1,8 +1,9 @@
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, pause, residentMbOf, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
 import { type Holdings, holdingsHook, holdingsOf } from './lib/holdings.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';

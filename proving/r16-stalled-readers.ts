@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, logOf, pause, residentMbOf, startDaemon } from './lib/daemon.ts';
 import { type EventReader, openEventReader } from './lib/event-reader.ts';
 import { startFireHose } from './lib/fire-hose.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { percentile } from './lib/raw.ts';
 import { openSocket } from './lib/rpc.ts';

@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { runInNamespace } from './lib/namespace.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { inParallel } from './lib/raw.ts';

@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { openRaw, percentile } from './lib/raw.ts';

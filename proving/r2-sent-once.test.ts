@@ -18,4 +18,4 @@ test('outward messages are sent once, through kills at any moment', async () => 
 test('a build that sends again after resuming is caught', async () => {
   const inbox = await proveSentOnce({ rounds: 1, seed, broken: 'resend-on-resume', until: ({ doubled }) => doubled.length > 0 });
   expect(inbox.doubled.join('\n'), `seed ${seed}`).toMatch(/times in the inbox/);
-}, 120_000);
+});

@@ -1,10 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { bellsOf } from './lib/bells.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { http } from './lib/http.ts';
 import { startMcpBoard } from './lib/mcp-board.ts';
 import { answerTo, nonceOf, noncesIn, proofConfig } from './lib/provider.ts';

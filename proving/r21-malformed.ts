@@ -1,9 +1,10 @@
 import { Agent } from 'node:http';
 import { contract, type Route, routes, RpcReply } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import fc from 'fast-check';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { damaged, fromSchema } from './lib/from-schema.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { malformed } from './lib/malformed.ts';
 import { ailmentOf, rssMb } from './lib/process.ts';

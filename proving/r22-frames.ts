@@ -1,7 +1,8 @@
 import { RpcReply } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { closePayload, frame, type FrameSocket, opcode, openFrames } from './lib/frames.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { ailmentOf, rssMb } from './lib/process.ts';
 import { proofConfig } from './lib/provider.ts';
 import { inParallel } from './lib/raw.ts';

@@ -1,8 +1,9 @@
 import { Agent } from 'node:http';
 import { contract, type MethodName, type Route, routes, RpcReply, type TokenScope } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { exampleOf } from './lib/examples.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { openSocket, type Reply, rpcCall, type RpcSocket } from './lib/rpc.ts';

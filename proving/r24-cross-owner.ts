@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { Agent } from 'node:http';
 import type { TokenScope } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
 import { closeEstate, type Estate, makeEstate, secretsOf } from './lib/estate.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { type Ask, type Kind, type NamedInput, namedThings, readsWithoutIds } from './lib/named-things.ts';
 import { proofConfig, startReviewingProvider } from './lib/provider.ts';

@@ -6,7 +6,7 @@ test('no address that a caller passes, and none that an answer leads to, is dial
   expect(wrong).toEqual([]);
   expect(urls).toBeGreaterThanOrEqual(80);
   expect(Object.keys(cells).length).toBeGreaterThanOrEqual(12);
-}, 120_000);
+});
 
 test('a build that checks only the addresses of a name before connecting is caught', async () => {
   const only = ['web_fetch', 'link.process', 'web_search', 'mcp.test over http', 'mcp.connect over sse'];
@@ -16,4 +16,4 @@ test('a build that checks only the addresses of a name before connecting is caug
       wrong.filter((line) => line.startsWith(`${caller}, `)),
       caller,
     ).not.toEqual([]);
-}, 120_000);
+});

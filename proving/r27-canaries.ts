@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { contract } from '@gatehouse/contract';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
@@ -14,7 +15,7 @@ import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-dele
 import { type Canaries, createCanaries, createScanner, type Scanner } from './lib/canaries.ts';
 import { type Daemon, pause, spawnDaemon, startDaemon } from './lib/daemon.ts';
 import { openEventReader } from './lib/event-reader.ts';
-import { filesBelow, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { filesBelow, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { readsWithoutIds } from './lib/named-things.ts';
 import { makeAskedCall, proofConfig } from './lib/provider.ts';

@@ -1,8 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { http } from './lib/http.ts';
 import { askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';

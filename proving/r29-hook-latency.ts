@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { percentile } from './lib/raw.ts';
@@ -27,15 +28,21 @@ const secret = 'secret-of-the-webhooks-of-the-proving-suite';
 export async function proveHookLatency(options: {
   readonly hooks: number;
   readonly perSecond: number;
+  /** Models answer the turns of the hooks only when all hooks have been answered. */
+  readonly held?: boolean;
   readonly broken?: string;
 }): Promise<R29Report> {
   // The turns of others stream for a long time, those of the hooks take as long as models do.
+  const answered = Promise.withResolvers<void>();
+  let told = 0;
   const provider = await startFakeProvider({
     journal: 0,
-    answer: ({ body }) =>
-      JSON.stringify(body).includes('a long story')
-        ? { text: Array.from({ length: 4_000 }, (_, index) => `word ${index} `), paceMs: 20 }
-        : { text: 'noted', delayMs: 1_000 },
+    answer({ body }) {
+      if (!JSON.stringify(body).includes('a long story'))
+        return { text: 'noted', ...(options.held ? { after: answered.promise } : { delayMs: 1_000 }) };
+      told += 1;
+      return { text: Array.from({ length: 4_000 }, (_, index) => `word ${index} `), paceMs: 20 };
+    },
   });
   const home = await makeHome();
   const port = await freePort();
@@ -62,7 +69,7 @@ export async function proveHookLatency(options: {
         .catch(() => undefined)
         .finally(() => (running -= 1)),
     );
-    await pause(1_500);
+    for (const until = performance.now() + 30_000; told < turns && performance.now() < until;) await pause(20);
     const times: number[] = [];
     const refused: number[] = [];
     const one = async (index: number): Promise<void> => {
@@ -79,6 +86,7 @@ export async function proveHookLatency(options: {
       await pause(1_000 / options.perSecond);
     }
     await Promise.all(sent);
+    answered.resolve();
     const still = running;
     await rpcCall({ port, token }, 'system.ping', {});
     stop.abort();
@@ -93,6 +101,7 @@ export async function proveHookLatency(options: {
       refused,
     };
   } finally {
+    answered.resolve();
     stop.abort();
     agent.destroy();
     await daemon?.kill();

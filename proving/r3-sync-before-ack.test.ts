@@ -11,11 +11,11 @@ describe.skipIf(missing !== undefined)(`sync before acknowledgement${missing ===
     expect(report.unseen).toEqual([]);
     expect(report.early).toEqual([]);
     expect(report.acks).toBe(48);
-  }, 60_000);
+  });
 
   test('a build with synchronous=NORMAL is caught', async () => {
     const report = await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' });
     expect(report.unseen).toEqual([]);
     expect(report.early.length).toBeGreaterThanOrEqual(report.acks * 0.9);
-  }, 60_000);
+  });
 });

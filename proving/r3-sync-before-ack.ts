@@ -1,7 +1,8 @@
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { answerTo, askWith, nonceOf, proofConfig, startEchoProvider } from './lib/provider.ts';
 import { openSocket, rpcCall } from './lib/rpc.ts';

@@ -1,7 +1,8 @@
 import { Agent } from 'node:http';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { WebSocket } from 'ws';
 import { type Daemon, operatorToken, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { proofConfig } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';

@@ -1,7 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { nonceOf, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
 import { secondsOf, startStopModel, type StopModel } from './lib/stop-model.ts';

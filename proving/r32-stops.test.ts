@@ -6,23 +6,15 @@ import { proveStops } from './r32-stops.ts';
 const seed = freshSeed();
 const bubblewrap = findCommand('bwrap');
 
-test.skipIf(bubblewrap === undefined)(
-  'a kill or revocation takes effect in time, on everything that was started',
-  async () => {
-    const report = await proveStops({ rounds: 1, seed });
-    expect(report.wrong, `seed ${seed}`).toEqual([]);
-    expect(report.rounds).toBe(4);
-    // Two in each of three rounds when it is stopped; one may end between the two checks.
-    expect(report.processes).toBeGreaterThan(3);
-  },
-  120_000,
-);
+test.skipIf(bubblewrap === undefined)('a kill or revocation takes effect in time, on everything that was started', async () => {
+  const report = await proveStops({ rounds: 1, seed });
+  expect(report.wrong, `seed ${seed}`).toEqual([]);
+  expect(report.rounds).toBe(4);
+  // Two in each of three rounds when it is stopped; one may end between the two checks.
+  expect(report.processes).toBeGreaterThan(3);
+});
 
-test.skipIf(bubblewrap === undefined)(
-  'a build whose kills are written down alone is caught',
-  async () => {
-    const { wrong } = await proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' });
-    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:continue|are left) after/);
-  },
-  120_000,
-);
+test.skipIf(bubblewrap === undefined)('a build whose kills are written down alone is caught', async () => {
+  const { wrong } = await proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' });
+  expect(wrong.join('\n'), `seed ${seed}`).toMatch(/run\.kill 0: .* (?:continue|are left) after/);
+});

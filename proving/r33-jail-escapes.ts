@@ -2,12 +2,13 @@ import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { type Daemon, operatorToken, pause, startDaemon } from './lib/daemon.ts';
 import { type Escape, escapes } from './lib/escapes.ts';
 import { scriptEscapes, scriptOf } from './lib/script-escapes.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { ailmentOf, rssMb } from './lib/process.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
@@ -24,7 +25,6 @@ export interface R33Report {
 }
 
 const timeoutMs = 2000;
-const graceMs = 1000;
 const maxGrownMb = 64;
 /** Growth over all programs together: garbage that is collected under pressure. */
 const maxHeldMb = 128;
@@ -38,9 +38,12 @@ export async function proveJailEscapes(options: {
   readonly only?: readonly string[];
   /** The same programs as scripts, and those that misuse the resources of scripts; otherwise commands. */
   readonly asScripts?: boolean;
+  /** Milliseconds above its limit that a program may take. */
+  readonly graceMs?: number;
   readonly broken?: string;
   readonly progress?: (line: string) => void;
 }): Promise<R33Report> {
+  const { graceMs = 1_000 } = options;
   const [home, outside, port] = [await makeHome(), await makeHome(), await freePort()];
   const workspace = join(home, 'workspaces', 'default');
   let escape: Escape = { argv: ['true'] };

@@ -1,9 +1,10 @@
 import { Agent } from 'node:http';
 import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { filesBelow, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { filesBelow, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 import { rpcCall, RpcFailure } from './lib/rpc.ts';
 import { badSamples, goodSamples, skillFile, type SkillSample } from './lib/skill-samples.ts';

@@ -1,6 +1,7 @@
 import { cp } from 'node:fs/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, logOf, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { lookForAcked, startWriters } from './lib/kept-writes.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';

@@ -10,7 +10,7 @@ test('days of jobs, webhooks, chats and heartbeats with all kinds of faults have
   expect(wrong, `seed ${seed}`).toEqual([]);
   expect(report.occurrences, `seed ${seed}`).toBeGreaterThan(30);
   expect(report.orders, `seed ${seed}`).toBeGreaterThan(5);
-}, 120_000);
+});
 
 test('builds that forget times, or repeat what runs once, are caught', async () => {
   const missed = await proveVirtualWeek({ seeds: [seed], daysOf: () => 0.5, broken: 'next-run-only' });

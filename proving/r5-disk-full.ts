@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { appendFile, chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { http } from './lib/http.ts';
 import { lookForAcked, startWriters } from './lib/kept-writes.ts';
 import { proofConfig, startEchoProvider } from './lib/provider.ts';

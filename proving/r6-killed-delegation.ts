@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { nonceOf, proofConfig } from './lib/provider.ts';
 import { type Random, randomFrom } from './lib/random.ts';
 import { rpcCall, type RpcTarget } from './lib/rpc.ts';

@@ -1,7 +1,8 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { nonceOf, noncesIn, proofConfig } from './lib/provider.ts';
 import { rpcCall, RpcFailure, type RpcTarget } from './lib/rpc.ts';
 

@@ -1,7 +1,8 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { bellConfig, bellsOf, runsOf, startClocked } from './lib/bells.ts';
 import { type Daemon, pause } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { randomFrom } from './lib/random.ts';
 import { rpcCall } from './lib/rpc.ts';
 

@@ -1,7 +1,8 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { makeScheduleCases, oddZones, type ScheduleCase } from '../packages/testkit/src/schedule-cases.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { proofConfig } from './lib/provider.ts';
 import { randomFrom } from './lib/random.ts';
 import { inParallel } from './lib/raw.ts';

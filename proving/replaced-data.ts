@@ -1,8 +1,9 @@
 import { cp, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { ageBoots, freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { ageBoots, makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { http } from './lib/http.ts';
 import { type Kind, lookForAcked, startWriters } from './lib/kept-writes.ts';
 import { askWith, nonceOf, proofConfig, startReviewingProvider } from './lib/provider.ts';

@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import * as z from 'zod';
 import { copyBundle, type Daemon, pause, startDaemon } from './lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from './lib/home.ts';
+import { makeHome, removeHome, writeConfig } from './lib/home.ts';
 import { bearer, http } from './lib/http.ts';
 import { askWith, nonceOf, proofConfig, startReviewingProvider } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';

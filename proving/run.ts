@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { brokenBuilds } from './broken-builds.ts';
+import { setup as useBrokenBundle } from './lib/broken-bundle.ts';
 import { freezeBundle, root } from './lib/daemon.ts';
 import { makeHome, removeHome } from './lib/home.ts';
 import { keep, type Outcome, readKept } from './lib/kept-outcomes.ts';
@@ -173,6 +174,7 @@ async function proveAll(): Promise<boolean> {
 
 const frozen = await makeHome();
 await freezeBundle(frozen);
+await useBrokenBundle();
 const under = commit();
 const mayKeep = values.seed === undefined && !under.endsWith(changed) && under !== 'unknown';
 const isGood = values.broken ? await checkBrokenBuilds() : await proveAll();

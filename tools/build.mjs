@@ -10,8 +10,8 @@ import { buildDashboard } from './build-dashboard.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
-/** Modules that run in separate threads, by the name under which their code looks for them. */
-const threads = {
+/** Modules that run in separate threads and processes, by the name under which their code looks for them. */
+export const threads = {
   'storage-worker': 'packages/server/src/storage-worker.ts',
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
@@ -19,10 +19,11 @@ const threads = {
   'search-worker': 'packages/server/src/features/environment/workspace/search/search-worker.ts',
   'count-worker': 'packages/server/src/features/environment/workspace/quota/count-worker.ts',
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
+  'lease-watchdog-process': 'packages/server/src/kernel/lifecycle/lease-watchdog-process.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
 };
 /** Files of packages that a thread reads from its own folder. */
-const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
+export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
 /** Names of the files of the build in dist/. */
 const partsFile = join(dist, '.parts');
 /** How long files of a replaced build are kept, because a running daemon may still load them. */
@@ -32,7 +33,7 @@ const keepOldPartsMs = 7 * 24 * 3600 * 1000;
  * Modules of Node are fetched without their ES module façade: making that reads every property, and reading
  * `WebSocket` of node:http loads a whole HTTP client that nothing here uses, for a quarter of the start.
  */
-const plainBuiltins = {
+export const plainBuiltins = {
   name: 'plain-builtins',
   setup(build) {
     build.onResolve({ filter: /^(?:node:)?[a-z]/ }, ({ path, kind }) => {
@@ -83,7 +84,7 @@ function namedThreads(names) {
 }
 
 /** Native helpers of ws, which a test tool depends on, and of pg: the bundle has no native parts, and both work without them. */
-const noNativeParts = {
+export const noNativeParts = {
   name: 'no-native-parts',
   setup(build) {
     build.onResolve({ filter: /^(?:bufferutil|utf-8-validate|pg-native)$/ }, ({ path }) => ({ path, namespace: 'absent' }));

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { startHolder, type Holder } from './holder.ts';
-import { clientCpu, freePort, get, start, type Running } from './proc.ts';
+import { clientCpu, get, start, type Running } from './proc.ts';
 import { callRpc } from './rpc.ts';
 import { product, type ProductOptions, type Target } from './targets.ts';
 import { openingRequest } from '../scenarios/held.ts';

@@ -1,7 +1,6 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { openSync, closeSync, readdirSync, readFileSync } from 'node:fs';
 import { get as httpGet } from 'node:http';
-import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -120,18 +119,6 @@ export function get(url: string): Promise<{ readonly status: number; readonly bo
   });
   request.on('timeout', () => request.destroy(new Error('timeout')));
   request.on('error', reject);
-  return promise;
-}
-
-/** A port that was free a moment ago. */
-export function freePort(): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const server = createServer();
-  server.once('error', reject);
-  server.listen(0, '127.0.0.1', () => {
-    const address = server.address();
-    server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port'))));
-  });
   return promise;
 }
 

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { clientCpu, freePort, get, serverCpu, start, type Running } from './proc.ts';
+import { freePort } from '@gatehouse/testkit/free-port';
+import { clientCpu, get, serverCpu, start, type Running } from './proc.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 export const productEntry = join(root, 'dist', 'main.js');

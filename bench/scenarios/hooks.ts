@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { runHttpLoad } from '../lib/client.ts';
 import type { Measures } from '../lib/measures.ts';
-import { clientCpu, cpuUs, freePort, start } from '../lib/proc.ts';
+import { clientCpu, cpuUs, start } from '../lib/proc.ts';
 import { product, startReference, type ProductOptions, type Target } from '../lib/targets.ts';
 
 /** Webhooks while turns run. */

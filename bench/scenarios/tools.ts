@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { runHttpLoad } from '../lib/client.ts';
 import type { Measures } from '../lib/measures.ts';
-import { clientCpu, cpuUs, freePort, start, type Running } from '../lib/proc.ts';
+import { clientCpu, cpuUs, start, type Running } from '../lib/proc.ts';
 import { callRpc } from '../lib/rpc.ts';
 import { product, type ProductOptions, type Target } from '../lib/targets.ts';
 

@@ -1,6 +1,7 @@
+import { freePort } from '@gatehouse/testkit/free-port';
 import { type FakeProvider, startFakeProvider, type FakeProviderOptions } from '../../packages/testkit/src/fake-provider.ts';
 import { type Daemon, startDaemon } from '../../proving/lib/daemon.ts';
-import { freePort, makeHome, removeHome, writeConfig } from '../../proving/lib/home.ts';
+import { makeHome, removeHome, writeConfig } from '../../proving/lib/home.ts';
 import { proofConfig } from '../../proving/lib/provider.ts';
 import { rpcCall } from '../../proving/lib/rpc.ts';
 

@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { findCommand } from '../../tools/system-packages.mjs';
-import { freePort } from '../../proving/lib/home.ts';
+
 import { eventually } from './product.ts';
 import type { Pair } from '../../packages/testkit/src/certificates.ts';
 

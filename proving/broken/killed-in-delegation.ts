@@ -1,8 +1,6 @@
 import { buildIn } from './patch.ts';
 
 /** Not a fault in the program: kills the daemon at the point of delegated work that KILL_AT names. */
-const die = `process.kill(process.pid, 'SIGKILL');`;
-
 type Location = readonly [module: string, text: string];
 
 /** The code location of each point: the kill comes before this text of the module. */
@@ -52,6 +50,8 @@ const points: Readonly<Record<string, Location>> = {
   'after a killed run has ended': ['features/delegation/autonomy/methods.ts', "bus.emit('autonomy:killed'"],
 };
 
-const [module, text] = points[process.env['KILL_AT'] ?? ''] ?? [];
-if (module === undefined || text === undefined) throw new Error(`unknown point ${process.env['KILL_AT']}`);
-buildIn({ name: 'killed-in-delegation', module, replace: [{ from: text, to: `${die} ${text}` }] });
+const at = (point: string): string => `if (process.env['KILL_AT'] === '${point}') process.kill(process.pid, 'SIGKILL');`;
+for (const [module, located] of Map.groupBy(Object.entries(points), ([, [file]]) => file)) {
+  const replace = located.map(([point, [, text]]) => ({ from: text, to: `${at(point)} ${text}` }));
+  buildIn({ name: 'killed-in-delegation', module, replace });
+}

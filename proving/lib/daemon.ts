@@ -6,6 +6,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { http } from './http.ts';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
+/** Path of the bundle with all faults of proving/broken, if one was made (broken-bundle.ts). */
+export const brokenBundleAt = 'PROVING_BROKEN_BUNDLE';
 /** Folder of the copy of dist/ that daemons run from; in the environment, so that harnesses in separate processes find it too. */
 const frozenAt = 'PROVING_BUNDLE';
 const sources = join(root, 'packages/server/src/main.ts');
@@ -30,7 +32,7 @@ export const operatorToken = 'operator-token-of-the-proving-suite-0123456789';
 export interface DaemonOptions {
   readonly home: string;
   readonly port: number;
-  /** Files of proving/broken, by name: the daemon then runs from its sources with these faults built in. */
+  /** Files of proving/broken, by name: the daemon then runs from a bundle, or without one from its sources, with these faults built in. */
   readonly broken?: string | readonly string[];
   /** The program, instead of the bundle in dist/. */
   readonly program?: string;
@@ -98,9 +100,15 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
   const faults = faultsOf(options).map((name) => join(root, 'proving/broken', `${name}.ts`));
   const missing = faults.find((file) => !existsSync(file));
   if (missing !== undefined) throw new Error(`there is no broken build ${missing}`);
-  const entry = options.program ?? (faults.length === 0 ? (process.env[frozenAt] ?? join(root, 'dist/main.js')) : sources);
+  const whole = process.env[frozenAt] ?? join(root, 'dist/main.js');
+  const withFaults = process.env[brokenBundleAt] ?? sources;
+  const entry = options.program ?? (faults.length === 0 ? whole : withFaults);
   if (!existsSync(entry)) throw new Error(`${entry} is missing; npm test builds it, and so does: node tools/build.mjs`);
-  const imports = [...faults, ...(options.hooks ?? []), ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : [])];
+  const imports = [
+    ...(entry === sources ? faults : []),
+    ...(options.hooks ?? []),
+    ...(options.collects === true ? [join(import.meta.dirname, 'collector.ts')] : []),
+  ];
   const flags = [
     ...imports.map((file) => `--import="${pathToFileURL(file).href}"`),
     ...(options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`]),
@@ -115,6 +123,7 @@ export function spawnDaemon(options: DaemonOptions): Omit<Daemon, 'readyMs'> {
       // The storage threads ignore flags of the main thread, but accept these. Sources leave no cache in their folders: a start with one takes half the time.
       ...(flags.length > 0 && { NODE_OPTIONS: flags.join(' ') }),
       ...(entry === sources && { NODE_COMPILE_CACHE: compiled }),
+      ...(entry === withFaults && { PROVING_FAULTS: faultsOf(options).join(',') }),
       ...(token !== null && { GATEHOUSE_TOKEN: token }),
       ...options.env,
     },

@@ -1,5 +1,4 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
@@ -18,27 +17,6 @@ export async function writeConfig(home: string, config: unknown): Promise<void> 
 
 export async function removeHome(home: string): Promise<void> {
   await rm(home, { recursive: true, force: true, maxRetries: 3 });
-}
-
-/** Returns a free port below those that the system assigns, so that no outgoing connection takes it meanwhile. */
-export async function quietPort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000);
-    const free = await freePort(port).catch(() => undefined);
-    if (free !== undefined) return free;
-  }
-}
-
-/** Returns a port of 127.0.0.1 that nothing listens on at this moment. */
-export async function freePort(wanted = 0): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(wanted, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return port;
 }
 
 /** Returns everything below a folder, as paths; for scans of what a daemon has written. */

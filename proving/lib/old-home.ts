@@ -69,7 +69,7 @@ async function unpackDatabase(file: string, packed: string): Promise<Readonly<Re
   const db = new DatabaseSync(file, { readOnly: true });
   try {
     // The daemon keeps derived data up to date while it runs.
-    const tables = tablesOf(db).filter(({ name }) => !/_fts|^message_index$|^usage_|^memory_change$/.test(name));
+    const tables = tablesOf(db).filter(({ name }) => !/_fts|^message_index$|^usage_|^memory_change$|^node$/.test(name));
     return Object.fromEntries(tables.map(({ name }) => [name, z.array(Stored).parse(db.prepare(`SELECT * FROM ${name}`).all())]));
   } finally {
     db.close();
@@ -86,8 +86,8 @@ function tablesOf(db: DatabaseSync): readonly { readonly name: string }[] {
     );
 }
 
-/** Columns that a later migration rightly rewrites: since 18 the parts of its key determine the kind of a conversation. */
-const rewritten: Readonly<Record<string, readonly string[]>> = { conversation: ['kind'] };
+/** Columns that a later migration rightly rewrites: since 18 the parts of its key determine the kind of a conversation. The others are marks of derived data. */
+const rewritten: Readonly<Record<string, readonly string[]>> = { conversation: ['kind', 'indexed_seq'], model_call: ['rolled_up'] };
 
 /** Returns which required rows a database file lacks, and other damage; nothing when it is intact. */
 export function faultsOfFile(file: string, rows: Readonly<Record<string, readonly Row[]>>, keeps: 'all' | 'meaning'): string[] {

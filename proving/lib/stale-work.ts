@@ -204,6 +204,7 @@ async function addRun(db: Db, n: number): Promise<string> {
       issuedAtMs: atMs,
       expiresAtMs: atMs * 2,
       bearerDigest: null,
+      bootId: '',
     },
     root: rootOf(rootRunId, 'run'),
   });
@@ -318,6 +319,7 @@ const turnOf = (n: number, state: 'running' | 'completed') => ({
   traceId: '',
   startedAtMs: atMs,
   endedAtMs: state === 'running' ? null : atMs,
+  bootId: 'boot',
 });
 
 const commitOf = (n: number, claim: WorkClaim, alongside: readonly OperationCall[]) => ({

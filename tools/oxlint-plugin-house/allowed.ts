@@ -25,6 +25,7 @@ export const allowed = {
   ],
   process: [
     { path: 'kernel/jail.ts', reason: 'runs programs in a jail, or not at all' },
+    { path: 'kernel/lifecycle/lease-watchdog.ts', reason: 'starts a process of this program, without environment' },
     { path: 'kernel/lifecycle/notify.ts', reason: 'sends a fixed message to systemd, without text from outside' },
     {
       path: 'features/environment/workspace/git/git.ts',
@@ -33,7 +34,7 @@ export const allowed = {
   ],
   paths: [
     { path: 'kernel/safe-path.ts', reason: 'is the safe-path module' },
-    { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder' },
+    { path: 'kernel/home-paths.ts', reason: 'fixed names below the home folder, and below the folder that the operator names' },
     { path: 'process/start-arguments.ts', reason: 'the operator names the home folder' },
     { path: 'kernel/db/', reason: 'names of database files are constants and numbers' },
     { path: 'gateway/control-socket.ts', reason: 'the name is a time of the clock' },
@@ -41,7 +42,10 @@ export const allowed = {
     { path: 'gateway/routes/dashboard-files.ts', reason: 'the operator names the folder, and only the names that it lists are read' },
     { path: 'features/agents/agents/registry.ts', reason: 'an agent id has neither dot nor separator' },
   ],
-  exit: [{ path: 'process/daemon.ts', reason: 'owns the process' }],
+  exit: [
+    { path: 'process/daemon.ts', reason: 'owns the process' },
+    { path: 'kernel/lifecycle/lease-watchdog-process.ts', reason: 'is a process' },
+  ],
   random: [] as Exemption[],
 } satisfies Record<string, readonly Exemption[]>;
 

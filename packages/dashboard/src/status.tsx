@@ -8,8 +8,14 @@ import { Dialog } from './ui/dialog.tsx';
 import { PageLink } from './ui/link.tsx';
 import { Badge, Failure, Skeleton, type Tone } from './ui/parts.tsx';
 
-const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn' };
-const healthLabels: Record<Health['status'], string> = { ok: 'Running', degraded: 'Degraded', starting: 'Starting', draining: 'Shutting down' };
+const tones: Record<Health['status'], Tone> = { ok: 'good', degraded: 'warn', starting: 'warn', draining: 'warn', standby: 'neutral' };
+const healthLabels: Record<Health['status'], string> = {
+  ok: 'Running',
+  degraded: 'Degraded',
+  starting: 'Starting',
+  draining: 'Shutting down',
+  standby: 'Standby',
+};
 /** Returns a sentence for each failed check. */
 function troublesIn({ checks }: Health): readonly string[] {
   return Object.entries(checks).flatMap(([name, { status, detail }]) =>
@@ -82,6 +88,13 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
             <Fact name="Turns" value={`${count(status.data.turns.running)} running, ${count(status.data.turns.queued)} waiting`} />
             <Fact name="Database" value={`${bytes(status.data.storage.bytes)}, ${status.data.storage.state === 'ok' ? 'writable' : 'read-only'}`} />
             <Fact name="Configuration" value={status.data.configPaths.join(', ')} />
+            {status.data.nodes?.map((node) => (
+              <Fact
+                key={`${node.role} ${node.address} ${node.version}`}
+                name={node.role === 'active' ? 'Active node' : 'Standby node'}
+                value={`${node.address ?? 'no address'}${node.self === true ? ' (this one)' : ''}, v${node.version}, ${node.state}, lease ${node.leaseLeftMs > 0 ? `ends in ${duration(node.leaseLeftMs / 1000)}` : 'has ended'}`}
+              />
+            ))}
           </dl>
         )}
       </div>

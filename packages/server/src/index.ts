@@ -2,6 +2,7 @@ export { RootConfig } from './config-schema.ts';
 export type { McpOffer, McpTool } from './gateway/mcp/offer.ts';
 export { type Clock, systemClock } from './kernel/clock.ts';
 export { openDb } from './kernel/db/sqlite/open-db.ts';
+export type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
 export type { EventBus } from './kernel/event-bus.ts';
 export { type HomePaths, homePaths } from './kernel/home-paths.ts';
 export { InstallKey } from './kernel/install-key.ts';

@@ -1,6 +1,7 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
+import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
@@ -47,8 +48,10 @@ export interface ServerOptions {
     readonly db?: (db: Db) => Db;
     /** Replaces the measurement of the event loop: a test must not depend on other work of the machine. */
     readonly load?: Load;
-    /** The module of the storage threads. */
+    /** The module of the storage threads of PostgreSQL. */
     readonly storageWorker?: URL;
+    /** Starts the storage threads of SQLite. */
+    readonly startStorageThread?: StartStorageThread;
     readonly freeSpace?: (folder: string) => Promise<FreeSpace>;
     readonly badResults?: 'throw' | 'log';
     /** Tools in addition to the built-in ones. */

@@ -42,7 +42,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { config, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
-  const { assembly, lifetime } = foundation;
+  const { assembly, lifetime, nodes } = foundation;
   const { core, db, bus, clock } = assembly;
   // Parts below that parts above call.
   const late = {
@@ -156,7 +156,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     }),
   );
   const responses = building.use(createResponses(core('responses')));
-  const receipts = building.use(createReceipts({ ...core('receipts'), execute: turns.api.execute }));
+  const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
   let address: string | null = null;
@@ -207,11 +207,17 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     scriptCalls: delegation.scriptCalls,
   });
   // Clients that are let in find the schedule loaded, and the greeting follows at once.
-  await restoreWaitingTurns(assembly, keptLanes, approvals);
+  const restoreTurns = () => restoreWaitingTurns(assembly, keptLanes, approvals);
+  await restoreTurns();
+  assembly.onClaimed(approvals.recover);
+  assembly.onClaimed(restoreTurns);
   await unattended.start();
   const warnings = [...(await findWarnings(options, foundation, openedJail)), ...unattended.warnings];
   address = await listeners.open();
-  if (address !== null) lifetime.lock.announce(address);
+  if (address !== null) {
+    lifetime.lock.announce(address);
+    await nodes.listening(address);
+  }
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   listeners.ready();
@@ -223,7 +229,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       background.pause();
       delegation.stopping();
-      await Promise.all([listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
+      await Promise.all([nodes.drain(), listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
       turns.abortAll();
       // Aborted turns report to their clients and charge what they used.
       await listeners.drain(abortedMs);

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port.ts';
 
 /** The folder in which Debian and its relatives keep the programs of each version. */
 const versions = '/usr/lib/postgresql';
@@ -98,13 +98,4 @@ function unprivileged(): { readonly uid?: number; readonly gid?: number } {
     .find(([name]) => name === 'postgres');
   if (user === undefined) throw new Error('The user "postgres" of the package is missing');
   return { uid: Number(user[2]), gid: Number(user[3]) };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No free port');
-  return address.port;
 }

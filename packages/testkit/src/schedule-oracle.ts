@@ -143,6 +143,8 @@ export function changesOf(zone: string, fromYear: number, toYear: number): numbe
     const offset = offsetAt(zone, day * dayMinutes);
     if (before !== undefined && offset !== before) {
       let minute = (day - 3) * dayMinutes;
+      // By hours, then by minutes of the hour before: reading an offset takes microseconds.
+      while (offsetAt(zone, minute + 60) === before) minute += 60;
       while (offsetAt(zone, minute) === before) minute += 1;
       changes.push(minute * minuteMs);
     }

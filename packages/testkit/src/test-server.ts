@@ -8,6 +8,7 @@ import type { EventKind, EventPayload, TokenCompat, TokenScope } from '@gatehous
 import type { Clock, createServer, EventBus, McpOffer, RootConfig, ServerHandle, Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
+import { takeStorageThread } from './storage-threads.ts';
 
 export interface TestServerOptions {
   /** Merged over the test's own configuration, section by section. */
@@ -109,7 +110,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     overrides: {
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
-      ...(bundledStorageWorker !== undefined && { storageWorker: pathToFileURL(bundledStorageWorker) }),
+      ...(bundledStorageWorker !== undefined &&
+        (database === undefined
+          ? { startStorageThread: takeStorageThread(pathToFileURL(bundledStorageWorker)) }
+          : { storageWorker: pathToFileURL(bundledStorageWorker) })),
       ...(options.freeSpace && { freeSpace: options.freeSpace }),
       ...(options.tools && { tools: options.tools }),
       ...(options.egress && { egress: options.egress }),

@@ -3,11 +3,12 @@ import { once } from '../once.ts';
 
 export const HealthCheck = z.strictObject({ status: z.enum(['ok', 'degraded', 'failed']), detail: z.string().optional() });
 
-/** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready and while draining. */
+/** Answer of `/health` and `/api/health`; no secrets, no ids. With `?ready`: 503 until ready, while draining, and of a standby. */
 export const Health = once(() =>
   z
     .strictObject({
-      status: z.enum(['ok', 'degraded', 'starting', 'draining']),
+      status: z.enum(['ok', 'degraded', 'starting', 'draining', 'standby']),
+      role: z.enum(['active', 'standby']).optional().describe('Present when daemons share a database.'),
       version: z.string(),
       uptimeMs: z.int().min(0),
       checks: z.record(z.string(), HealthCheck),

@@ -29,6 +29,19 @@ export const gateway = {
           serverVersion: z.string().optional().describe('Of PostgreSQL.'),
           state: z.enum(['ok', 'read_only']),
         }),
+        nodes: z
+          .array(
+            z.strictObject({
+              self: z.literal(true).optional().describe('The daemon that answers.'),
+              role: z.enum(['active', 'standby']),
+              state: z.enum(['live', 'draining', 'lapsed']).describe('`lapsed`: it did not renew its lease in time.'),
+              version: z.string(),
+              address: z.string().nullable(),
+              leaseLeftMs: z.int().describe('Milliseconds until its lease ends; negative when it has.'),
+            }),
+          )
+          .optional()
+          .describe('Daemons that share the database; absent with SQLite.'),
         replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
       }),
     examples: [

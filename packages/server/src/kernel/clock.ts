@@ -1,3 +1,5 @@
+import { uptime } from 'node:os';
+
 /** The one source of time; tests pass their own. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
@@ -39,6 +41,14 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/**
+ * Returns milliseconds since the machine started, in steps of 10: the same in all its processes, and, unlike `monotonic`, going on
+ * while it is suspended.
+ */
+export function machineUptimeMs(): number {
+  return Math.round(uptime() * 1000);
+}
 
 /**
  * Settles as `work` does and keeps the process alive until then. Timers of `systemClock` do not: a program whose only pending work

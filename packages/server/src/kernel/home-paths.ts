@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 
 /** Paths of everything in one installation; `openHome` creates them (0700, owner checked). */
 export interface HomePaths {
@@ -34,5 +34,17 @@ export function homePaths(dir: string): HomePaths {
     skillsDir: join(dir, 'skills'),
     socketFile: join(dir, 'gatehouse.sock'),
     capabilitySocketFile: join(dir, 'capability.sock'),
+  };
+}
+
+/** Returns the paths with the files that a standby continues with below `sharedPath`, which is relative to the home folder or absolute. */
+export function sharedPaths(paths: HomePaths, sharedPath: string): HomePaths & { readonly sharedDir: string } {
+  const sharedDir = resolve(paths.dir, sharedPath);
+  return {
+    ...paths,
+    sharedDir,
+    workspacesDir: join(sharedDir, 'workspaces'),
+    mediaDir: join(sharedDir, 'media'),
+    skillsDir: join(sharedDir, 'skills'),
   };
 }

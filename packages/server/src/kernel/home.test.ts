@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openHome } from './home.ts';
+import { openHome, openSharedFolders } from './home.ts';
 import { InstallKey } from './install-key.ts';
 import { UnsafePathError } from './private-file.ts';
 
@@ -165,6 +165,34 @@ describe('what is not a home folder is refused', () => {
     const text = refusal(open);
     expect(text).toMatch(/expected 64 hexadecimal digits/);
     expect(text).not.toContain('not a key');
+  });
+});
+
+describe('a folder that installations share', () => {
+  test('holds workspaces, media and skills, closed to others', () => {
+    const { paths } = open();
+    const shared = join(above, 'shared');
+    mkdirSync(shared, { mode: 0o755 });
+    expect(openSharedFolders(paths, '../../shared')).toEqual({
+      ...paths,
+      sharedDir: shared,
+      workspacesDir: join(shared, 'workspaces'),
+      mediaDir: join(shared, 'media'),
+      skillsDir: join(shared, 'skills'),
+    });
+    expect(Object.fromEntries(readdirSync(shared).map((name) => [name, modeOf(join(shared, name))]))).toEqual({
+      media: '700',
+      skills: '700',
+      workspaces: '700',
+    });
+    chmodSync(join(shared, 'media'), 0o755);
+    expect(refusal(() => openSharedFolders(paths, shared))).toMatch(/chmod 700/);
+  });
+
+  test('is not created: its disk may not be mounted', () => {
+    const { paths } = open();
+    expect(refusal(() => openSharedFolders(paths, join(above, 'absent')))).toMatch(/absent: does not exist, and storage.sharedPath names it/);
+    expect(readdirSync(above)).toEqual(['deep']);
   });
 });
 

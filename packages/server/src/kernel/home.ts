@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, type Stats, statSync } from 'node:fs';
-import { type HomePaths, homePaths } from './home-paths.ts';
+import { type HomePaths, homePaths, sharedPaths } from './home-paths.ts';
 import { type InstallKey, openInstallKey } from './install-key.ts';
 import { checkPrivate, codeOf, createOwnFile, modeOf, quoted, readOwnFile, UnsafePathError } from './private-file.ts';
 
@@ -25,20 +25,27 @@ export interface ConfigFile {
   protect(): string | undefined;
 }
 
+export interface HomeOptions {
+  /** Content of the configuration file of a first start. */
+  readonly template: () => string;
+  /** Used instead of the key in the home folder, which is then neither read nor created. */
+  readonly installKey?: InstallKey | undefined;
+}
+
 const maxConfigFileBytes = 1_048_576;
 
 /**
  * Opens the home folder and creates what is missing: the folder and its subfolders (0700), a configuration file from
- * `template`, the install key (0600 each). Fails with an UnsafePathError when the folder or a file with secrets
+ * `template`, the install key (0600 each) unless one is given. Fails with an UnsafePathError when the folder or a file with secrets
  * belongs to another user or others have access.
  */
-export function openHome(dir: string, options: { readonly template: () => string }): Home {
+export function openHome(dir: string, options: HomeOptions): Home {
   const paths = homePaths(dir);
   openFolder(dir);
   for (const part of [paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir]) openFolder(part);
 
   const firstStart = !existsSync(paths.configFile) && createOwnFile(paths.configFile, options.template());
-  const { key, created } = openInstallKey(paths.keyFile);
+  const { key, created } = options.installKey === undefined ? openInstallKey(paths.keyFile) : { key: options.installKey, created: false };
   const warnings =
     created && !firstStart && existsSync(`${paths.dataDir}/gatehouse.db`)
       ? [`${paths.keyFile} was missing and has been recreated: tokens made by tokens.create are void, create new ones`]
@@ -71,6 +78,17 @@ export function openHome(dir: string, options: { readonly template: () => string
       return others;
     },
   };
+}
+
+/**
+ * Returns the paths with workspaces, media and skills below a folder that several installations share and creates those that are missing (0700). The folder itself must exist: a disk that is not mounted must not be replaced by an empty folder.
+ */
+export function openSharedFolders(paths: HomePaths, sharedPath: string): HomePaths {
+  const shared = sharedPaths(paths, sharedPath);
+  if (!existsSync(shared.sharedDir))
+    throw new UnsafePathError(shared.sharedDir, 'does not exist, and storage.sharedPath names it; mount or create it');
+  for (const part of [shared.workspacesDir, shared.mediaDir, shared.skillsDir]) openFolder(part);
+  return shared;
 }
 
 function readConfig(path: string): ConfigFile {

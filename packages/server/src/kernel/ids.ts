@@ -1,8 +1,14 @@
-import { randomBytes, randomUUIDv7 } from 'node:crypto';
+import { createHash, randomBytes, randomUUIDv7 } from 'node:crypto';
 
 /** Returns an id with a readable prefix (`tn_` turns, `ar_` archives, `au_` audit rows), then the time: new rows go to the end of an index. */
 export function newId(prefix: string): string {
   return `${prefix}_${randomUUIDv7()}`;
+}
+
+/** Returns the id that belongs to these parts, for rows that an operation of the database adds: a second run of it must write the same. */
+export function derivedId(prefix: string, ...parts: readonly string[]): string {
+  const hex = createHash('sha256').update(parts.join('\n')).digest('hex');
+  return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 /** Returns a W3C trace id: 32 lower-case hex digits. */

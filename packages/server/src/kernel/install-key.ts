@@ -14,7 +14,9 @@ export type KeyPurpose =
   /** Offsets of agents' heartbeats in their interval, and digests of the configuration that one was stopped under. */
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */
-  | 'capability';
+  | 'capability'
+  /** What identifies the key in a database that several installations share. */
+  | 'fingerprint';
 
 /** The root key of an installation. It is never shown: not in logs, not in JSON, not in the inspector. */
 export class InstallKey {
@@ -28,6 +30,11 @@ export class InstallKey {
   /** Returns 32 bytes for this installation and purpose (HKDF-SHA-256); always the same. */
   derive(purpose: KeyPurpose): Buffer {
     return Buffer.from(hkdfSync('sha256', this.#root, '', `gatehouse/${purpose}/v1`, 32));
+  }
+
+  /** Returns 16 hexadecimal digits that identify the key and reveal nothing about it. */
+  fingerprint(): string {
+    return this.derive('fingerprint').toString('hex', 0, 8);
   }
 
   toString(): string {

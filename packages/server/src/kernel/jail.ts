@@ -10,6 +10,7 @@ import { type HostFolders, bubblewrapArguments, jailScript, pipes, toArgumentByt
 import { type Cgroups, openCgroups } from './jail-cgroup.ts';
 import { explainRefusal } from './jail-refusal.ts';
 import { seccompFilter } from './jail-seccomp.ts';
+import { daemonVariable } from './lifecycle/kill-processes.ts';
 import type { Log } from './log.ts';
 import { watchGroup } from './jail-watch.ts';
 
@@ -229,7 +230,12 @@ function start({ bubblewrap, prlimit, filter, folders, cgroups, clock, nestedNam
       ...spec.argv,
     ],
     // In a separate session, so that Ctrl-C in the daemon's terminal does not stop it before the daemon does.
-    { cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] },
+    {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin', [daemonVariable]: String(process.pid) },
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+    },
   );
   // Listened to at once: without a free descriptor the child has no pipes, and its error follows.
   child.on('error', () => {});

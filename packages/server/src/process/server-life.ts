@@ -6,9 +6,10 @@ import { systemClock } from '../kernel/clock.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
 import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
-import { type Home, openHome } from '../kernel/home.ts';
+import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
+import { masterKeyOf } from './master-key.ts';
 import { asConfigError, loadRootConfig } from './load-root-config.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
@@ -65,7 +66,7 @@ export class ServerLife {
 
   async #start(): Promise<Greeting> {
     const { args, env, logger } = this.#options;
-    const home = openHome(args.home, { template: configTemplate });
+    const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
     const { loaded, notes } = this.#load(home);
     const server = await this.#boot(home, loaded);
     this.#running = { server, loaded };
@@ -105,6 +106,7 @@ export class ServerLife {
   async #boot(home: Home, loaded: Loaded): Promise<ServerHandle> {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
+    const { sharedPath } = config.storage;
     logger.reset(config.logging);
     // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
@@ -112,7 +114,7 @@ export class ServerLife {
     try {
       return await createServer({
         config,
-        home: home.paths,
+        home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
         installKey: home.installKey,
         version,
         configFiles: loaded.files,

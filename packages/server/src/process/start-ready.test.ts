@@ -1,16 +1,6 @@
-import { createServer } from 'node:net';
 import { startTestServer } from '@gatehouse/testkit';
+import { freePort } from '@gatehouse/testkit/free-port';
 import { expect, it } from 'vitest';
-
-/** Returns a port that is free now. */
-async function freePort(): Promise<number> {
-  const { promise, resolve } = Promise.withResolvers<number>();
-  const server = createServer().listen(0, '127.0.0.1', () => {
-    const address = server.address();
-    server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-  });
-  return promise;
-}
 
 it('is ready once startup is over, and not before', async () => {
   const port = await freePort();

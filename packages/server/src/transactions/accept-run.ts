@@ -3,7 +3,7 @@ import { acceptWork, holdsWork } from '../features/unattended/durable/store.ts';
 import type { Accepted, RunAcceptance, RunBegin } from '../features/delegation/subagents/requests/acceptance.ts';
 import { isEnded } from '../features/delegation/subagents/run/row.ts';
 import { readSteers, type SteerRow } from '../features/delegation/subagents/requests/steer-store.ts';
-import { countOpen, findKey, insertRun, keepKey, markRunning, readRun } from '../features/delegation/subagents/store.ts';
+import { countOpen, findKey, insertRun, keepKey, lockRun, markRunning } from '../features/delegation/subagents/store.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
 
@@ -19,7 +19,7 @@ export const acceptRun = operation('subagents.accept', async (tx, input: RunAcce
     }
   }
   if (row.parentRunId !== null) {
-    const parent = await readRun(tx, row.parentRunId);
+    const parent = await lockRun(tx, row.parentRunId);
     // A graph continues when the run that started it has ended, but not when that one was stopped.
     const mayContinue = row.graphId !== null && parent?.endReason !== 'killed' && parent?.endReason !== 'ghost_sweep';
     if (!mayContinue && (parent === undefined || isEnded(parent))) throw new AppError('denied', 'The run that this belongs to has ended');

@@ -48,6 +48,7 @@ async function start() {
     },
   };
   const approvals = await createApprovals({
+    bootId: 'boot',
     db: slow,
     bus,
     clock,

@@ -188,6 +188,7 @@ let boots = 0;
 let db: Db;
 
 async function boot(process: Process, world: World, wishes: Partial<DurableTurn> = {}): Promise<Booted> {
+  const bootId = `boot_${(boots += 1)}`;
   const mortal = process.mortal(db);
   const bus = createEventBus(() => {});
   const outcomes: Booted['outcomes'] = [];
@@ -205,6 +206,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
     db: mortal,
     bus,
     clock,
+    bootId,
     runTurn: createRunTurn({ models: modelsOf(process, world), clock, fence: createFence({ key: Buffer.alloc(32) }), log: silentLog }),
     openTurn,
     commitTurn,
@@ -241,6 +243,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       origin: 'cron' as const,
       traceId: call.traceId,
       startedAtMs: clock.now(),
+      bootId,
     };
     const deps = {
       db: mortal,
@@ -275,7 +278,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
       return 'settled' as const;
     });
   };
-  const durable = createDurable({ db: mortal, clock, log: silentLog, bootId: `boot_${(boots += 1)}`, endWork });
+  const durable = createDurable({ db: mortal, clock, log: silentLog, bootId, endWork });
   durable.api.handle('test', handler, { concurrency: 2, maxAttempts: 3 });
   await Promise.race([mortal.write(abortOpenTurns, { atMs: clock.now() }).then(() => durable.api.start()), process.death.promise]);
   return { durable, outcomes };

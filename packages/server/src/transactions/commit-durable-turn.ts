@@ -1,5 +1,6 @@
 import { bookCalls } from './open-work.ts';
 import { callAlongside } from './commit-turn.ts';
+import type { WorkClaim } from '../features/unattended/durable/api.ts';
 import { holdsWork, isGivenUp, retryWork, settleWork, waitWork } from '../features/unattended/durable/store.ts';
 import { addMessages, growUsage, openConversation } from '../features/conversations/sessions/store.ts';
 import { takeSteers } from '../features/delegation/subagents/requests/steer-store.ts';
@@ -21,9 +22,12 @@ import {
   openIntent,
   taintTurn,
 } from '../features/conversations/turns/durable/ledger-store.ts';
-import { type ModelCallRow, recordTurn, setReserve } from '../features/conversations/turns/store.ts';
+import { adoptTurn, type ModelCallRow, recordTurn, setReserve } from '../features/conversations/turns/store.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
+
+/** The writes of one turn keep their order; the acceptance of its work, which may be under way, has no key and stays before them. */
+const ofWork = { orderKey: ({ claim }: { readonly claim: WorkClaim }) => claim.id };
 
 /** Returns what an earlier run left of the turn, or a new row for it; undefined when another process holds the claim. */
 export const openDurableTurn = operation(
@@ -38,12 +42,16 @@ export const openDurableTurn = operation(
     }
     if (await isGivenUp(tx, claim.id)) return undefined;
     await countResume(tx, { workId: claim.id, change: 1 });
+    await adoptTurn(tx, { id: left.turnId, bootId: turn.bootId });
     return { left: { ...left, resumes: left.resumes + 1 } };
   },
+  ofWork,
 );
 
 /** Stores a turn's progress since the last checkpoint: a step, what is about to be done once, its result, and the calls that were made. */
-export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Checkpoint): Promise<boolean> => {
+export const checkpointTurn = operation('turns.checkpoint', checkpoint, ofWork);
+
+async function checkpoint(tx: Tx, input: Checkpoint): Promise<boolean> {
   const { claim, turnId, totals, calls, step, intent, closed, parked, wait, steers, tainted, refused } = input;
   const isHeld = await holdsWork(tx, claim);
   await book(tx, input, calls);
@@ -65,17 +73,23 @@ export const checkpointTurn = operation('turns.checkpoint', async (tx, input: Ch
     }
   }
   return true;
-});
+}
 
 /** Under a cap in money: reserves what the next call may cost at most, in case the process dies during it. */
-export const reserveForDurable = operation('turns.reserveDurable', async (tx, { claim, id, reservedNano, model }: ReserveInput): Promise<boolean> => {
-  if (!(await holdsWork(tx, claim))) return false;
-  await setReserve(tx, { id, reservedNano, model });
-  return true;
-});
+export const reserveForDurable = operation(
+  'turns.reserveDurable',
+  async (tx, { claim, id, reservedNano, model }: ReserveInput): Promise<boolean> => {
+    if (!(await holdsWork(tx, claim))) return false;
+    await setReserve(tx, { id, reservedNano, model });
+    return true;
+  },
+  ofWork,
+);
 
 /** Commits the end of a durable turn with the end of its work, all or none; for a stale owner only its calls are charged. */
-export const commitDurableTurn = operation('turns.commitDurable', async (tx, input: DurableCommit): Promise<DurableCommitted> => {
+export const commitDurableTurn = operation('turns.commitDurable', commitDurable, { ...ofWork, isolation: 'read committed' });
+
+async function commitDurable(tx: Tx, input: DurableCommit): Promise<DurableCommitted> {
   const { claim, turn, calls, conversation, settlement, audit, alongside } = input;
   const { id, owner, fence } = claim;
   const settled =
@@ -95,7 +109,7 @@ export const commitDurableTurn = operation('turns.commitDurable', async (tx, inp
   const outputs = await callAlongside(tx, alongside);
   if (audit !== undefined) await appendAudit(tx, audit);
   return { settled, created, outputs };
-});
+}
 
 async function book(tx: Tx, { turnId, agentId, principalId, conversationRef }: DurableOf, calls: readonly ModelCallRow[]): Promise<void> {
   if (calls.length === 0) return;

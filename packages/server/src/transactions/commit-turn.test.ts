@@ -10,6 +10,8 @@ import { keepReceipt } from '../features/conversations/receipts/store.ts';
 import { keepResponse } from '../features/conversations/responses/store.ts';
 import { operation, toCall } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { nodeOperations } from '../features/operations/nodes/store.ts';
+import { beginBoot, endBoot } from '../features/operations/nodes/testing/boots.ts';
 import { migrations } from './registry.ts';
 
 const counts = operation('test.counts', async (tx) => {
@@ -34,9 +36,22 @@ const spent = operation('test.spent', async (tx) => {
 let db: Db & AsyncDisposable;
 beforeEach(async () => {
   db = await openInlineDb({
-    operations: [openTurn, commitTurn, keepReceipt, keepResponse, abortOpenTurns, openWork, bookWork, reserveForTurn, counts, spent],
+    operations: [
+      openTurn,
+      commitTurn,
+      keepReceipt,
+      keepResponse,
+      abortOpenTurns,
+      openWork,
+      bookWork,
+      reserveForTurn,
+      counts,
+      spent,
+      ...nodeOperations,
+    ],
     migrations,
   });
+  await beginBoot(db, 'boot');
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -59,12 +74,15 @@ const turn: TurnRow = {
   traceId: '0'.repeat(32),
   startedAtMs: 1,
   endedAtMs: null,
+  bootId: 'boot',
 };
 const receipt: ReceiptRow = {
   principalId: 'root',
   key: 'k',
   digest: 'd',
   conversationRef: 'cv_1',
+  state: 'opened',
+  bootId: 'boot',
   outcomeJson: null,
   createdAtMs: 1,
   expiresAtMs: 9,
@@ -117,6 +135,8 @@ test('the reserve of a turn whose process died is spent, in calls, turn and conv
   await db.write(reserveForTurn, { id: 'tn_2', reservedNano: 700, model: 'p/a/b' });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_3', conversationRef: 'cv_new', model: 'p/m', reservedNano: 11 } });
   await db.write(openTurn, { turn: { ...turn, id: 'tn_4' } });
+  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
+  await endBoot(db, 'boot');
   expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(3);
   const after = {
     calls: [
@@ -146,6 +166,7 @@ test('a reserve alone stores no rows of the caller; a once-only call does, and t
     origin: 'api' as const,
     traceId: '0'.repeat(32),
     startedAtMs: 1,
+    bootId: 'boot',
   };
   const row = new OpenRow({ db, openTurn, background: { markCall: () => expect.unreachable() } }, start, {
     opened: () => [toCall(keepReceipt, receipt)],
@@ -179,11 +200,20 @@ test('background work is charged to its conversation while there is one, and lea
     startedAtMs: 5,
     outcome: 'ok',
   } as const;
-  const opening = { ...work, operation: 'compaction', model: 'p/m', reservedNano: 900, traceId: '0'.repeat(32), startedAtMs: 4 } as const;
+  const opening = {
+    ...work,
+    operation: 'compaction',
+    model: 'p/m',
+    reservedNano: 900,
+    traceId: '0'.repeat(32),
+    startedAtMs: 4,
+    bootId: 'boot',
+  } as const;
   await db.write(openWork, opening);
   await db.write(bookWork, { ...work, opened: true, calls: [call, { ...call, outcome: 'error', cost: null, savedNano: null }] });
   await db.write(bookWork, { ...work, id: 'wk_2', conversationRef: 'cv_gone', opened: false, calls: [call] });
   await db.write(openWork, { ...opening, id: 'wk_3' });
+  await endBoot(db, 'boot');
   expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
   expect(await db.read(spent, undefined)).toMatchObject({
     calls: [
@@ -195,4 +225,64 @@ test('background work is charged to its conversation while there is one, and lea
     turns: [{ id: 'tn_1' }],
     conversations: [{ ref: 'cv_1', inputTokens: 61, costNano: 968 }],
   });
+});
+
+test('what a frozen daemon writes after another one has claimed it is refused, and what it spent is charged once', async () => {
+  const call = {
+    provider: 'p',
+    model: 'm',
+    operation: 'interactive',
+    outcome: 'ok' as const,
+    inputTokens: 3,
+    outputTokens: 4,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    estimated: false,
+    costNano: 70,
+    savedNano: null,
+    latencyMs: 1,
+    responseId: null,
+    atMs: 5,
+  };
+  const work = { id: 'wk_1', agentId: 'default', principalId: 'root', conversationRef: 'cv_1' };
+  const opening = {
+    ...work,
+    operation: 'compaction',
+    model: 'p/m',
+    reservedNano: 900,
+    traceId: '0'.repeat(32),
+    startedAtMs: 4,
+    bootId: 'boot',
+  } as const;
+  const ended = (id: string) => ({ turn: { ...turn, id, state: 'completed' as const, costNano: 70, endedAtMs: 9 }, calls: [call], conversation });
+  await db.write(openTurn, { turn: { ...turn, model: 'p/m', reservedNano: 500 } });
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_2' } });
+  await db.write(openWork, opening);
+  await beginBoot(db, 'next');
+  await db.write(openTurn, { turn: { ...turn, id: 'tn_next', bootId: 'next' } });
+  await endBoot(db, 'boot');
+  expect(await db.write(abortOpenTurns, { atMs: 8 })).toBe(2);
+  const refused = { created: false, isRefused: true };
+  expect(await db.write(commitTurn, ended('tn_1'))).toEqual(refused);
+  expect(await db.write(commitTurn, ended('tn_2'))).toEqual(refused);
+  expect(await db.write(commitTurn, { ...ended('tn_3'), alongside: [toCall(keepReceipt, receipt)] })).toEqual(refused);
+  await expect(db.write(openTurn, { turn: { ...turn, id: 'tn_4' } })).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(db.write(reserveForTurn, { id: 'tn_2', reservedNano: 9, model: 'p/m' })).rejects.toMatchObject({ code: 'unavailable' });
+  await db.write(bookWork, { ...work, opened: true, calls: [] });
+  expect(await db.read(counts, undefined)).toEqual({ turn: 3, receipt: 0, response: 0, message: 0 });
+  expect(await db.read(spent, undefined)).toMatchObject({
+    calls: [
+      { turnId: 'tn_1', outcome: 'error', costNano: 500 },
+      { turnId: 'wk_1', outcome: 'error', costNano: 900 },
+      { turnId: 'tn_2', outcome: 'ok', costNano: 70 },
+      { turnId: 'tn_3', outcome: 'ok', costNano: 70 },
+    ],
+    turns: [
+      { id: 'tn_1', state: 'aborted', costNano: 500 },
+      { id: 'tn_2', state: 'aborted', costNano: null },
+      { id: 'tn_next', state: 'running' },
+    ],
+    conversations: [],
+  });
+  expect(await db.write(abortOpenTurns, { atMs: 9 })).toBe(0);
 });

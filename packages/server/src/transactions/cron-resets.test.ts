@@ -49,7 +49,7 @@ async function jobOf(db: Db): Promise<Job> {
 async function prepare(db: Db, target: 'ledger' | 'all'): Promise<void> {
   const { store, ledger } = await db.read(readStatus, { agentId, principalId: null, bootId: 'boot' });
   const expected = target === 'all' ? { store: store.digest, ledger: ledger.digest } : { ledger: ledger.digest };
-  await db.write(prepareReset, { agentId, operationId: 'co_1', target, expected, atMs, audit: { ...audit, id: 'au_reset' } });
+  await db.write(prepareReset, { agentId, operationId: 'co_1', target, expected, bootId: 'boot', atMs, audit: { ...audit, id: 'au_reset' } });
 }
 
 test('while a reset runs nothing of the agent is acknowledged that it would lose', async () => {

@@ -1,7 +1,7 @@
 import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { holdsWork } from '../features/unattended/durable/store.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
-import { addMessages, readConversation } from '../features/conversations/sessions/store.ts';
+import { addMessages, holdsConversation } from '../features/conversations/sessions/store.ts';
 import type { AnnouncementDelivery, RunAnnouncement } from '../features/delegation/subagents/completion/announce.ts';
 import { type AnnouncementClaim, claimAnnouncements, markAnnounced } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -10,7 +10,7 @@ import { operation } from '../kernel/db/operation.ts';
 /** Claims what a work item announces to a conversation, and returns whether the conversation still exists; called when nothing else runs in it. */
 export const takeAnnouncement = operation('subagents.takeAnnouncement', async (tx, input: AnnouncementClaim): Promise<RunAnnouncement> => {
   if (!(await holdsWork(tx, input.claim))) throw new AppError('conflict', 'Another process has taken over the work');
-  return { exists: (await readConversation(tx, input.ref)) !== undefined, rows: await claimAnnouncements(tx, input) };
+  return { exists: await holdsConversation(tx, input.ref), rows: await claimAnnouncements(tx, input) };
 });
 
 /** Announces runs without a turn, in the transaction that ends the work; false when another process holds the claim. */

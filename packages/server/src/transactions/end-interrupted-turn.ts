@@ -1,6 +1,6 @@
 import { type Settlement, settleWork } from '../features/unattended/durable/store.ts';
 import type { InboxMessage } from '../features/unattended/inbox/api.ts';
-import { readConversation } from '../features/conversations/sessions/store.ts';
+import { holdsConversation } from '../features/conversations/sessions/store.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { dropLedger, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { endOf } from '../features/conversations/turns/durable/interrupted-turn.ts';
@@ -8,7 +8,7 @@ import { endOpenTurn } from '../features/conversations/turns/store.ts';
 import { keepDone } from './keep-done.ts';
 import { appendAudit } from '../kernel/db/audit.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
-import { newId, newTraceId } from '../kernel/ids.ts';
+import { derivedId } from '../kernel/ids.ts';
 
 /**
  * Ends a work item without its turn, because the agent is gone or may not run, together with what an earlier run left of
@@ -21,17 +21,17 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
   const isUnknown = toolName !== undefined;
   if (!(await settleWork(tx, isUnknown ? { ...ending, state: 'unknown', errorKind: 'unknown' } : ending))) return 'lost';
   if (left === undefined) return 'settled';
-  const { turnId, question } = left;
+  const { turnId, traceId, question } = left;
   // Done without its turn: its conversation, or the inbox, got it in another way.
   const isKept = question !== null && (ending.state !== 'done' || left.steps.length > 0);
   // A deleted conversation must not come back.
-  if (isKept && ending.errorKind !== 'deleted' && (await readConversation(tx, left.target.ref)) !== undefined)
+  if (isKept && ending.errorKind !== 'deleted' && (await holdsConversation(tx, left.target.ref)))
     await keepDone(tx, { ...left, question }, { errorKind: ending.errorKind ?? 'stopped', atMs });
   await endOpenTurn(tx, { id: turnId, state: isUnknown ? 'unknown' : 'aborted', atMs });
   await dropLedger(tx, turnId);
   if (!isUnknown) return 'settled';
   await appendAudit(tx, {
-    id: newId('au'),
+    id: derivedId('au', 'turn.unknown', turnId),
     atMs,
     principalId: 'system:durable',
     action: 'turn.unknown',
@@ -39,7 +39,7 @@ export async function settleWithoutTurn(tx: Tx, ending: Settlement): Promise<'se
     outcome: 'failure',
     target: turnId,
     metadata: { workId, toolName },
-    traceId: newTraceId(),
+    traceId,
   });
   return 'unknown';
 }

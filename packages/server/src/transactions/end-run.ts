@@ -7,7 +7,7 @@ import { acceptWork, cancelWork } from '../features/unattended/durable/store.ts'
 import type { RunEnding } from '../features/delegation/subagents/api.ts';
 import { markAnnounced, forwardAnnouncements } from '../features/delegation/subagents/completion/announcement-store.ts';
 import { type EndedRun, isEnded, type RunRow } from '../features/delegation/subagents/run/row.ts';
-import { closeRun, openRunsOfRoot, readRun, readSeen, subtreeOf, suppressAnnouncement } from '../features/delegation/subagents/store.ts';
+import { closeRun, lockRun, openRunsOfRoot, readSeen, subtreeOf, suppressAnnouncement } from '../features/delegation/subagents/store.ts';
 import { announceWork } from '../features/delegation/subagents/requests/work-kind.ts';
 import type { TurnTotals } from '../features/conversations/turns/durable/ledger.ts';
 import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
@@ -24,11 +24,12 @@ export async function endRun(tx: Tx, { runId, tokens, costNano, ...closing }: Ru
   const row = await closeRun(tx, { id: runId, ...closing });
   if (row === undefined) return undefined;
   await endLease(tx, { leaseId: row.leaseId, atMs });
-  await leaveRoot(tx, { rootRunId: row.rootRunId, kind: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
   const passedOn = await forwardAnnouncements(tx, row);
   if (row.announceTo === 'none') await markAnnounced(tx, { runIds: passedOn, as: 'none' });
   if (row.announceTo === 'conversation' || row.announceTo === 'inbox')
     for (const id of [row.id, ...passedOn]) await acceptAnnouncement(tx, id, row.agentId, atMs);
+  // The root after its runs, as all others lock them.
+  await leaveRoot(tx, { rootRunId: row.rootRunId, kind: 'run', failed: state === 'failed', cause: closing.cause, tokens, costNano, atMs });
   return { row, seen: await readSeen(tx, runId) };
 }
 
@@ -109,7 +110,7 @@ export async function killWithin(tx: Tx, { which, endReason, errorKind, notify, 
 }
 
 async function openRun(tx: Tx, id: string): Promise<RunRow | undefined> {
-  const row = await readRun(tx, id);
+  const row = await lockRun(tx, id);
   return row === undefined || isEnded(row) ? undefined : row;
 }
 

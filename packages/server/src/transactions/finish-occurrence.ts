@@ -4,10 +4,10 @@ import { findWork } from '../features/unattended/durable/store.ts';
 import type { Finish, Finished } from '../features/unattended/cron/occurrences/finish.ts';
 import {
   endOccurrence,
+  holdsOccurrence,
   openOccurrences,
   type OccurrenceRow,
   passOver,
-  readOccurrence,
 } from '../features/unattended/cron/occurrences/occurrence-store.ts';
 import { cronWork } from '../features/unattended/cron/occurrences/work-kind.ts';
 import { enqueueSystemEvent } from '../features/unattended/heartbeat/store.ts';
@@ -37,8 +37,7 @@ export const finishOccurrence = operation(
     const settled = claim && (await settleWithoutTurn(tx, settlementOf(claim, planned)));
     if (settled === 'lost') return undefined;
     const end = settled === 'unknown' ? { ...planned, status: 'unknown' as const, errorKind: 'owner_lost' } : planned;
-    const before = await readOccurrence(tx, end.executionId);
-    if (before === undefined || before.terminalAtMs !== null) return undefined;
+    if (!(await holdsOccurrence(tx, end.executionId))) return undefined;
     const delivery = inbox === undefined ? undefined : await inboxDeliver(tx, inbox);
     const deliveryStatus = delivery === 'mismatch' ? 'rejected' : end.deliveryStatus;
     const created = conversation !== undefined && delivery === 'accepted' && (await addMessages(tx, conversation)).created;
@@ -51,7 +50,7 @@ export const finishOccurrence = operation(
 
 const settlementOf = (claim: WorkClaim, { status, errorKind, atMs }: Finish['end']) => ({ ...claim, state: workEnds[status], errorKind, atMs });
 
-/** Returns occurrences that have no end although their work is over. Used at start. */
+/** Returns occurrences of dead boots that have no end although their work is over. */
 export const readUnfinished = operation('cron.unfinished', async (tx, { limit }: { readonly limit: number }): Promise<OccurrenceRow[]> => {
   const found: OccurrenceRow[] = [];
   for (const row of await openOccurrences(tx, limit)) {

@@ -2,15 +2,17 @@ import { settleWithoutTurn } from './end-interrupted-turn.ts';
 import { acceptWork, findWork } from '../features/unattended/durable/store.ts';
 import { beatKind } from '../features/unattended/heartbeat/api.ts';
 import type { BeatBeginning, BeatEnd, BeatEnding, LostBeat } from '../features/unattended/heartbeat/beat/operations.ts';
-import { closeBeat, openBeat, openBeats, recordDelivered, saveState } from '../features/unattended/heartbeat/store.ts';
+import { closeBeat, openBeat, openBeats, recordDelivered, saveState, takeSlot } from '../features/unattended/heartbeat/store.ts';
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 /** Starts a beat: stores its work, takes its events and marks its time as used. */
-export const beginBeat = operation('heartbeat.begin', async (tx, { beat, state, lastEventId, work }: BeatBeginning): Promise<void> => {
+export const beginBeat = operation('heartbeat.begin', async (tx, { beat, state, isPlanned, lastEventId, work }: BeatBeginning): Promise<boolean> => {
+  if (!isPlanned) await saveState(tx, state);
+  else if (!(await takeSlot(tx, state))) return false;
   await acceptWork(tx, work);
   await openBeat(tx, { ...beat, lastEventId });
-  await saveState(tx, state);
+  return true;
 });
 
 const before: BeatEnd = { closed: false, delivered: [] };
@@ -33,7 +35,7 @@ export const endBeat = operation(
   },
 );
 
-/** Returns the beats whose end was not stored, with the status of their work. Used at start. */
+/** Returns the beats of dead boots whose end was not stored, with the status of their work. */
 export const recoverBeats = operation('heartbeat.recover', async (tx): Promise<LostBeat[]> => {
   const found: LostBeat[] = [];
   for (const beat of await openBeats(tx)) found.push({ beat, work: await findWork(tx, { kind: beatKind, key: beat.workId }) });

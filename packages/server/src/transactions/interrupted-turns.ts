@@ -18,12 +18,12 @@ interface WaitingRow extends Pick<ParkedTurn, 'workId' | 'fence' | 'origin' | 's
 }
 
 // One row of each work item is enough: all its requests are of the same turn.
-const waiting = query<Record<string, never>, WaitingRow>(({ db, sql }) =>
+const waiting = query<Record<string, never>, WaitingRow>(({ db, sql, json }) =>
   db
     .with('asked', (with_) =>
       with_
         .selectFrom('approval')
-        .select([sql<string>`json_extract(turn_json, '$.workId')`.as('workId'), sql<string>`max(id)`.as('id'), 'turnJson'])
+        .select([json.text<string>('turn_json', 'workId').as('workId'), sql<string>`max(id)`.as('id'), sql<string>`max(turn_json)`.as('turnJson')])
         .where('turnJson', 'is not', null)
         .groupBy('workId'),
     )
@@ -40,17 +40,19 @@ const waiting = query<Record<string, never>, WaitingRow>(({ db, sql }) =>
       't.principalId',
       't.origin',
       't.startedAtMs',
-      sql<string>`iif(json_extract(w.waiting_json, '$.kind') = 'approval', json_extract(w.waiting_json, '$.subject'), a.id)`.as('approvalId'),
-      sql<0 | 1>`json_extract(w.waiting_json, '$.kind') = 'agent'`.as('isSuspended'),
+      sql<string>`case when ${json.text('w.waiting_json', 'kind')} = 'approval' then ${json.text('w.waiting_json', 'subject')} else a.id end`.as(
+        'approvalId',
+      ),
+      sql<0 | 1>`${json.text('w.waiting_json', 'kind')} = 'agent'`.as('isSuspended'),
       'a.turnJson',
     ])
     .$narrowType<{ origin: TurnOrigin }>()
     .where(sql<boolean>`w.state = 'accepted'`)
     .where('w.waitingJson', 'is not', null)
     .where(
-      sql<boolean>`(json_extract(w.waiting_json, '$.kind') = 'approval' or (json_extract(w.waiting_json, '$.kind') = 'agent' and a.id is not null))`,
+      sql<boolean>`(${json.text('w.waiting_json', 'kind')} = 'approval' or (${json.text('w.waiting_json', 'kind')} = 'agent' and a.id is not null))`,
     )
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.endedBy') is null`),
+    .where(sql<boolean>`${json.text('w.waiting_json', 'endedBy')} is null`),
 );
 
 /** Returns turns that were waiting for an approval when an earlier run of the daemon stopped. */
@@ -63,13 +65,13 @@ export const readWaitingTurns = operation('turns.waiting', async (tx): Promise<W
   });
 });
 
-const dueBehind = query<{ atMs: number }>(({ db, sql, p }) =>
+const dueBehind = query<{ atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .set({ notBeforeMs: p('atMs') })
     .where(sql<boolean>`state = 'accepted'`)
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'conversation'`),
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'conversation'`),
 );
 
 /** Used at start: work that waited behind a conversation checks whether it still must. */

@@ -3,12 +3,13 @@ import { growUsage } from '../features/conversations/sessions/store.ts';
 import { toCallRow } from '../features/conversations/turns/running/outcome.ts';
 import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import {
-  endOpenTurns,
+  endOpenTurn,
   findOpenTurns,
   forgetTurn,
   type ModelCallRow,
   recordCalls,
-  recordTurn,
+  recordOwnTurn,
+  takenOver,
   type TurnRow,
 } from '../features/conversations/turns/store.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
@@ -30,41 +31,46 @@ export const openWork = operation('work.open', async (tx, { operation: origin, c
     costNano: null,
     endedAtMs: null,
   };
-  await recordTurn(tx, turn, [], null);
+  if (!(await recordOwnTurn(tx, turn, [], null))) throw takenOver();
 });
 
 /** Stores the calls of background work, and adds them to the totals of its conversation. */
 export const bookWork = operation(
   'work.book',
   async (tx, { id, agentId, principalId, conversationRef, opened, calls }: WorkBooking): Promise<void> => {
-    if (opened) await forgetTurn(tx, id);
+    // Its reserve was charged as spent when its boot was claimed.
+    if (opened && !(await forgetTurn(tx, id))) return;
     await bookCalls(tx, { id, agentId, principalId, conversationRef }, calls.map(toCallRow));
   },
 );
 
 /**
- * Used at start: turns bound to a request died with the process that ran them. What they held under a cap in money is charged
+ * Ends the open turns of dead boots, once: those bound to a request died with the process that ran them. What they held under a cap in money is charged
  * as spent, since nobody knows how much of it was (decisions §7).
  */
 export const abortOpenTurns = operation('turns.abortOpen', async (tx, input: { readonly atMs: number }): Promise<number> => {
   const open = await findOpenTurns(tx);
-  const kept: string[] = [];
+  let ended = 0;
   for (const turn of open) {
     const workId = await workOf(tx, turn.id);
     if (turn.reservedNano !== null) {
       if (workId !== undefined && turn.reservedNano > 0) await markFirstCall(tx, turn.id);
       await bookCalls(tx, turn, [lostCall(turn, turn.reservedNano)]);
     }
-    if (isWork(turn)) await forgetTurn(tx, turn.id);
-    if (workId === undefined) continue;
+    if (isWork(turn)) {
+      await forgetTurn(tx, turn.id);
+      continue;
+    }
     // A turn that belongs to work continues with it.
-    if (await isOpenWork(tx, workId)) {
-      kept.push(turn.id);
+    if (workId !== undefined && (await isOpenWork(tx, workId))) {
       if (turn.reservedNano !== null) await addLostCost(tx, { turnId: turn.id, costNano: turn.reservedNano });
-    } else await dropLedger(tx, turn.id);
+      continue;
+    }
+    await endOpenTurn(tx, { id: turn.id, state: 'aborted', ...input });
+    if (workId !== undefined) await dropLedger(tx, turn.id);
+    ended += 1;
   }
-  await endOpenTurns(tx, { ...input, kept });
-  return open.filter((turn) => !isWork(turn) && !kept.includes(turn.id)).length;
+  return ended;
 });
 
 const isWork = ({ id }: TurnRow) => id.startsWith('wk_');

@@ -55,6 +55,8 @@ import { memoryLifeMigrations } from '../features/knowledge/memory/lifecycle/lif
 import { memoryLifeOperations } from '../features/knowledge/memory/lifecycle/life-store.ts';
 import { memoryMigrations } from '../features/knowledge/memory/migrations.ts';
 import { memorySearchOperations } from '../features/knowledge/memory/recall/search-store.ts';
+import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
+import { nodeOperations } from '../features/operations/nodes/store.ts';
 import { auditOperations } from '../features/operations/observability/audit-store.ts';
 import { responseMigrations } from '../features/conversations/responses/migrations.ts';
 import { responseOperations } from '../features/conversations/responses/store.ts';
@@ -163,6 +165,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...auditOperations,
   ...receiptOperations,
   ...ageClockOperations,
+  ...nodeOperations,
   ...inboxOperations,
   ...sessionSendOperations,
   acceptSend,
@@ -211,6 +214,7 @@ export const operations: readonly Operation<never, unknown>[] = [
 export const migrations: readonly Migration[] = [
   ...auditMigrations,
   ...ageClockMigrations,
+  ...nodeMigrations,
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,

@@ -59,6 +59,8 @@ const furnish = operation('test.furnish', async (tx) => {
       key: ref,
       digest: 'd',
       conversationRef: ref,
+      state: 'ended',
+      bootId: '',
       outcomeJson: '{"text":"answer"}',
       createdAtMs: 1,
       expiresAtMs: 9,

@@ -6,7 +6,7 @@ import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import type { SendIntake, SendProgress } from '../features/delegation/session-send/api.ts';
 import { answerKey, sendKind } from '../features/delegation/session-send/exchange.ts';
 import { addSend, advanceSend, closeSend, endSendsOf, type SendFailure } from '../features/delegation/session-send/store.ts';
-import { readConversation } from '../features/conversations/sessions/store.ts';
+import { holdsConversation } from '../features/conversations/sessions/store.ts';
 import { abandonTurn, findDurableTurn } from '../features/conversations/turns/durable/ledger-store.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { operation, type Tx } from '../kernel/db/operation.ts';
@@ -14,7 +14,7 @@ import { operation, type Tx } from '../kernel/db/operation.ts';
 /** Stores a message to another conversation with the work that delivers it: what the response of `session.send` promises. */
 export const acceptSend = operation('sessionSend.accept', async (tx, { send, work, isStarting, ageNowMs }: SendIntake): Promise<void> => {
   // Deleted since it was looked up: a turn would recreate it.
-  if (!isStarting && (await readConversation(tx, send.toRef)) === undefined) throw new AppError('not_found', 'Conversation not found');
+  if (!isStarting && !(await holdsConversation(tx, send.toRef))) throw new AppError('not_found', 'Conversation not found');
   await addSend(tx, send, ageNowMs);
   await acceptWork(tx, work);
 });

@@ -3,7 +3,7 @@ import { killWithin } from './end-run.ts';
 import type { RunAcceptance } from '../features/delegation/subagents/requests/acceptance.ts';
 import type { EndedRun } from '../features/delegation/subagents/run/row.ts';
 import { addSteer, allowSteer } from '../features/delegation/subagents/requests/steer-store.ts';
-import { readRun } from '../features/delegation/subagents/store.ts';
+import { lockRun } from '../features/delegation/subagents/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
 interface Steering {
@@ -23,7 +23,7 @@ export const injectSteer = operation(
     tx,
     { runId: id, text, steerId, ...when }: Steering & { readonly text: string; readonly steerId: string },
   ): Promise<NotSteered | undefined> => {
-    if ((await readRun(tx, id))?.state !== 'running') return 'not_running';
+    if ((await lockRun(tx, id))?.state !== 'running') return 'not_running';
     if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';
     await addSteer(tx, { id: steerId, runId: id, text, atMs: when.atMs });
     return undefined;
@@ -34,7 +34,7 @@ export const injectSteer = operation(
 export const replaceRun = operation(
   'subagents.replace',
   async (tx, { runId: id, next, ...when }: Steering & { readonly next: RunAcceptance }): Promise<NotSteered | { readonly ended: EndedRun[] }> => {
-    const row = await readRun(tx, id);
+    const row = await lockRun(tx, id);
     if (row === undefined || row.endedAtMs !== null) return 'not_running';
     if (!(await allowSteer(tx, { id, ...when }))) return 'too_soon';
     const ended = await killWithin(tx, { which: { runId: id }, endReason: 'killed', errorKind: 'steered', notify: false, atMs: when.atMs });

@@ -15,7 +15,7 @@ interface Filter {
 }
 
 /** Turns that begin a run and wait for something else than an approval. */
-const waitingTurns = <Params>({ db, sql }: Pick<QueryTools<Params>, 'db' | 'sql'>) =>
+const waitingTurns = <Params>({ db, sql, json }: Pick<QueryTools<Params>, 'db' | 'sql' | 'json'>) =>
   db
     .selectFrom('workItem as w')
     .innerJoin('durableTurn as d', 'd.workId', 'w.id')
@@ -23,20 +23,20 @@ const waitingTurns = <Params>({ db, sql }: Pick<QueryTools<Params>, 'db' | 'sql'
     .where('w.waitingJson', 'is not', null)
     // Includes those that are just being tried again.
     .where(sql<boolean>`w.state in ('accepted', 'running')`)
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.kind') <> 'approval'`)
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') is not null`)
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.runId') is null`)
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.endedBy') is null`);
+    .where(sql<boolean>`${json.text('w.waiting_json', 'kind')} <> 'approval'`)
+    .where(sql<boolean>`${json.text('w.waiting_json', 'rootRunId')} is not null`)
+    .where(sql<boolean>`${json.text('w.waiting_json', 'runId')} is null`)
+    .where(sql<boolean>`${json.text('w.waiting_json', 'endedBy')} is null`);
 
 /** Those without a row of their root. */
-const listedTurns = ({ db, sql, p }: QueryTools<Filter>) =>
-  waitingTurns({ db, sql })
-    .where(sql<boolean>`(${p('principalId')} is null or t.principal_id = ${p('principalId')})`)
-    .where(sql<boolean>`(${p('agentIds')} is null or t.agent_id in (select value from json_each(${p('agentIds')})))`)
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') not in (select value from json_each(${p('except')}))`)
-    .where(sql<boolean>`not exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId'))`);
+const listedTurns = ({ db, sql, p, json }: QueryTools<Filter>) =>
+  waitingTurns({ db, sql, json })
+    .where(sql<boolean>`(${p('principalId', 'text')} is null or t.principal_id = ${p('principalId')})`)
+    .where(sql<boolean>`(${p('agentIds', 'text')} is null or t.agent_id in ${json.texts(p('agentIds'))})`)
+    .where(sql<boolean>`${json.text('w.waiting_json', 'rootRunId')} not in ${json.texts(p('except'))}`)
+    .where(sql<boolean>`not exists (select 1 from root_run r where r.id = ${json.text('w.waiting_json', 'rootRunId')})`);
 
-const rootOf = ({ sql }: Pick<QueryTools<never>, 'sql'>) => sql<string>`json_extract(w.waiting_json, '$.rootRunId')`.as('rootRunId');
+const rootOf = ({ json }: Pick<QueryTools<never>, 'json'>) => json.text<string>('w.waiting_json', 'rootRunId').as('rootRunId');
 const turnColumns = ['t.agentId', 't.principalId', 't.conversationRef', 't.origin'] as const;
 
 /** The oldest of each root. */
@@ -49,7 +49,9 @@ const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tool
           rootOf(tools),
           't.id',
           't.startedAtMs',
-          tools.sql<number>`row_number() over (partition by json_extract(w.waiting_json, '$.rootRunId') order by t.started_at_ms, t.id)`.as('place'),
+          tools.sql<number>`row_number() over (partition by ${tools.json.text('w.waiting_json', 'rootRunId')} order by t.started_at_ms, t.id)`.as(
+            'place',
+          ),
         ])
         .as('listed'),
     )
@@ -63,14 +65,16 @@ const page = query<Filter & { offset: number; limit: number }, ListedTurn>((tool
 );
 
 const count = query<Filter, { total: number }>((tools) =>
-  listedTurns(tools).select(tools.sql<number>`count(distinct json_extract(w.waiting_json, '$.rootRunId'))`.as('total')),
+  listedTurns(tools).select(tools.sql<number>`count(distinct ${tools.json.text('w.waiting_json', 'rootRunId')})`.as('total')),
 );
 
 const withRows = query<Record<string, never>, { rootRunId: string }>((tools) =>
   waitingTurns(tools)
     .select(rootOf(tools))
     .distinct()
-    .where(tools.sql<boolean>`exists (select 1 from root_run r where r.id = json_extract(w.waiting_json, '$.rootRunId') and r.state <> 'active')`),
+    .where(
+      tools.sql<boolean>`exists (select 1 from root_run r where r.id = ${tools.json.text('w.waiting_json', 'rootRunId')} and r.state <> 'active')`,
+    ),
 );
 
 /** Lists waiting turns at the root of a run, newest first; those whose root has a row are listed by that. */
@@ -84,11 +88,11 @@ export const listWaitingRoots = operation(
   },
 );
 
-const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p }) =>
-  waitingTurns({ db, sql })
+const ofRoot = query<{ rootRunId: string }, RunningTurn>(({ db, sql, p, json }) =>
+  waitingTurns({ db, sql, json })
     .select(turnColumns)
     .$narrowType<{ origin: TurnOrigin }>()
-    .where(sql<boolean>`json_extract(w.waiting_json, '$.rootRunId') = ${p('rootRunId')}`)
+    .where(sql<boolean>`${json.text('w.waiting_json', 'rootRunId')} = ${p('rootRunId')}`)
     .orderBy('t.startedAtMs')
     .orderBy('t.id')
     .limit(1),
@@ -100,16 +104,16 @@ export const findWaitingRoot = operation(
   async (tx, input: { readonly rootRunId: string }): Promise<RunningTurn | undefined> => tx.get(ofRoot, input),
 );
 
-const waitsOf = query<{ rootRunIds: string }, { rootRunId: string; waitingJson: string }>(({ db, sql, p }) =>
+const waitsOf = query<{ rootRunIds: string }, { rootRunId: string; waitingJson: string }>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
-    .select([sql<string>`json_extract(waiting_json, '$.rootRunId')`.as('rootRunId'), 'waitingJson'])
+    .select([json.text<string>('waiting_json', 'rootRunId').as('rootRunId'), 'waitingJson'])
     .where('waitingJson', 'is not', null)
     .where(sql<boolean>`state = 'accepted'`)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
-    .where(sql<boolean>`json_extract(waiting_json, '$.rootRunId') in (select value from json_each(${p('rootRunIds')}))`)
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} <> 'approval'`)
+    .where(sql<boolean>`${json.text('waiting_json', 'rootRunId')} in ${json.texts(p('rootRunIds'))}`)
     .$narrowType<{ waitingJson: NotNull }>()
-    .orderBy(sql`json_extract(waiting_json, '$.sinceMs') desc`),
+    .orderBy(sql`${json.integer('waiting_json', 'sinceMs')} desc`),
 );
 
 /** Returns the oldest wait of each of these roots and of their sub-agents. */

@@ -1,3 +1,4 @@
+import type { NodesApi } from '../features/operations/nodes/api.ts';
 import type { Core } from '../kernel/core.ts';
 import type { ServerOptions } from '../server-handle.ts';
 
@@ -6,6 +7,10 @@ export interface Assembly extends Omit<Core, 'log'> {
   /** Owns everything that is built. What is built first is disposed last. */
   readonly building: AsyncDisposableStack;
   readonly options: ServerOptions;
+  /** Id of this run of the daemon, which names what it owns. */
+  readonly bootId: string;
+  /** Registers what recovers the work of daemons that die while this one runs, in the order of registration. */
+  readonly onClaimed: NodesApi['onClaimed'];
   /** Returns the core of a feature, with the log of its module. */
   readonly core: (module: string) => Core;
 }

@@ -240,6 +240,7 @@ test.each(resetPhases.map((phase, index) => [phase, index] as const))(
       operationId: 'co_test',
       target: 'all',
       expected: { store: before.store.digest, ledger: before.ledger.digest },
+      bootId: 'boot',
       atMs: clock.now(),
       audit: {
         id: 'au_test',

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
+import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
@@ -37,12 +38,34 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const storage = await openStorage(basis, lifetime);
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
-  const assembly: Assembly = { building, options, db, bus, clock, core: (module) => ({ db, bus, clock, log: log.module(module) }) };
+  const { bootId, homeId } = lifetime;
+  const nodes = building.use(
+    await createNodes({
+      db,
+      clock,
+      log: log.module('nodes'),
+      bootId,
+      homeId,
+      isSole: options.config.storage.driver === 'sqlite',
+      version: options.version,
+    }),
+  );
+  const assembly: Assembly = {
+    building,
+    options,
+    bootId,
+    onClaimed: nodes.api.onClaimed,
+    db,
+    bus,
+    clock,
+    core: (module) => ({ db, bus, clock, log: log.module(module) }),
+  };
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {
     assembly,
     lifetime,
+    nodes: nodes.api,
     metrics,
     traces,
     load,
@@ -57,9 +80,9 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       return db.status();
     },
     /** Returns why no new work is accepted now. */
-    refusal: () => load.overload() ?? storageFault(),
-    /** Whether accepted work must wait: nothing new can be stored, or program files are missing. */
-    isHeld: () => storageFault() !== undefined || build.fault() !== undefined,
+    refusal: () => load.overload() ?? nodes.api.fault() ?? storageFault(),
+    /** Whether accepted work must wait: nothing new can be stored, another daemon has taken over, or program files are missing. */
+    isHeld: () => nodes.api.fault() !== undefined || storageFault() !== undefined || build.fault() !== undefined,
     warnings,
   };
 }
@@ -142,7 +165,6 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
   const common = {
-    ...(overrides.storageWorker !== undefined && { workerUrl: overrides.storageWorker }),
     clock,
     log: log.module('storage'),
     programVersion: options.version,
@@ -159,6 +181,7 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const db = building.use(
     await openPostgresDb({
       ...common,
+      workerUrl: overrides.storageWorker,
       address: serverAddress(storage, home.dir),
       poolSize: storage.poolSize,
       onFault(found) {
@@ -171,7 +194,7 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
-  const { home, log } = options;
+  const { home, log, overrides = {} } = options;
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;
@@ -180,6 +203,7 @@ async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Li
       ...common,
       dataDir: home.dataDir,
       backupsDir: home.backupsDir,
+      startThread: overrides.startStorageThread,
       check: lifetime.uncleanEnd,
       onFiles(fault) {
         filesFault = fault;

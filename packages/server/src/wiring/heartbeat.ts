@@ -28,13 +28,14 @@ export interface HeartbeatWiring {
 const beatKey = { userId: 'heartbeat', channelId: 'gateway' };
 
 /** Wires heartbeats to what they use. */
-export function wireHeartbeat({ options, core }: Assembly, { models, turns, ...deps }: HeartbeatWiring) {
+export function wireHeartbeat({ options, bootId, core }: Assembly, { models, turns, ...deps }: HeartbeatWiring) {
   const seed = options.installKey.derive('heartbeat');
   /** Settings with which models are reached; keys come from the environment as well. */
   const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
   return createHeartbeat({
     ...deps,
     ...core('heartbeat'),
+    bootId,
     config: options.config.scheduler.heartbeat,
     watchModels(agent) {
       for (const name of allModelNamesOf(agent)) {

@@ -29,11 +29,15 @@ export interface LimitsWiring {
 }
 
 /** Wires what limits agents: their autonomy, and their budgets, which also meter model calls outside of turns. */
-export async function wireLimits({ building, options, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
+export async function wireLimits({ building, options, bootId, onClaimed, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
   const { config, log } = options;
   const { agents, models, rootTurns } = deps;
-  const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
-  if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that an earlier run left open');
+  async function endTurns(): Promise<void> {
+    const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
+    if (aborted > 0) log.warn({ turns: aborted }, 'Aborted turns that a daemon left open');
+  }
+  await endTurns();
+  onClaimed(endTurns);
   const autonomy = building.use(
     await createAutonomy({
       ...core('autonomy'),
@@ -48,9 +52,11 @@ export async function wireLimits({ building, options, core, db, bus, clock }: As
       announceMessage: deps.inbox.announce,
     }),
   );
+  onClaimed(autonomy.recover);
   const budgets = building.use(
     await createBudgets({
       ...core('budgets'),
+      bootId,
       overall: config.budgets,
       agents,
       models,

@@ -38,7 +38,10 @@ export interface ToolingWiring {
 export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
 
 /** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
-export async function wireTooling({ building, options, core, clock }: Assembly, { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring) {
+export async function wireTooling(
+  { building, options, bootId, core, clock }: Assembly,
+  { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring,
+) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
   const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
@@ -78,6 +81,7 @@ export async function wireTooling({ building, options, core, clock }: Assembly, 
   const workspace = building.use(
     createWorkspace({
       ...core('workspace'),
+      bootId,
       agents,
       path: options.env['PATH'],
       hideSecrets: options.redactor.hide,
@@ -89,6 +93,7 @@ export async function wireTooling({ building, options, core, clock }: Assembly, 
   const approvals = building.use(
     await createApprovals({
       ...core('approvals'),
+      bootId,
       config: config.approvals,
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),

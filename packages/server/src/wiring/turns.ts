@@ -43,7 +43,7 @@ export interface TurnsWiring {
 }
 
 /** Wires the agent loop, the turns of conversations and the calls that outlive them, with every turn metered and traced. */
-export async function wireTurns({ building, options, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
+export async function wireTurns({ building, options, bootId, onClaimed, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
   const { config, log, redactor } = options;
   const { agents, models, lanes, fence } = deps;
   const { lifetime, metrics, traces } = deps.foundation;
@@ -53,12 +53,14 @@ export async function wireTurns({ building, options, core, db, bus, clock }: Ass
   const background = building.use(
     await createBackground({
       ...core('background'),
+      bootId,
       agents,
       identityOf: deps.identityOf,
       reenter: (request, call) => turnsLater.value.reenter(request, call),
       commands: shell.background,
     }),
   );
+  onClaimed(background.recover);
   const { inspect } = createInjectionMonitor({ bus, clock });
   const runTurn = metrics.runTurn(
     createRunTurn({
@@ -78,6 +80,7 @@ export async function wireTurns({ building, options, core, db, bus, clock }: Ass
     db,
     bus,
     clock,
+    bootId,
     media: deps.media,
     agents,
     models,

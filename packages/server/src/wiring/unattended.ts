@@ -27,9 +27,9 @@ export type Unattended = ReturnType<typeof wireUnattended>;
 
 /** Wires what agents do without a user: durable work, heartbeats, jobs and webhooks. */
 export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
-  const { building, options, core } = assembly;
+  const { building, options, bootId, onClaimed, core } = assembly;
   const { agents, models } = deps;
-  const { bootId, controlPlaneOnly } = deps.foundation.lifetime;
+  const { controlPlaneOnly } = deps.foundation.lifetime;
   const { config, log } = options;
   const durable = building.use(
     createDurable({
@@ -86,6 +86,10 @@ export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
       await heartbeat.start();
       await cron.start();
       await durable.api.start();
+      // Work is taken over last: what runs it must know it.
+      onClaimed(heartbeat.recover.bind(heartbeat));
+      onClaimed(cron.recover);
+      onClaimed(durable.recover);
     },
     /** Starts nothing more and waits for running work, at most `ms`; the next start resumes what does not finish. */
     drain(ms: number): Promise<void> {

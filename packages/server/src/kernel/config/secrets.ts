@@ -5,7 +5,7 @@ import { isSecret, step } from './schema-walk.ts';
 export const redactionMarker = '[REDACTED]';
 
 const secretName =
-  /(?:^|[a-z0-9_-])(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|access[_-]?key|credentials?|authorization|cookie)$/i;
+  /(?:^|[a-z0-9_-])(?:token|secret|password|passwd|passphrase|api[_-]?key|private[_-]?key|master[_-]?key|access[_-]?key|credentials?|authorization|cookie)$/i;
 
 /** True for names that conventionally hold a secret: `apiKey`, `webhook_secret`, `hmacToken`, but not `maxTokens` or `tokens`. */
 export function isSecretName(name: string): boolean {

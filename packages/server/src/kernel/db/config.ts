@@ -25,6 +25,13 @@ export const StorageConfig = z
         'PEM file of the authority that signs the certificate of the server; relative paths start at the home folder. The system knows others.',
       ),
     poolSize: z.int().min(4).max(100).default(8).describe('Connections to PostgreSQL that this daemon keeps open at most.'),
+    sharedPath: z
+      .string()
+      .min(1)
+      .optional()
+      .describe(
+        'Folder for the files that a standby continues with: workspaces, media and skills. Relative paths start at the home folder, which holds them when absent.',
+      ),
     minFreeBytes: z
       .int()
       .min(0)

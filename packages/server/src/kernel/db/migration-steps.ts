@@ -85,7 +85,9 @@ export function orderSteps(
     return {
       number,
       name,
-      checksum: createHash('sha256').update(JSON.stringify(textsOf(migration))).digest('hex'),
+      checksum: createHash('sha256')
+        .update(JSON.stringify(textsOf(migration)))
+        .digest('hex'),
       compatibleFrom: migration.compatibleFrom ?? number,
       statements: toStatements(migration),
     };

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Expression, Kysely, RawBuilder, sql } from 'kysely';
+import type { JsonSql } from './json-sql.ts';
 import type { Tables } from './tables.ts';
 
 /** Builds queries on the tables of all features. */
@@ -29,6 +30,7 @@ export interface QueryTools<Params> {
   readonly sql: typeof sql;
   /** For the few texts in which the engines differ. */
   readonly dialect: Dialect;
+  readonly json: JsonSql;
   readonly p: <Name extends keyof Params & string>(name: Name, type?: ParameterType) => Expression<Stored<Params[Name]>>;
   /** Parameters by the names of their columns, for the values of a row. */
   readonly each: <Name extends keyof Params & string>(names: readonly Name[]) => { readonly [N in Name]: Expression<Stored<Params[N]>> };
@@ -75,7 +77,7 @@ export interface OperationTraits<Input, Output = unknown> {
   /** Writes with different keys may be applied in any order. A write without a key keeps its order with every other. */
   readonly orderKey?: (input: Input) => string | undefined;
   /** Runs several inputs at once on PostgreSQL, where each statement costs a round trip. */
-  readonly bulk?: BulkForm<Input, Output>;
+  readonly bulk?: BulkForm<NoInfer<Input>, NoInfer<Output>>;
 }
 
 /** Statements that do for several inputs what `run` does for them one after another. When one fails, all of them run alone. */

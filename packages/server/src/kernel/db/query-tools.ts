@@ -16,12 +16,14 @@ import {
   RawNode,
   ReferenceNode,
   type SelectionNode,
+  type SelectModifierNode,
   sql,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
   ValueNode,
 } from 'kysely';
+import { jsonSql } from './json-sql.ts';
 import type { Database, Dialect, ParameterType, QueryTools } from './operation.ts';
 import type { Tables } from './tables.ts';
 
@@ -47,15 +49,20 @@ export class Placeholder<T = unknown> implements Expression<T> {
 
 const postgresTypes: Readonly<Record<ParameterType, string>> = { text: 'text', integer: 'bigint', real: 'double precision', bytes: 'bytea' };
 
-/**
- * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
- * SQLite plan the statement again for each execution, at ten times the cost of a small query.
- */
 class SqliteCompiler extends SqliteQueryCompiler {
+  /**
+   * Inlines a known limit into the text of its query: the planner uses its value, so as a parameter it would make
+   * SQLite plan the statement again for each execution, at ten times the cost of a small query.
+   */
   protected override visitLimit(node: LimitNode): void {
     const { limit } = node;
     if (ValueNode.is(limit) && Number.isSafeInteger(limit.value)) this.append(`limit ${limit.value}`);
     else super.visitLimit(node);
+  }
+
+  /** Row locks (`for update`, `for share`, `skip locked`) need no counterpart: one connection writes. */
+  protected override visitSelectModifier(node: SelectModifierNode): void {
+    if (node.modifier === 'Distinct') super.visitSelectModifier(node);
   }
 }
 
@@ -150,6 +157,7 @@ export function createQueryTools(dialect: Dialect): QueryTools<Record<string, un
     db: new Kysely<Tables>({ dialect: dialects[dialect], plugins: [plugin] }) satisfies Database,
     sql,
     dialect,
+    json: jsonSql(sql, dialect),
     p: (name, type) => new Placeholder(name, castOf(type)),
     each: <Name extends string>(names: readonly Name[]) =>
       Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Record<Name, Placeholder>,

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -65,4 +65,16 @@ it('refuses a second daemon', () => {
   const lifetime = beginLifetime(dir, clock);
   expect(() => beginLifetime(dir, clock)).toThrow(expect.objectContaining({ reason: 'locked' }));
   lifetime[Symbol.dispose]();
+});
+
+it('identifies the folder over its runs, and not its copies, which may run at the same time', () => {
+  const first = crashedRun();
+  expect(crashedRun()).toMatchObject({ homeId: first.homeId });
+  expect(crashedRun().bootId).not.toBe(first.bootId);
+  const copy = join(dir, 'copy');
+  cpSync(join(dir, 'home-id'), join(copy, 'home-id'));
+  using copied = beginLifetime(copy, clock);
+  expect(copied.homeId).not.toBe(first.homeId);
+  writeFileSync(join(dir, 'home-id'), '');
+  expect(crashedRun().homeId).not.toBe(first.homeId);
 });

@@ -3,12 +3,15 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import { isDiskFull } from '../disk-full.ts';
+import { readHomeId } from './home-id.ts';
 import { acquireLock, type HomeLock } from './lock-file.ts';
 
 /** One run of the daemon over a data folder. Disposing of it records a clean shutdown and releases the lock: the last step of a stop. */
 export interface Lifetime extends Disposable {
   readonly lock: HomeLock;
   readonly bootId: string;
+  /** Identifies the folder, over all its runs. */
+  readonly homeId: string;
   /** A fault of the previous run that this start should report to the owner. */
   readonly earlierFault: string | undefined;
   /** An earlier run had a database here. */
@@ -52,6 +55,7 @@ export function beginLifetime(dataDir: string, clock: Clock): Lifetime {
     return {
       lock,
       bootId: boot.bootId,
+      homeId: readHomeId(dataDir),
       earlierFault: earlier.at(-1)?.fault,
       hadData: earlier.some((past) => past.endedAtMs !== null || past.fault !== undefined),
       noteFault(fault) {

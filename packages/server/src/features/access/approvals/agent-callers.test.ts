@@ -9,6 +9,7 @@ import { createAuditQuery } from '../../operations/observability/audit-query.ts'
 import { queryAudit } from '../../operations/observability/audit-store.ts';
 import { createApprovals } from './approvals.ts';
 import { ApprovalsConfig } from './config.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
 import { approvalMigrations } from './migrations.ts';
 import { operation } from '../../../kernel/db/operation.ts';
 import { approvalOperations, askForCall } from './store.ts';
@@ -24,7 +25,10 @@ const call: CallContext = {
 };
 
 test('no agent decides about calls of agents, whatever its token may do', async () => {
-  await using db = await openInlineDb({ migrations: [...auditMigrations, ...approvalMigrations], operations: [...approvalOperations, queryAudit] });
+  await using db = await openInlineDb({
+    migrations: [...auditMigrations, ...approvalMigrations, ...nodeMigrations],
+    operations: [...approvalOperations, queryAudit],
+  });
   const bus = createEventBus((error) => {
     throw error;
   });
@@ -33,6 +37,7 @@ test('no agent decides about calls of agents, whatever its token may do', async 
     bus,
     clock: createStepClock(),
     log: silentLog,
+    bootId: 'boot',
     config: ApprovalsConfig.parse({}),
     hideSecrets: (text) => text,
     printKey: String,

@@ -42,6 +42,8 @@ export interface Approvals extends Disposable {
   readonly methods: ApprovalMethods;
   /** Checks each tool call before it runs. */
   readonly gate: ToolGate;
+  /** Call when a daemon was claimed that died while this one runs. */
+  recover(): Promise<void>;
   /** Lists runs pending an approval. */
   left(): readonly ApprovalWaiting[];
   /** Whether any call of a conversation waits. */
@@ -90,10 +92,13 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     }
   }
 
-  // Requests of an earlier process; work is resumed by `suspended`, once there is work.
-  announce(await db.write(expireDue, { atMs: clock.ageNow() }), timedOut, false);
-  const open = await db.read(listPending, { agentIds: null, atMs: clock.ageNow(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
-  for (const row of open.rows) waiting.watch(row);
+  /** Watches requests of daemons that died; their work is resumed by `suspended`. */
+  async function recover(): Promise<void> {
+    announce(await db.write(expireDue, { atMs: clock.ageNow() }), timedOut, false);
+    const open = await db.read(listPending, { agentIds: null, atMs: clock.ageNow(), after: '', pageCharacters: Number.MAX_SAFE_INTEGER });
+    for (const row of open.rows) if (!waiting.isWatched(row.id)) waiting.watch(row);
+  }
+  await recover();
 
   // The rows were deleted with the conversation; their audience must learn that they are gone.
   const stopListening = bus.listen(['session:expired'], ({ payload }) => {
@@ -126,10 +131,10 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
       clock,
       hideSecrets: deps.hideSecrets,
       printKey: deps.printKey,
-      waited: waiting.digests,
       onDecided: announce,
       onAudit: (audit) => announceAudit(bus, audit),
     }),
+    recover,
     left,
     isWaitingIn: (ref) => waiting.of(ref).length > 0,
     async suspended(approvalId) {

@@ -20,8 +20,6 @@ export function createApprovalMethods(deps: {
   readonly hideSecrets: (text: string) => string;
   /** Formats a session key given in either form. */
   readonly printKey: (key: z.output<typeof SessionKey>) => string;
-  /** Digests of the pending calls. */
-  readonly waited: () => readonly string[];
   /** Called after the commit. */
   readonly onDecided: (made: Made, outcome: Outcome) => void;
   readonly onAudit: (audit: AuditRow) => void;
@@ -42,7 +40,6 @@ export function createApprovalMethods(deps: {
       ...meant,
       ...outcome,
       agentIds: reachOf(call),
-      waited: deps.waited(),
       atMs: clock.ageNow(),
       principalId: call.identity.principalId,
       traceId: call.traceId,

@@ -42,4 +42,6 @@ export const approvalMigrations: readonly Migration[] = [
   },
   // Of a request whose turn is left until it is decided.
   { id: '126-left-turns', up: [`ALTER TABLE approval ADD COLUMN turn_json TEXT`] },
+  // The boot in which calls of attended turns wait for the decision; '' when none does.
+  { id: '147-approval-waiters', up: [`ALTER TABLE approval ADD COLUMN waits_at TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -3,13 +3,20 @@ import type { Db } from '../../../kernel/db/db.ts';
 import { operation } from '../../../kernel/db/operation.ts';
 import { auditMigrations } from '../../../kernel/db/audit.ts';
 import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
+import { nodeOperations } from '../../operations/nodes/store.ts';
+import { beginBoot, endBoot } from '../../operations/nodes/testing/boots.ts';
 import { approvalMigrations } from './migrations.ts';
-import { approvalOperations, askForCall, type Asking, decide, expireDue, listPending, type NewRequest } from './store.ts';
+import { approvalOperations, askForCall, type Asking, decide, expireDue, leaveRequest, listPending, type NewRequest } from './store.ts';
 
 const askApproval = operation('approvals.ask', askForCall);
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ migrations: [...auditMigrations, ...approvalMigrations], operations: [...approvalOperations, askApproval] });
+  db = await openInlineDb({
+    migrations: [...auditMigrations, ...approvalMigrations, ...nodeMigrations],
+    operations: [...approvalOperations, askApproval, ...nodeOperations],
+  });
+  await beginBoot(db, 'boot');
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -42,11 +49,12 @@ const ask = (over: Partial<NewRequest> = {}, more: Partial<Asking> = {}) =>
     grantMs: 1000,
     keepMs: 10_000,
     isRefused: false,
+    waitsAt: 'boot',
     ...more,
   });
 const pending = async (atMs = 1000, after = '', pageCharacters = 1_000_000) => db.read(listPending, { agentIds: null, atMs, after, pageCharacters });
-const approve = (over: { readonly atMs: number; readonly waited?: readonly string[] }) =>
-  db.write(decide, { agentIds: null, approved: true, by: 'ada', reason: null, waited: [], principalId: 'token:a', traceId: '', ...over });
+const approve = (over: { readonly atMs: number }) =>
+  db.write(decide, { agentIds: null, approved: true, by: 'ada', reason: null, principalId: 'token:a', traceId: '', ...over });
 
 test('pending requests are limited for each agent and in all', async () => {
   expect(await ask()).toMatchObject({ kind: 'waits', isNew: true });
@@ -86,12 +94,26 @@ test('an overdue request is neither joined nor decided nor listed, and is closed
 
 test('an awaited approval holds for the cache, any other for one call', async () => {
   await ask();
-  await approve({ atMs: 1100, waited: ['d1'] });
+  await approve({ atMs: 1100 });
   expect(await ask({ createdAtMs: 1199 })).toMatchObject({ kind: 'allowed', audit: { metadata: { by: 'cache' } } });
   expect(await ask({ id: 'ap_2', createdAtMs: 1200, expiresAtMs: 5000 })).toMatchObject({ kind: 'waits', isNew: true });
+  await db.write(leaveRequest, { id: 'ap_2', waitsAt: 'another boot' });
+  await db.write(leaveRequest, { id: 'ap_2', waitsAt: 'boot' });
   await approve({ atMs: 1300 });
   expect(await ask({ id: 'ap_3', createdAtMs: 2299 })).toMatchObject({ kind: 'allowed', audit: { metadata: { by: 'grant' } } });
   expect(await ask({ id: 'ap_3', createdAtMs: 2299 })).toMatchObject({ kind: 'waits', isNew: true });
+});
+
+test('an approval of a call that waited in a daemon that died holds for the next one; a call of another daemon that joins waits there', async () => {
+  await ask();
+  await endBoot(db, 'boot');
+  await approve({ atMs: 1100 });
+  expect(await ask({ id: 'ap_2', createdAtMs: 1150 })).toMatchObject({ kind: 'allowed', audit: { metadata: { by: 'grant' } } });
+  await beginBoot(db, 'next');
+  expect(await ask({ id: 'ap_2', createdAtMs: 1300, expiresAtMs: 5000 })).toMatchObject({ kind: 'waits', isNew: true });
+  expect(await ask({ id: 'ap_3', createdAtMs: 1300, expiresAtMs: 5000 }, { waitsAt: 'next' })).toMatchObject({ requestId: 'ap_2', isNew: false });
+  await approve({ atMs: 1350 });
+  expect(await ask({ id: 'ap_3', createdAtMs: 1351 })).toMatchObject({ kind: 'allowed', audit: { metadata: { by: 'cache' } } });
 });
 
 test('pages of pending requests are short when arguments are long', async () => {
@@ -104,9 +126,9 @@ test('pages of pending requests are short when arguments are long', async () => 
 
 test('the arguments of decided requests are deleted, and after a while the row is too', async () => {
   const rows = () =>
-    db.write(decide, { id: 'ap_1', agentIds: null, approved: true, by: 'b', reason: null, waited: [], atMs: 1300, principalId: 'p', traceId: '' });
+    db.write(decide, { id: 'ap_1', agentIds: null, approved: true, by: 'b', reason: null, atMs: 1300, principalId: 'p', traceId: '' });
   await ask();
-  await approve({ atMs: 1100, waited: ['d1'] });
+  await approve({ atMs: 1100 });
   expect((await rows()).found).toMatchObject([{ state: 'approved', decidedBy: 'ada', paramsJson: null }]);
   await ask({ id: 'ap_2', digest: 'd2', createdAtMs: 20_000, expiresAtMs: 30_000 });
   expect((await rows()).found).toEqual([]);

@@ -2,7 +2,8 @@ import type { TurnOrigin } from '@gatehouse/contract';
 import type { SelectQueryBuilder } from 'kysely';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
-import { newId } from '../../../kernel/ids.ts';
+import { derivedId } from '../../../kernel/ids.ts';
+import { ofDeadBoot } from '../../../kernel/owners.ts';
 import { systemDecider } from './deciders.ts';
 
 /** A call for which a decision is requested. */
@@ -97,6 +98,8 @@ export interface Asking {
   readonly keepMs: number;
   /** Use only existing decisions; create no request. */
   readonly isRefused: boolean;
+  /** The boot in which the call waits; '' for suspended turns, which ask again. */
+  readonly waitsAt: string;
 }
 
 /** Result of asking for a call that must be approved. */
@@ -129,7 +132,8 @@ const uncollected = query<{ digest: string }, RequestRow>(({ db, p }) =>
     .where('turnJson', 'is not', null)
     .where('grantState', '=', 'open')
     .orderBy('decidedAtMs', 'desc')
-    .limit(1),
+    .limit(1)
+    .forUpdate(),
 );
 /** Requests for the same call of the same turn, about earlier versions of its files. */
 const decidedBefore = query<{ turnJson: string }, RequestRow>(({ db, p }) =>
@@ -157,7 +161,7 @@ const useGrant = query<{ id: string }>(({ db, p }) =>
   db.updateTable('approval').set({ grantState: 'used' }).where('id', '=', p('id')).where('grantState', '=', 'open'),
 );
 const pendingOf = query<{ digest: string }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending'),
+  db.selectFrom('approval').select(columns).where('digest', '=', p('digest')).where('state', '=', 'pending').forUpdate(),
 );
 /** Counts calls of attended turns, or those of suspended turns: they have separate limits. */
 const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own: number; total: number }>(({ db, sql, p }) =>
@@ -168,11 +172,18 @@ const countPending = query<{ agentId: string; atMs: number; left: 0 | 1 }, { own
     .where(sql<boolean>`(turn_json is not null) = ${p('left')}`)
     .where('expiresAtMs', '>', p('atMs')),
 );
-const insert = query<NewRequest>(({ db, each }) =>
+const insert = query<NewRequest & Pick<Asking, 'waitsAt'>>(({ db, each }) =>
   db.insertInto('approval').values({
-    ...each(requestColumns),
+    ...each([...requestColumns, 'waitsAt']),
     state: 'pending',
   }),
+);
+const join = query<{ id: string; waitsAt: string }>(({ db, p }) =>
+  db
+    .updateTable('approval')
+    .set({ waitsAt: p('waitsAt') })
+    .where('id', '=', p('id'))
+    .where('waitsAt', '<>', p('waitsAt')),
 );
 
 /** Uses the decision about exactly this call, joins a pending request, or creates one. */
@@ -181,7 +192,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const atMs = request.createdAtMs;
   await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
   const { digest, turnJson } = request;
-  const collected = turnJson === null ? undefined : ((await collect(tx, digest, atMs)) ?? (await collectChanged(tx, turnJson)));
+  const collected = turnJson === null ? undefined : ((await collect(tx, request)) ?? (await collectChanged(tx, turnJson)));
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });
   if (decided !== undefined) {
@@ -195,32 +206,35 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
       ageMs < asking.grantMs &&
       (await tx.run(useGrant, { id: decided.id })).changes === 1;
     if (isGranted || (decided.state === 'approved' && decided.grantState === null && ageMs < asking.approvalCacheMs)) {
-      const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache' });
+      const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: isGranted ? 'grant' : 'cache', for: request.id });
       await appendAudit(tx, audit);
       return { kind: 'allowed', audit };
     }
   }
   const waiting = await tx.get(pendingOf, { digest: request.digest });
-  if (waiting !== undefined && waiting.expiresAtMs > atMs)
+  const { waitsAt } = asking;
+  if (waiting !== undefined && waiting.expiresAtMs > atMs) {
+    if (turnJson === null) await tx.run(join, { id: waiting.id, waitsAt });
     return { kind: 'waits', requestId: waiting.id, expiresAtMs: waiting.expiresAtMs, isNew: false };
+  }
   if (waiting !== undefined) await expire(tx, waiting, atMs);
   // Checked last: requests made before this was configured can still be decided.
   if (asking.isRefused) return { kind: 'refused' };
   const counts = await tx.get(countPending, { agentId: request.agentId, atMs, left: turnJson === null ? 0 : 1 });
   if ((counts?.own ?? 0) >= asking.bounds.perAgent) return { kind: 'full', limit: 'perAgent' };
   if ((counts?.total ?? 0) >= asking.bounds.inAll) return { kind: 'full', limit: 'inAll' };
-  await tx.run(insert, request);
+  await tx.run(insert, { ...request, waitsAt });
   return { kind: 'waits', requestId: request.id, expiresAtMs: request.expiresAtMs, isNew: true };
 }
 
 /** Collects the decision made while the turn was suspended; each is for one call. */
-async function collect(tx: Tx, digest: string, atMs: number): Promise<Asked | undefined> {
+async function collect(tx: Tx, { id, digest, createdAtMs: atMs }: NewRequest): Promise<Asked | undefined> {
   const pending = await tx.get(pendingOf, { digest });
   if (pending !== undefined && pending.expiresAtMs <= atMs) await expire(tx, pending, atMs);
   const decided = await tx.get(uncollected, { digest });
   if (decided === undefined || (await tx.run(useGrant, { id: decided.id })).changes === 0) return undefined;
   if (decided.state !== 'approved') return { kind: 'denied', by: decided.decidedBy ?? '', reason: decided.decidedReason };
-  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant' });
+  const audit = auditOf(decided, atMs, { action: 'approval.use', outcome: 'success', by: 'grant', for: id });
   await appendAudit(tx, audit);
   return { kind: 'allowed', audit };
 }
@@ -262,7 +276,7 @@ const close = query<Closing>(({ db, p }) =>
 );
 
 const due = query<{ atMs: number }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expiresAtMs', '<=', p('atMs')),
+  db.selectFrom('approval').select(columns).where('state', '=', 'pending').where('expiresAtMs', '<=', p('atMs')).forUpdate().skipLocked(),
 );
 
 /** Marks a decision as collected by its suspended turn. */
@@ -283,7 +297,7 @@ export interface Made {
 }
 
 const pendingById = query<{ id: string }, RequestRow>(({ db, p }) =>
-  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending'),
+  db.selectFrom('approval').select(columns).where('id', '=', p('id')).where('state', '=', 'pending').forUpdate(),
 );
 
 /** Closes all overdue requests, and the one of `id`, whose timer may be a little early or whose clock went back. */
@@ -308,8 +322,6 @@ export interface Deciding extends Meant {
   readonly approved: boolean;
   readonly by: string;
   readonly reason: string | null;
-  /** Digests of the pending calls; for all others an approval is granted for later. */
-  readonly waited: readonly string[];
   readonly atMs: number;
   /** Scope of the decider. */
   readonly principalId: string;
@@ -317,29 +329,32 @@ export interface Deciding extends Meant {
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- the builder's own type names the tables
-type Rows = SelectQueryBuilder<any, 'approval', RequestRow>;
+type Rows<Row> = SelectQueryBuilder<any, 'approval', Row>;
 
-function meant(rows: Rows, { id, sessionKey, agentIds }: Meant): Rows {
+function meant<Row>(rows: Rows<Row>, { id, sessionKey, agentIds }: Meant): Rows<Row> {
   let found = rows;
   if (id !== undefined) found = found.where('id', '=', id);
   if (sessionKey !== undefined) found = found.where('sessionKey', '=', sessionKey);
   return agentIds === null ? found : found.where('agentId', 'in', [...agentIds]);
 }
 
-/** Makes exactly one of several decisions about a request: the others find it in `found`, and it is not among `decided`. */
+/**
+ * Makes exactly one of several decisions about a request: the others find it in `found`, and it is not among `decided`. When no
+ * call waits for an approval, it is granted for later.
+ */
 export const decide = operation('approvals.decide', async (tx, input: Deciding): Promise<Made & { readonly found: readonly RequestRow[] }> => {
   if (input.agentIds?.length === 0) return { found: [], decided: [], audits: [] };
-  const found = await tx.build<RequestRow>((db) => {
-    const rows = meant(db.selectFrom('approval').select(columns), input);
+  const found = await tx.build<RequestRow & { readonly isWaited: 0 | 1 }>((db, sql) => {
+    const isWaited = sql<0 | 1>`case when ${ofDeadBoot(sql, 'approval.waitsAt')} then 0 else 1 end`.as('isWaited');
+    const rows = meant(db.selectFrom('approval').select([...columns, isWaited]), input).forUpdate();
     return input.id === undefined ? rows.where('state', '=', 'pending').where('expiresAtMs', '>', input.atMs).orderBy('id') : rows;
   });
-  const waited = new Set(input.waited);
   const decided: RequestRow[] = [];
   const audits: AuditRow[] = [];
-  for (const row of found) {
+  for (const { isWaited, ...row } of found) {
     if (row.state !== 'pending' || row.expiresAtMs <= input.atMs) continue;
     const state = input.approved ? 'approved' : 'denied';
-    const grantState = openIf(row, input.approved && !waited.has(row.digest));
+    const grantState = openIf(row, input.approved && isWaited === 0);
     const { changes } = await tx.run(close, { id: row.id, state, atMs: input.atMs, by: input.by, reason: input.reason, grantState });
     if (changes === 0) continue;
     const audit = {
@@ -357,11 +372,21 @@ export const decide = operation('approvals.decide', async (tx, input: Deciding):
 function auditOf(
   row: RequestRow,
   atMs: number,
-  { action, outcome, by }: { readonly action: string; readonly outcome: AuditRow['outcome']; readonly by: string },
+  {
+    action,
+    outcome,
+    by,
+    for: forId = '',
+  }: {
+    readonly action: string;
+    readonly outcome: AuditRow['outcome'];
+    readonly by: string;
+    /** The request that uses the decision. */ readonly for?: string;
+  },
 ): AuditRow {
   const { digest, tool, agentId, conversationRef } = row;
   return {
-    id: newId('au'),
+    id: derivedId('au', action, row.id, forId),
     atMs,
     principalId: 'system',
     action,
@@ -461,10 +486,20 @@ export const dropRequests = operation(
   },
 );
 
+const leave = query<{ id: string; waitsAt: string }>(({ db, p }) =>
+  db.updateTable('approval').set({ waitsAt: '' }).where('id', '=', p('id')).where('waitsAt', '=', p('waitsAt')).where('state', '=', 'pending'),
+);
+
+/** Records that no call of this boot waits for a request any more. */
+export const leaveRequest = operation('approvals.leave', async (tx, input: { readonly id: string; readonly waitsAt: string }): Promise<void> => {
+  await tx.run(leave, input);
+});
+const stateOf = query<{ id: string }, Pick<RequestRow, 'state'>>(({ db, p }) => db.selectFrom('approval').select('state').where('id', '=', p('id')));
+
 /** Whether a request is still undecided. */
 export const isPending = operation(
   'approvals.isPending',
-  async (tx, { id }: { readonly id: string }): Promise<boolean> => (await tx.get(pendingById, { id })) !== undefined,
+  async (tx, input: { readonly id: string }): Promise<boolean> => (await tx.get(stateOf, input))?.state === 'pending',
 );
 
-export const approvalOperations = [expireDue, decide, listPending, forgetDenials, dropRequests, isPending];
+export const approvalOperations = [expireDue, decide, listPending, forgetDenials, dropRequests, leaveRequest, isPending];

@@ -26,6 +26,7 @@ interface ApprovalTable {
   readonly grantState: RequestRow['grantState'];
   readonly reusable: Generated<number>;
   readonly turnJson: string | null;
+  readonly waitsAt: Generated<string>;
 }
 
 declare module '../../../kernel/db/tables.ts' {

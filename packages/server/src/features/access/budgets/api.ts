@@ -58,6 +58,7 @@ export interface WorkOpening {
   readonly reservedNano: number;
   readonly traceId: string;
   readonly startedAtMs: number;
+  readonly bootId: string;
 }
 
 /** Usage of work. */

@@ -28,4 +28,15 @@ export const budgetMigrations: readonly Migration[] = [
       `INSERT INTO usage_cursor (id, call_id) VALUES (1, 0)`,
     ],
   },
+  {
+    id: '149-usage-marks',
+    up: [
+      `ALTER TABLE model_call ADD COLUMN rolled_up INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE model_call SET rolled_up = 1 WHERE id <= (SELECT call_id FROM usage_cursor)`,
+      `DROP TABLE usage_cursor`,
+      // One index for times and for what is not in the slots: a second one would be paid for by every turn.
+      `DROP INDEX model_call_by_time`,
+      `CREATE INDEX model_call_by_time ON model_call (rolled_up, at_ms)`,
+    ],
+  },
 ];

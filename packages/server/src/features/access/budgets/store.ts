@@ -1,4 +1,4 @@
-import { operation, query, type Tx, raw } from '../../../kernel/db/operation.ts';
+import { operation, query, raw } from '../../../kernel/db/operation.ts';
 
 /** Length of a slot; days of zones whose midnight is not a full hour of UTC have edges that are read row by row. */
 const slotMs = 3_600_000;
@@ -21,6 +21,8 @@ export const usedSince = operation(
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
       return db
         .selectFrom('modelCall')
+        // Both marks, because the index begins with them.
+        .where('rolledUp', 'in', [0, 1])
         .where('atMs', '>=', input.sinceMs)
         .where('atMs', '<=', input.untilMs)
         .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
@@ -29,23 +31,22 @@ export const usedSince = operation(
     }),
 );
 
-const cursor = query<Record<string, never>, { callId: number }>(({ db }) => db.selectFrom('usageCursor').select('callId'));
-const moveCursor = query<{ callId: number }>(({ db, p }) => db.updateTable('usageCursor').set({ callId: p('callId') }));
-const lastCall = query<{ from: number; limit: number }, { callId: number | null }>(({ db, sql, p }) =>
+const unmarked = query<{ limit: number }, { id: number }>(({ db, sql, p }) =>
   db
-    .selectFrom((from) => from.selectFrom('modelCall').select('id').where('id', '>', p('from')).orderBy('id').limit(p('limit')).as('batch'))
-    .select(sql<number | null>`max(id)`.as('callId')),
+    .selectFrom('modelCall')
+    .select('id')
+    .where(sql<boolean>`rolled_up = 0`)
+    .orderBy('atMs')
+    .limit(p('limit')),
 );
 
-async function cursorOf(tx: Tx): Promise<number> {
-  return (await tx.get(cursor, {}))?.callId ?? 0;
-}
-
-/** Adds the next calls to their slots; returns true when there may be more. Never part of a turn, which would pay for it. */
+/**
+ * Adds calls to their slots; returns true when there may be more. Never part of a turn, which would pay for it. Each call has a mark,
+ * as ids do not show what is new: with several writers a call may become visible after others with higher ids.
+ */
 export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readonly limit: number }): Promise<boolean> => {
-  const from = await cursorOf(tx);
-  const to = (await tx.get(lastCall, { from, limit }))?.callId ?? null;
-  if (to === null) return false;
+  const ids = (await tx.all(unmarked, { limit })).map(({ id }) => id);
+  if (ids.length === 0) return false;
   await tx.build((db, sql) =>
     raw(
       db,
@@ -55,9 +56,9 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
             count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens),
             coalesce(sum(cost_nano), 0), coalesce(sum(saved_nano), 0), count(*) - count(cost_nano)
           FROM (
-            SELECT *, principal_id AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+            SELECT *, principal_id AS principal FROM model_call WHERE id IN (${sql.join(ids)})
             UNION ALL
-            SELECT *, ${everybody} AS principal FROM model_call WHERE id > ${from} AND id <= ${to}
+            SELECT *, ${everybody} AS principal FROM model_call WHERE id IN (${sql.join(ids)})
           ) AS calls
           WHERE 1 = 1
           GROUP BY 1, 2, 3, 4, 5, 6
@@ -72,8 +73,8 @@ export const rollUp = operation('budgets.rollUp', async (tx, { limit }: { readon
             unpriced = usage_slot.unpriced + excluded.unpriced`,
     ),
   );
-  await tx.run(moveCursor, { callId: to });
-  return to - from >= limit;
+  await tx.build((db) => db.updateTable('modelCall').set({ rolledUp: 1 }).where('id', 'in', ids));
+  return ids.length === limit;
 });
 
 export type UsageKey = 'day' | 'agent' | 'model' | 'provider' | 'operation' | 'conversation';
@@ -119,13 +120,12 @@ export const usageReport = operation(
   async (tx, asked: UsageQuery): Promise<{ rows: UsageRow[]; groups: number; totals: UsageSums }> => {
     // Slots have no conversations, of which there are as many as calls.
     const parts = asked.groupBy.includes('conversation') ? rowsOnly(asked.ranges) : divide(asked.ranges);
-    const callId = await cursorOf(tx);
-    const found = await tx.build((db, sql) => {
+    const found = await tx.build((db, sql, dialect) => {
       type Raw = ReturnType<typeof sql>;
       const list = (ranges: readonly UsageRange[]): Raw =>
         ranges.length === 0
-          ? sql`SELECT NULL AS name, NULL AS from_ms, NULL AS to_ms WHERE 1 = 0`
-          : sql`VALUES ${sql.join(ranges.map(({ name, fromMs, toMs }) => sql`(${name}, ${fromMs}, ${toMs})`))}`;
+          ? sql`SELECT '' AS name, 0 AS from_ms, 0 AS to_ms WHERE 1 = 0`
+          : sql`VALUES ${sql.join(ranges.map(({ name, fromMs, toMs }) => sql`(${name}, CAST(${fromMs} AS BIGINT), CAST(${toMs} AS BIGINT))`))}`;
       const ofAgents = (table: 's' | 'c'): Raw => {
         const { agentIds } = asked;
         if (agentIds === null) return sql``;
@@ -144,20 +144,21 @@ export const usageReport = operation(
       const keys = (table: 's' | 'c'): Raw => sql`${keyOf(asked.groupBy[0], table)} AS key1, ${keyOf(asked.groupBy[1], table)} AS key2`;
       const ofCall = sql`1 AS calls, c.input_tokens, c.output_tokens, c.cache_read_tokens, c.cache_write_tokens,
         coalesce(c.cost_nano, 0) AS cost_nano, coalesce(c.saved_nano, 0) AS saved_nano, CASE WHEN c.cost_nano IS NULL THEN 1 ELSE 0 END AS unpriced`;
-      // CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
+      // In SQLite, CROSS JOIN keeps the order of the tables: ranges first and then the index, or the newest calls first.
+      const join = sql.raw(dialect === 'sqlite' ? 'CROSS JOIN' : 'JOIN');
       const all = sql<UsageRow & { groups: number } & Record<`all_${keyof UsageSums}`, number>>`
         WITH whole(name, from_ms, to_ms) AS (${list(parts.slots)}),
           edge(name, from_ms, to_ms) AS (${list(parts.rows)}),
           wanted(name, from_ms, to_ms) AS (${list(asked.ranges)}),
           used AS (
             SELECT ${keys('s')}, s.calls, s.input_tokens, s.output_tokens, s.cache_read_tokens, s.cache_write_tokens, s.cost_nano, s.saved_nano, s.unpriced
-            FROM whole r CROSS JOIN usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
+            FROM whole r ${join} usage_slot s ON s.slot_ms >= r.from_ms AND s.slot_ms < r.to_ms${slots}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM edge r CROSS JOIN model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND +c.id <= ${callId}${rows}
+            FROM edge r ${join} model_call c ON c.at_ms >= r.from_ms AND c.at_ms < r.to_ms AND c.rolled_up = 1${rows}
             UNION ALL
             SELECT ${keys('c')}, ${ofCall}
-            FROM model_call c CROSS JOIN wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.id > ${callId}
+            FROM model_call c ${join} wanted r ON +c.at_ms >= r.from_ms AND +c.at_ms < r.to_ms${rows} WHERE c.rolled_up = 0
           ),
           grouped AS (
             SELECT key1, key2, sum(calls) AS calls, sum(input_tokens) AS "inputTokens", sum(output_tokens) AS "outputTokens",
@@ -170,7 +171,7 @@ export const usageReport = operation(
           sum("cacheReadTokens") OVER () AS "all_cacheReadTokens", sum("cacheWriteTokens") OVER () AS "all_cacheWriteTokens",
           sum("costNano") OVER () AS "all_costNano", sum("savedNano") OVER () AS "all_savedNano", sum(unpriced) OVER () AS all_unpriced
         FROM grouped
-        ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1, key2
+        ORDER BY ${asked.groupBy.includes('day') ? sql`${sql.ref(asked.groupBy[0] === 'day' ? 'key1' : 'key2')}, ` : sql``} "costNano" DESC, "inputTokens" + "outputTokens" DESC, key1 NULLS FIRST, key2 NULLS FIRST
         LIMIT ${asked.limit}`;
       return raw(db, all);
     });

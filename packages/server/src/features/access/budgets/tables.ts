@@ -1,4 +1,4 @@
-import type { Generated } from 'kysely';
+import type {} from '../../../kernel/db/tables.ts';
 
 /** Rows of `usage_slot`. */
 interface UsageSlotTable {
@@ -18,15 +18,8 @@ interface UsageSlotTable {
   readonly unpriced: number;
 }
 
-/** Rows of `usage_cursor`. */
-interface UsageCursorTable {
-  readonly id: Generated<number>;
-  readonly callId: number;
-}
-
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly usageSlot: UsageSlotTable;
-    readonly usageCursor: UsageCursorTable;
   }
 }

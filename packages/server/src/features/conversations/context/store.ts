@@ -219,7 +219,8 @@ const unchanged = query<Basis, { conversationId: number }>(({ db, p }) =>
     .where('conversation.ref', '=', p('ref'))
     .where('conversation.modelSeqFloor', '=', p('floor'))
     .where('message.seq', '=', p('toSeq'))
-    .where('message.turnId', '=', p('turnId')),
+    .where('message.turnId', '=', p('turnId'))
+    .forShare('conversation'),
 );
 
 /** Returns the last message covered by a summary that is not a stopgap. */
@@ -295,8 +296,14 @@ export interface CutMove {
   readonly atMs: number;
 }
 
+/** Keeps a conversation from being reset or deleted until the commit. */
+const keptConversation = query<{ ref: string }, { id: number }>(({ db, p }) =>
+  db.selectFrom('conversation').select('id').where('ref', '=', p('ref')).forShare(),
+);
+
 /** Moves the cut, or replaces the prefix of the same cut. Returns false when it was changed concurrently. */
 export const moveCut = operation('context.moveCut', async (tx, move: CutMove): Promise<boolean> => {
+  await tx.get(keptConversation, { ref: move.ref });
   const head = await readHead(tx, move.ref);
   if (head === undefined || head.floor !== move.from.floor || head.cutSeq !== move.from.cutSeq || head.lastSeq < move.cutSeq) return false;
   const { conversationId } = head;

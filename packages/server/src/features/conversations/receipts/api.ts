@@ -10,7 +10,11 @@ export interface ReceiptRow {
   /** Digest of the first request with the key. */
   readonly digest: string;
   readonly conversationRef: string;
-  /** JSON of the answer. Null while the turn runs, which after a crash means an unknown outcome, and once the conversation was deleted. */
+  /** `running`: the turn has done nothing that must not be repeated; `opened`: it may have, so that a crash leaves an unknown outcome. */
+  readonly state: 'running' | 'opened' | 'ended';
+  /** The boot that runs the turn. */
+  readonly bootId: string;
+  /** JSON of the answer. Null while the turn runs, and once the conversation was deleted. */
   readonly outcomeJson: string | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;

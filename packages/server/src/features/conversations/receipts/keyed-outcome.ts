@@ -5,14 +5,16 @@ import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import { toCall } from '../../../kernel/db/operation.ts';
+import type { Log } from '../../../kernel/log.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { toPublicFailure } from '../../../runtime/turn-failure.ts';
 import type { TurnOutcome, TurnRequest, TurnsApi } from '../turns/api.ts';
 import type { KeptOutcome, ReceiptRow } from './api.ts';
 import type { KeyedRun } from './run.ts';
-import { findReceipt, keepReceipt } from './store.ts';
+import { beginReceipt, dropReceipt, keepReceipt } from './store.ts';
 
 const keptMs = 24 * 3_600_000;
+const retryAfterMs = 1_000;
 
 const Kept = z.strictObject({
   finishReason: FinishReason,
@@ -27,6 +29,8 @@ const Kept = z.strictObject({
 export interface KeyedOutcomeDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly log: Log;
+  readonly bootId: string;
   readonly execute: TurnsApi['execute'];
 }
 
@@ -38,11 +42,17 @@ type KeyedOutcome = (
   call: CallContext,
 ) => Promise<KeptOutcome>;
 
-export function createKeyedOutcome({ db, clock, execute }: KeyedOutcomeDeps): KeyedOutcome {
+export function createKeyedOutcome({ db, clock, log, bootId, execute }: KeyedOutcomeDeps): KeyedOutcome {
   return async (run, about, request, call) => {
-    const found = await db.read(findReceipt, { principalId: about.principalId, key: about.key, atMs: clock.ageNow() });
+    const row = (state: ReceiptRow['state'], conversationRef: string, outcomeJson: string | null): ReceiptRow => {
+      const createdAtMs = clock.now();
+      return { ...about, conversationRef, state, bootId, outcomeJson, createdAtMs, expiresAtMs: createdAtMs + keptMs };
+    };
+    const found = await db.write(beginReceipt, { row: row('running', '', null), ageNowMs: clock.ageNow() });
     if (found !== undefined) {
       if (found.digest !== about.digest) throw otherRequest();
+      if (found.isElsewhere)
+        throw new AppError('unavailable', 'The turn under this Idempotency-Key runs in another daemon; try again later', { retryAfterMs });
       if (found.outcomeJson === null)
         throw new AppError(
           'conflict',
@@ -55,27 +65,29 @@ export function createKeyedOutcome({ db, clock, execute }: KeyedOutcomeDeps): Ke
       return Kept.parse(parseJson(found.outcomeJson));
     }
     run.admit(true);
-    const row = (conversationRef: string, outcomeJson: string | null): ReceiptRow => {
-      const createdAtMs = clock.now();
-      return { ...about, conversationRef, outcomeJson, createdAtMs, expiresAtMs: createdAtMs + keptMs };
-    };
+    const { principalId, key } = about;
     let opened = false;
-    const outcome = await execute(
-      {
-        ...request,
-        alongside: {
-          opened({ conversationRef }) {
-            opened = true;
-            return [toCall(keepReceipt, row(conversationRef, null))];
-          },
-          // A turn without effect that ran no run-once operation is not an outcome, so the key may be reused.
-          ended: (end) => (hadNoEffect(end) && !opened ? [] : [toCall(keepReceipt, row(end.conversationRef, JSON.stringify(kept(end))))]),
+    const turn: TurnRequest = {
+      ...request,
+      alongside: {
+        opened({ conversationRef }) {
+          opened = true;
+          return [toCall(keepReceipt, row('opened', conversationRef, null))];
         },
+        // A turn without effect that ran no run-once operation is not an outcome, so the key may be reused.
+        ended: (end) =>
+          hadNoEffect(end) && !opened
+            ? [toCall(dropReceipt, { principalId, key, bootId })]
+            : [toCall(keepReceipt, row('ended', end.conversationRef, JSON.stringify(kept(end))))],
       },
-      call,
-      run.sink,
-    );
-    return kept(outcome);
+    };
+    try {
+      return kept(await execute(turn, call, run.sink));
+    } catch (error) {
+      // Its end was not stored. When this fails too, the next request finds a turn that does not run.
+      await db.write(dropReceipt, { principalId, key, bootId }).catch((failure: unknown) => log.warn({ err: failure }, 'Failed to free a key'));
+      throw error;
+    }
   };
 }
 

@@ -19,4 +19,8 @@ export const receiptMigrations: readonly Migration[] = [
       `CREATE INDEX receipt_by_conversation ON receipt (conversation_ref)`,
     ],
   },
+  {
+    id: '148-receipt-boots',
+    up: [`ALTER TABLE receipt ADD COLUMN state TEXT NOT NULL DEFAULT 'ended'`, `ALTER TABLE receipt ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`],
+  },
 ];

@@ -9,6 +9,9 @@ import { silentLog } from '../../../kernel/log.ts';
 import type { TurnSink } from '../../../runtime/turn.ts';
 import type { TurnOutcome, TurnRequest } from '../turns/api.ts';
 import type { ReceiptRow } from './api.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
+import { nodeOperations } from '../../operations/nodes/store.ts';
+import { beginBoot, endBoot } from '../../operations/nodes/testing/boots.ts';
 import { receiptMigrations } from './migrations.ts';
 import { createReceipts } from './receipts.ts';
 import { keepReceipt, receiptOperations } from './store.ts';
@@ -20,6 +23,8 @@ const count = operation('test.count', async (tx) => (await tx.build((db, sql) =>
 interface Turn {
   readonly signal: AbortSignal;
   readonly sink: TurnSink;
+  /** Starts what must not be repeated. */
+  open(): Promise<void>;
   end(finishReason?: TurnOutcome['finishReason'], options?: { readonly opened: boolean }): Promise<void>;
 }
 
@@ -29,10 +34,14 @@ let turns: Turn[];
 let receipts: ReturnType<typeof createReceipts>;
 
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...receiptOperations, keep, count], migrations: receiptMigrations });
+  db = await openInlineDb({
+    operations: [...receiptOperations, ...nodeOperations, keep, count],
+    migrations: [...receiptMigrations, ...nodeMigrations],
+  });
+  await beginBoot(db, 'boot');
   clock = createStepClock();
   turns = [];
-  receipts = createReceipts({ db, clock, log: silentLog, execute });
+  receipts = createReceipts({ db, clock, log: silentLog, bootId: 'boot', execute });
 });
 afterEach(async () => {
   await receipts[Symbol.asyncDispose]();
@@ -45,8 +54,9 @@ function execute({ alongside }: TurnRequest, { signal, traceId }: CallContext, s
   const turn: Turn = {
     signal,
     sink: { text: (fragment) => (text.push(fragment), sink?.text(fragment)), flush: () => sink?.flush() ?? true, drained: async () => {} },
+    open: () => keepAll(alongside?.opened?.({ conversationRef: 'cv_x' })),
     async end(finishReason = 'stop', { opened } = { opened: false }) {
-      if (opened) await keepAll(alongside?.opened?.({ conversationRef: 'cv_x' }));
+      if (opened) await turn.open();
       const outcome: TurnOutcome = {
         finishReason,
         text: text.join(''),
@@ -77,7 +87,7 @@ async function keepAll(calls: readonly OperationCall[] = []): Promise<void> {
 
 const request = (message = 'Hello'): TurnRequest => ({ message, address: {} });
 
-function ask(key: string, options: { message?: string; after?: number; principalId?: string; signal?: AbortSignal } = {}) {
+function ask(key: string, options: { message?: string; after?: number; principalId?: string; signal?: AbortSignal } = {}, by = receipts) {
   const { message, after, principalId = 'token:a', signal = new AbortController().signal } = options;
   const call: CallContext = {
     identity: { principalId, tokenId: 'a', scopes: ['rpc'] },
@@ -86,7 +96,7 @@ function ask(key: string, options: { message?: string; after?: number; principal
     signal,
     transport: 'http',
   };
-  return receipts.api.execute({ key, after }, request(message), call);
+  return by.api.execute({ key, after }, request(message), call);
 }
 
 async function begun(number: number): Promise<Turn> {
@@ -136,6 +146,8 @@ it('stores an outcome only when the turn has ended', async () => {
     key: 'k',
     digest: 'other',
     conversationRef: 'cv_x',
+    state: 'opened',
+    bootId: 'boot',
     outcomeJson: null,
     createdAtMs: 0,
     expiresAtMs: clock.now() + 1,
@@ -172,7 +184,34 @@ it('marks missing text, for late readers and for readers of an earlier run', asy
   expect(await (await ask('k', { after: 3 })).next()).toEqual({ firstId: 1, fragments: [], gap: true });
 });
 
+it('a turn that runs in another daemon is not repeated, nor is one that may have had an effect before its daemon died', async () => {
+  await beginBoot(db, 'other');
+  await using elsewhere = createReceipts({ db, clock, log: silentLog, bootId: 'other', execute });
+  const askElsewhere = (key: string) => ask(key, {}, elsewhere);
+  await askElsewhere('once');
+  const once = await begun(1);
+  await askElsewhere('free');
+  const free = await begun(2);
+  await once.open();
+  for (const key of ['once', 'free']) {
+    await expect((await ask(key)).outcome).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 1_000 } });
+    await expect((await ask(key, { message: 'other' })).outcome).rejects.toMatchObject({ code: 'conflict' });
+  }
+  await endBoot(db, 'other');
+  await expect((await ask('once')).outcome).rejects.toMatchObject({ code: 'conflict' });
+  const again = await ask('free');
+  await (await begun(3)).end();
+  expect(await again.outcome).toMatchObject({ finishReason: 'stop' });
+  expect(free.signal.aborted).toBe(false);
+});
+
 it('limits the turns under keys, per principal and in total', async () => {
+  await receipts[Symbol.asyncDispose]();
+  // Thousands of separate commits take long.
+  const unstored: Db = { ...db, write: async () => undefined as never };
+  const untilAborted: typeof execute = (_, { signal }) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))));
+  receipts = createReceipts({ db: unstored, clock, log: silentLog, bootId: 'boot', execute: untilAborted });
   await Promise.all(Array.from({ length: 256 }, (_, i) => ask(`k${i}`)));
   await expect(ask('one more')).rejects.toMatchObject({ code: 'rate_limited' });
   await ask('k0');
@@ -186,13 +225,15 @@ it('deletes expired receipts at start and every hour', async () => {
     key,
     digest: 'd',
     conversationRef: 'cv_x',
+    state: 'ended',
+    bootId: '',
     outcomeJson: null,
     createdAtMs: 0,
     expiresAtMs,
   });
   await db.write(keepReceipt, row('old', clock.now()));
   await db.write(keepReceipt, row('next', clock.now() + 1));
-  await using another = createReceipts({ db, clock, log: silentLog, execute });
+  await using another = createReceipts({ db, clock, log: silentLog, bootId: 'boot', execute });
   await expect.poll(() => db.read(count, undefined)).toBe(1);
   clock.advance(3_600_000);
   await expect.poll(() => db.read(count, undefined)).toBe(0);

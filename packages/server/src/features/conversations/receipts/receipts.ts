@@ -31,7 +31,14 @@ interface Running {
 }
 
 /** Runs turns that clients may repeat with an `Idempotency-Key` (reliability.md §4.1, decisions §4). */
-export function createReceipts(deps: { readonly db: Db; readonly clock: Clock; readonly log: Log; readonly execute: TurnsApi['execute'] }): Receipts {
+export function createReceipts(deps: {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
+  readonly execute: TurnsApi['execute'];
+}): Receipts {
   const { db, clock, log } = deps;
   const outcomeOf = createKeyedOutcome(deps);
   const running = new Map<string, Running>();

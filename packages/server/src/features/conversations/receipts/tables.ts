@@ -1,4 +1,5 @@
-import type {} from '../../../kernel/db/tables.ts';
+import type { Generated } from 'kysely';
+import type { ReceiptRow } from './api.ts';
 
 /** Rows of `receipt`. */
 interface ReceiptTable {
@@ -7,6 +8,8 @@ interface ReceiptTable {
   readonly digest: string;
   readonly conversationRef: string;
   readonly outcomeJson: string | null;
+  readonly state: Generated<ReceiptRow['state']>;
+  readonly bootId: Generated<string>;
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
 }

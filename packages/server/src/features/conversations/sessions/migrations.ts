@@ -1,4 +1,5 @@
 import type {} from './tables.ts';
+import { fullTextFunctions } from '../../../kernel/db/full-text.ts';
 import type { Migration } from '../../../kernel/db/operation.ts';
 
 export const sessionMigrations: readonly Migration[] = [
@@ -69,6 +70,19 @@ export const sessionMigrations: readonly Migration[] = [
       `CREATE TABLE message_index (id INTEGER PRIMARY KEY CHECK (id = 1), indexed_to INTEGER NOT NULL)`,
       `INSERT INTO message_index (id, indexed_to) VALUES (1, 0)`,
     ],
+    // A new database holds no conversations to be changed.
+    postgres: [
+      ...fullTextFunctions,
+      `ALTER TABLE conversation ADD COLUMN title TEXT, ADD COLUMN forked_from TEXT, ADD COLUMN reset_count BIGINT NOT NULL DEFAULT 0,
+        ADD COLUMN compaction_count BIGINT NOT NULL DEFAULT 0, ADD COLUMN model_seq_floor BIGINT NOT NULL DEFAULT 0`,
+      `DROP INDEX conversation_by_agent`,
+      `CREATE INDEX conversation_by_time ON conversation (updated_at_ms, agent_id, kind)`,
+      `CREATE INDEX conversation_by_principal ON conversation (principal_id, updated_at_ms, agent_id, kind)`,
+      `CREATE TABLE message_fts (rowid BIGINT PRIMARY KEY, body TSVECTOR NOT NULL)`,
+      `CREATE INDEX message_fts_by_word ON message_fts USING gin (body)`,
+      `CREATE TABLE message_index (id BIGINT PRIMARY KEY CHECK (id = 1), indexed_to BIGINT NOT NULL)`,
+      `INSERT INTO message_index (id, indexed_to) VALUES (1, 0)`,
+    ],
   },
   {
     id: '061-conversation-taint',
@@ -77,6 +91,20 @@ export const sessionMigrations: readonly Migration[] = [
       // What was read before provenance was known counts as text from outside.
       `UPDATE conversation SET taint = 2 WHERE EXISTS (SELECT 1 FROM message WHERE message.conversation_id = conversation.id
         AND (message.attachments_json IS NOT NULL OR instr(message.content, '<<<UNTRUSTED-TEXT ') > 0))`,
+    ],
+    postgres: [`ALTER TABLE conversation ADD COLUMN taint BIGINT NOT NULL DEFAULT 0`],
+  },
+  {
+    id: '150-index-marks',
+    up: [
+      // The messages of a conversation up to this number are in the index of texts.
+      `ALTER TABLE conversation ADD COLUMN indexed_seq INTEGER NOT NULL DEFAULT 0`,
+      `UPDATE conversation SET indexed_seq = last_seq`,
+      `UPDATE conversation SET indexed_seq = (SELECT min(seq) - 1 FROM message
+          WHERE conversation_id = conversation.id AND id > (SELECT indexed_to FROM message_index))
+        WHERE id IN (SELECT conversation_id FROM message WHERE id > (SELECT indexed_to FROM message_index))`,
+      `DROP TABLE message_index`,
+      `CREATE INDEX conversation_unindexed ON conversation (id) WHERE indexed_seq < last_seq`,
     ],
   },
 ];

@@ -96,7 +96,7 @@ const growConversation = query<Growth, { id: number; lastSeq: number; turnCount:
         costNano: sql<number>`conversation.cost_nano + excluded.cost_nano`,
         updatedAtMs: sql<number>`excluded.updated_at_ms`,
         title: sql<string | null>`coalesce(conversation.title, excluded.title)`,
-        taint: sql<ConversationTaint>`max(conversation.taint, excluded.taint)`,
+        taint: sql<ConversationTaint>`case when excluded.taint > conversation.taint then excluded.taint else conversation.taint end`,
       }),
     )
     .returning(['id', 'lastSeq', 'turnCount']),
@@ -188,6 +188,24 @@ const byRef = query<{ ref: string }, ConversationRow>(({ db, p }) => db.selectFr
 /** Returns the row of a conversation of any owner, for operations whose caller has checked access. */
 export function readConversation(tx: Tx, ref: string): Promise<ConversationRow | undefined> {
   return tx.get(byRef, { ref });
+}
+
+const present = query<{ ref: string }, { id: number }>(({ db, p }) =>
+  db.selectFrom('conversation').select('id').where('ref', '=', p('ref')).forShare(),
+);
+
+/** Returns whether a conversation exists, and keeps it from being changed or deleted until the commit. */
+export async function holdsConversation(tx: Tx, ref: string): Promise<boolean> {
+  return (await tx.get(present, { ref })) !== undefined;
+}
+
+const byRefForUpdate = query<{ ref: string }, ConversationRow>(({ db, p }) =>
+  db.selectFrom('conversation').select(columns).where('ref', '=', p('ref')).forUpdate(),
+);
+
+/** `readConversation` for operations that change or delete it: turns that are just being stored in it come before. */
+export function lockConversation(tx: Tx, ref: string): Promise<ConversationRow | undefined> {
+  return tx.get(byRefForUpdate, { ref });
 }
 
 /** Returns whether turns of any of these conversations ever read untrusted text. */
@@ -381,7 +399,8 @@ const deleteMessages = query<{ id: number }>(({ db, p }) => db.deleteFrom('messa
 
 /** Removes the messages of a conversation, also from the index; its row is unchanged. */
 export async function dropMessages(tx: Tx, conversationId: number): Promise<number> {
-  return unindexMessages(tx, conversationId, async () => (await tx.run(deleteMessages, { id: conversationId })).changes);
+  await unindexMessages(tx, conversationId);
+  return (await tx.run(deleteMessages, { id: conversationId })).changes;
 }
 
 const deleteRow = query<{ id: number }>(({ db, p }) => db.deleteFrom('conversation').where('id', '=', p('id')));
@@ -397,7 +416,7 @@ export interface Archival {
 
 /** Archives and removes a conversation with an audit row. Part of `deleteConversation`. */
 export async function archiveConversation(tx: Tx, input: Archival): Promise<ConversationRow> {
-  const conversation = (await tx.get(byRef, { ref: input.ref })) ?? input.pending;
+  const conversation = (await lockConversation(tx, input.ref)) ?? input.pending;
   if (conversation === undefined) throw new AppError('not_found', 'Conversation not found');
   const messages = await tx.all(messagePage, { conversationId: conversation.id, from: 1, to: conversation.lastSeq + 1 });
   await tx.run(insertArchive, {

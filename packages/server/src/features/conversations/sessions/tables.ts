@@ -27,6 +27,7 @@ interface ConversationTable {
   readonly compactionCount: Generated<number>;
   readonly modelSeqFloor: Generated<number>;
   readonly taint: Generated<ConversationRow['taint']>;
+  readonly indexedSeq: Generated<number>;
 }
 
 /** Rows of `message`. */
@@ -61,18 +62,11 @@ interface MessageFtsTable {
   readonly part: string;
 }
 
-/** Rows of `message_index`. */
-interface MessageIndexTable {
-  readonly id: Generated<number>;
-  readonly indexedTo: number;
-}
-
 declare module '../../../kernel/db/tables.ts' {
   interface Tables {
     readonly conversation: ConversationTable;
     readonly message: MessageTable;
     readonly sessionArchive: SessionArchiveTable;
     readonly messageFts: MessageFtsTable;
-    readonly messageIndex: MessageIndexTable;
   }
 }

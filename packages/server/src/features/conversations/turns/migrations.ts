@@ -82,4 +82,6 @@ export const turnMigrations: readonly Migration[] = [
   { id: '060-turn-taint', up: [`ALTER TABLE durable_turn ADD COLUMN tainted INTEGER NOT NULL DEFAULT 0`] },
   { id: '125-refused-effects', up: [`ALTER TABLE durable_turn ADD COLUMN refused INTEGER NOT NULL DEFAULT 0`] },
   { id: '132-durable-question', up: [`ALTER TABLE durable_turn ADD COLUMN question TEXT`] },
+  // Turns of earlier versions have no boot: they ended with their process.
+  { id: '141-turn-boots', up: [`ALTER TABLE turn ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -1,9 +1,11 @@
 import type { TurnOrigin } from '@gatehouse/contract';
-import type { InsertQueryBuilder, InsertResult, sql } from 'kysely';
+import type { OnConflictBuilder } from 'kysely';
 import type { CallRecord } from '../../../runtime/turn.ts';
+import { AppError } from '../../../kernel/app-error.ts';
 import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
-import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, type OperationCall, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
+import { ofDeadBoot, ofLiveBoot } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
@@ -30,6 +32,8 @@ export interface TurnRow {
   readonly traceId: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
+  /** The boot that runs it, or ran it. */
+  readonly bootId: string;
 }
 
 export interface ModelCallRow {
@@ -67,6 +71,12 @@ export interface TurnCommit {
   readonly alongside?: readonly OperationCall[] | undefined;
 }
 
+/** `isRefused`: the boot is dead, and only what the calls cost is stored. */
+export interface TurnCommitted {
+  readonly created: boolean;
+  readonly isRefused?: true;
+}
+
 const turnColumns = [
   'id',
   'conversationRef',
@@ -86,28 +96,46 @@ const turnColumns = [
   'traceId',
   'startedAtMs',
   'endedAtMs',
+  'bootId',
 ] as const;
 
-/** Lets a second write of the same turn end its open row. */
-function endOpenRow(insert: InsertQueryBuilder<Tables, 'turn', InsertResult>, tag: typeof sql) {
-  return insert.onConflict((conflict) =>
-    conflict.column('id').doUpdateSet({
-      state: tag<TurnState>`excluded.state`,
-      finishReason: tag<string | null>`excluded.finish_reason`,
-      failureKind: tag<string | null>`excluded.failure_kind`,
-      model: tag<string>`excluded.model`,
-      steps: tag<number>`excluded.steps`,
-      inputTokens: tag<number>`excluded.input_tokens`,
-      outputTokens: tag<number>`excluded.output_tokens`,
-      costNano: tag<number>`excluded.cost_nano`,
-      reservedNano: tag<number | null>`excluded.reserved_nano`,
-      endedAtMs: tag<number | null>`excluded.ended_at_ms`,
-    }),
-  );
+const written = (sql: QueryTools<TurnRow>['sql']) => ({
+  state: sql<TurnState>`excluded.state`,
+  finishReason: sql<string | null>`excluded.finish_reason`,
+  failureKind: sql<string | null>`excluded.failure_kind`,
+  model: sql<string>`excluded.model`,
+  steps: sql<number>`excluded.steps`,
+  inputTokens: sql<number>`excluded.input_tokens`,
+  outputTokens: sql<number>`excluded.output_tokens`,
+  costNano: sql<number>`excluded.cost_nano`,
+  reservedNano: sql<number | null>`excluded.reserved_nano`,
+  endedAtMs: sql<number | null>`excluded.ended_at_ms`,
+});
+
+/** Inserts a turn; a second write of the same turn ends its open row. */
+const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
+  db
+    .insertInto('turn')
+    .values(each(turnColumns))
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(written(sql))),
+);
+
+function endOwnRow(conflict: OnConflictBuilder<Tables, 'turn'>, sql: QueryTools<TurnRow>['sql']) {
+  return conflict
+    .column('id')
+    .doUpdateSet(written(sql))
+    .where('turn.endedAtMs', 'is', null)
+    .where(sql<boolean>`turn.boot_id = excluded.boot_id`);
 }
 
-/** Inserts a turn, or ends its open row. */
-const upsertTurn = query<TurnRow>(({ db, sql, each }) => endOpenRow(db.insertInto('turn').values(each(turnColumns)), sql));
+/** The same, unless the boot is dead or has not left the row open: what a dead boot left is ended by who claimed it. */
+const upsertOwnTurn = query<TurnRow>(({ db, sql, p, each }) =>
+  db
+    .insertInto('turn')
+    .columns(turnColumns)
+    .expression(db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))))
+    .onConflict((conflict) => endOwnRow(conflict, sql)),
+);
 
 /** Identifies whose calls are booked: a turn, or background work. */
 export interface CallsOf {
@@ -145,7 +173,7 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
     ),
 );
 
-/** Stores the turn row and one row per model call. Part of `openTurn` and `commitTurn`. */
+/** Stores the turn row and one row per model call, without a check of its boot. Part of the operations of durable turns, which have a fence. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
   const of = { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef };
   await Promise.all([tx.run(upsertTurn, turn), recordCalls(tx, of, calls)]);
@@ -170,6 +198,7 @@ const turnTypes: BulkColumns<TurnRow> = {
   traceId: 'text',
   startedAtMs: 'bigint',
   endedAtMs: 'bigint',
+  bootId: 'text',
 };
 
 const callTypes: BulkColumns<ModelCallRow & CallsOf> = {
@@ -194,14 +223,12 @@ const callTypes: BulkColumns<ModelCallRow & CallsOf> = {
 };
 const callColumns = Object.keys(callTypes) as (keyof typeof callTypes)[];
 
-const upsertTurns = query<{ rows: string }>(({ db, sql, p }) =>
-  endOpenRow(
-    db
-      .insertInto('turn')
-      .columns(turnColumns)
-      .expression(selectBulk({ sql }, turnTypes, p('rows', 'text'))),
-    sql,
-  ),
+const upsertOwnTurns = query<{ rows: string }>(({ db, sql, p }) =>
+  db
+    .insertInto('turn')
+    .columns(turnColumns)
+    .expression(sql<never>`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${ofLiveBoot(sql, sql.raw('bulk."bootId"'))}`)
+    .onConflict((conflict) => endOwnRow(conflict, sql)),
 );
 
 const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
@@ -211,21 +238,21 @@ const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
     .expression(selectBulk({ sql }, callTypes, p('rows', 'text'))),
 );
 
-/** Does what `recordTurn` does, for several turns without stored messages at once. Part of `commitTurn`. */
-export async function recordTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'turn' | 'calls'>[]): Promise<void> {
+/**
+ * Does what `recordOwnTurn` does, for several turns without stored messages at once; fails when one of them is refused. Part of
+ * `commitTurn`.
+ */
+export async function recordOwnTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'turn' | 'calls'>[]): Promise<void> {
+  const turns = commits.map(({ turn }) => turn);
   const calls = commits.flatMap(({ turn, calls: ofTurn }) =>
     ofTurn.map((call) => ({ ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef: null })),
   );
   // Sent together: the second does not depend on the answer to the first.
-  await Promise.all([
-    tx.run(upsertTurns, {
-      rows: toBulkRows(
-        turnTypes,
-        commits.map(({ turn }) => turn),
-      ),
-    }),
+  const [{ changes }] = await Promise.all([
+    tx.run(upsertOwnTurns, { rows: toBulkRows(turnTypes, turns) }),
     calls.length === 0 ? undefined : tx.run(insertCalls, { rows: toBulkRows(callTypes, calls) }),
   ]);
+  if (changes < turns.length) throw takenOver();
 }
 
 /** Stores one row per model call. Part of `bookWork`. */
@@ -234,16 +261,34 @@ export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCall
   await Promise.all(calls.map((call) => tx.run(insertCall, { ...call, ...of })));
 }
 
+/** Stores the turn row and one row per model call; false, and nothing, when its boot is dead. Part of `openTurn` and `commitTurn`. */
+export async function recordOwnTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<boolean> {
+  if ((await tx.run(upsertOwnTurn, turn)).changes === 0) return false;
+  if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
+  return true;
+}
+
+const costOf = query<{ id: string }, { costNano: number | null }>(({ db, p }) => db.selectFrom('turn').select('costNano').where('id', '=', p('id')));
+
+/** Returns whether the calls of a refused turn were charged when its boot was claimed. Part of `commitTurn`. */
+export async function isCharged(tx: Tx, id: string): Promise<boolean> {
+  return ((await tx.get(costOf, { id }))?.costNano ?? null) !== null;
+}
+
+/** The error of a daemon that was taken over while it was frozen or cut off. */
+export const takenOver = () => new AppError('unavailable', 'Another daemon has taken over the work of this one');
+
 const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(({ db, p }) =>
   db
     .updateTable('turn')
     .set({ reservedNano: p('reservedNano'), model: p('model') })
-    .where('id', '=', p('id')),
+    .where('id', '=', p('id'))
+    .where('endedAtMs', 'is', null),
 );
 
-/** Stores the possible cost of an open turn. Part of `reserveForDurable`. */
+/** Stores the possible cost of an open turn; throws `unavailable` when a claim of its boot has ended it. Part of `reserveForDurable`. */
 export async function setReserve(tx: Tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> {
-  await tx.run(reserveQuery, input);
+  if ((await tx.run(reserveQuery, input)).changes === 0) throw takenOver();
 }
 
 /** Reserves another call of a turn under a budget in money. */
@@ -251,35 +296,30 @@ export const reserveForTurn = operation('turns.reserve', setReserve);
 
 const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
 
-/** Deletes the row of running background work. Part of `bookWork`. */
-export async function forgetTurn(tx: Tx, id: string): Promise<void> {
-  await tx.run(deleteTurn, { id });
+/** Deletes the row of running background work; returns whether there was one. Part of `bookWork`. */
+export async function forgetTurn(tx: Tx, id: string): Promise<boolean> {
+  return (await tx.run(deleteTurn, { id })).changes > 0;
 }
 
-const openTurns = query<Record<string, never>, TurnRow>(({ db }) =>
-  db.selectFrom('turn').select(turnColumns).where('state', 'in', ['accepted', 'running']),
+const openTurns = query<Record<string, never>, TurnRow>(({ db, sql }) =>
+  db.selectFrom('turn').select(turnColumns).where('state', 'in', ['accepted', 'running']).where(ofDeadBoot(sql, 'turn.bootId')),
 );
 
-/** Returns the turns that were running when the process died. Part of `abortOpenTurns`. */
+/** Returns the open turns of dead boots. Part of `abortOpenTurns`. */
 export function findOpenTurns(tx: Tx): Promise<TurnRow[]> {
   return tx.all(openTurns, {});
 }
 
-/** Ends open turns at their reserved cost, except those that resume. Part of `abortOpenTurns`. */
-export async function endOpenTurns(tx: Tx, { atMs, kept }: { readonly atMs: number; readonly kept: readonly string[] }): Promise<void> {
-  await tx.build((db, sql) => {
-    const open = db
-      .updateTable('turn')
-      .set({
-        state: 'aborted',
-        finishReason: 'aborted',
-        endedAtMs: atMs,
-        costNano: sql<number>`coalesce(cost_nano + reserved_nano, reserved_nano, cost_nano)`,
-        reservedNano: null,
-      })
-      .where(sql<boolean>`state in ('accepted', 'running')`);
-    return kept.length === 0 ? open : open.where('id', 'not in', kept);
-  });
+const adopt = query<{ id: string; bootId: string }>(({ db, p }) =>
+  db
+    .updateTable('turn')
+    .set({ bootId: p('bootId') })
+    .where('id', '=', p('id')),
+);
+
+/** Records that a boot continues a turn. Part of `openDurableTurn`. */
+export async function adoptTurn(tx: Tx, input: { readonly id: string; readonly bootId: string }): Promise<void> {
+  await tx.run(adopt, input);
 }
 
 const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql, p }) =>
@@ -296,7 +336,7 @@ const endOne = query<{ id: string; state: TurnState; atMs: number }>(({ db, sql,
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
-/** Ends a turn whose work ends without it. Part of `endLeftover`. */
+/** Ends an open turn, at its reserved cost, that does not end itself. Part of `settleWithoutTurn` and `abortOpenTurns`. */
 export async function endOpenTurn(
   tx: Tx,
   input: { readonly id: string; readonly state: 'aborted' | 'unknown'; readonly atMs: number },
@@ -319,7 +359,7 @@ export const cacheStats = operation(
   'turns.cacheStats',
   async (tx, input: { readonly sinceMs: number; readonly agentIds: readonly string[] | null }): Promise<CacheStatsRow[]> =>
     tx.build<CacheStatsRow>((db, sql) => {
-      let from = db.selectFrom('modelCall').where('atMs', '>=', input.sinceMs);
+      let from = db.selectFrom('modelCall').where('rolledUp', 'in', [0, 1]).where('atMs', '>=', input.sinceMs);
       if (input.agentIds !== null) from = from.where('agentId', 'in', input.agentIds);
       return from
         .select([

@@ -21,6 +21,7 @@ interface TurnTable {
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
   readonly reservedNano: number | null;
+  readonly bootId: Generated<string>;
 }
 
 /** Rows of `model_call`. */
@@ -44,6 +45,7 @@ interface ModelCallTable {
   readonly responseId: string | null;
   readonly atMs: number;
   readonly conversationRef: string | null;
+  readonly rolledUp: Generated<number>;
 }
 
 /** Rows of `durable_turn`. */

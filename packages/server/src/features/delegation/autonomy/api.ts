@@ -47,10 +47,12 @@ export interface NewLease {
   readonly expiresAtMs: number;
   /** HMAC of the bearer; null for runs in this process, which present no bearer. */
   readonly bearerDigest: string | null;
+  /** The boot that runs the script; '' for runs, whose work any boot continues. */
+  readonly bootId: string;
 }
 
 /** A lease that is currently valid. */
-export interface HeldLease extends Omit<NewLease, 'bearerDigest' | 'issuedAtMs'> {}
+export interface HeldLease extends Omit<NewLease, 'bearerDigest' | 'issuedAtMs' | 'bootId'> {}
 
 /** What a turn may currently start. */
 export interface Standing {

@@ -20,6 +20,7 @@ import { rootListOperations } from './roots/list-store.ts';
 import { autonomyMigrations } from './migrations.ts';
 import type { RunningTurn } from './methods.ts';
 import { stopOperations } from './stops/stop-store.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
 import { endLease, enterRoot, issueLease, leaveRoot } from './store.ts';
 
 const enter = operation('test.enter', enterRoot);
@@ -81,7 +82,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
 beforeEach(async () => {
   turn = undefined;
   db = await openInlineDb({
-    migrations: [...auditMigrations, ...autonomyMigrations],
+    migrations: [...auditMigrations, ...autonomyMigrations, ...nodeMigrations],
     operations: [
       ...Object.values(nothingWaits),
       ...leaseOperations,
@@ -137,6 +138,7 @@ const lease = (id: string, more: Partial<NewLease> = {}): NewLease => ({
   issuedAtMs: clock.now(),
   expiresAtMs: autonomy.api.leaseUntilMs(),
   bearerDigest: null,
+  bootId: '',
   ...more,
 });
 const admin: CallContext = {

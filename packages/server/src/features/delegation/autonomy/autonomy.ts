@@ -49,6 +49,8 @@ export interface Autonomy extends AsyncDisposable {
   readonly api: AutonomyApi;
   readonly turns: TurnAutonomy;
   readonly methods: AutonomyMethods;
+  /** Recovers what dead boots left, while this one runs. */
+  readonly recover: () => Promise<void>;
   /** Kills what the principal of a revoked token has started, and these roots that act for it elsewhere. */
   readonly stopToken: (principalId: string, rootRunIds: readonly string[]) => Promise<void>;
   /** Checks before the approval gate whether the turn may start such work. */
@@ -67,10 +69,14 @@ const none: Standing['caps'] = new Set();
 export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const { db, clock, log, config } = deps;
   const roots = new LiveRoots(config.guards.budget, clock);
-  const recovered = await db.write(recoverRoots, { atMs: clock.now(), sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
-  if (recovered.orphaned > 0) log.warn({ roots: recovered.orphaned }, 'Marked root runs without open work as orphaned');
-  for (const { id, ...seed } of recovered.active) roots.track(id, seed);
-  const stopped = new StoppedWork(recovered);
+  async function recover() {
+    const recovered = await db.write(recoverRoots, { atMs: clock.now(), sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
+    if (recovered.orphaned > 0) log.warn({ roots: recovered.orphaned }, 'Marked root runs without open work as orphaned');
+    for (const { id, ...seed } of recovered.active) roots.track(id, seed);
+    return recovered;
+  }
+
+  const stopped = new StoppedWork(await recover());
   const leases = new Leases({ db, clock, leaseMinutes: config.guards.leaseMinutes, stopped });
   const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
   const revocations: ((leaseIds: readonly string[]) => void)[] = [];
@@ -152,6 +158,12 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
     api,
     turns,
     methods,
+    async recover() {
+      const { revoked, revokedLeases, evicted } = await recover();
+      for (const id of revoked) stopped.addRoot(id);
+      for (const id of revokedLeases) stopped.addLease(id);
+      for (const id of evicted) stopped.evict(id);
+    },
     stopToken: createTokenStop({ ...deps, methods }),
     check: createCapabilityCheck({ ...deps, standing, guards, isStopped }),
     insteadOfAsking: createEscalation({ ...deps, profileOf }),

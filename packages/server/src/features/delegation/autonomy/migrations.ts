@@ -57,4 +57,5 @@ export const autonomyMigrations: readonly Migration[] = [
   },
   { id: '117-root-run-cause', up: [`ALTER TABLE root_run ADD COLUMN cause TEXT`] },
   { id: '119-root-active', up: [`ALTER TABLE root_run ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0`] },
+  { id: '142-lease-boots', up: [`ALTER TABLE lease ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -18,7 +18,8 @@ export const rootState = query<{ id: string }, { state: string; open: number; ag
   db
     .selectFrom('rootRun')
     .select(['state', 'agentId', 'principalId', sql<number>`open_runs + open_graphs + open_scripts`.as('open')])
-    .where('id', '=', p('id')),
+    .where('id', '=', p('id'))
+    .forUpdate(),
 );
 
 type Opening = WorkCounts &
@@ -135,7 +136,7 @@ export async function leaveRoot(tx: Tx, { rootRunId: id, kind, failed, cause = n
 
 const issue = query<Omit<NewLease, 'caps'> & { readonly caps: string }>(({ db, each }) =>
   db.insertInto('lease').values({
-    ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs']),
+    ...each(['id', 'rootRunId', 'parentLeaseId', 'runId', 'agentId', 'principalId', 'caps', 'bearerDigest', 'issuedAtMs', 'expiresAtMs', 'bootId']),
     endedAtMs: null,
     revoked: 0,
   }),
@@ -146,15 +147,15 @@ const unrevoked = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .selectFrom('lease')
     .select('id')
     .where('id', '=', p('id'))
-    .where(sql<boolean>`revoked = 0`),
+    .where(sql<boolean>`revoked = 0`)
+    .forShare(),
 );
 
 /** Issues a lease to a run, in the transaction that accepts it, after `enterRoot`. Throws `denied` when the parent lease was revoked. */
 export async function issueLease(tx: Tx, { caps, ...lease }: NewLease): Promise<void> {
-  const { id, rootRunId, parentLeaseId, runId, agentId, principalId, issuedAtMs, expiresAtMs, bearerDigest } = lease;
-  if (parentLeaseId !== null && (await tx.get(unrevoked, { id: parentLeaseId })) === undefined)
+  if (lease.parentLeaseId !== null && (await tx.get(unrevoked, { id: lease.parentLeaseId })) === undefined)
     throw new AppError('denied', 'The lease of the requesting run was revoked');
-  await tx.run(issue, { id, rootRunId, parentLeaseId, runId, agentId, principalId, caps: caps.join(','), issuedAtMs, expiresAtMs, bearerDigest });
+  await tx.run(issue, { ...lease, caps: caps.join(',') });
 }
 
 const endOne = query<{ leaseId: string; atMs: number }>(({ db, p }) =>

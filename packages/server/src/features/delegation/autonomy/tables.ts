@@ -45,6 +45,7 @@ interface LeaseTable {
   readonly expiresAtMs: number;
   readonly endedAtMs: number | null;
   readonly revoked: number;
+  readonly bootId: Generated<string>;
 }
 
 declare module '../../../kernel/db/tables.ts' {

@@ -78,6 +78,9 @@ const insertNode = query<{ graphId: string; nodeId: string; place: number }>(({ 
 );
 
 const graphById = query<{ id: string }, GraphRow>(({ db, p }) => db.selectFrom('graphRun').select(graphColumns).where('id', '=', p('id')));
+const graphForUpdate = query<{ id: string }, Pick<GraphRow, 'state' | 'cancelReason'>>(({ db, p }) =>
+  db.selectFrom('graphRun').select(['state', 'cancelReason']).where('id', '=', p('id')).forUpdate(),
+);
 const nodesOf = query<{ graphId: string }, NodeRow>(({ db, p }) =>
   db.selectFrom('graphNode').select(nodeColumns).where('graphId', '=', p('graphId')).orderBy('place'),
 );
@@ -100,7 +103,7 @@ export async function openGraphs(tx: Tx, principalId: string): Promise<{ readonl
 /** Adds a running graph, replacing the loaded one with the same id. False when that one was already started, or is gone. */
 export async function addGraph(tx: Tx, row: GraphRow, nodeIds: readonly string[], wasLoaded: boolean): Promise<boolean> {
   if (wasLoaded) {
-    if ((await tx.get(graphById, { id: row.id }))?.state !== 'pending') return false;
+    if ((await tx.get(graphForUpdate, { id: row.id }))?.state !== 'pending') return false;
     await tx.run(dropGraph, { id: row.id });
   }
   await tx.run(insertGraph, row);
@@ -187,7 +190,8 @@ const ifRunning = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
     .selectFrom('graphRun')
     .select('id')
     .where('id', '=', p('id'))
-    .where(sql<boolean>`state = 'running'`),
+    .where(sql<boolean>`state = 'running'`)
+    .forUpdate(),
 );
 
 const keepWaited = query<{ id: string; waitedMs: number }>(({ db, p }) =>
@@ -248,7 +252,7 @@ const endNodes = query<{ id: string; from: GraphNodeState; to: GraphNodeState; e
 
 /** Returns the reason of a confirmed stop of a running graph, which then must be the reason of its end. */
 export async function stoppedGraph(tx: Tx, id: string): Promise<StopReason | undefined> {
-  const row = await tx.get(graphById, { id });
+  const row = await tx.get(graphForUpdate, { id });
   if (row?.state !== 'running') return undefined;
   return row.cancelReason === 'manual' || row.cancelReason === 'killed' ? row.cancelReason : undefined;
 }
@@ -310,7 +314,7 @@ const answerOne = query<{ graphId: string; nodeId: string; answer: NonNullable<N
       .where('nodeId', '=', p('nodeId'))
       .where('answer', 'is', null)
       // The deadline also applies while no process runs the graph.
-      .where(sql<boolean>`state = 'running' and (${p('atMs')} is null or deadline_ms > ${p('atMs')})`),
+      .where(sql<boolean>`state = 'running' and (${p('atMs', 'integer')} is null or deadline_ms > ${p('atMs')})`),
 );
 const answerOf = query<{ graphId: string; nodeId: string }, Pick<NodeRow, 'answer' | 'answerText'>>(({ db, p }) =>
   db.selectFrom('graphNode').select(['answer', 'answerText']).where('graphId', '=', p('graphId')).where('nodeId', '=', p('nodeId')),
@@ -343,7 +347,7 @@ export const answerGate = operation(
 export const deleteGraphRun = operation(
   'graph.deleteRun',
   async (tx, { id, audit }: { readonly id: string; readonly audit: AuditRow }): Promise<boolean> => {
-    const row = await tx.get(graphById, { id });
+    const row = await tx.get(graphForUpdate, { id });
     if (row === undefined || row.state === 'running') return false;
     await tx.run(dropNodes, { id });
     await tx.run(dropGraph, { id });
@@ -360,7 +364,9 @@ const overdue = query<{ beforeMs: number; loadedBeforeMs: number; kept: number }
       sql<boolean>`(state = 'pending' and created_at_ms < ${p('loadedBeforeMs')}) or ended_at_ms < ${p('beforeMs')} or id in (
         select id from graph_run where ended_at_ms is not null order by ended_at_ms desc limit 500 offset ${p('kept')})`,
     )
-    .limit(500),
+    .limit(500)
+    .forUpdate()
+    .skipLocked(),
 );
 
 /** Deletes old ended and loaded graphs, and those beyond the number that is kept; returns how many. */

@@ -27,5 +27,6 @@ export interface ScriptBegin {
 /** Input of `endScript`. */
 export interface ScriptEnd {
   readonly leaseId: string;
+  readonly bootId: string;
   readonly root: RootLeave;
 }

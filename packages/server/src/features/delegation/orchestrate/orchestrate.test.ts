@@ -34,6 +34,7 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
     bus: createEventBus(() => {}),
     clock: systemClock,
     processClock: systemClock,
+    bootId: 'boot',
     isEnabled: true,
     agents: { defaultId: 'default', list: () => [agent], find: () => agent, usable: () => agent },
     autonomy,

@@ -49,8 +49,10 @@ const insert = query<Stored>(({ db, each }) =>
   }),
 );
 
-const old = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('sessionSend').where(sql<boolean>`id in (select id from session_send where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const old = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('sessionSend')
+    .where('id', 'in', db.selectFrom('sessionSend').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 const openTo = query<{ ref: string }, { count: number }>(({ db, sql, p }) =>
@@ -152,7 +154,8 @@ const dueIn = query<{ ref: string }, { id: string; leg: number }>(({ db, sql, p 
     .selectFrom('sessionSend')
     .select(['id', 'leg'])
     .where('endedAtMs', 'is', null)
-    .where(sql<boolean>`(to_ref = ${p('ref')} or (from_ref = ${p('ref')} and leg % 2 = 1))`),
+    .where(sql<boolean>`(to_ref = ${p('ref')} or (from_ref = ${p('ref')} and leg % 2 = 1))`)
+    .forUpdate(),
 );
 
 /** Ends the messages that a deleted conversation should have answered; returns the pending answers. Part of `deleteConversation`. */

@@ -15,6 +15,15 @@ export function readRun(tx: Tx, id: string): Promise<RunRow | undefined> {
   return tx.get(byId, { id });
 }
 
+const byIdForUpdate = query<{ id: string }, RunRow>(({ db, p }) =>
+  db.selectFrom('subAgentRun').select(runColumns).where('id', '=', p('id')).forUpdate(),
+);
+
+/** `readRun` for operations that change the run, or add to it what its end must see. */
+export function lockRun(tx: Tx, id: string): Promise<RunRow | undefined> {
+  return tx.get(byIdForUpdate, { id });
+}
+
 /** Finds the open runs of a graph, regardless of who may see them. */
 const openOfGraph = query<{ graphId: string }, Pick<RunRow, 'id' | 'nodeId'>>(({ db, p }) =>
   db.selectFrom('subAgentRun').select(['id', 'nodeId']).where('graphId', '=', p('graphId')).where('endedAtMs', 'is', null),

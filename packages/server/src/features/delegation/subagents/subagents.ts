@@ -38,6 +38,8 @@ export interface SubagentsDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly config: AgentToAgentConfig;
   readonly agents: SpawnDeps['agents'];
   readonly autonomy: AutonomyApi;
@@ -118,6 +120,7 @@ export function createSubagents(deps: SubagentsDeps): Subagents {
     db,
     clock,
     log: deps.log,
+    bootId: deps.bootId,
     config,
     events,
     isWatched: (runId) => runner.isWatched(runId),

@@ -12,6 +12,7 @@ import type { Tool } from '../../../runtime/tool.ts';
 import type { Agent } from '../../agents/agents/api.ts';
 import type { Reentry } from '../../conversations/turns/api.ts';
 import { createBackground } from './background.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
 import { backgroundMigrations } from './migrations.ts';
 import { backgroundOperations, endTask } from './store.ts';
 
@@ -37,7 +38,7 @@ let reported: string[];
 let reporting: Promise<void>;
 let background: Awaited<ReturnType<typeof createBackground>>;
 beforeEach(async () => {
-  const inline = await openInlineDb({ migrations: backgroundMigrations, operations: backgroundOperations });
+  const inline = await openInlineDb({ migrations: [...backgroundMigrations, ...nodeMigrations], operations: backgroundOperations });
   db = {
     ...inline,
     write: async (operation, value) => {
@@ -50,6 +51,7 @@ beforeEach(async () => {
   reporting = Promise.resolve();
   reported = [];
   background = await createBackground({
+    bootId: 'boot',
     db,
     bus: createEventBus((error) => {
       throw error;

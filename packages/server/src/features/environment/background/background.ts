@@ -21,6 +21,8 @@ export interface BackgroundDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly agents: Pick<AgentsApi, 'find'>;
   /** The identity of a token as it is now; undefined when it is gone. */
   readonly identityOf: IdentityOf;
@@ -32,15 +34,21 @@ export interface Background extends AsyncDisposable {
   readonly api: BackgroundApi;
   readonly methods: BackgroundMethods;
   readonly tool: Tool;
+  /** Delivers the results of daemons that died while this one runs. */
+  recover(): Promise<void>;
   /** Stops results from starting turns; used when the daemon drains. */
   pause(): void;
 }
 
 /** Lets tool calls outlive their turns and brings their results back into the conversation (docs/decisions/0017). */
 export async function createBackground(deps: BackgroundDeps): Promise<Background> {
-  const { db, bus, clock } = deps;
+  const { db, bus, clock, bootId } = deps;
   const tasks = new Tasks();
-  for (const row of await db.write(recoverTasks, { atMs: clock.now(), content: unknownEnd })) tasks.add(LiveTask.recovered(row));
+  async function recover(): Promise<void> {
+    for (const row of await db.write(recoverTasks, { bootId, atMs: clock.now(), content: unknownEnd }))
+      if (tasks.find(row.id) === undefined) tasks.add(LiveTask.recovered(row));
+  }
+  await recover();
   const delivery = new Delivery({ ...deps, tasks });
   const running = () => tasks.all().filter(({ state }) => state === 'running');
 
@@ -96,6 +104,10 @@ export async function createBackground(deps: BackgroundDeps): Promise<Background
     api,
     methods: createBackgroundMethods({ ...deps, tasks }),
     tool: createBackgroundTool({ db, clock, tasks }),
+    async recover() {
+      await recover();
+      delivery.deliverAll();
+    },
     pause: () => delivery.pause(),
     [Symbol.asyncDispose]: () => delivery[Symbol.asyncDispose](),
   };

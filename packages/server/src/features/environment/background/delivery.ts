@@ -40,7 +40,7 @@ export class Delivery implements AsyncDisposable {
 
   constructor(deps: DeliveryDeps) {
     this.#deps = deps;
-    if (deps.tasks.size > 0) void sleep(deps.clock, afterStartMs, this.stopping).then(() => this.#deliverAll());
+    if (deps.tasks.size > 0) void sleep(deps.clock, afterStartMs, this.stopping).then(() => this.deliverAll());
   }
 
   /** True once no result may start a turn any more. */
@@ -74,7 +74,7 @@ export class Delivery implements AsyncDisposable {
   retryLater(): void {
     this.#retrying ??= sleep(this.#deps.clock, retryMs, this.stopping).then(() => {
       this.#retrying = undefined;
-      this.#deliverAll();
+      this.deliverAll();
     });
   }
 
@@ -94,7 +94,8 @@ export class Delivery implements AsyncDisposable {
     await Promise.all(this.#reentering.values());
   }
 
-  #deliverAll(): void {
+  /** Delivers the results that are ready in all conversations. */
+  deliverAll(): void {
     const { tasks } = this.#deps;
     for (const ref of tasks.conversations()) if (tasks.ended(ref).length > 0) this.deliver(ref);
   }

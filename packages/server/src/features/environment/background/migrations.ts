@@ -30,4 +30,5 @@ export const backgroundMigrations: readonly Migration[] = [
     ],
   },
   { id: '044-background-roots', up: [`ALTER TABLE background_task ADD COLUMN root_run_id TEXT`] },
+  { id: '143-background-boots', up: [`ALTER TABLE background_task ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -14,6 +14,7 @@ export interface StartTaskDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  readonly bootId: string;
   readonly tasks: Tasks;
   readonly delivery: Pick<Delivery, 'deliver' | 'isStopped' | 'stopping'>;
 }
@@ -30,7 +31,7 @@ export function startTask(deps: StartTaskDeps, task: NewTask): ReturnType<Backgr
   const mine = tasks.ofAgent(agentId);
   const isFull = mine.running >= agent.background.maxRunning || mine.all >= maxUnreported;
   if (delivery.isStopped || background === undefined || background.chain >= maxChain || isFull) return undefined;
-  const row = rowOf(task, background.chain);
+  const row = { ...rowOf(task, background.chain), bootId: deps.bootId };
   const live = new LiveTask(row, task.stop);
   tasks.add(live);
   const stored = db.write(addTask, { row, ageNowMs: clock.ageNow() });
@@ -40,7 +41,7 @@ export function startTask(deps: StartTaskDeps, task: NewTask): ReturnType<Backgr
   return { taskId: row.id, stored };
 }
 
-function rowOf({ input, tool, description, startedAtMs }: NewTask, chain: number): TaskRow {
+function rowOf({ input, tool, description, startedAtMs }: NewTask, chain: number): Omit<TaskRow, 'bootId'> {
   return {
     id: newId('bt'),
     agentId: input.agentId,

@@ -1,6 +1,7 @@
 import type { TurnOrigin } from '@gatehouse/contract';
 import { appendAudit, type AuditRow } from '../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../kernel/owners.ts';
 import type { TaskOutcome } from '../../../runtime/background.ts';
 
 /** `telling`: a turn that received the result started to do what must not be repeated, and has not ended. */
@@ -29,6 +30,8 @@ export interface TaskRow {
   readonly content: string | null;
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
+  /** The boot that runs it, and then the one that delivers its result. */
+  readonly bootId: string;
 }
 
 const columns = [
@@ -50,6 +53,7 @@ const columns = [
   'content',
   'startedAtMs',
   'endedAtMs',
+  'bootId',
 ] as const;
 
 const insert = query<TaskRow>(({ db, each }) => db.insertInto('backgroundTask').values(each(columns)));
@@ -120,23 +124,33 @@ export const dropTask = operation('background.drop', async (tx, input: { readonl
   await tx.run(removeOne, input);
 });
 
-const cutOff = query<{ atMs: number; content: string }>(({ db, p }) =>
+const cutOff = query<{ atMs: number; content: string }>(({ db, sql, p }) =>
   db
     .updateTable('backgroundTask')
     .set({ state: 'ended', outcome: 'unknown', content: p('content'), endedAtMs: p('atMs') })
-    .where('state', '=', 'running'),
+    .where('state', '=', 'running')
+    .where(ofDeadBoot(sql, 'backgroundTask.bootId')),
 );
 
-const untold = query<Record<string, never>, TaskRow>(({ db }) =>
-  db.selectFrom('backgroundTask').select(columns).where('state', '<>', 'told').orderBy('endedAtMs').limit(10_000),
+const adopt = query<{ bootId: string }>(({ db, sql, p }) =>
+  db
+    .updateTable('backgroundTask')
+    .set({ bootId: p('bootId') })
+    .where('state', '<>', 'told')
+    .where(ofDeadBoot(sql, 'backgroundTask.bootId')),
 );
 
-/** Marks tasks of a dead process as ended with an unknown outcome, at start. Returns all unreported ones. */
+const untold = query<{ bootId: string }, TaskRow>(({ db, p }) =>
+  db.selectFrom('backgroundTask').select(columns).where('state', '<>', 'told').where('bootId', '=', p('bootId')).orderBy('endedAtMs').limit(10_000),
+);
+
+/** Marks tasks of dead boots as ended with an unknown outcome, and makes their results those of this boot, which delivers them. Returns all that it has to report. */
 export const recoverTasks = operation(
   'background.recover',
-  async (tx, input: { readonly atMs: number; readonly content: string }): Promise<TaskRow[]> => {
-    await tx.run(cutOff, input);
-    return tx.all(untold, {});
+  async (tx, { bootId, ...end }: { readonly bootId: string; readonly atMs: number; readonly content: string }): Promise<TaskRow[]> => {
+    await tx.run(cutOff, end);
+    await tx.run(adopt, { bootId });
+    return tx.all(untold, { bootId });
   },
 );
 

@@ -1,3 +1,4 @@
+import type { Generated } from 'kysely';
 import type { TaskRow } from './store.ts';
 
 /** Rows of `background_task`. */
@@ -20,6 +21,7 @@ interface BackgroundTaskTable {
   readonly startedAtMs: number;
   readonly endedAtMs: number | null;
   readonly rootRunId: string | null;
+  readonly bootId: Generated<string>;
 }
 
 declare module '../../../kernel/db/tables.ts' {

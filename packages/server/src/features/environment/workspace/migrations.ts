@@ -38,4 +38,5 @@ export const workspaceMigrations: readonly Migration[] = [
       `DROP INDEX file_taint_by_digest`,
     ],
   },
+  { id: '144-taint-window-boots', up: [`ALTER TABLE file_taint_window ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

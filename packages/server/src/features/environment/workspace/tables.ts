@@ -1,4 +1,4 @@
-import type {} from '../../../kernel/db/tables.ts';
+import type { Generated } from 'kysely';
 
 /** Rows of `file_taint`. */
 interface FileTaintTable {
@@ -15,6 +15,7 @@ interface FileTaintWindowTable {
   readonly id: string;
   readonly agentId: string;
   readonly sinceMs: number;
+  readonly bootId: Generated<string>;
 }
 
 /** Rows of `file_taint_content`. */

@@ -20,6 +20,8 @@ export interface WorkspaceDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly agents: Pick<AgentsApi, 'find'>;
   /** Search path for the program `git`; the usual folders when absent. */
   readonly path: string | undefined;
@@ -39,10 +41,10 @@ export interface Workspace extends AsyncDisposable {
 }
 
 /** The folders in which agents work: methods for their owners, tools for the agents, files for the prompt. */
-export function createWorkspace({ db, bus, clock, log, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
+export function createWorkspace({ db, bus, clock, log, bootId, agents, path, hideSecrets, config, disk, processClock }: WorkspaceDeps): Workspace {
   const exclusive = createExclusive();
   const quota = createQuota({ clock: processClock, log, config, disk });
-  const taints = createFileTaints({ db, clock, log });
+  const taints = createFileTaints({ db, clock, log, bootId });
   const promptFiles = createPromptFiles({ clock, log, hideSecrets });
   const methods = createWorkspaceMethods({
     db,

@@ -1,5 +1,7 @@
 import type {} from './tables.ts';
 import type { Migration } from '../../../kernel/db/operation.ts';
+import { toPostgres } from '../../../kernel/db/postgres/schema.ts';
+import { indexOnPostgres } from './postgres-index.ts';
 
 /**
  * Tokens of a row that queries filter by, inside the match itself. Hex digits hold no separator, so no name can imitate
@@ -9,12 +11,10 @@ const part = `
   'a' || hex(new.agent_id) || 'x o' || hex(new.agent_id) || 'q' || hex(new.principal_id) || 'x t' || new.trust_level || 'x y' || new.memory_type
   || 'x' || coalesce((SELECT ' g' || group_concat(hex(value), 'x g') || 'x' FROM json_each(new.tags)), '')`;
 
-export const memoryMigrations: readonly Migration[] = [
-  {
-    id: '020-memory',
-    up: [
-      // `content` comes last: a scan for the columns before it does not follow it to further pages.
-      `CREATE TABLE memory (
+/** What both engines have. */
+const tables: readonly string[] = [
+  // `content` comes last: a scan for the columns before it does not follow it to further pages.
+  `CREATE TABLE memory (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         tenant_id TEXT NOT NULL,
@@ -41,25 +41,32 @@ export const memoryMigrations: readonly Migration[] = [
         embedded_as TEXT,
         content TEXT NOT NULL
       )`,
-      `CREATE INDEX memory_by_agent ON memory (agent_id, created_at_ms)`,
-      `CREATE INDEX memory_by_owner ON memory (agent_id, principal_id, created_at_ms)`,
-      `CREATE INDEX memory_by_conversation ON memory (conversation_ref) WHERE conversation_ref IS NOT NULL`,
-      `CREATE INDEX memory_by_expiry ON memory (expires_at_ms) WHERE expires_at_ms IS NOT NULL`,
-      `CREATE INDEX memory_by_embedding ON memory (embedded_as)`,
-      `CREATE TABLE memory_source (
+  `CREATE INDEX memory_by_agent ON memory (agent_id, created_at_ms)`,
+  `CREATE INDEX memory_by_owner ON memory (agent_id, principal_id, created_at_ms)`,
+  `CREATE INDEX memory_by_conversation ON memory (conversation_ref) WHERE conversation_ref IS NOT NULL`,
+  `CREATE INDEX memory_by_expiry ON memory (expires_at_ms) WHERE expires_at_ms IS NOT NULL`,
+  `CREATE INDEX memory_by_embedding ON memory (embedded_as)`,
+  `CREATE TABLE memory_source (
         id INTEGER PRIMARY KEY,
         derived_id TEXT NOT NULL,
         source_id TEXT,
         conversation_ref TEXT
       )`,
-      `CREATE INDEX memory_source_by_derived ON memory_source (derived_id)`,
-      `CREATE INDEX memory_source_by_source ON memory_source (source_id) WHERE source_id IS NOT NULL`,
-      `CREATE INDEX memory_source_by_conversation ON memory_source (conversation_ref) WHERE conversation_ref IS NOT NULL`,
-      `CREATE TABLE memory_vector (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, vector BLOB NOT NULL)`,
-      // Signs stand apart from the vectors, so that reading all of them does not read all of those.
-      `CREATE TABLE memory_sign (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, signs BLOB NOT NULL)`,
-      // What the search thread has to read again; it begins anew when it missed more than is kept.
-      `CREATE TABLE memory_change (version INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL)`,
+  `CREATE INDEX memory_source_by_derived ON memory_source (derived_id)`,
+  `CREATE INDEX memory_source_by_source ON memory_source (source_id) WHERE source_id IS NOT NULL`,
+  `CREATE INDEX memory_source_by_conversation ON memory_source (conversation_ref) WHERE conversation_ref IS NOT NULL`,
+  `CREATE TABLE memory_vector (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, vector BLOB NOT NULL)`,
+  // Signs stand apart from the vectors, so that reading all of them does not read all of those.
+  `CREATE TABLE memory_sign (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, signs BLOB NOT NULL)`,
+  // What the search thread has to read again; it begins anew when it missed more than is kept.
+  `CREATE TABLE memory_change (version INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL)`,
+];
+
+export const memoryMigrations: readonly Migration[] = [
+  {
+    id: '020-memory',
+    up: [
+      ...tables,
       `CREATE VIRTUAL TABLE memory_fts USING fts5 (body, part, content='', contentless_delete=1, tokenize='porter unicode61')`,
       `CREATE TRIGGER memory_change_bound AFTER INSERT ON memory_change BEGIN
         DELETE FROM memory_change WHERE version <= new.version - 10000;
@@ -89,6 +96,7 @@ export const memoryMigrations: readonly Migration[] = [
         INSERT INTO memory_change (seq) VALUES (old.seq);
       END`,
     ],
+    postgres: [...toPostgres(tables), ...indexOnPostgres],
   },
   {
     // May be lost with the power: it only saves asking again.

@@ -8,7 +8,12 @@ export interface KnownTime {
 }
 
 const get = query<object, KnownTime>(({ db }) => db.selectFrom('ageClock').select(['atMs', 'doubtedMs']));
-const put = query<KnownTime>(({ db, p }) => db.replaceInto('ageClock').values({ id: 1, atMs: p('atMs'), doubtedMs: p('doubtedMs') }));
+const put = query<KnownTime>(({ db, p }) =>
+  db
+    .insertInto('ageClock')
+    .values({ id: 1, atMs: p('atMs'), doubtedMs: p('doubtedMs') })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ atMs: p('atMs'), doubtedMs: p('doubtedMs') })),
+);
 
 /** Undefined in a new home. */
 export const readKnownTime = operation('ageClock.read', async (tx) => tx.get(get, {}));

@@ -14,7 +14,7 @@ import { createRunner, type RunnerDeps } from './occurrences/runner.ts';
 import { Scheduler } from './occurrences/scheduler.ts';
 import { createStarter, type StarterDeps } from './occurrences/starter.ts';
 import { cronWork } from './occurrences/work-kind.ts';
-import { type RecoverDeps, recoverSchedules } from './recover.ts';
+import { type RecoverDeps, recoverLeft, recoverSchedules } from './recover.ts';
 import { leastIntervalMs } from './schedule/least-interval.ts';
 import { realign } from './schedule/realign.ts';
 import type { JobRow } from './store.ts';
@@ -41,6 +41,8 @@ export interface Cron extends AsyncDisposable {
   readonly tools: readonly Tool[];
   /** Waits for recovery after an earlier process, then starts the scheduler. Call before durable work starts. */
   start(): Promise<void>;
+  /** Finishes what daemons left that died while this one runs. */
+  recover(): Promise<void>;
   /** Stops starting scheduled jobs. */
   pause(): void;
   /** Call when an agent was created, changed or deleted. */
@@ -82,15 +84,11 @@ export function createCron(deps: CronDeps): Cron {
   deps.durable.handle(cronWork, runner.handler, { ...running, handlesSuspension: true, gaveUp: runner.gaveUp });
 
   /** Awaited by every call, because transports may already accept requests. */
+  const left = { db, log, states, unfinished: deps.operations.unfinished, rollForward, reconcile: runner.reconcile };
   const ready = recoverSchedules({
-    db,
+    ...left,
     clock,
-    log,
-    states,
     staggerWindowMs,
-    unfinished: deps.operations.unfinished,
-    rollForward,
-    reconcile: runner.reconcile,
     restoreBuiltIns: () => agentJobs.restore(agents.list().map(({ id }) => id)),
   }).catch((error: unknown) => log.error({ err: error }, 'Failed to read the schedule; no job starts'));
 
@@ -122,6 +120,7 @@ export function createCron(deps: CronDeps): Cron {
       states.activate();
       if (config.enabled) scheduler.start();
     },
+    recover: () => recoverLeft(left),
     pause: () => scheduler.pause(),
     agentChanged: (agentId) => agentJobs.agentChanged(agentId),
     async [Symbol.asyncDispose]() {

@@ -87,4 +87,5 @@ export const cronMigrations: readonly Migration[] = [
   { id: '045-cron-by-agent', up: [`ALTER TABLE cron_job ADD COLUMN by_agent INTEGER NOT NULL DEFAULT 0`] },
   { id: '051-cron-cause', up: [`ALTER TABLE cron_occurrence ADD COLUMN cause TEXT`] },
   { id: '127-cron-refused-effects', up: [`ALTER TABLE cron_occurrence ADD COLUMN effects_refused INTEGER NOT NULL DEFAULT 0`] },
+  { id: '146-reset-boots', up: [`ALTER TABLE cron_intent ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -28,31 +28,49 @@ export interface RecoverDeps {
 const pageOfJobs = 100;
 const maxUnfinished = 10_000;
 
-/** Restores the schedules after an earlier process. Damage and failures stop only the schedule of their agent. */
-export async function recoverSchedules({ db, clock, log, states, staggerWindowMs, ...deps }: RecoverDeps): Promise<void> {
-  async function recoverJobs(agentId: string, work: () => Promise<unknown>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      log.error({ err: error, agentId }, 'Failed to recover the jobs of an agent after a restart; its schedule is stopped');
-      states.fail(agentId, { code: 'initialization_failed', errorKind: 'internal' });
-    }
-  }
+type LeftDeps = Pick<RecoverDeps, 'db' | 'log' | 'states' | 'unfinished' | 'rollForward' | 'reconcile'>;
 
+async function recoverJobs({ log, states }: LeftDeps, agentId: string, work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log.error({ err: error, agentId }, 'Failed to recover the jobs of an agent after a restart; its schedule is stopped');
+    states.fail(agentId, { code: 'initialization_failed', errorKind: 'internal' });
+  }
+}
+
+async function finishResets(deps: LeftDeps): Promise<void> {
+  const { db, log, states } = deps;
   for (const { agentId, isValid } of await db.read(openIntents, {})) {
     if (!isValid) {
       states.fail(agentId, { code: 'intent_invalid', errorKind: 'corrupt' });
       continue;
     }
     log.warn({ agentId }, 'Resuming interrupted schedule reset');
-    await recoverJobs(agentId, () => deps.rollForward(agentId));
+    await recoverJobs(deps, agentId, () => deps.rollForward(agentId));
   }
+}
+
+async function endOccurrences(deps: LeftDeps): Promise<void> {
+  for (const row of await deps.db.read(deps.unfinished, { limit: maxUnfinished })) await recoverJobs(deps, row.agentId, () => deps.reconcile(row));
+}
+
+/** Finishes what dead daemons left of resets and runs. */
+export async function recoverLeft(deps: LeftDeps): Promise<void> {
+  await finishResets(deps);
+  await endOccurrences(deps);
+}
+
+/** Restores the schedules after an earlier process. Damage and failures stop only the schedule of their agent. */
+export async function recoverSchedules(deps: RecoverDeps): Promise<void> {
+  const { db, clock, log, states, staggerWindowMs } = deps;
+  await finishResets(deps);
   for (let rows = await db.read(jobsAfter, { afterId: '', limit: pageOfJobs }); rows.length > 0;) {
     for (const row of rows) if (parseJob(row) === undefined) states.fail(row.agentId, { code: 'initialization_failed', errorKind: 'corrupt' });
     const last = rows.at(-1);
     rows = last === undefined || rows.length < pageOfJobs ? [] : await db.read(jobsAfter, { afterId: last.id, limit: pageOfJobs });
   }
-  for (const row of await db.read(deps.unfinished, { limit: maxUnfinished })) await recoverJobs(row.agentId, () => deps.reconcile(row));
+  await endOccurrences(deps);
   await deps.restoreBuiltIns();
   await realign({ db, clock, log, staggerWindowMs });
   states.initialized();

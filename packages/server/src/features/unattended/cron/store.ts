@@ -272,6 +272,11 @@ const byId = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cronJob
 /** Returns the row of a job, for operations whose caller has checked access. */
 export const readJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byId, { id });
 
+const byIdForUpdate = query<{ id: string }, JobRow>(({ db, p }) => db.selectFrom('cronJob').select(jobColumns).where('id', '=', p('id')).forUpdate());
+
+/** `readJob` for operations that change the job depending on its state. */
+export const lockJob = (tx: Tx, id: string): Promise<JobRow | undefined> => tx.get(byIdForUpdate, { id });
+
 export const findJob = operation('cron.findJob', (tx, { id }: { readonly id: string }) => readJob(tx, id));
 
 export interface DueSearch {

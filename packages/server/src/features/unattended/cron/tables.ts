@@ -69,6 +69,7 @@ interface CronIntentTable {
   readonly beforeJson: string;
   readonly afterJson: string | null;
   readonly createdAtMs: number;
+  readonly bootId: Generated<string>;
 }
 
 /** Rows of `cron_archive`. */

@@ -8,6 +8,7 @@ import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import type { WorkHandler, WorkItem, WorkLimits } from './api.ts';
 import { createDurable, type Durable } from './durable.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
 import { durableMigrations } from './migrations.ts';
 import { acceptWork, durableOperations, findWork, holdsWork, maxWaiting, settleWork, suspendWork } from './store.ts';
 
@@ -25,7 +26,10 @@ const clock = createStepClock();
 let db: Db;
 let workers: Durable[];
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, fill, find, holds, settle, rows], migrations: durableMigrations });
+  db = await openInlineDb({
+    operations: [...durableOperations, endWork, accept, fill, find, holds, settle, rows],
+    migrations: [...durableMigrations, ...nodeMigrations],
+  });
   workers = [];
 });
 afterEach(async () => {

@@ -7,7 +7,7 @@ import { afterErrorMs, claimDue } from './claim-due.ts';
 import { HeldWork, leaseMs } from './held-work.ts';
 import { type Kind, longestRetryMs, runItem } from './run-item.ts';
 import { startMaintenance } from './maintenance.ts';
-import { type Settlement, takeOverWork } from './store.ts';
+import { freeWork, type Settlement, takeOverWork } from './store.ts';
 import { Sweeper } from './sweeper.ts';
 import { createWaits } from './waits.ts';
 
@@ -15,7 +15,7 @@ export interface DurableDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  /** Identifies this process; work held by any other is free to take. */
+  /** Identifies this process, as the owner of the work that it claims. */
   readonly bootId: string;
   /** `settleWork`, plus what other features end along with the work. */
   readonly endWork: Operation<Settlement, boolean>;
@@ -34,6 +34,8 @@ export interface Durable extends AsyncDisposable {
   readonly api: DurableWork;
   /** Stops claiming and waits up to `ms` for running work; the rest is left to the next start. */
   drain(ms: number): Promise<void>;
+  /** Continues the work of owners that died while this process runs. */
+  recover(): Promise<void>;
 }
 
 /** Delay between the first attempts at start of items waiting for the same model, whose provider may still be down. */
@@ -122,6 +124,11 @@ export function createDurable(deps: DurableDeps): Durable {
 
   return {
     api,
+    async recover() {
+      const left = await db.write(freeWork, { owner: bootId });
+      if (left > 0) log.warn({ left }, 'Resuming work of a daemon that died');
+      sweeper.wake();
+    },
     async drain(ms) {
       await sweeper.stop();
       await held.ends(ms);

@@ -72,5 +72,10 @@ export const durableMigrations: readonly Migration[] = [
       `CREATE INDEX work_item_waiting_for ON work_item (json_extract(waiting_json, '$.kind'), json_extract(waiting_json, '$.subject'))
         WHERE waiting_json IS NOT NULL`,
     ],
+    postgres: [
+      `ALTER TABLE work_item ADD COLUMN waiting_json TEXT`,
+      `CREATE INDEX work_item_waiting_for ON work_item ((waiting_json::json ->> 'kind'), (waiting_json::json ->> 'subject'))
+        WHERE waiting_json IS NOT NULL`,
+    ],
   },
 ];

@@ -6,6 +6,7 @@ import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
 import { silentLog } from '../../../kernel/log.ts';
 import type { WorkClaim, WorkItem } from './api.ts';
 import { createDurable, type Durable } from './durable.ts';
+import { nodeMigrations } from '../../operations/nodes/migrations.ts';
 import { durableMigrations } from './migrations.ts';
 import { acceptWork, durableOperations, settleWork } from './store.ts';
 
@@ -78,7 +79,10 @@ const clock = createStepClock();
 const perRound = 50;
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...durableOperations, endWork, accept, finish, finishUnfenced], migrations: durableMigrations });
+  db = await openInlineDb({
+    operations: [...durableOperations, endWork, accept, finish, finishUnfenced],
+    migrations: [...durableMigrations, ...nodeMigrations],
+  });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 

@@ -1,6 +1,7 @@
 import { AppError } from '../../../kernel/app-error.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import { operation, query, type Tx } from '../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../kernel/owners.ts';
 import type { Acceptance, EndOfWait, NewWork, Waiting, WorkClaim, WorkEnd, WorkItem, WorkState, WorkWait } from './api.ts';
 import { toWaiting } from './waiting.ts';
 
@@ -67,39 +68,20 @@ const byKey = query<{ kind: string; key: string }, { id: string; digest: string 
   db.selectFrom('workItem').select(['id', 'digest']).where('kind', '=', p('kind')).where('workKey', '=', p('key')),
 );
 
-// Binding the state as a parameter would not use the partial index.
-const waiting = query<{ kind: string; limit: number }, { count: number }>(({ db, sql, p }) =>
+// Reads as many entries of the index as there are queued items. Binding the state as a parameter would not use that partial index.
+const lastPlace = query<{ kind: string }, { kind: string }>(({ db, sql, p }) =>
   db
-    .selectFrom(
-      db
-        .selectFrom('workItem')
-        .select('kind')
-        .where('kind', '=', p('kind'))
-        .where(sql<boolean>`state = 'accepted'`)
-        .limit(p('limit'))
-        .as('queued'),
-    )
-    .select(sql<number>`count(*)`.as('count')),
+    .selectFrom('workItem')
+    .select('kind')
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`)
+    .limit(1)
+    .offset(maxWaiting - 1),
 );
 
-/**
- * Upper bounds of queued items by writing connection and kind: the last count plus everything accepted or returned since, even if claimed or
- * rolled back. A count costs more than the rest of an intake, so items are counted only when the bound reaches the limit.
- */
-const boundsByConnection = new WeakMap<Tx, Map<string, number>>();
-
-function queueBounds(tx: Tx): Map<string, number> {
-  let most = boundsByConnection.get(tx);
-  if (most === undefined) boundsByConnection.set(tx, (most = new Map()));
-  return most;
-}
-
+/** Whether an item fits in the queue. Where intakes are not SERIALIZABLE, concurrent ones may exceed the limit by their number. */
 async function hasCapacity(tx: Tx, kind: string): Promise<boolean> {
-  const most = queueBounds(tx);
-  if ((most.get(kind) ?? maxWaiting) < maxWaiting) return true;
-  const { count = 0 } = (await tx.get(waiting, { kind, limit: maxWaiting })) ?? {};
-  most.set(kind, count);
-  return count < maxWaiting;
+  return (await tx.get(lastPlace, { kind })) === undefined;
 }
 
 const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
@@ -113,16 +95,15 @@ export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewW
   if (owed === true || claim !== undefined || (await hasCapacity(tx, kind))) {
     const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
     const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
-    if ((await tx.run(insert, row)).changes > 0) {
-      const most = queueBounds(tx).get(kind);
-      if (claim === undefined && most !== undefined) queueBounds(tx).set(kind, most + 1);
-      return { accepted: true };
-    }
+    if ((await tx.run(insert, row)).changes > 0) return { accepted: true };
   }
   const found = await tx.get(byKey, { kind, key });
   if (found === undefined) throw new AppError('unavailable', `The work queue is full (limit ${maxWaiting})`, { retryAfterMs });
   return { accepted: false, id: found.id, sameDigest: found.digest === digest };
 }
+
+/** Writes of an owner to its item: one conditional update, or one under a lock of the row. */
+const ofOneItem = { isolation: 'read committed', orderKey: ({ id }: WorkClaim) => id } as const;
 
 export interface Settlement extends WorkClaim {
   readonly state: WorkEnd;
@@ -176,16 +157,20 @@ const held = query<WorkClaim, { id: string }>(({ db, p }) =>
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
-    .where('state', '=', 'running'),
+    .where('state', '=', 'running')
+    .forShare(),
 );
 
-/** Returns whether a claim still holds. Check it in the transaction of each write that a stale owner must not make. */
+/**
+ * Returns whether a claim still holds, and keeps it until the commit. Check it in the transaction of each write that a stale owner must not
+ * make: without the lock, a write that is late by the clock could still be ordered before the take-over.
+ */
 export async function holdsWork(tx: Tx, { id, owner, fence }: WorkClaim): Promise<boolean> {
   return (await tx.get(held, { id, owner, fence })) !== undefined;
 }
 
 const unended = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('workItem').select('id').where('id', '=', p('id')).where('endedAtMs', 'is', null),
+  db.selectFrom('workItem').select('id').where('id', '=', p('id')).where('endedAtMs', 'is', null).forShare(),
 );
 
 /** Returns whether a work item is still open, regardless of its owner. */
@@ -210,10 +195,7 @@ const putBack = query<WorkClaim & { errorKind: string; notBeforeMs: number }>(({
 
 /** Returns a work item to the queue for a later retry; the next claim counts the attempt. Returns false like `settleWork`. */
 export async function retryWork(tx: Tx, { id, owner, fence, errorKind, notBeforeMs }: Retry): Promise<boolean> {
-  const { changes } = await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs });
-  // The claim does not name its kind, so raise every bound.
-  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + changes);
-  return changes > 0;
+  return (await tx.run(putBack, { id, owner, fence, errorKind, notBeforeMs })).changes > 0;
 }
 
 const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p }) =>
@@ -223,7 +205,8 @@ const waitingOfHeld = query<WorkClaim, { waitingJson: string | null }>(({ db, p 
     .where('id', '=', p('id'))
     .where('owner', '=', p('owner'))
     .where('fence', '=', p('fence'))
-    .where('state', '=', 'running'),
+    .where('state', '=', 'running')
+    .forUpdate(),
 );
 
 const suspend = query<{ id: string; waitingJson: string; notBeforeMs: number }>(({ db, sql, p }) =>
@@ -247,19 +230,18 @@ export async function waitWork(tx: Tx, { atMs, wait, ...claim }: WorkClaim & { r
   if (row === undefined) return false;
   const waiting = toWaiting(toWait(row.waitingJson), wait, atMs);
   await tx.run(suspend, { id, waitingJson: JSON.stringify(waiting), notBeforeMs: waiting.endedBy === undefined ? waiting.lookAtMs : atMs });
-  for (const [kind, count] of queueBounds(tx)) queueBounds(tx).set(kind, count + 1);
   return true;
 }
 
-export const suspendWork = operation('durable.wait', waitWork);
+export const suspendWork = operation('durable.wait', waitWork, ofOneItem);
 
-const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p }) =>
+const resume = query<{ kind: string; subject: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .set({ notBeforeMs: p('atMs') })
     .where('waitingJson', 'is not', null)
-    .where(sql<string>`json_extract(waiting_json, '$.kind')`, '=', p('kind'))
-    .where(sql<string>`json_extract(waiting_json, '$.subject')`, '=', p('subject'))
+    .where(json.text('waiting_json', 'kind'), '=', p('kind'))
+    .where(json.text('waiting_json', 'subject'), '=', p('subject'))
     .where(sql<boolean>`state = 'accepted'`),
 );
 
@@ -276,10 +258,10 @@ export async function resumeWaiting(tx: Tx, input: Resumed): Promise<number> {
 
 export const resumeWork = operation('durable.resume', resumeWaiting);
 
-const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p }) =>
+const giveUp = query<{ id: string; endedBy: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', p('endedBy')) })
     .where('id', '=', p('id'))
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are about to wait again.
@@ -293,13 +275,13 @@ export const endWaitingWork = operation(
     (await tx.run(giveUp, input)).changes > 0,
 );
 
-const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p }) =>
+const killOfRoot = query<{ rootRunId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', 'killed')` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', sql.lit('killed')) })
     .where('waitingJson', 'is not', null)
-    .where(sql<string>`json_extract(waiting_json, '$.rootRunId')`, '=', p('rootRunId'))
-    .where(sql<boolean>`json_extract(waiting_json, '$.runId') is null and json_extract(waiting_json, '$.endedBy') is null`)
+    .where(json.text('waiting_json', 'rootRunId'), '=', p('rootRunId'))
+    .where(sql<boolean>`${json.text('waiting_json', 'runId')} is null and ${json.text('waiting_json', 'endedBy')} is null`)
     .where(sql<boolean>`state in ('accepted', 'running')`),
 );
 
@@ -309,12 +291,12 @@ export const killWaitingWork = operation(
   async (tx, input: { readonly rootRunId: string; readonly atMs: number }): Promise<number> => (await tx.run(killOfRoot, input)).changes,
 );
 
-const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p }) =>
+const resumeOf = query<{ agentId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .set({ notBeforeMs: p('atMs') })
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`)
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider'`)
     .where('agentId', '=', p('agentId'))
     .where(sql<boolean>`state = 'accepted'`),
 );
@@ -325,12 +307,12 @@ export const resumeAgentWork = operation(
   async (tx, input: { readonly agentId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOf, input)).changes,
 );
 
-const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p }) =>
+const resumeOfPrincipal = query<{ principalId: string; atMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.isRevoked', json('true'))` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'isRevoked', true) })
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') <> 'approval'`)
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} <> 'approval'`)
     .where(sql<boolean>`state = 'accepted'`)
     .where(sql<boolean>`id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.principal_id = ${p('principalId')})`),
 );
@@ -341,16 +323,16 @@ export const resumePrincipalWork = operation(
   async (tx, input: { readonly principalId: string; readonly atMs: number }): Promise<number> => (await tx.run(resumeOfPrincipal, input)).changes,
 );
 
-const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p }) =>
+const waitsIn = query<{ ref: string; atMs: number; endedBy: string }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
-    .set({ notBeforeMs: p('atMs'), waitingJson: sql<string | null>`json_set(waiting_json, '$.endedBy', ${p('endedBy')})` })
+    .set({ notBeforeMs: p('atMs'), waitingJson: json.set('waiting_json', 'endedBy', p('endedBy')) })
     .where('waitingJson', 'is not', null)
     // Includes items that were just claimed and are queued behind the deletion.
     .where(sql<boolean>`state in ('accepted', 'running')`)
     .where(
       sql<boolean>`(id in (select d.work_id from durable_turn d join turn t on t.id = d.turn_id where t.conversation_ref = ${p('ref')} and t.ended_at_ms is null)
-        or (json_extract(waiting_json, '$.kind') = 'conversation' and json_extract(waiting_json, '$.subject') = ${p('ref')}))`,
+        or (${json.text('waiting_json', 'kind')} = 'conversation' and ${json.text('waiting_json', 'subject')} = ${p('ref')}))`,
     ),
 );
 
@@ -359,25 +341,25 @@ export async function endWaitingIn(tx: Tx, input: { readonly ref: string; readon
   await tx.run(waitsIn, input);
 }
 
-const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p }) =>
+const givenUp = query<{ id: string }, { id: string }>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select('id')
     .where('id', '=', p('id'))
-    .where(sql<boolean>`json_extract(waiting_json, '$.endedBy') is not null`),
+    .where(sql<boolean>`${json.text('waiting_json', 'endedBy')} is not null`),
 );
 
-/** Returns whether a work item is to be given up at its next claim. */
+/** Returns whether a work item is to be given up at its next claim. The caller holds its row, see `holdsWork`. */
 export async function isGivenUp(tx: Tx, id: string): Promise<boolean> {
   return (await tx.get(givenUp, { id })) !== undefined;
 }
 
-const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p }) =>
+const waitingOf = query<{ kind: string; keys: string }, { id: string; key: string; waitingJson: string | null }>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select(['id', 'workKey as key', 'waitingJson'])
     .where('kind', '=', p('kind'))
-    .where(sql<boolean>`work_key in (select value from json_each(${p('keys')}))`)
+    .where(sql<boolean>`work_key in ${json.texts(p('keys'))}`)
     .where('endedAtMs', 'is', null)
     .where('waitingJson', 'is not', null),
 );
@@ -394,19 +376,21 @@ export async function readWaiting(
   });
 }
 
-export const returnWork = operation('durable.retry', retryWork);
+export const returnWork = operation('durable.retry', retryWork, ofOneItem);
 
-const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
+const dueOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p, json }) =>
   db
     .selectFrom('workItem')
     .select(rowColumns)
     .where('kind', '=', p('kind'))
     .where(sql<boolean>`state = 'accepted'`)
     // Items accepted or requeued in the future date from before a backward clock step, so their times are meaningless.
-    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`)
+    .where(sql<boolean>`(not_before_ms <= ${p('atMs')} or coalesce(${json.integer('waiting_json', 'atMs')}, created_at_ms) > ${p('atMs')})`)
     .orderBy('notBeforeMs')
     .orderBy('id')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>(({ db, sql, p }) =>
@@ -418,7 +402,9 @@ const lapsedOf = query<{ kind: string; atMs: number; limit: number }, WorkRow>((
     .where('leaseUntilMs', '<=', p('atMs'))
     .orderBy('leaseUntilMs')
     .orderBy('id')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const take = query<{ id: string; owner: string; leaseUntilMs: number; attempts: number; resumes: number; atMs: number }>(({ db, sql, p }) =>
@@ -447,7 +433,9 @@ interface Claiming {
 }
 
 /** Claims due work, abandoned items first. A claim raises the fence, so that earlier owners can no longer write. */
-export const claimWork = operation('durable.claim', async (tx, { owner, kinds, held, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> => {
+export const claimWork = operation('durable.claim', claimDue, { isolation: 'read committed', orderKey: () => 'durable.claim' });
+
+async function claimDue(tx: Tx, { owner, kinds, held, leaseUntilMs, atMs }: Claiming): Promise<WorkItem[]> {
   const items: WorkItem[] = [];
   const mine = new Set(held);
   const isFree = ({ id }: WorkRow) => !mine.has(id);
@@ -482,7 +470,7 @@ export const claimWork = operation('durable.claim', async (tx, { owner, kinds, h
     }
   }
   return items;
-});
+}
 
 const extend = query<WorkClaim & { leaseUntilMs: number }>(({ db, p }) =>
   db
@@ -505,6 +493,7 @@ export const renewWork = operation(
     }
     return lost;
   },
+  { isolation: 'read committed', orderKey: () => 'durable.renew' },
 );
 
 const free = query<{ owner: string }>(({ db, sql, p }) =>
@@ -512,7 +501,14 @@ const free = query<{ owner: string }>(({ db, sql, p }) =>
     .updateTable('workItem')
     .set({ owner: '', fence: sql<number>`fence + 1`, leaseUntilMs: 0 })
     .where(sql<boolean>`state = 'running'`)
-    .where('owner', '<>', p('owner')),
+    .where('owner', '<>', p('owner'))
+    .where(ofDeadBoot(sql, 'workItem.owner')),
+);
+
+/** Frees the work of dead owners, so that the next claim continues it; returns how much there was. */
+export const freeWork = operation(
+  'durable.free',
+  async (tx, input: { readonly owner: string }): Promise<number> => (await tx.run(free, input)).changes,
 );
 
 const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =>
@@ -523,7 +519,7 @@ const bringForward = query<{ atMs: number; untilMs: number }>(({ db, sql, p }) =
     .where((is) => is.or([is('notBeforeMs', '>', p('untilMs')), is('createdAtMs', '>', p('atMs'))])),
 );
 
-const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
+const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p, json }) =>
   db
     .updateTable('workItem')
     .from(
@@ -531,27 +527,27 @@ const spread = query<{ atMs: number; stepMs: number }>(({ db, sql, p }) =>
         .selectFrom('workItem')
         .select([
           'id as waiterId',
-          sql<number>`row_number() over (partition by json_extract(waiting_json, '$.subject') order by not_before_ms, created_at_ms) - 1`.as('place'),
+          sql<number>`row_number() over (partition by ${json.text('waiting_json', 'subject')} order by not_before_ms, created_at_ms) - 1`.as('place'),
         ])
         .where('waitingJson', 'is not', null)
-        .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`)
+        .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider' and state = 'accepted'`)
         .as('waiter'),
     )
     .set({ notBeforeMs: sql<number>`${p('atMs')} + waiter.place * ${p('stepMs')}` })
     .where(sql<boolean>`work_item.id = waiter.waiter_id and not_before_ms > ${p('atMs')} + waiter.place * ${p('stepMs')}`),
 );
 
-const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql }) =>
+const waitedFor = query<Record<string, never>, { model: string | null }>(({ db, sql, json }) =>
   db
     .selectFrom('workItem')
-    .select(sql<string | null>`json_extract(waiting_json, '$.subject')`.as('model'))
+    .select(json.text('waiting_json', 'subject').as('model'))
     .distinct()
     .where('waitingJson', 'is not', null)
-    .where(sql<boolean>`json_extract(waiting_json, '$.kind') = 'provider'`),
+    .where(sql<boolean>`${json.text('waiting_json', 'kind')} = 'provider'`),
 );
 
 /**
- * Takes over work at start: frees the work of dead owners, as one process locks the home, and makes work due that a wrong clock postponed.
+ * Takes over work at start: frees the work of dead owners, and makes work due that a wrong clock postponed.
  * Items waiting for a model are retried soon, one after the other, because the provider cool-downs ended with the old process.
  */
 export const takeOverWork = operation(
@@ -579,14 +575,18 @@ const release = query<WorkClaim>(({ db, sql, p }) =>
 );
 
 /** Releases work at a stop; the next start continues it, which does not count as a resume. */
-export const releaseWork = operation('durable.release', async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
-  await tx.run(release, { id, owner, fence });
-});
+export const releaseWork = operation(
+  'durable.release',
+  async (tx, { id, owner, fence }: WorkClaim): Promise<void> => {
+    await tx.run(release, { id, owner, fence });
+  },
+  ofOneItem,
+);
 
 /** Takes the kinds as one text, so that one statement reads both indexes of every kind; it runs after each work item. */
-const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p }) =>
+const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | null; lapsesAtMs: number | null }>(({ db, sql, p, json }) =>
   db
-    .selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked'))
+    .selectFrom(sql<{ value: string }>`${json.texts(p('kinds'))}`.as('asked'))
     .select([
       sql<string>`asked.value`.as('kind'),
       sql<number | null>`(select min(not_before_ms) from work_item where kind = asked.value and state = 'accepted')`.as('waitsAtMs'),
@@ -594,10 +594,10 @@ const soonestOf = query<{ kinds: string }, { kind: string; waitsAtMs: number | n
     ]),
 );
 
-const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p }) =>
-  db.selectFrom(sql<{ value: string }>`json_each(${p('kinds')})`.as('asked')).select(sql<string>`asked.value`.as('kind'))
+const ofTheFuture = query<{ kinds: string; atMs: number }, { kind: string }>(({ db, sql, p, json }) =>
+  db.selectFrom(sql<{ value: string }>`${json.texts(p('kinds'))}`.as('asked')).select(sql<string>`asked.value`.as('kind'))
     .where(sql<boolean>`exists (select 1 from work_item where kind = asked.value and state = 'accepted'
-        and coalesce(json_extract(waiting_json, '$.atMs'), created_at_ms) > ${p('atMs')})`),
+        and coalesce(${json.integer('waiting_json', 'atMs')}, created_at_ms) > ${p('atMs')})`),
 );
 
 export interface NextWork {
@@ -624,8 +624,10 @@ export const nextWorkAt = operation(
   },
 );
 
-const ended = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('workItem').where(sql<boolean>`id in (select id from work_item where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const ended = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('workItem')
+    .where('id', 'in', db.selectFrom('workItem').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 /** Deletes some items that ended before a time; returns how many. */
@@ -673,6 +675,7 @@ export const durableOperations = [
   claimWork,
   renewWork,
   takeOverWork,
+  freeWork,
   releaseWork,
   nextWorkAt,
   pruneWork,

@@ -26,6 +26,8 @@ import { Wakes } from './wakes.ts';
 
 export interface HeartbeatDeps {
   readonly db: Db;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,6 +61,8 @@ export interface Heartbeat extends AsyncDisposable {
   modelRecovered(model: string): void;
   /** Call before durable work starts, so that resumed beats are known. */
   start(): Promise<void>;
+  /** Ends the beats that daemons left which died while this one runs. Call before their work is taken over. */
+  recover(): Promise<void>;
   /** Stops starting beats. */
   pause(): void;
 }
@@ -83,6 +87,7 @@ class AgentHeartbeats implements Heartbeat {
   readonly #wakes: Wakes;
   readonly #beats: ReturnType<typeof createBeats>;
   readonly #beginning = new Set<Promise<void>>();
+  readonly #storing = new Map<string, Promise<boolean>>();
 
   constructor(deps: HeartbeatDeps) {
     const { db, bus, clock, agents, seed } = deps;
@@ -110,6 +115,7 @@ class AgentHeartbeats implements Heartbeat {
     this.#beats = createBeats({
       ...deps,
       coalescer,
+      beginning: this.#storing,
       settingsOf: this.#settingsOf,
       stateOf,
       changed: (state, failure) => this.#beatEnded(state, failure),
@@ -134,10 +140,10 @@ class AgentHeartbeats implements Heartbeat {
   }
 
   async start(): Promise<void> {
-    const { db, agents, operations, watchModels } = this.#deps;
+    const { db, agents, watchModels } = this.#deps;
     const known = await db.read(loadHeartbeats, {});
     for (const state of known.states) this.#states.set(state);
-    await recoverBeats({ db, recover: operations.recover, coalescer: this.#coalescer, finish: this.#beats.finish });
+    await this.recover();
     for (const agent of agents.list()) {
       this.#clearStaleStop(agent);
       const { lastRunAtMs, consecutiveErrors } = this.#states.of(agent.id);
@@ -153,6 +159,11 @@ class AgentHeartbeats implements Heartbeat {
     }
     for (const { agentId, reason } of known.urgent) this.#wakes.wake({ agentId, reason });
     this.#pump.run();
+  }
+
+  recover(): Promise<void> {
+    const { db, operations } = this.#deps;
+    return recoverBeats({ db, recover: operations.recover, coalescer: this.#coalescer, finish: this.#beats.finish });
   }
 
   agentChanged(agentId: string): void {
@@ -202,7 +213,14 @@ class AgentHeartbeats implements Heartbeat {
     const { agentId } = occurrence;
     if (agentId === undefined) return this.#checkAll(occurrence);
     const { log } = this.#deps;
-    const deps = { ...this.#deps, settingsOf: this.#settingsOf, states: this.#states, plan: this.#plan, coalescer: this.#coalescer };
+    const deps = {
+      ...this.#deps,
+      settingsOf: this.#settingsOf,
+      states: this.#states,
+      plan: this.#plan,
+      coalescer: this.#coalescer,
+      beginning: this.#storing,
+    };
     const begun = beginBeat(deps, occurrence, agentId)
       .catch((error: unknown) => {
         log.error({ agentId, err: error }, 'Failed to start a heartbeat');

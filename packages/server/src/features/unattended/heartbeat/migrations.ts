@@ -47,4 +47,5 @@ export const heartbeatMigrations: readonly Migration[] = [
     ],
   },
   { id: '118-heartbeat-provenance', up: [`ALTER TABLE heartbeat_event ADD COLUMN tainted INTEGER NOT NULL DEFAULT 1`] },
+  { id: '145-beat-boots', up: [`ALTER TABLE heartbeat_beat ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
 ];

@@ -1,4 +1,5 @@
-import { operation, query, type Tx, raw } from '../../../kernel/db/operation.ts';
+import { operation, query, type QueryTools, type Tx, raw } from '../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../kernel/owners.ts';
 import type { SystemEvent, WakeLane, WakeReason } from './api.ts';
 
 /** Maximum queued events per agent; the oldest are dropped. */
@@ -37,23 +38,43 @@ const stateColumns = [
 
 const allStates = query<object, HeartbeatStateRow>(({ db }) => db.selectFrom('heartbeatState').select(stateColumns));
 
+const writtenState = (sql: QueryTools<HeartbeatStateRow>['sql']) => ({
+  lastSlotMs: sql<number>`excluded.last_slot_ms`,
+  lastRunAtMs: sql<number | null>`excluded.last_run_at_ms`,
+  consecutiveErrors: sql<number>`excluded.consecutive_errors`,
+  backoffUntilMs: sql<number | null>`excluded.backoff_until_ms`,
+  lastErrorKind: sql<HeartbeatStateRow['lastErrorKind']>`excluded.last_error_kind`,
+  lastAlertAtMs: sql<number | null>`excluded.last_alert_at_ms`,
+  stoppedBy: sql<HeartbeatStateRow['stoppedBy']>`excluded.stopped_by`,
+  stoppedUnder: sql<string | null>`excluded.stopped_under`,
+});
+
 const upsertState = query<HeartbeatStateRow>(({ db, sql, each }) =>
   db
     .insertInto('heartbeatState')
     .values(each(stateColumns))
+    .onConflict((conflict) => conflict.column('agentId').doUpdateSet(writtenState(sql))),
+);
+
+const upsertSlot = query<HeartbeatStateRow>(({ db, sql, each }) =>
+  db
+    .insertInto('heartbeatState')
+    .values(each(stateColumns))
     .onConflict((conflict) =>
-      conflict.column('agentId').doUpdateSet({
-        lastSlotMs: sql<number>`excluded.last_slot_ms`,
-        lastRunAtMs: sql<number | null>`excluded.last_run_at_ms`,
-        consecutiveErrors: sql<number>`excluded.consecutive_errors`,
-        backoffUntilMs: sql<number | null>`excluded.backoff_until_ms`,
-        lastErrorKind: sql<HeartbeatStateRow['lastErrorKind']>`excluded.last_error_kind`,
-        lastAlertAtMs: sql<number | null>`excluded.last_alert_at_ms`,
-        stoppedBy: sql<HeartbeatStateRow['stoppedBy']>`excluded.stopped_by`,
-        stoppedUnder: sql<string | null>`excluded.stopped_under`,
-      }),
+      conflict
+        .column('agentId')
+        .doUpdateSet(writtenState(sql))
+        .where(sql<boolean>`heartbeat_state.last_slot_ms <> excluded.last_slot_ms`),
     ),
 );
+
+/**
+ * Stores the row of an agent with the due time that its beat uses; false, and nothing, when a beat has used it: timers may fire in
+ * two processes. The time is compared with the last one only, because times repeat when the clock goes back. Part of `beginBeat`.
+ */
+export async function takeSlot(tx: Tx, row: HeartbeatStateRow): Promise<boolean> {
+  return (await tx.run(upsertSlot, row)).changes > 0;
+}
 
 /** Stores the whole row of an agent. Part of the operations of a beat. */
 export async function saveState(tx: Tx, row: HeartbeatStateRow): Promise<void> {
@@ -82,7 +103,9 @@ const newest = query<{ agentId: string }, EventRow & { readonly workId: string |
     .select([...eventColumns, 'workId'])
     .where('agentId', '=', p('agentId'))
     .orderBy('id', 'desc')
-    .limit(1),
+    .limit(1)
+    // A beat that takes it meanwhile would not show the repeat.
+    .forUpdate(),
 );
 
 const repeat = query<{ id: number; atMs: number; urgentReason: string | null }>(({ db, sql, p }) =>
@@ -159,9 +182,11 @@ export interface BeatRow {
   readonly reason: WakeReason;
   readonly eventCount: number;
   readonly startedAtMs: number;
+  /** The boot that began it. */
+  readonly bootId: string;
 }
 
-const beatColumns = ['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs'] as const;
+const beatColumns = ['workId', 'agentId', 'correlationId', 'lane', 'reason', 'eventCount', 'startedAtMs', 'bootId'] as const;
 
 const insertBeat = query<BeatRow>(({ db, each }) => db.insertInto('heartbeatBeat').values(each(beatColumns)));
 
@@ -185,9 +210,11 @@ export async function closeBeat(tx: Tx, input: { readonly workId: string; readon
   return true;
 }
 
-const beats = query<object, BeatRow>(({ db }) => db.selectFrom('heartbeatBeat').select(beatColumns));
+const beats = query<object, BeatRow>(({ db, sql }) =>
+  db.selectFrom('heartbeatBeat').select(beatColumns).where(ofDeadBoot(sql, 'heartbeatBeat.bootId')),
+);
 
-/** Returns the beats that are not closed. Part of `recoverBeats`. */
+/** Returns the beats of dead boots that are not closed. Part of `recoverBeats`. */
 export async function openBeats(tx: Tx): Promise<BeatRow[]> {
   return tx.all(beats, {});
 }

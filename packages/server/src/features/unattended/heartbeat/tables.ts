@@ -37,6 +37,7 @@ interface HeartbeatBeatTable {
   readonly reason: BeatRow['reason'];
   readonly eventCount: number;
   readonly startedAtMs: number;
+  readonly bootId: Generated<string>;
 }
 
 /** Rows of `heartbeat_told`. */

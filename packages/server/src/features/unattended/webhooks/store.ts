@@ -53,7 +53,7 @@ const columns = [
 ] as const;
 
 const byLiveKey = query<{ liveKey: string }, { id: string; receivedAtMs: number }>(({ db, p }) =>
-  db.selectFrom('webhookDelivery').select(['id', 'receivedAtMs']).where('liveKey', '=', p('liveKey')),
+  db.selectFrom('webhookDelivery').select(['id', 'receivedAtMs']).where('liveKey', '=', p('liveKey')).forUpdate(),
 );
 const releaseKey = query<{ id: string }>(({ db, p }) => db.updateTable('webhookDelivery').set({ liveKey: null }).where('id', '=', p('id')));
 const repeat = query<{ id: string }>(({ db, sql, p }) =>

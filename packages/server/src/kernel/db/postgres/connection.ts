@@ -4,8 +4,8 @@ import { LostConnection } from './postgres-errors.ts';
 import type { ServerAddress } from './server-address.ts';
 import { valueTypes } from './values.ts';
 
-/** What a connection is for: `lane` writes, `fast` writes without waiting for the disk, `read` reads snapshots. */
-export type Purpose = 'lane' | 'fast' | 'read' | 'search';
+/** What a connection is for: `lane` writes, `fast` writes without waiting for the disk, `read` reads snapshots, `lease` keeps that of the daemon. */
+export type Purpose = 'lane' | 'fast' | 'read' | 'search' | 'lease';
 
 export interface ConnectionOptions {
   readonly address: ServerAddress;
@@ -17,7 +17,7 @@ export interface ConnectionOptions {
  * Time limits of the server for one statement, in milliseconds. Those of writes are short, because a frozen owner must not block its
  * successor; searches may take long, because nobody waits for their locks.
  */
-const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 8_000, search: 30_000 };
+const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 8_000, search: 30_000, lease: 2_000 };
 const idleTransactionMs = 5_000;
 /** A server that answers nothing for this much longer than it would allow itself is gone, although its connection is still open. */
 const graceMs = 1_000;
@@ -176,7 +176,7 @@ function sessionSettings(purpose: Purpose): string {
   };
   const list = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`);
   // A commit is acknowledged when it is on the disk, and on that of a synchronous standby: `off`, `local` and `remote_write` promise less.
-  if (purpose === 'lane')
+  if (purpose === 'lane' || purpose === 'lease')
     list.push(
       `CASE WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply') THEN '' ELSE set_config('synchronous_commit', 'on', false) END`,
     );

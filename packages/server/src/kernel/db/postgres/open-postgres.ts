@@ -4,6 +4,7 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Log } from '../../log.ts';
 import type { Db, DbStatus } from '../db.ts';
 import type { Operation } from '../operation.ts';
+import type { Guard } from './guard.ts';
 import type { ServerAddress } from './server-address.ts';
 import { placeOf, postgresBackups } from './place.ts';
 import { PostgresThread } from './thread.ts';
@@ -17,7 +18,7 @@ export interface OpenPostgresOptions {
   /** Recorded with each step of the schema. */
   readonly programVersion?: string;
   /** The module of the storage threads; found next to this program when absent. */
-  readonly workerUrl?: URL;
+  readonly workerUrl?: URL | undefined;
   readonly maxPending?: number;
   /** The server has accepted no writes for some seconds (`fault`), or does so again. */
   readonly onFault?: (fault: string | undefined) => void;
@@ -36,7 +37,7 @@ const faultAfterMs = 5_000;
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
  * @throws StartError when the server cannot be used, or its schema is newer than the program
  */
-export async function openPostgresDb(options: OpenPostgresOptions): Promise<Db> {
+export async function openPostgresDb(options: OpenPostgresOptions): Promise<PostgresDb> {
   const db = new PostgresDb(options);
   try {
     await db.start();
@@ -54,7 +55,8 @@ export async function checkPostgres(address: ServerAddress): Promise<{ readonly 
   return thread.ready;
 }
 
-class PostgresDb implements Db {
+/** The database of daemons that share it. */
+export class PostgresDb implements Db {
   readonly #options: OpenPostgresOptions;
   readonly #workerUrl: URL;
   readonly #log: Log;
@@ -69,6 +71,8 @@ class PostgresDb implements Db {
   #bytes = 0;
   #isClosed = false;
   #cancelFault = () => {};
+  #guard: Guard | undefined;
+  #onFenced = () => {};
 
   constructor(options: OpenPostgresOptions) {
     this.#options = options;
@@ -103,6 +107,13 @@ class PostgresDb implements Db {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
   }
 
+  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  guard(guard: Guard, onFenced: () => void): void {
+    this.#guard = guard;
+    this.#onFenced = onFenced;
+    this.#writer.guard(guard);
+  }
+
   backup(): Promise<never> {
     return Promise.reject(new AppError('precondition_failed', postgresBackups));
   }
@@ -131,7 +142,7 @@ class PostgresDb implements Db {
   }
 
   #startWriter(): PostgresThread {
-    return new PostgresThread({
+    const thread = new PostgresThread({
       workerUrl: this.#workerUrl,
       data: this.#threadData('postgres'),
       maxPending: this.#options.maxPending ?? 20_000,
@@ -146,7 +157,10 @@ class PostgresDb implements Db {
         if (error instanceof StartError) return;
         this.#log.error({ err: error }, 'Storage thread exited unexpectedly');
       },
+      onFenced: () => this.#onFenced(),
     });
+    if (this.#guard !== undefined) thread.guard(this.#guard);
+    return thread;
   }
 
   #setState(state: DbStatus['state']): void {

@@ -16,10 +16,15 @@ const types: Readonly<Record<string, string>> = {
 
 /** The statements of a migration as PostgreSQL runs them. */
 export function postgresStatements({ up, postgres }: Migration): readonly string[] {
-  return postgres ?? up.map((statement) => statement.replace(tokens, (found) => (kept.test(found) ? found : toPostgres(found))));
+  return postgres ?? toPostgres(up);
 }
 
-function toPostgres(found: string): string {
+/** SQLite's statements with the types of PostgreSQL. */
+export function toPostgres(statements: readonly string[]): readonly string[] {
+  return statements.map((statement) => statement.replace(tokens, (found) => (kept.test(found) ? found : replacementOf(found))));
+}
+
+function replacementOf(found: string): string {
   const type = types[found.trim().replace(/\s+/g, ' ').toUpperCase()];
   if (type === undefined) throw new Error(`No type of PostgreSQL for "${found}"`);
   return type;

@@ -5,6 +5,7 @@ import type { Migration, Operation } from '../operation.ts';
 import { indexOperations, type Unit } from '../unit.ts';
 import { Connection, type Purpose } from './connection.ts';
 import type { ServerAddress } from './server-address.ts';
+import type { Guard } from './guard.ts';
 import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
@@ -26,6 +27,8 @@ export interface PostgresStorageOptions extends PostgresParts {
   readonly clock: Clock;
   readonly programVersion: string;
   readonly onState: (state: 'ok' | 'read_only', reason?: string) => void;
+  /** Called at each write that the guard refuses. */
+  readonly onFenced?: () => void;
 }
 
 /** The engine in the thread that runs it. Results are a `Failure` instead of a rejection. */
@@ -37,6 +40,8 @@ export interface PostgresStorage {
   write(unit: Unit): Promise<unknown>;
   telemetry(unit: Unit): Promise<unknown>;
   read(unit: Unit): Promise<unknown>;
+  /** From now on no write is kept unless this is the active node. */
+  guard(guard: Guard): void;
   /** Returns the size of the database as it was last measured, and measures it again: health checks must not wait for a server. */
   bytes(): number;
   close(): Promise<void>;
@@ -102,7 +107,8 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
   const lanes = Array.from({ length: counts.lanes }, () => linkOf('lane'));
   const fast = linkOf('fast');
   const readers = Array.from({ length: counts.readers }, () => linkOf('read'));
-  const transactions = (link: Link) => createTransactions({ link, findOperation, clock, onDisk });
+  const transactions = (link: Link) =>
+    createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDisk });
   const writes = createLanes(lanes.map(transactions));
   const telemetry = createLanes([transactions(fast)]);
   const reads = createReads({ links: readers, findOperation });
@@ -119,6 +125,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
       // The server went away: `onState` says so.
     }
   }
+  let guard: Guard | undefined;
 
   return {
     schemaVersion,
@@ -128,6 +135,9 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     write: (unit) => writes.add(stamp(unit)),
     telemetry: (unit) => telemetry.add(stamp(unit)),
     read: (unit) => reads.add(stamp(unit)),
+    guard(given) {
+      guard = given;
+    },
     bytes() {
       measure ??= measureBytes().finally(() => (measure = undefined));
       return lastBytes;

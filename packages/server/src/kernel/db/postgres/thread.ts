@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { AppError } from '../../app-error.ts';
 import type { DbStatus } from '../db.ts';
 import { fromWireError } from '../wire-error.ts';
+import type { Guard } from './guard.ts';
 import type { Answers, CallKind, FromThread, ThreadData, ToThread } from './wire.ts';
 
 interface Pending {
@@ -15,6 +16,8 @@ export interface ThreadOptions {
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
   readonly onState?: (state: DbStatus['state'], reason: string | undefined) => void;
+  /** A write was refused by the guard. */
+  readonly onFenced?: () => void;
   /** The thread exited although nobody closed it; its calls were rejected. */
   readonly onCrash: (error: Error) => void;
 }
@@ -66,6 +69,9 @@ export class PostgresThread {
           this.#end(fromWireError(message.error));
           ready.reject(this.#ended);
           break;
+        case 'fenced':
+          options.onFenced?.();
+          break;
         case 'state':
           options.onState?.(message.state, message.reason);
           break;
@@ -91,6 +97,11 @@ export class PostgresThread {
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
     });
+  }
+
+  /** From now on no write is kept unless this is the active node. */
+  guard(guard: Guard): void {
+    if (this.#ended === undefined && !this.#closing) this.#worker.postMessage({ guard } satisfies ToThread);
   }
 
   /** Waits until every call has been answered and the connections are closed. */

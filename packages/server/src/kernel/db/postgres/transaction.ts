@@ -4,6 +4,7 @@ import type { Clock } from '../../clock.ts';
 import type { FindOperation, Tx } from '../operation.ts';
 import { Failure, runUnit, type Unit } from '../unit.ts';
 import type { Connection } from './connection.ts';
+import { FencedOut, type Guard, guardStatement } from './guard.ts';
 import { findOutcome } from './in-doubt.ts';
 import { type Link, maxWaitMs } from './link.ts';
 import { inDoubt, isConflict, isConnectionFailure, isDiskFailure, isStaleStatement, LostConnection, unreachable } from './postgres-errors.ts';
@@ -25,6 +26,8 @@ type Attempt =
   /** A unit failed after it had written, or a statement did: nothing was kept. `units` are those that may have been the reason. */
   | { readonly kind: 'failed'; readonly units: Range; readonly error: unknown }
   | { readonly kind: 'conflict'; readonly error: unknown }
+  /** Another daemon may write instead of this one: nothing was kept. */
+  | { readonly kind: 'fenced'; readonly error: FencedOut }
   /** The connection ended before the commit: nothing was kept. */
   | { readonly kind: 'lost'; readonly error: unknown }
   /** It ended during the commit. */
@@ -40,6 +43,10 @@ export interface TransactionsOptions {
   readonly link: Link;
   readonly findOperation: FindOperation;
   readonly clock: Clock;
+  /** What each transaction proves; absent: any may write. */
+  readonly guard: () => Guard | undefined;
+  /** A commit was refused by the guard. */
+  readonly onFenced: () => void;
   /** What a transaction showed about the disk of the server. */
   readonly onDisk: (state: 'ok' | 'failed') => void;
 }
@@ -50,7 +57,7 @@ export interface Transactions {
   run(units: readonly WriteUnit[]): Promise<readonly unknown[]>;
 }
 
-export function createTransactions({ link, findOperation, clock, onDisk }: TransactionsOptions): Transactions {
+export function createTransactions({ link, findOperation, clock, guard, onFenced, onDisk }: TransactionsOptions): Transactions {
   async function run(units: readonly WriteUnit[]): Promise<readonly unknown[]> {
     let conflicts = 0;
     let lostAt: number | undefined;
@@ -74,6 +81,9 @@ export function createTransactions({ link, findOperation, clock, onDisk }: Trans
           if (conflicts > maxRetries) return units.map(() => new Failure(attempt.error));
           await pause(conflicts);
           break;
+        case 'fenced':
+          onFenced();
+          return units.map(() => new Failure(attempt.error));
         case 'lost':
           lostAt ??= clock.monotonic();
           // A connection that is lost again and again is as good as none.
@@ -114,7 +124,7 @@ export function createTransactions({ link, findOperation, clock, onDisk }: Trans
 
   async function runUnits(own: Session, units: readonly WriteUnit[]): Promise<Attempt> {
     const { connection } = own;
-    const begun = begin(connection, units);
+    const begun = begin(connection, units, guard());
     const results: unknown[] = [];
     for (let index = 0; index < units.length; index = results.length) {
       const range = { from: index, to: endOfBulk(units, index) };
@@ -145,6 +155,7 @@ export function createTransactions({ link, findOperation, clock, onDisk }: Trans
       return { kind: 'lost', error };
     }
     connection.send('ROLLBACK').catch(() => {});
+    if (error instanceof FencedOut) return { kind: 'fenced', error };
     return isConflict(error) ? { kind: 'conflict', error } : { kind: 'failed', units, error };
   }
 
@@ -187,10 +198,12 @@ interface Begun {
 }
 
 /** Starts the transaction along with its first statement: nothing waits for the answer until the commit. */
-function begin(connection: Connection, units: readonly Unit[]): Promise<Begun> {
+function begin(connection: Connection, units: readonly Unit[], guard: Guard | undefined): Promise<Begun> {
   const isolation = units.every(({ operation }) => operation.isolation === 'read committed') ? 'READ COMMITTED' : 'SERIALIZABLE';
-  const begun = connection.send(`BEGIN ISOLATION LEVEL ${isolation}; SELECT pg_current_xact_id()::text AS xid`).then((results) => {
-    const [, { rows } = { rows: [] }] = results as unknown as readonly QueryResult<{ xid: string }>[];
+  const proof = guard === undefined ? '' : `; ${guardStatement(guard)}`;
+  const begun = connection.send(`BEGIN ISOLATION LEVEL ${isolation}; SELECT pg_current_xact_id()::text AS xid${proof}`).then((results) => {
+    const [, { rows } = { rows: [] }, proven] = results as unknown as readonly QueryResult<{ xid: string }>[];
+    if (guard !== undefined && proven?.rows.length !== 1) throw new FencedOut();
     return { xid: rows[0]?.xid ?? '', timeline: connection.facts.timeline };
   });
   begun.catch(() => {});

@@ -1,6 +1,7 @@
 import type { DbStatus } from '../db.ts';
 import type { WireError } from '../wire-error.ts';
 import type { ServerAddress } from './server-address.ts';
+import type { Guard } from './guard.ts';
 
 export const callKinds = { write: 0, telemetry: 1, read: 2, bytes: 3 } as const;
 export type CallKind = (typeof callKinds)[keyof typeof callKinds];
@@ -9,7 +10,7 @@ export type CallKind = (typeof callKinds)[keyof typeof callKinds];
  * Main thread to storage thread: calls of one tick in one flat array of fours (id, kind, operation name, input). Lanes finish in any
  * order, so answers name the call.
  */
-export type ToThread = readonly unknown[] | 'close';
+export type ToThread = readonly unknown[] | 'close' | { readonly guard: Guard };
 
 export type FromThread =
   | Answers
@@ -21,6 +22,8 @@ export type FromThread =
       readonly warnings: readonly string[];
     }
   | { readonly type: 'refused'; readonly error: WireError }
+  /** A write was refused by the guard. */
+  | { readonly type: 'fenced' }
   | { readonly type: 'state'; readonly state: DbStatus['state']; readonly reason?: string };
 
 export interface Answers {

@@ -5,7 +5,7 @@ import { Failure, indexOperations, type Unit } from '../unit.ts';
 import { toWireError, type WireError } from '../wire-error.ts';
 import { explainPostgresError } from './postgres-errors.ts';
 import { checkPostgresServer, openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
-import type { CallKind, FromThread, ThreadData } from './wire.ts';
+import type { CallKind, FromThread, ThreadData, ToThread } from './wire.ts';
 
 type Serve = (kind: CallKind, unit: Unit) => Promise<unknown>;
 
@@ -30,12 +30,16 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
       ...data,
       ...parts,
       clock: systemClock,
+      onFenced: () => send({ type: 'fenced' }),
       onState: (state, reason) => send({ type: 'state', state, ...(reason !== undefined && { reason }) }),
     });
     const { schemaVersion, applied, serverVersion, warnings } = storage;
     send({ type: 'ready', schemaVersion, applied, serverVersion, warnings });
     if (data.heartbeat !== undefined) watchHeartbeat(data.heartbeat, { clock: systemClock });
     const serve = [storage.write, storage.telemetry, storage.read, async () => storage.bytes()];
+    port.on('message', (message: ToThread) => {
+      if (typeof message === 'object' && 'guard' in message) storage.guard(message.guard);
+    });
     serveCalls(port, parts, (kind, unit) => (serve[kind] as (unit: Unit) => Promise<unknown>)(unit), storage.close);
   } catch (error) {
     send({ type: 'refused', error: toWireError(error) });

@@ -12,7 +12,7 @@ import { databaseFile, telemetryFileName } from './database-files.ts';
 import { type FileWatch, watchFiles } from './file-watch.ts';
 import { finishRestore } from './finish-restore.ts';
 import { replacedFiles } from './in-place.ts';
-import { runTask, StorageThread } from './thread.ts';
+import { runTask, startFrom, type StartStorageThread, StorageThread } from './thread.ts';
 import { tryWrite } from './try-write.ts';
 import { type CallKind, callKinds } from './wire.ts';
 
@@ -26,6 +26,8 @@ export interface OpenDbOptions {
   readonly programVersion?: string;
   /** The module of the storage threads; found next to this program when absent. */
   readonly workerUrl?: URL;
+  /** Starts the storage threads in another way. */
+  readonly startThread?: StartStorageThread | undefined;
   /** Checks the file in the background, after an unclean shutdown, once startup is over; `onDamage` is called when it is damaged. */
   readonly check?: boolean;
   readonly onDamage?: (error: StartError) => void;
@@ -66,7 +68,7 @@ export async function openDb(options: OpenDbOptions): Promise<Db> {
 
 class SqliteDb implements Db {
   readonly #options: OpenDbOptions;
-  readonly #workerUrl: URL;
+  readonly #startThread: StartStorageThread;
   readonly #file: string;
   readonly #log: Log;
   readonly #clock: Clock;
@@ -87,7 +89,7 @@ class SqliteDb implements Db {
 
   constructor(options: OpenDbOptions) {
     this.#options = options;
-    this.#workerUrl = options.workerUrl ?? defaultWorkerUrl();
+    this.#startThread = options.startThread ?? startFrom(options.workerUrl ?? defaultWorkerUrl());
     this.#file = databaseFile(options.dataDir);
     this.#log = options.log;
     this.#clock = options.clock;
@@ -125,7 +127,7 @@ class SqliteDb implements Db {
   }
 
   async backup(targetPath: string, onProgress?: (done: number, total: number) => void): Promise<{ readonly bytes: number }> {
-    const task = runTask(this.#workerUrl, { role: 'backup', sourceFile: this.#file, targetFile: targetPath }, this.#closed.signal, onProgress);
+    const task = runTask(this.#startThread, { role: 'backup', sourceFile: this.#file, targetFile: targetPath }, this.#closed.signal, onProgress);
     this.#track(task);
     return (await task) as { readonly bytes: number };
   }
@@ -170,7 +172,7 @@ class SqliteDb implements Db {
 
   #startWriter(): StorageThread {
     return new StorageThread({
-      workerUrl: this.#workerUrl,
+      start: this.#startThread,
       data: {
         role: 'writer',
         dataDir: this.#options.dataDir,
@@ -232,7 +234,7 @@ class SqliteDb implements Db {
       if (this.#closed.signal.aborted) return this.#writer;
       this.#searcherStartedAt = now;
       this.#searcher = new StorageThread({
-        workerUrl: this.#workerUrl,
+        start: this.#startThread,
         data: { role: 'search', dataDir: this.#options.dataDir },
         maxPending: maxSearches,
         onCrash: (error) => this.#log.error({ err: error }, 'Storage search thread exited unexpectedly'),
@@ -243,7 +245,7 @@ class SqliteDb implements Db {
 
   #startReader(): StorageThread {
     return new StorageThread({
-      workerUrl: this.#workerUrl,
+      start: this.#startThread,
       data: { role: 'reader', dataDir: this.#options.dataDir },
       maxPending: this.#maxPending,
       onCrash: (error) => {
@@ -255,7 +257,7 @@ class SqliteDb implements Db {
 
   async #check(): Promise<void> {
     try {
-      await runTask(this.#workerUrl, { role: 'check', file: this.#file }, this.#closed.signal);
+      await runTask(this.#startThread, { role: 'check', file: this.#file }, this.#closed.signal);
       this.#log.info({}, 'Database check after an unclean shutdown found no damage');
     } catch (error) {
       if (error instanceof StartError) this.#options.onDamage?.(error);

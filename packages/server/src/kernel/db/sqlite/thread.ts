@@ -9,8 +9,18 @@ interface Pending {
   readonly reject: (error: unknown) => void;
 }
 
+/** A storage thread as the thread that starts it sees it. */
+export interface StorageWorker {
+  on(event: 'message', listener: (message: FromThread) => void): unknown;
+  on(event: 'error' | 'messageerror', listener: (error: Error) => void): unknown;
+  once(event: 'exit', listener: (code: number) => void): unknown;
+  postMessage(message: unknown): void;
+  terminate(): Promise<number>;
+}
+export type StartStorageThread = (data: ThreadData) => StorageWorker;
+
 export interface ThreadOptions {
-  readonly workerUrl: URL;
+  readonly start: StartStorageThread;
   readonly data: ThreadData;
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
@@ -36,7 +46,7 @@ const gather = { ms: 1, calls: 32 } as const;
  */
 export class StorageThread {
   readonly ready: Promise<{ readonly schemaVersion: number; readonly applied: readonly string[] }>;
-  readonly #worker: Worker;
+  readonly #worker: StorageWorker;
   readonly #options: ThreadOptions;
   readonly #exited: Promise<void>;
   #pending: Pending[] = [];
@@ -51,7 +61,7 @@ export class StorageThread {
 
   constructor(options: ThreadOptions) {
     this.#options = options;
-    this.#worker = startWorker(options.workerUrl, options.data);
+    this.#worker = options.start(options.data);
     const ready = Promise.withResolvers<{ schemaVersion: number; applied: readonly string[] }>();
     this.ready = ready.promise;
     this.ready.catch(() => {});
@@ -190,13 +200,13 @@ export class StorageThread {
 
 /** Runs one long task in a separate thread, which exits with the task or with the signal. */
 export async function runTask(
-  workerUrl: URL,
+  start: StartStorageThread,
   data: ThreadData,
   signal: AbortSignal,
   onProgress?: (done: number, total: number) => void,
 ): Promise<unknown> {
   signal.throwIfAborted();
-  const worker = startWorker(workerUrl, data);
+  const worker = start(data);
   const outcome = Promise.withResolvers<unknown>();
   const abort = () => {
     outcome.reject(signal.reason);
@@ -217,10 +227,13 @@ export async function runTask(
   }
 }
 
-function startWorker(url: URL, data: ThreadData): Worker {
-  // The main thread's flags (`--input-type`, `--import`) do not apply to this module.
-  return new Worker(url, { workerData: data, resourceLimits, execArgv: [], name: `storage-${data.role}` });
-}
+/** Starts threads from the module at `url`. */
+export const startFrom =
+  (url: URL): StartStorageThread =>
+  (data) => {
+    // The main thread's flags (`--input-type`, `--import`) do not apply to this module.
+    return new Worker(url, { workerData: data, resourceLimits, execArgv: [], name: `storage-${data.role}` });
+  };
 
 function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));

@@ -33,12 +33,10 @@ interface Call extends Unit {
 /** Units per commit: more would only delay the first of them. */
 const maxBatch = 512;
 
-/** The body of every storage thread; `workerData` says which one it is. */
-export async function serveStorage(parts: StorageParts): Promise<void> {
-  const port = parentPort;
+/** The body of every storage thread; `data` says which one it is. It closes the port when it is done. */
+export async function serveStorage(parts: StorageParts, data = workerData as ThreadData, port: MessagePort | null = parentPort): Promise<void> {
   if (port === null) throw new Error('serveStorage runs in a worker thread only');
   const send = (message: FromThread) => port.postMessage(message);
-  const data = workerData as ThreadData;
   try {
     switch (data.role) {
       case 'writer': {

@@ -3,18 +3,22 @@ import type { Db } from '../../../../kernel/db/db.ts';
 import type { Operation } from '../../../../kernel/db/operation.ts';
 import type { EventBus } from '../../../../kernel/event-bus.ts';
 import { parseJson } from '../../../../kernel/json.ts';
+import type { Log } from '../../../../kernel/log.ts';
 import { type GateAnswer, type GatedCall, isUnattended } from '../../../../runtime/tool-gate.ts';
 import type { InboxMessage } from '../../../unattended/inbox/api.ts';
 import { canonicalJson, freezeDeep } from './exact-call.ts';
 import { answerOf, answerTo, bounds, describeChange, refused } from './gate-answers.ts';
 import { digestNamedFiles } from './named-files.ts';
 import { type AskReason, messageOf, opKeyOf, type RequestDeps, requestOf } from './new-request.ts';
-import type { Asked, Asking, NewRequest } from '../store.ts';
+import { type Asked, type Asking, leaveRequest, type NewRequest } from '../store.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface AskDeps extends RequestDeps {
   readonly db: Db;
   readonly bus: EventBus;
+  readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   /** `ask-approval.ts`: the request with the message that announces it. */
   readonly askApproval: Operation<Asking & { readonly inbox?: InboxMessage | undefined }, Asked>;
   /** `ask-approval.ts`: withdraws an unannounced request, with its message. */
@@ -50,7 +54,17 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
     const { approvalCacheMs, denialCacheMs } = config;
     const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? config.unattended) === 'refuse';
-    const asking = { request, inbox, bounds, approvalCacheMs, denialCacheMs, grantMs, keepMs, isRefused };
+    const asking = {
+      request,
+      inbox,
+      bounds,
+      approvalCacheMs,
+      denialCacheMs,
+      grantMs,
+      keepMs,
+      isRefused,
+      waitsAt: turnJson === null ? deps.bootId : '',
+    };
     // Starts before the row is written, so that no decision is missed.
     const waiter = turnJson === null ? waiting.wait(digest, signal) : undefined;
     try {
@@ -69,7 +83,13 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
       }
       if (waiter === undefined) return { allowed: false, message: waits, waits: { approvalId: asked.requestId, untilMs: asked.expiresAtMs } };
       waiter.joins(asked.requestId);
-      const decided = answerOf(await waiter.outcome, tool.name);
+      const outcome = await waiter.outcome;
+      // A decision that nobody waits for is granted for the next equal call.
+      if (outcome === undefined && !waiting.isWaited(digest))
+        void db
+          .write(leaveRequest, { id: asked.requestId, waitsAt: deps.bootId })
+          .catch((error: unknown) => deps.log.warn({ err: error }, 'Failed to record that nobody waits for an approval any more'));
+      const decided = answerOf(outcome, tool.name);
       if (decided.allowed && (await digestNamedFiles(named)) !== files) return refused(describeChange(tool));
       return decided;
     } finally {

@@ -32,8 +32,9 @@ export interface Waiting extends Disposable {
   /** Watches a stored request until it is settled. */
   watch(request: Watched): void;
   settle(requestId: string, digest: string, outcome: Outcome): void;
-  /** Digests of the pending calls. */
-  digests(): string[];
+  /** Whether any call with this digest waits. */
+  isWaited(digest: string): boolean;
+  isWatched(requestId: string): boolean;
   /** Watched requests of one conversation. */
   of(conversationRef: string): Watched[];
   all(): Watched[];
@@ -104,7 +105,8 @@ export function createWaiting({ clock, onDue }: { readonly clock: Clock; readonl
       }
     },
 
-    digests: () => [...standing.keys()],
+    isWaited: (digest) => standing.has(digest),
+    isWatched: (requestId) => watched.has(requestId),
     all: () => [...watched.values()].map(({ request }) => request),
     of: (conversationRef) => [...watched.values()].flatMap(({ request }) => (request.conversationRef === conversationRef ? [request] : [])),
 

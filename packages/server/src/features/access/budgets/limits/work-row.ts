@@ -7,6 +7,7 @@ import type { ReserveStore, WorkBooking, WorkOpening } from '../api.ts';
 export interface WorkRowDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly bootId: string;
   readonly openWork: Operation<WorkOpening, void>;
   readonly bookWork: Operation<WorkBooking, void>;
   /** A further call of work that has a row. */
@@ -19,22 +20,25 @@ export interface WorkRowDeps {
   ) => void;
 }
 
+/** Known when the row is opened. */
+type Later = 'model' | 'reservedNano' | 'startedAtMs' | 'bootId';
+
 /** The row of running work under a cap in money, and the booking that replaces it. */
 export class WorkRow implements ReserveStore {
   readonly #deps: WorkRowDeps;
-  readonly #work: Omit<WorkOpening, 'model' | 'reservedNano' | 'startedAtMs'>;
+  readonly #work: Omit<WorkOpening, Later>;
   #opened = false;
 
-  constructor(deps: WorkRowDeps, work: Omit<WorkOpening, 'model' | 'reservedNano' | 'startedAtMs'>) {
+  constructor(deps: WorkRowDeps, work: Omit<WorkOpening, Later>) {
     this.#deps = deps;
     this.#work = work;
   }
 
   reserve(reservedNano: number, model: string): Promise<void> {
-    const { db, openWork, reserveForTurn, clock } = this.#deps;
+    const { db, openWork, reserveForTurn, clock, bootId } = this.#deps;
     if (this.#opened) return db.write(reserveForTurn, { id: this.#work.id, reservedNano, model });
     this.#opened = true;
-    return db.write(openWork, { ...this.#work, reservedNano, model, startedAtMs: clock.now() });
+    return db.write(openWork, { ...this.#work, reservedNano, model, startedAtMs: clock.now(), bootId });
   }
 
   async book(calls: readonly CallRecord[]): Promise<void> {

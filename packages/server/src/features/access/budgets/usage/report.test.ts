@@ -39,13 +39,23 @@ const insert = operation('test.insert', async (tx, calls: readonly Call[]): Prom
     ]);
 });
 
+/** Gives the newest call an id below all others, as that of a writer that took it first and committed last. */
+const lowerIds = operation('test.lowerIds', (tx) =>
+  tx.build((from, sql) =>
+    from
+      .updateTable('modelCall')
+      .set({ id: sql<number>`-id` })
+      .where(sql<boolean>`id = (select max(id) from model_call)`),
+  ),
+);
+
 const slots = operation('test.slots', (tx) =>
   tx.build<object>((from) => from.selectFrom('usageSlot').select(['principalId', 'slotMs', 'calls']).orderBy('principalId')),
 );
 
 let db: Db;
 beforeEach(async () => {
-  db = await openInlineDb({ operations: [...budgetOperations, insert, slots], migrations: [...turnMigrations, ...budgetMigrations] });
+  db = await openInlineDb({ operations: [...budgetOperations, insert, lowerIds, slots], migrations: [...turnMigrations, ...budgetMigrations] });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -134,6 +144,17 @@ describe('a report', () => {
       expect((await report(['conversation'], { principalId: 'p' })).rows.map((row) => row.key1)).toEqual([null, 'cv_1']);
       await db.write(rollUp, { limit: 100 });
     }
+  });
+
+  test('counts a call that becomes visible after others with higher ids', async () => {
+    await db.write(insert, [{ atMs: 900_000 }, { atMs: 900_001 }]);
+    await db.write(rollUp, { limit: 10 });
+    await db.write(insert, [{ atMs: 900_002 }]);
+    await db.write(lowerIds, undefined);
+    expect((await report(['agent'])).totals.calls).toBe(3);
+    await db.write(rollUp, { limit: 10 });
+    expect((await report(['agent'])).totals.calls).toBe(3);
+    expect(await db.read(slots, undefined)).toMatchObject([{ calls: 3 }, { calls: 3 }]);
   });
 
   test('counts a call that is rolled up in two steps once', async () => {

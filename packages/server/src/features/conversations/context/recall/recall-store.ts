@@ -1,3 +1,4 @@
+import { isMatch, type TextMatch, toTextMatch } from '../../../../kernel/db/full-text.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 
 export interface Excerpt {
@@ -15,14 +16,14 @@ const minScore = 1;
 const minShare = 0.4;
 
 /** Matches within one conversation through `part`, see the index migration. Ranking in the index would scan all conversations. */
-const matching = query<{ match: string; first: number; last: number; limit: number }, { id: number }>(({ db, sql, p }) =>
-  db
+const matching = query<TextMatch & { first: number; last: number; limit: number }, { id: number }>((tools) =>
+  tools.db
     .selectFrom('messageFts')
     .select('rowid as id')
-    .where(sql<boolean>`message_fts MATCH ${p('match')}`)
-    .where('rowid', '>=', p('first'))
-    .where('rowid', '<=', p('last'))
-    .limit(p('limit')),
+    .where(isMatch(tools, 'message_fts'))
+    .where('rowid', '>=', tools.p('first'))
+    .where('rowid', '<=', tools.p('last'))
+    .limit(tools.p('limit')),
 );
 
 /** Returns the message id at a position; ids grow with positions. */
@@ -52,8 +53,8 @@ export const findExcerpts = operation('context.excerpts', async (tx, input: Exce
   if (first === undefined || last === undefined) return [];
   const scores = new Map<number, number>();
   for (const term of terms) {
-    const match = `part : "c${conversationId}" AND body : "${term}"`;
-    const rows = await tx.all(matching, { match, first: first.id, last: last.id, limit: maxMatches + 1 });
+    const match = toTextMatch({ phrases: [term], filters: [[`c${conversationId}`]] });
+    const rows = await tx.all(matching, { ...match, first: first.id, last: last.id, limit: maxMatches + 1 });
     if (rows.length > maxMatches) continue;
     const weight = Math.log((to - from + 2) / (rows.length + 0.5));
     for (const { id } of rows) scores.set(id, (scores.get(id) ?? 0) + weight);

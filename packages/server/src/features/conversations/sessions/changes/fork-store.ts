@@ -2,7 +2,7 @@ import { AppError } from '../../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { chatKindOf, tenantId } from '../conversation.ts';
-import { type ConversationRow, type ConversationTaint, readConversation } from '../store.ts';
+import { type ConversationRow, type ConversationTaint, lockConversation, readConversation } from '../store.ts';
 
 /** Maximum messages copied in one transaction, which blocks commits for about a tenth of a second. */
 const maxForked = 50_000;
@@ -84,7 +84,7 @@ const copyMessages = query<{ from: number; to: number; seq: number }>(({ db, sql
 
 /** Copies a conversation up to a message to a new key. Throws `not_found`, `conflict` for a taken key, or `precondition_failed`. */
 export const forkConversation = operation('sessions.fork', async (tx, fork: Fork): Promise<ConversationRow> => {
-  const source = await readConversation(tx, fork.sourceRef);
+  const source = await lockConversation(tx, fork.sourceRef);
   if (source === undefined) throw new AppError('not_found', 'Conversation not found');
   if (fork.toSeq !== null && fork.toSeq > source.lastSeq) {
     throw new AppError('precondition_failed', `seq: expected at most ${source.lastSeq}, the last message of the conversation`, { param: 'seq' });

@@ -70,7 +70,8 @@ const turnAt = query<{ ref: string; seq: number }, { turnId: string }>(({ db, p 
     .innerJoin('conversation', 'conversation.id', 'message.conversationId')
     .select('message.turnId')
     .where('conversation.ref', '=', p('ref'))
-    .where('message.seq', '=', p('seq')),
+    .where('message.seq', '=', p('seq'))
+    .forShare('conversation'),
 );
 
 /** Returns whether the message at a position still belongs to that turn; false once the conversation was cleared or deleted. */

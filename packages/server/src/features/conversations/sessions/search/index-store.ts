@@ -1,4 +1,4 @@
-import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { type Database, operation, query, type Tx } from '../../../../kernel/db/operation.ts';
 
 /** Tokens of the column `part`, which restrict a search inside the index. A final digit prevents stemming; hexadecimal allows no separators. */
 export const part = {
@@ -11,58 +11,77 @@ export const part = {
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-const indexedTo = query<object, { to: number }>(({ db }) => db.selectFrom('messageIndex').select('indexedTo as to'));
+/**
+ * Messages that are not indexed, by conversation. Each conversation has a mark of its own, because the ids of messages do not show
+ * what is new: with several writers one may become visible after others with higher ids. The numbers within a conversation do, as
+ * its row is written with each of them.
+ */
+export const unindexed = (db: Database) =>
+  db
+    .selectFrom('conversation')
+    .innerJoin('message', (join) => join.onRef('message.conversationId', '=', 'conversation.id').onRef('message.seq', '>', 'conversation.indexedSeq'))
+    .whereRef('conversation.indexedSeq', '<', 'conversation.lastSeq');
 
-/** Returns the id up to which messages are indexed. */
-export async function readIndexedTo(tx: Tx): Promise<number> {
-  return (await tx.get(indexedTo, {}))?.to ?? 0;
+interface Waiting {
+  readonly id: number;
+  readonly conversationId: number;
+  readonly seq: number;
+  readonly bytes: number;
 }
 
-const setIndexedTo = query<{ to: number }>(({ db, p }) => db.updateTable('messageIndex').set({ indexedTo: p('to') }));
-
-const waiting = query<{ after: number; limit: number }, { id: number; bytes: number }>(({ db, sql, p }) =>
-  db
-    .selectFrom('message')
-    .select(['id', sql<number>`octet_length(content)`.as('bytes')])
-    .where('id', '>', p('after'))
-    .orderBy('id')
+const waiting = query<{ limit: number }, Waiting>(({ db, sql, p }) =>
+  unindexed(db)
+    .select(['message.id', 'message.conversationId', 'message.seq', sql<number>`octet_length(content)`.as('bytes')])
+    .orderBy('conversation.id')
+    .orderBy('message.seq')
     .limit(p('limit')),
 );
 
-/** Copies rows into the index without reading them into memory. */
-const fillIndex = query<{ after: number; to: number }>(({ db, sql, p }) =>
+/** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
+const fillIndex = (tx: Tx, ids: readonly number[]) =>
+  tx.build((db, sql, dialect) => {
+    const rows = db
+      .selectFrom('message')
+      .innerJoin('conversation', 'conversation.id', 'message.conversationId')
+      .select('message.id')
+      .where('message.id', 'in', ids)
+      .where('message.content', '<>', '');
+    if (dialect === 'sqlite') {
+      const tokens = sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`;
+      return db
+        .insertInto('messageFts')
+        .columns(['rowid', 'body', 'part'])
+        .expression(rows.select(['message.content', tokens.as('part')]));
+    }
+    const tokens = sql`ARRAY['=a' || text_hex(agent_id) || '0', '=p' || text_hex(principal_id) || '0', '=c' || conversation.id,
+      '=r' || text_hex(role) || '0', '=k' || text_hex(kind) || '0']`;
+    return db
+      .insertInto('messageFts')
+      .columns(['rowid', 'body'])
+      .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')));
+  });
+
+const markIndexed = query<{ id: number; seq: number }>(({ db, p }) =>
   db
-    .insertInto('messageFts')
-    .columns(['rowid', 'body', 'part'])
-    .expression(
-      db
-        .selectFrom('message')
-        .innerJoin('conversation', 'conversation.id', 'message.conversationId')
-        .select([
-          'message.id',
-          'message.content',
-          sql`'a' || lower(hex(agent_id)) || '0 p' || lower(hex(principal_id)) || '0 c' || conversation.id || ' r' || lower(hex(role)) || '0 k' || lower(hex(kind)) || '0'`.as(
-            'part',
-          ),
-        ])
-        .where('message.id', '>', p('after'))
-        .where('message.id', '<=', p('to'))
-        .where('message.content', '<>', ''),
-    ),
+    .updateTable('conversation')
+    .set({ indexedSeq: p('seq') })
+    .where('id', '=', p('id')),
 );
 
 /** Indexes the next messages; `more` when others remain. The limits keep commits of turns from waiting long. */
 export const indexMessages = operation(
   'sessions.index',
   async (tx, { maxRows, maxBytes }: { readonly maxRows: number; readonly maxBytes: number }): Promise<{ rows: number; more: boolean }> => {
-    const after = await readIndexedTo(tx);
-    const next = await tx.all(waiting, { after, limit: maxRows });
+    const next = await tx.all(waiting, { limit: maxRows });
     let bytes = 0;
     const within = next.filter((row, index) => (bytes += row.bytes) <= maxBytes || index === 0);
-    const to = within.at(-1)?.id;
-    if (to === undefined) return { rows: 0, more: false };
-    await tx.run(fillIndex, { after, to });
-    await tx.run(setIndexedTo, { to });
+    if (within.length === 0) return { rows: 0, more: false };
+    await fillIndex(
+      tx,
+      within.map(({ id }) => id),
+    );
+    const lastSeqs = new Map(within.map(({ conversationId, seq }) => [conversationId, seq]));
+    for (const [id, seq] of lastSeqs) await tx.run(markIndexed, { id, seq });
     return { rows: within.length, more: within.length < next.length || next.length === maxRows };
   },
 );
@@ -70,17 +89,10 @@ export const indexMessages = operation(
 const unindex = query<{ conversationId: number }>(({ db, p }) =>
   db.deleteFrom('messageFts').where('rowid', 'in', db.selectFrom('message').select('id').where('conversationId', '=', p('conversationId'))),
 );
-const lowerIndexedTo = query<object>(({ db, sql }) =>
-  db.updateTable('messageIndex').set({ indexedTo: sql<number>`min(indexed_to, (SELECT coalesce(max(id), 0) FROM message))` }),
-);
 
-/** Removes the messages of a conversation from the index, and from their table through `remove`. */
-export async function unindexMessages<T>(tx: Tx, conversationId: number, remove: () => Promise<T>): Promise<T> {
+/** Removes the messages of a conversation from the index; call before they are deleted. */
+export async function unindexMessages(tx: Tx, conversationId: number): Promise<void> {
   await tx.run(unindex, { conversationId });
-  const removed = await remove();
-  // The ids of the newest rows are reused by messages that are not indexed yet.
-  await tx.run(lowerIndexedTo, {});
-  return removed;
 }
 
 export const indexOperations = [indexMessages];

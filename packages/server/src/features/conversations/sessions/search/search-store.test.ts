@@ -14,7 +14,16 @@ import { parseTextQuery } from './terms.ts';
 const add = operation('test.add', addMessages);
 const archive = operation('test.archive', archiveConversation);
 const erase = operation('test.erase', async (tx, input: { readonly ref: string }) => (await eraseMessages(tx, input.ref))?.erased);
-const operations = [add, archive, erase, forkConversation, indexMessages, searchMessages];
+/** Gives the newest message an id below all others, as that of a writer that took it first and committed last. */
+const lowerIds = operation('test.lowerIds', (tx) =>
+  tx.build((from, sql) =>
+    from
+      .updateTable('message')
+      .set({ id: sql<number>`-id` })
+      .where(sql<boolean>`id = (select max(id) from message)`),
+  ),
+);
+const operations = [add, lowerIds, archive, erase, forkConversation, indexMessages, searchMessages];
 const audit = { id: 'au_1', atMs: 1, principalId: 'p', action: 'a', classification: 'mutate' as const, outcome: 'success' as const, traceId: 't' };
 
 let db: Db;
@@ -157,4 +166,16 @@ test('a hit after the head of a long message is found and shown', async () => {
   await index();
   const { hits } = await find('needle');
   expect(hits[0]?.snippet.text).toMatch(/needle at the end$/);
+});
+
+test('a message that becomes visible after others with higher ids is indexed', async () => {
+  await say('cv_1', ['walrus one']);
+  await say('cv_2', ['walrus two']);
+  await index();
+  await say('cv_1', ['walrus three']);
+  await db.write(lowerIds, undefined);
+  expect(await places('walrus')).toEqual(['cv_1:1', 'cv_1:2', 'cv_2:1']);
+  expect(await index()).toEqual({ rows: 1, more: false });
+  expect(await places('walrus')).toEqual(['cv_1:1', 'cv_1:2', 'cv_2:1']);
+  expect(await index()).toEqual({ rows: 0, more: false });
 });

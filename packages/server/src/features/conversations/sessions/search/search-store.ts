@@ -1,6 +1,7 @@
 import type { MessageRow } from '../api.ts';
+import { isMatch, type TextMatch, toTextMatch } from '../../../../kernel/db/full-text.ts';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
-import { part, readIndexedTo } from './index-store.ts';
+import { part, unindexed } from './index-store.ts';
 import { rankTexts } from './rank.ts';
 import { makeSnippet, type Snippet } from './snippet.ts';
 import type { ConversationRow, Reach } from '../store.ts';
@@ -59,13 +60,11 @@ const headById = query<{ id: number }, Found>(({ db, sql, p }) =>
 );
 const contentById = query<{ id: number }, { content: string }>(({ db, p }) => db.selectFrom('message').select('content').where('id', '=', p('id')));
 
-const waitingPart = query<{ after: number }, { count: number }>(({ db, sql, p }) =>
+const waitingPart = query<object, { count: number }>(({ db, sql }) =>
   db
     .selectFrom(
-      db
-        .selectFrom('message')
-        .select('id')
-        .where('id', '>', p('after'))
+      unindexed(db)
+        .select('message.id')
         .limit(maxScanned + 1)
         .as('waiting'),
     )
@@ -73,13 +72,9 @@ const waitingPart = query<{ after: number }, { count: number }>(({ db, sql, p })
 );
 
 /** Returns the newest unindexed messages visible to the caller; their `head` is longer than that of others. */
-function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Found[]> {
+function readWaiting(tx: Tx, search: MessageSearch): Promise<Found[]> {
   return tx.build((db, sql) => {
-    let from = db
-      .selectFrom('message')
-      .innerJoin('conversation', 'conversation.id', 'message.conversationId')
-      .select([...found, sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head')])
-      .where('message.id', '>', after);
+    let from = unindexed(db).select([...found, sql<string>`substr(content, 1, ${sql.lit(scannedLength)})`.as('head')]);
     if (search.principalId !== null) from = from.where('principalId', '=', search.principalId);
     if (search.agentIds !== null) from = from.where('agentId', 'in', search.agentIds);
     if (search.role !== null) from = from.where('role', '=', search.role);
@@ -88,24 +83,24 @@ function readWaiting(tx: Tx, after: number, search: MessageSearch): Promise<Foun
   });
 }
 
-const matching = query<{ match: string }, { id: number }>(({ db, sql, p }) =>
-  db
+const matching = query<TextMatch, { id: number }>((tools) =>
+  tools.db
     .selectFrom('messageFts')
     .select('rowid as id')
-    .where(sql<boolean>`message_fts MATCH ${p('match')}`)
+    .where(isMatch(tools, 'message_fts'))
     .orderBy('rowid', 'desc')
     .limit(maxCounted + 1),
 );
 
 /** Builds the index query. Filters are tokens of the same index, so the cost depends on what the caller may see. */
-function confine({ text, principalId, agentIds, role, kind }: MessageSearch): string {
+function confine({ text, principalId, agentIds, role, kind }: MessageSearch): TextMatch {
   const filters = [
-    ...(principalId === null ? [] : [part.principal(principalId)]),
-    ...(agentIds === null ? [] : [agentIds.map(part.agent).join(' OR ')]),
-    ...(role === null ? [] : [part.role(role)]),
-    ...(kind === null ? [] : [part.kind(kind)]),
+    ...(principalId === null ? [] : [[part.principal(principalId)]]),
+    ...(agentIds === null ? [] : [agentIds.map(part.agent)]),
+    ...(role === null ? [] : [[part.role(role)]]),
+    ...(kind === null ? [] : [[part.kind(kind)]]),
   ];
-  return [...filters.map((filter) => `part : (${filter})`), text.match].join(' AND ');
+  return toTextMatch({ phrases: text.phrases, filters });
 }
 
 /**
@@ -115,12 +110,11 @@ function confine({ text, principalId, agentIds, role, kind }: MessageSearch): st
 export const searchMessages = operation('sessions.search', async (tx, search: MessageSearch): Promise<SearchResult> => {
   if (search.agentIds?.length === 0) return { hits: [], total: 0, more: false, behind: false };
   const { terms } = search.text;
-  const after = await readIndexedTo(tx);
-  const waiting = (await tx.get(waitingPart, { after }))?.count ?? 0;
+  const waiting = (await tx.get(waitingPart, {}))?.count ?? 0;
   const find = createFinder(terms);
   const hasAll = (text: string) => new Set(find(text).found.map(({ term }) => term)).size === terms.length;
-  const fresh = waiting === 0 ? [] : (await readWaiting(tx, after, search)).filter(({ head }) => hasAll(head));
-  const ids = await tx.all(matching, { match: confine(search) });
+  const fresh = waiting === 0 ? [] : (await readWaiting(tx, search)).filter(({ head }) => hasAll(head));
+  const ids = await tx.all(matching, confine(search));
   const rows = fresh.slice(0, maxRanked);
   for (const { id } of ids.slice(0, maxRanked - rows.length)) {
     const row = await tx.get(headById, { id });

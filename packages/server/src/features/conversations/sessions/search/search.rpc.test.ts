@@ -17,10 +17,11 @@ function hitsOf(found: Result<'session.search'>) {
   return found;
 }
 
-function indexedTo(homeDir: string): number {
+/** Returns how many messages are in the index. */
+function indexed(homeDir: string): number {
   const file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
   try {
-    return Number(file.prepare('SELECT indexed_to FROM message_index').get()?.['indexed_to']);
+    return Number(file.prepare('SELECT sum(indexed_seq) AS indexed FROM conversation').get()?.['indexed']);
   } finally {
     file.close();
   }
@@ -56,7 +57,7 @@ describe('session.search', () => {
     for (const { call } of [server.client, socket]) {
       expect(await call('session.search', { query: 'deploying WALRUS' })).toMatchObject(expected);
     }
-    await expect.poll(() => indexedTo(server.homeDir)).toBeGreaterThan(0);
+    await expect.poll(() => indexed(server.homeDir)).toBeGreaterThan(0);
     for (const { call } of [server.client, socket]) {
       expect(await call('session.search', { query: 'deploying WALRUS' })).toMatchObject(expected);
     }
@@ -125,11 +126,11 @@ test('indexing resumes after a restart, including messages left by an earlier pr
     await first[Symbol.asyncDispose]();
     // Simulates the state after a crash.
     const file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
-    file.exec(`INSERT INTO message_fts (message_fts) VALUES ('delete-all'); UPDATE message_index SET indexed_to = 0`);
+    file.exec(`INSERT INTO message_fts (message_fts) VALUES ('delete-all'); UPDATE conversation SET indexed_seq = 0`);
     file.close();
     await using again = await startTestServer({ homeDir });
     expect(hitsOf(await again.client.call('session.search', { query: 'axolotl' })).total).toBe(1);
-    await expect.poll(() => indexedTo(homeDir)).toBe(2);
+    await expect.poll(() => indexed(homeDir)).toBe(2);
     expect(hitsOf(await again.client.call('session.search', { query: 'axolotl' })).total).toBe(1);
   } finally {
     await rm(homeDir, { recursive: true });

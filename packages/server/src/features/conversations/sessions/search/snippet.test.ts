@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { toTextMatch } from '../../../../kernel/db/full-text.ts';
 import { rankTexts } from './rank.ts';
 import { makeSnippet } from './snippet.ts';
 import { titleOf } from '../reading/title.ts';
@@ -22,7 +23,7 @@ describe('parseTextQuery', () => {
     ['x"y', 'body : "x" AND body : "y"'],
     [`a\0b`, 'body : "a b"'],
   ])('%j', (query, match) => {
-    expect(parseTextQuery(query)?.match).toBe(match);
+    expect(toTextMatch({ phrases: parseTextQuery(query)?.phrases ?? [], filters: [] }).match).toBe(match);
   });
 
   test.each(['', '  ', '???', '""', '" "', '*:^'])('%j contains no word', (query) => {

@@ -4,8 +4,8 @@ import { stem } from '../../../../kernel/stem.ts';
 export type Term = readonly string[];
 
 export interface TextQuery {
-  /** Index query that requires every term. */
-  readonly match: string;
+  /** Words and phrases for the index, of letters and digits only; every one is required. */
+  readonly phrases: readonly string[];
   /** The same terms for matching texts in memory. */
   readonly terms: readonly Term[];
 }
@@ -43,16 +43,15 @@ const fold = (word: string) => word.normalize('NFD').replaceAll(/\p{M}/gu, '').t
 
 /** Parses words and "quoted phrases"; nothing else has a meaning. Returns undefined when there are no words. */
 export function parseTextQuery(query: string): TextQuery | undefined {
-  const match: string[] = [];
+  const phrases: string[] = [];
   const terms: Term[] = [];
   for (const [part] of query.matchAll(/"[^"]*"|[^\s"]+/g)) {
     const words = part.match(wordPattern);
     if (words === null || terms.length === maxTerms) continue;
-    // Only letters and digits in quotes, so no index query syntax is possible.
-    match.push(`body : "${words.join(' ')}"`);
+    phrases.push(words.join(' '));
     terms.push(words.map((word) => stem(fold(word))));
   }
-  return terms.length === 0 ? undefined : { match: match.join(' AND '), terms };
+  return terms.length === 0 ? undefined : { phrases, terms };
 }
 
 /** Returns a function that finds terms in many texts; `length` is the number of words of a text. */

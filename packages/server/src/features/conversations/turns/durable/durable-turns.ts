@@ -14,6 +14,8 @@ import type { Converse } from '../running/converse.ts';
 import { type DurableDeps, OpenDurableTurn } from './durable.ts';
 
 export interface DurableTurnsDeps extends DurableDeps {
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly agents: AgentsApi;
   readonly models: ModelNames;
   readonly lanes: Pick<TurnLanes, 'waitBehind'>;
@@ -71,7 +73,7 @@ export function createDurableTurns(deps: DurableTurnsDeps, entrance: TurnEntranc
     const { target, origin, message } = turn;
     const models = modelsForOperation(agent, deps.models, turn);
     const { ref: conversationRef, sessionKey, agentId, principalId } = target;
-    const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId };
+    const about = { conversationRef, sessionKey, agentId, principalId, origin, traceId: admitted.call.traceId, bootId: deps.bootId };
     const durable = await OpenDurableTurn.open(deps, turn, { ...about, id: newId('tn'), startedAtMs: deps.clock.now() }, admitted);
     if (!durable.isResumed && origin !== 'heartbeat') await deps.applyResetPolicy(target, agent);
     return durable.ended(await converse({ target, agent, models, origin, question: { text: message }, durable }, admitted, undefined));

@@ -19,6 +19,7 @@ interface DurableRow {
   readonly sessionKey: string;
   readonly agentId: string;
   readonly principalId: string;
+  readonly traceId: string;
 }
 
 const insertDurable = query<{ workId: string; turnId: string }>(({ db, p }) =>
@@ -49,6 +50,7 @@ const byWork = query<{ workId: string }, DurableRow>(({ db, p }) =>
       't.sessionKey',
       't.agentId',
       't.principalId',
+      't.traceId',
     ])
     .where('d.workId', '=', p('workId')),
 );
@@ -115,6 +117,7 @@ const intentsOf = query<{ turnId: string }, IntentRow>(({ db, p }) =>
 /** The stored state of an interrupted turn. */
 export interface InterruptedTurn {
   readonly turnId: string;
+  readonly traceId: string;
   readonly target: ConversationTarget;
   /** What it answers, as its conversation will show it; null when it never waited, or its conversation does not keep it. */
   readonly question: string | null;
@@ -140,12 +143,13 @@ const toMessage = (json: string) => parseJson(json) as ModelMessage;
 export async function findDurableTurn(tx: Tx, workId: string): Promise<InterruptedTurn | undefined> {
   const row = await tx.get(byWork, { workId });
   if (row === undefined) return undefined;
-  const { turnId, resumes, startedAtMs, tainted, refused, question, ref, sessionKey, agentId, principalId, ...totals } = row;
+  const { turnId, resumes, startedAtMs, tainted, refused, question, ref, sessionKey, agentId, principalId, traceId, ...totals } = row;
   const steps = await tx.all(stepsOf, { turnId });
   const intents = await tx.all(intentsOf, { turnId });
   const isFinished = new Set(steps.filter(({ finished }) => finished === 1).map(({ step }) => step));
   return {
     turnId,
+    traceId,
     target: { ref, sessionKey, agentId, principalId },
     question,
     resumes,
@@ -235,7 +239,10 @@ const setFirstCall = query<{ turnId: string; callId: number }>(({ db, sql, p }) 
     .where('turnId', '=', p('turnId')),
 );
 
-/** Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. */
+/**
+ * Stores where the turn's calls start; call before the first are booked. Part of `checkpointTurn`. Safe with several writers: ids are
+ * given in order, if not made visible in order, and those of the turn are given after this one was read.
+ */
 export async function markFirstCall(tx: Tx, turnId: string): Promise<void> {
   const last = await tx.get(lastCallId, {});
   await tx.run(setFirstCall, { turnId, callId: (last?.id ?? 0) + 1 });

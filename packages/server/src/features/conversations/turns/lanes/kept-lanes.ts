@@ -7,6 +7,8 @@ export interface KeptLanes {
   keep(turn: ParkedTurn): void;
   /** Returns whether a lane is kept for this work. */
   has(workId: string): boolean;
+  /** Returns whether the turn of this work is parked. */
+  knows(workId: string): boolean;
   /** Frees the lane of a turn that is back in it, or that returns only when its agent is resumed; the turn still counts as parked. */
   free(workId: string): void;
   /** Forgets a turn that runs again or was stopped. */
@@ -49,6 +51,7 @@ export function createKeptLanes(
       lanes.keep(turn.target.ref);
     },
     has: (workId) => kept.has(workId),
+    knows: (workId) => parked.has(workId),
     all: () => [...parked.values()],
     free,
     release,

@@ -8,7 +8,10 @@ import type { TurnTotals } from '../durable/ledger.ts';
 import type { ModelCallRow, TurnCommit, TurnRow, TurnState } from '../store.ts';
 
 /** The fields of a turn known at its start. */
-export type TurnStart = Pick<TurnRow, 'id' | 'conversationRef' | 'sessionKey' | 'agentId' | 'principalId' | 'origin' | 'traceId' | 'startedAtMs'>;
+export type TurnStart = Pick<
+  TurnRow,
+  'id' | 'conversationRef' | 'sessionKey' | 'agentId' | 'principalId' | 'origin' | 'traceId' | 'startedAtMs' | 'bootId'
+>;
 
 /** The row fields of a running turn; see `openTurn`. */
 export const openRow = {

@@ -13,7 +13,7 @@ import type { RecallApi } from '../../../knowledge/memory/api.ts';
 import type { SkillsApi } from '../../../knowledge/skills/api.ts';
 import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
-import type { TurnCommit, TurnOpening } from '../store.ts';
+import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
 import { OpenRow } from './open-row.ts';
 import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart } from './outcome.ts';
@@ -25,9 +25,11 @@ export interface TurnRunnerDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
   readonly runTurn: RunTurn;
   readonly openTurn: Operation<TurnOpening, void>;
-  readonly commitTurn: Operation<TurnCommit, { readonly created: boolean }>;
+  readonly commitTurn: Operation<TurnCommit, TurnCommitted>;
   readonly background: TakenResults;
   readonly autonomy: TurnAutonomy;
   /** Returns the limits that apply to a turn of the agent. */
@@ -45,7 +47,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   let count = 0;
 
   async function run(turn: PreparedTurn, admitted: Admitted, sink: TurnSink | undefined): Promise<TurnOutcome> {
-    const start = turn.durable?.start ?? startOf(turn, admitted.call.traceId, deps.clock.now());
+    const start = turn.durable?.start ?? startOf(turn, admitted.call.traceId, deps);
     const calling = callingTurn(turn, start.id);
     admitted.running = { turn, calling, startedAtMs: start.startedAtMs };
     turn.durable?.running();
@@ -106,6 +108,7 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
     const rows = toCommit(start, result, calls, { endedAtMs: deps.clock.now(), question: turn.kept ? turn.question : undefined });
     try {
       const stored = await deps.db.write(deps.commitTurn, { ...rows, alongside });
+      if (stored.isRefused === true) throw takenOver();
       if (reported !== undefined) deps.background.reported(reported);
       return stored;
     } catch (error) {
@@ -117,9 +120,9 @@ export function createTurnRunner(deps: TurnRunnerDeps): TurnRunner {
   return { run, running: () => count };
 }
 
-function startOf({ target, agent, origin }: PreparedTurn, traceId: string, startedAtMs: number): TurnStart {
+function startOf({ target, agent, origin }: PreparedTurn, traceId: string, { clock, bootId }: Pick<TurnRunnerDeps, 'clock' | 'bootId'>): TurnStart {
   const { ref: conversationRef, sessionKey, principalId } = target;
-  return { id: newId('tn'), conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs };
+  return { id: newId('tn'), conversationRef, sessionKey, agentId: agent.id, principalId, origin, traceId, startedAtMs: clock.now(), bootId };
 }
 
 interface EndedTurn {

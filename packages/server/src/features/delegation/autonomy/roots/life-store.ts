@@ -1,18 +1,23 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import type { RootSeed } from './live-roots.ts';
 
-const endScripts = query<{ atMs: number }>(({ db, p }) =>
+const endScripts = query<{ atMs: number }>(({ db, sql, p }) =>
   db
     .updateTable('lease')
     .set({ endedAtMs: p('atMs') })
     .where('endedAtMs', 'is', null)
-    .where('bearerDigest', 'is not', null),
+    .where('bearerDigest', 'is not', null)
+    .where(ofDeadBoot(sql, 'lease.bootId')),
 );
 
-const noScripts = query<Record<never, never>>(({ db, sql }) =>
+/** After `endScripts`: what is left are the scripts of daemons that live. */
+const countScripts = query<Record<never, never>>(({ db, sql }) =>
   db
     .updateTable('rootRun')
-    .set({ openScripts: 0 })
+    .set({
+      openScripts: sql<number>`(select count(*) from lease where root_run_id = root_run.id and bearer_digest is not null and ended_at_ms is null)`,
+    })
     .where(sql<boolean>`open_scripts > 0`),
 );
 
@@ -21,7 +26,7 @@ const orphan = query<{ atMs: number }>(({ db, sql, p }) =>
     .updateTable('rootRun')
     .set({ state: 'orphaned', endedAtMs: p('atMs') })
     .where(sql<boolean>`state = 'active'`)
-    .where(sql<boolean>`open_runs + open_graphs <= 0`),
+    .where(sql<boolean>`open_runs + open_graphs + open_scripts <= 0`),
 );
 
 interface ActiveRow extends RootSeed {
@@ -67,12 +72,12 @@ export interface RecoveredRoots {
   readonly orphaned: number;
 }
 
-/** Recovers roots at start: scripts died with their process, runs and graphs continue; a root without open work becomes orphaned. */
+/** Recovers what dead boots left: scripts died with their process, runs and graphs continue; a root without open work becomes orphaned. */
 export const recoverRoots = operation(
   'autonomy.recover',
   async (tx: Tx, { atMs, sinceMs, limit }: { readonly atMs: number; readonly sinceMs: number; readonly limit: number }): Promise<RecoveredRoots> => {
     await tx.run(endScripts, { atMs });
-    await tx.run(noScripts, {});
+    await tx.run(countScripts, {});
     const { changes: orphaned } = await tx.run(orphan, { atMs });
     const rows = await tx.all(marked, { sinceMs, limit });
     return {
@@ -141,12 +146,16 @@ export const keepRoots = operation(
   },
 );
 
-const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('rootRun').where(sql<boolean>`id in (select id from root_run where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldRoots = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('rootRun')
+    .where('id', 'in', db.selectFrom('rootRun').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
-const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, sql, p }) =>
-  db.deleteFrom('lease').where(sql<boolean>`id in (select id from lease where ended_at_ms < ${p('beforeMs')} limit ${p('limit')})`),
+const oldLeases = query<{ beforeMs: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('lease')
+    .where('id', 'in', db.selectFrom('lease').select('id').where('endedAtMs', '<', p('beforeMs')).limit(p('limit')).forUpdate().skipLocked()),
 );
 
 /** Deletes a batch of what ended before a time; returns how many rows. */

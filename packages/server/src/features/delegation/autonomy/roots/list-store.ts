@@ -1,5 +1,6 @@
 import type { AutonomyProfile, ResultInput, TurnOrigin } from '@gatehouse/contract';
-import { operation, type QueryTools, type Tx } from '../../../../kernel/db/operation.ts';
+import { jsonSql } from '../../../../kernel/db/json-sql.ts';
+import { type Dialect, operation, type QueryTools, type Tx } from '../../../../kernel/db/operation.ts';
 
 type SqlTag = QueryTools<never>['sql'];
 type RootState = ResultInput<'run.list'>['runs'][number]['state'];
@@ -42,11 +43,11 @@ export const knownRoots = operation('autonomy.knownRoots', async (tx: Tx, { ids 
   return rows.map(({ id }) => id);
 });
 
-function currentState(sql: SqlTag, resuming: readonly string[]) {
+function currentState(sql: SqlTag, dialect: Dialect, resuming: readonly string[]) {
   // Only the column itself is indexed.
   if (resuming.length === 0) return sql<RootState>`state`;
-  const ids = JSON.stringify(resuming);
-  return sql<RootState>`case when state not in ('active', 'revoked') and id in (select value from json_each(${ids})) then 'active' else state end`;
+  const ids = jsonSql(sql, dialect).texts(sql<string>`${JSON.stringify(resuming)}`);
+  return sql<RootState>`case when state not in ('active', 'revoked') and id in ${ids} then 'active' else state end`;
 }
 
 /** Lists roots, newest first. */
@@ -54,8 +55,8 @@ export const listRoots = operation(
   'autonomy.listRoots',
   async (tx: Tx, { principalId, agentIds, state, resuming, offset, limit }: Page): Promise<{ rows: RootRow[]; total: number }> => {
     if (agentIds?.length === 0) return { rows: [], total: 0 };
-    const rows = await tx.build<RootRow>((db, sql) => {
-      const current = currentState(sql, resuming);
+    const rows = await tx.build<RootRow>((db, sql, dialect) => {
+      const current = currentState(sql, dialect, resuming);
       let from = db.selectFrom('rootRun');
       if (principalId !== null) from = from.where('principalId', '=', principalId);
       if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
@@ -86,11 +87,11 @@ export const listRoots = operation(
         .limit(limit)
         .offset(offset);
     });
-    const [count] = await tx.build<{ total: number }>((db, sql) => {
+    const [count] = await tx.build<{ total: number }>((db, sql, dialect) => {
       let from = db.selectFrom('rootRun');
       if (principalId !== null) from = from.where('principalId', '=', principalId);
       if (agentIds !== null) from = from.where('agentId', 'in', agentIds);
-      if (state !== null) from = from.where(currentState(sql, resuming), '=', state);
+      if (state !== null) from = from.where(currentState(sql, dialect, resuming), '=', state);
       return from.select(sql<number>`count(*)`.as('total'));
     });
     return { rows, total: count?.total ?? 0 };

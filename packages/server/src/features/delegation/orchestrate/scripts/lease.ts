@@ -11,6 +11,7 @@ import type { ActiveScript, Scripts } from './scripts.ts';
 export interface LeaseDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly bootId: string;
   readonly autonomy: Pick<AutonomyApi, 'standing' | 'leaseUntilMs'>;
   readonly scripts: Pick<Scripts, 'digestOf' | 'begin' | 'end'>;
   /** Defined in `orchestrate-work.ts`: operations that must commit together with those of other features. */
@@ -47,7 +48,7 @@ export async function withLease(deps: LeaseDeps, lessee: Lessee, run: () => Prom
     deps.scripts.end(script);
     const failed = outcome.failureClass !== undefined;
     const root = { rootRunId: script.rootRunId, kind: 'script' as const, failed, tokens: 0, costNano: 0, atMs: deps.clock.now() };
-    await deps.db.write(deps.endScript, { leaseId: script.leaseId, root });
+    await deps.db.write(deps.endScript, { leaseId: script.leaseId, bootId: deps.bootId, root });
   }
 }
 
@@ -69,6 +70,7 @@ function beginOf(deps: LeaseDeps, { script, agent, bearer, timeoutMs }: Lessee):
       issuedAtMs: atMs,
       expiresAtMs: Math.min(deps.autonomy.leaseUntilMs(), atMs + timeoutMs + graceMs),
       bearerDigest: deps.scripts.digestOf(bearer),
+      bootId: deps.bootId,
     },
   };
 }

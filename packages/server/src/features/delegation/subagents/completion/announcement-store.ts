@@ -38,7 +38,9 @@ const waitingFor = query<{ announceRunId: string }, { id: string; endedAtMs: num
     .select(['id', 'endedAtMs'])
     .where('announceRunId', '=', p('announceRunId'))
     .where(sql<boolean>`announced = 'pending'`)
-    .orderBy('id'),
+    .orderBy('id')
+    // One of them may be ending: whichever commits first, it is announced where this run is.
+    .forUpdate(),
 );
 
 const forward = query<Pick<RunRow, 'id' | 'announceTo' | 'announceRef' | 'announceTargetJson' | 'announceRunId'>>(({ db, p }) =>
@@ -84,7 +86,9 @@ const unannounced = query<{ announceRef: string }, RunRow>(({ db, sql, p }) =>
     .where('announceTo', '=', 'conversation')
     .where('endedAtMs', 'is not', null)
     .orderBy('endedAtMs')
-    .orderBy('id'),
+    .orderBy('id')
+    // Waits instead of skipping: work that finds its run claimed has nothing to announce.
+    .forUpdate(),
 );
 
 const claimOne = query<{ id: string; workId: string }>(({ db, p }) =>

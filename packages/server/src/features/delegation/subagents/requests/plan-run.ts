@@ -119,6 +119,7 @@ export function planRun(deps: PlanDeps, wish: RunSpec): RunPlan {
       issuedAtMs: atMs,
       expiresAtMs: deps.autonomy.leaseUntilMs(),
       bearerDigest: null,
+      bootId: '',
     },
     root: {
       rootRunId,
@@ -167,6 +168,7 @@ export function planReplacement(deps: PlanDeps, row: RunRow, { task, message }: 
       issuedAtMs: atMs,
       expiresAtMs: deps.autonomy.leaseUntilMs(),
       bearerDigest: null,
+      bootId: '',
     },
     // The root already exists: only its first work writes the other fields.
     root: {

@@ -1,7 +1,8 @@
 import { operation, query } from '../../../../kernel/db/operation.ts';
+import { ofLiveBoot } from '../../../../kernel/owners.ts';
 import { type RunRow, runColumns } from './row.ts';
 
-const stuck = query<{ beforeMs: number }, { id: string }>(({ db, sql, p }) =>
+const stuck = query<{ beforeMs: number; bootId: string }, { id: string }>(({ db, sql, p }) =>
   db
     .selectFrom('subAgentRun')
     .select('id')
@@ -9,12 +10,18 @@ const stuck = query<{ beforeMs: number }, { id: string }>(({ db, sql, p }) =>
     .where(sql<boolean>`state = 'running'`)
     .where('activeAtMs', '<', p('beforeMs'))
     // A waiting run is checked again by its work.
-    .where(sql<boolean>`work_id not in (select id from work_item where state = 'accepted' and waiting_json is not null)`),
+    .where(sql<boolean>`work_id not in (select id from work_item where state = 'accepted' and waiting_json is not null)`)
+    // One that another daemon runs has its watchdog there.
+    .where(
+      sql<boolean>`not exists (select 1 from work_item where work_item.id = work_id and work_item.state = 'running'
+        and work_item.owner <> ${p('bootId')} and ${ofLiveBoot(sql, sql.ref('workItem.owner'))})`,
+    ),
 );
 
 /** Finds runs that their watchdog should have stopped long ago. */
-export const findGhosts = operation('subagents.ghosts', async (tx, input: { readonly beforeMs: number }): Promise<string[]> =>
-  (await tx.all(stuck, input)).map(({ id }) => id),
+export const findGhosts = operation(
+  'subagents.ghosts',
+  async (tx, input: { readonly beforeMs: number; readonly bootId: string }): Promise<string[]> => (await tx.all(stuck, input)).map(({ id }) => id),
 );
 
 // After a restart, a step of a node reads the results of all its runs again, and one of them may have waited for days.
@@ -28,7 +35,9 @@ const old = query<{ beforeMs: number; unannouncedBeforeMs: number; limit: number
     .where(sql<boolean>`(announced <> 'pending' or ended_at_ms < ${p('unannouncedBeforeMs')})`)
     .where(sql.raw<boolean>(isUnused))
     .orderBy('endedAtMs')
-    .limit(p('limit')),
+    .limit(p('limit'))
+    .forUpdate()
+    .skipLocked(),
 );
 
 const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =>
@@ -37,7 +46,9 @@ const beyond = query<{ kept: number; limit: number }, RunRow>(({ db, sql, p }) =
     .select(runColumns)
     .where(
       sql<boolean>`id in (select id from sub_agent_run where ended_at_ms is not null and announced <> 'pending' and ${sql.raw(isUnused)} order by ended_at_ms desc, id desc limit ${p('limit')} offset ${p('kept')})`,
-    ),
+    )
+    .forUpdate()
+    .skipLocked(),
 );
 
 const dropRun = query<{ id: string }>(({ db, p }) => db.deleteFrom('subAgentRun').where('id', '=', p('id')));

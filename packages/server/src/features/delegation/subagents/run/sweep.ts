@@ -20,6 +20,7 @@ export function startSweep(deps: {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
+  readonly bootId: string;
   readonly config: AgentToAgentConfig;
   readonly events: RunEvents;
   /** Whether this process holds the run and its watchdog has not fired; protects against jumps of the wall clock. */
@@ -27,10 +28,10 @@ export function startSweep(deps: {
   /** Kills ghosts with everything that they delegated. */
   readonly end: (runIds: readonly string[]) => Promise<void>;
 }): AsyncDisposable {
-  const { db, clock, log, config, events } = deps;
+  const { db, clock, log, bootId, config, events } = deps;
   async function sweep(): Promise<void> {
     const nowMs = clock.ageNow();
-    const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs });
+    const late = await db.read(findGhosts, { beforeMs: nowMs - config.subagentContext.maxRunTimeoutMs - graceMs, bootId });
     const ghosts = late.filter((id) => !deps.isWatched(id));
     if (ghosts.length > 0) {
       log.error({ runs: ghosts.length }, 'Ending sub-agent runs that outlived their watchdog');

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
+import { daemonVariable } from '../../../../kernel/lifecycle/kill-processes.ts';
 import { sleep } from '../../../../kernel/timers.ts';
 
 export interface GitRun {
@@ -80,6 +81,7 @@ export function createGit({ clock, path = defaultPath }: { readonly clock: Clock
     GIT_TERMINAL_PROMPT: '0',
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_LITERAL_PATHSPECS: '1',
+    [daemonVariable]: String(process.pid),
   };
 
   return async ({ gitDir, workTree, args, input, maxBytes = defaultMaxBytes, signal }) => {

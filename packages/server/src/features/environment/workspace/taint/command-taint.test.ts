@@ -26,7 +26,7 @@ test('a command whose end cannot be stored ends, and what it wrote is still foun
   });
   const warned: string[] = [];
   const log: Log = { ...silentLog, warn: (_, message) => warned.push(message) };
-  const taints = createFileTaints({ db, clock: systemClock, log });
+  const taints = createFileTaints({ db, clock: systemClock, log, bootId: 'boot' });
   const place = { agentId: 'default', workspaceDir };
 
   const command = await taints.beginCommand(place, true);

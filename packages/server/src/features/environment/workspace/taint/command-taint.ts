@@ -8,16 +8,24 @@ import { listFolderInside, plainPath, removeInside, statInside, writeFileInside 
 import type { CommandTaint, Workplace } from '../api.ts';
 import { digestContent } from './content-digest.ts';
 import { foldName } from './internal-names.ts';
-import { closeWindow, openWindow, type TaintRow, type Window } from './taint-store.ts';
+import { closeWindow, openWindow, type StoredWindow, type TaintRow, type Window } from './taint-store.ts';
 
 /** Resolution of file system timestamps. */
 const slackMs = 2000;
 /** Files of one command that get separate rows; beyond that, their folders do. */
 const maxRows = 300;
 
+export interface FileTaintsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Id of this run of the daemon. */
+  readonly bootId: string;
+}
+
 export interface CommandTaints {
-  /** Opens the store of windows and closes those of an earlier process, after finding what their commands wrote. */
-  settled(place: Workplace, windows: readonly Window[]): Promise<readonly Window[]>;
+  /** Opens the store of windows and closes those of dead ones, after finding what their commands wrote. */
+  settled(place: Workplace, windows: readonly StoredWindow[]): Promise<readonly Window[]>;
   /** Whether a running command may have written the file or moved it here. */
   mayHaveWritten(place: Workplace, path: string, windows: readonly Window[]): Promise<boolean>;
   /** Call before a file of the workspace gets text from outside: running commands may read it from now on. */
@@ -29,7 +37,7 @@ export interface CommandTaints {
  * Tracks what commands may read and write. A command is clean as long as nothing in its workspace holds text from outside; from then
  * on a time window is open, in which everything that changes in the workspace counts as tainted. Windows are stored, and survive a crash.
  */
-export function createCommandTaints({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): CommandTaints {
+export function createCommandTaints({ db, clock, log, bootId }: FileTaintsDeps): CommandTaints {
   /** Windows of commands in this process, with the location of every folder when they were opened. */
   const live = new Map<string, Promise<FolderPlaces | undefined>>();
   /** Windows by agent. */
@@ -62,7 +70,8 @@ export function createCommandTaints({ db, clock, log }: { readonly db: Db; reado
     taintRunning,
 
     async settled(place, windows) {
-      for (const window of windows) if (!live.has(window.id)) await settle(place, window, window.sinceMs, undefined);
+      const isLeft = ({ id, bootId: of, isDead }: StoredWindow) => isDead === 1 || (of === bootId && !live.has(id));
+      for (const window of windows) if (isLeft(window)) await settle(place, window, window.sinceMs, undefined);
       return windows;
     },
 
@@ -85,7 +94,7 @@ export function createCommandTaints({ db, clock, log }: { readonly db: Db; reado
       let ending: Promise<void> | undefined;
       const open = async () => {
         const atMs = clock.monotonic();
-        const window = { id: newId('tw'), agentId, sinceMs: (await timeOf(workspaceDir)) - slackMs };
+        const window = { id: newId('tw'), agentId, sinceMs: (await timeOf(workspaceDir)) - slackMs, bootId };
         // A folder that a running command moved just now must not pass for an existing one.
         const untilMs = hasBegun ? window.sinceMs : Infinity;
         const folders = writableFolders(workspaceDir).then((names) => findFolders(workspaceDir, names, untilMs));

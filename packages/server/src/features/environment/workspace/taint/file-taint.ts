@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../../../kernel/clock.ts';
-import type { Db } from '../../../../kernel/db/db.ts';
-import type { Log } from '../../../../kernel/log.ts';
 import { entryInside, plainPath } from '../../../../kernel/safe-path.ts';
 import type { FileTaints, Workplace } from '../api.ts';
-import { createCommandTaints } from './command-taint.ts';
+import { createCommandTaints, type FileTaintsDeps } from './command-taint.ts';
 import { digestContent } from './content-digest.ts';
 import { foldName, isInternal } from './internal-names.ts';
 import { forgetFiles, isTaintedContent, knownFile, markFiles, taintedFiles, type TaintRow } from './taint-store.ts';
@@ -20,8 +17,9 @@ const foldersAround = (key: string) =>
  * An unknown file belongs to its owner. Marks follow the content, so that a copy is treated like its source; a file
  * that was changed by other programs keeps its mark.
  */
-export function createFileTaints({ db, clock, log }: { readonly db: Db; readonly clock: Clock; readonly log: Log }): FileTaints {
-  const commands = createCommandTaints({ db, clock, log });
+export function createFileTaints(deps: FileTaintsDeps): FileTaints {
+  const { db, clock } = deps;
+  const commands = createCommandTaints(deps);
 
   async function isTainted(place: Workplace, path: string): Promise<boolean> {
     const { agentId, workspaceDir } = place;

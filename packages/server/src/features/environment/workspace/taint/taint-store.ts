@@ -1,4 +1,5 @@
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../../kernel/owners.ts';
 
 /** Taint of a file, or of everything in a folder that has no separate row. */
 export interface TaintRow {
@@ -24,8 +25,11 @@ const anyContentOf = query<{ agentId: string }, { digest: string }>(({ db, p }) 
 /** Whether any row exists for a present or former file of the agent. */
 const isAnyKnown = async (tx: Tx, agentId: string): Promise<boolean> =>
   (await tx.get(anyOf, { agentId })) !== undefined || (await tx.get(anyContentOf, { agentId })) !== undefined;
-const windowsOf = query<{ agentId: string }, Window>(({ db, p }) =>
-  db.selectFrom('fileTaintWindow').select(['id', 'agentId', 'sinceMs']).where('agentId', '=', p('agentId')),
+const windowsOf = query<{ agentId: string }, StoredWindow>(({ db, sql, p }) =>
+  db
+    .selectFrom('fileTaintWindow')
+    .select(['id', 'agentId', 'sinceMs', 'bootId', sql<0 | 1>`case when ${ofDeadBoot(sql, 'fileTaintWindow.bootId')} then 1 else 0 end`.as('isDead')])
+    .where('agentId', '=', p('agentId')),
 );
 
 /** Start, in file system time, of a command that may write text from outside. */
@@ -33,12 +37,19 @@ export interface Window {
   readonly id: string;
   readonly agentId: string;
   readonly sinceMs: number;
+  /** The boot that runs the command. */
+  readonly bootId: string;
+}
+
+/** `isDead`: so is the command. */
+export interface StoredWindow extends Window {
+  readonly isDead: 0 | 1;
 }
 
 export interface KnownFile {
   /** Whether any row exists for a file of the agent. */
   readonly any: boolean;
-  readonly windows: readonly Window[];
+  readonly windows: readonly StoredWindow[];
   readonly exact?: TaintRow | undefined;
   /** Enclosing folders, all of which count. */
   readonly inTree: boolean;
@@ -79,7 +90,7 @@ const ofAgent = query<{ agentId: string }, TaintRow>(({ db, p }) =>
 
 export const taintedFiles = operation(
   'workspace.taintedFiles',
-  async (tx, { agentId }: { readonly agentId: string }): Promise<{ readonly rows: TaintRow[]; readonly windows: Window[] }> => ({
+  async (tx, { agentId }: { readonly agentId: string }): Promise<{ readonly rows: TaintRow[]; readonly windows: StoredWindow[] }> => ({
     rows: await tx.all(ofAgent, { agentId }),
     windows: await tx.all(windowsOf, { agentId }),
   }),
@@ -172,7 +183,7 @@ export const forgetFiles = operation(
   },
 );
 
-const open = query<Window>(({ db, p }) => db.insertInto('fileTaintWindow').values({ id: p('id'), agentId: p('agentId'), sinceMs: p('sinceMs') }));
+const open = query<Window>(({ db, each }) => db.insertInto('fileTaintWindow').values(each(['id', 'agentId', 'sinceMs', 'bootId'])));
 
 export const openWindow = operation('workspace.openTaintWindow', async (tx, window: Window): Promise<void> => {
   await tx.run(open, window);

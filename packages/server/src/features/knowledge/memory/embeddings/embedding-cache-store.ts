@@ -14,8 +14,11 @@ interface CacheKey {
 const byKey = query<CacheKey, { vector: Uint8Array }>(({ db, p }) =>
   db.selectFrom('embeddingCache').select('vector').where('fingerprint', '=', p('fingerprint')).where('textHash', '=', p('textHash')),
 );
-const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, each }) =>
-  db.replaceInto('embeddingCache').values(each(['fingerprint', 'textHash', 'vector', 'usedAtMs'])),
+const put = query<CacheKey & { vector: Uint8Array; usedAtMs: number }>(({ db, p, each }) =>
+  db
+    .insertInto('embeddingCache')
+    .values(each(['fingerprint', 'textHash', 'vector', 'usedAtMs']))
+    .onConflict((conflict) => conflict.columns(['fingerprint', 'textHash']).doUpdateSet({ vector: p('vector'), usedAtMs: p('usedAtMs') })),
 );
 const dropOld = query<{ before: number }>(({ db, p }) => db.deleteFrom('embeddingCache').where('usedAtMs', '<', p('before')));
 const dropBeyond = query<object>(({ db, sql }) =>

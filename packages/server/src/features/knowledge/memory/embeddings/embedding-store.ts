@@ -1,4 +1,5 @@
 import type { NotNull } from 'kysely';
+import { withoutIndex } from '../../../../kernel/db/index-hint.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import { normalized, rotate, signsOf, toBytes } from './index/vector-signs.ts';
 
@@ -16,22 +17,22 @@ export const refusedAs = (fingerprint: string) => `!${fingerprint}`;
 
 const columns = ['seq', 'agentId', 'principalId', 'content', 'updatedAtMs'] as const;
 // Uses ranges of the index, so that finished rows are not scanned.
-const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
+const neverEmbedded = query<{ except: string; limit: number }, UnembeddedRow>(({ db, sql, p, json, dialect }) =>
   db
     .selectFrom('memory')
     .select(columns)
     .where('embeddedAs', 'is', null)
-    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
+    .where(withoutIndex<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
     .orderBy('seq')
     .limit(p('limit')),
 );
-const embeddedBetween = query<{ above: string; below: string; except: string; limit: number }, UnembeddedRow>(({ db, sql, p }) =>
+const embeddedBetween = query<{ above: string; below: string; except: string; limit: number }, UnembeddedRow>(({ db, sql, p, json, dialect }) =>
   db
     .selectFrom('memory')
     .select(columns)
     .where('embeddedAs', '>', p('above'))
     .where('embeddedAs', '<', p('below'))
-    .where(sql`+agent_id`, 'not in', sql<string>`(SELECT value FROM json_each(${p('except')}))`)
+    .where(withoutIndex<string>({ sql, dialect }, 'agentId'), 'not in', json.texts(p('except')))
     .orderBy('embeddedAs')
     .limit(p('limit')),
 );
@@ -100,13 +101,18 @@ const markEmbedded = query<{ seq: number; updatedAtMs: number | null; embeddedAs
     .set({ embeddedAs: p('embeddedAs') })
     .where('seq', '=', p('seq'))
     // Reworded meanwhile: the vector is of the earlier text.
-    .where('updatedAtMs', 'is', p('updatedAtMs')),
+    .where('updatedAtMs', 'is not distinct from', p('updatedAtMs')),
 );
 const putVector = query<{ seq: number; fingerprint: string; vector: Uint8Array }>(({ db, p }) =>
-  db.replaceInto('memoryVector').values({ seq: p('seq'), fingerprint: p('fingerprint'), vector: p('vector') }),
+  db
+    .insertInto('memoryVector')
+    .values({ seq: p('seq'), fingerprint: p('fingerprint'), vector: p('vector') })
+    .onConflict((conflict) => conflict.column('seq').doUpdateSet({ fingerprint: p('fingerprint'), vector: p('vector') })),
 );
-const putSigns = query<{ seq: number; fingerprint: string; signs: Uint8Array }>(({ db, p }) =>
-  db.replaceInto('memorySign').values({ seq: p('seq'), fingerprint: p('fingerprint'), signs: p('signs') }),
+// A trigger notes the change: in SQLite one on inserts alone.
+const removeSigns = query<{ seq: number }>(({ db, p }) => db.deleteFrom('memorySign').where('seq', '=', p('seq')));
+const addSigns = query<{ seq: number; fingerprint: string; signs: Uint8Array }>(({ db, each }) =>
+  db.insertInto('memorySign').values(each(['seq', 'fingerprint', 'signs'])),
 );
 
 export interface EmbeddedRows {
@@ -121,7 +127,8 @@ export const storeVectors = operation('memory.storeVectors', async (tx, { finger
     if (changes === 0) continue;
     const unit = normalized(vector);
     await tx.run(putVector, { seq, fingerprint, vector: toBytes(unit) });
-    await tx.run(putSigns, { seq, fingerprint, signs: toBytes(signsOf(rotate(unit))) });
+    await tx.run(removeSigns, { seq });
+    await tx.run(addSigns, { seq, fingerprint, signs: toBytes(signsOf(rotate(unit))) });
   }
 });
 

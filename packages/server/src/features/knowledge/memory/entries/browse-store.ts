@@ -1,6 +1,7 @@
 import type { SelectQueryBuilder } from 'kysely';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
-import { operation, query } from '../../../../kernel/db/operation.ts';
+import { jsonSql } from '../../../../kernel/db/json-sql.ts';
+import { type Dialect, operation, query } from '../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../api.ts';
 import { type CitingRow, everybody, insertMemory, memoryColumns, type MemoryInput, type MemoryRow, removeMemory, withCitations } from './store.ts';
 
@@ -46,17 +47,17 @@ export const browseMemories = operation(
       if (filter.trustLevel !== null) found = found.where('memory.trustLevel', '=', filter.trustLevel);
       return found;
     };
-    const tagged = <Row>(rows: Rows<Row>, sql: Parameters<Parameters<typeof tx.build>[0]>[1]): Rows<Row> => {
+    const tagged = <Row>(rows: Rows<Row>, sql: Parameters<Parameters<typeof tx.build>[0]>[1], dialect: Dialect): Rows<Row> => {
       let found = rows;
-      for (const tag of filter.tags) found = found.where(sql<boolean>`EXISTS (SELECT 1 FROM json_each(memory.tags) WHERE value = ${tag})`);
+      for (const tag of filter.tags) found = found.where(sql<boolean>`${tag} IN ${jsonSql(sql, dialect).texts(sql<string>`memory.tags`)}`);
       return found;
     };
-    const [count] = await tx.build<{ total: number }>((db, sql) =>
-      tagged(narrowed(db.selectFrom('memory').select(sql<number>`count(*)`.as('total'))), sql),
+    const [count] = await tx.build<{ total: number }>((db, sql, dialect) =>
+      tagged(narrowed(db.selectFrom('memory').select(sql<number>`count(*)`.as('total'))), sql, dialect),
     );
     const direction = filter.order === 'newest' ? 'desc' : 'asc';
-    const rows = await tx.build<MemoryRow>((db, sql) =>
-      tagged(narrowed(db.selectFrom('memory').select(memoryColumns)), sql)
+    const rows = await tx.build<MemoryRow>((db, sql, dialect) =>
+      tagged(narrowed(db.selectFrom('memory').select(memoryColumns)), sql, dialect)
         .orderBy('memory.seq', direction)
         .limit(filter.limit)
         .offset(filter.offset),

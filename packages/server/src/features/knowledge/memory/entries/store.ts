@@ -77,17 +77,17 @@ export interface CitingRow extends MemoryRow {
   readonly sourceIds: readonly string[];
 }
 
-const rowsBySeq = query<{ seqs: string }, MemoryRow>(({ db, sql, p }) =>
+const rowsBySeq = query<{ seqs: string }, MemoryRow>(({ db, p, json }) =>
   db
     .selectFrom('memory')
     .select(memoryColumns)
-    .where('memory.seq', 'in', sql<number>`(SELECT value FROM json_each(${p('seqs')}))`),
+    .where('memory.seq', 'in', json.integers(p('seqs'))),
 );
-const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string }>(({ db, sql, p }) =>
+const citationsOf = query<{ ids: string }, { derivedId: string; sourceId: string }>(({ db, p, json }) =>
   db
     .selectFrom('memorySource')
     .select(['derivedId', 'sourceId'])
-    .where('derivedId', 'in', sql<string>`(SELECT value FROM json_each(${p('ids')}))`)
+    .where('derivedId', 'in', json.texts(p('ids')))
     .where('sourceId', 'is not', null)
     .$narrowType<{ sourceId: NotNull }>()
     .orderBy('id'),

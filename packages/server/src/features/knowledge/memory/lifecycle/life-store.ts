@@ -1,3 +1,4 @@
+import { withoutIndex } from '../../../../kernel/db/index-hint.ts';
 import { operation, query } from '../../../../kernel/db/operation.ts';
 import type { MemoryType } from '../api.ts';
 import { type LifeAction, type LifeRow, doubtedConfidence } from './lifecycle-plan.ts';
@@ -17,7 +18,7 @@ const countOne = query<{ id: string; uses: number; failures: number; atMs: numbe
     .set({
       useCount: sql<number>`use_count + ${p('uses')}`,
       failureCount: sql<number>`failure_count + ${p('failures')}`,
-      lastUsedAtMs: sql<number>`max(coalesce(last_used_at_ms, 0), ${p('atMs')})`,
+      lastUsedAtMs: sql<number>`case when last_used_at_ms > ${p('atMs')} then last_used_at_ms else ${p('atMs')} end`,
     })
     .where('id', '=', p('id')),
 );
@@ -34,7 +35,7 @@ export const countUses = operation('memory.countUses', async (tx, { counts }: { 
 
 type StoredLifeRow = Omit<LifeRow, 'pinned' | 'explicit'> & { readonly seq: number; readonly pinned: 0 | 1; readonly explicit: 0 | 1 };
 
-const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, StoredLifeRow>(({ db, sql, p }) =>
+const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, StoredLifeRow>(({ db, sql, p, dialect }) =>
   db
     .selectFrom('memory')
     .leftJoin('memoryDemotion', 'memoryDemotion.seq', 'memory.seq')
@@ -56,7 +57,7 @@ const lifePage = query<{ agentId: string; afterSeq: number; limit: number }, Sto
       sql<0 | 1>`memory.source_who = 'operator'`.as('explicit'),
     ])
     // Not by the index of agents, which would sort all of an agent's entries for each page.
-    .where(sql`+memory.agent_id`, '=', p('agentId'))
+    .where(withoutIndex<string>({ sql, dialect }, 'memory.agentId'), '=', p('agentId'))
     .where('memory.seq', '>', p('afterSeq'))
     .orderBy('memory.seq')
     .limit(p('limit')),
@@ -91,7 +92,11 @@ const clearDemotion = query<{ id: string }>(({ db, p }) =>
 const demote = query<{ id: string; confidence: number | null }>(({ db, sql, p }) =>
   db
     .updateTable('memory')
-    .set({ memoryType: 'working', confidence: sql<number | null>`coalesce(min(coalesce(confidence, 1), ${p('confidence')}), confidence)` })
+    .set({
+      memoryType: 'working',
+      confidence: sql<number | null>`case when coalesce(confidence, 1) > ${p('confidence', 'real')} then ${p('confidence', 'real')}
+        when ${p('confidence', 'real')} is not null then coalesce(confidence, 1) else confidence end`,
+    })
     .where('id', '=', p('id'))
     .where('trustLevel', '<>', 'system')
     .where('pinned', '=', 0),

@@ -1,5 +1,7 @@
 import type { RawBuilder } from 'kysely';
-import type { QueryTools } from '../../../../kernel/db/operation.ts';
+import { type TextMatch, toTextMatch } from '../../../../kernel/db/full-text.ts';
+import { jsonSql } from '../../../../kernel/db/json-sql.ts';
+import type { Dialect, QueryTools } from '../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../api.ts';
 import { everybody } from '../entries/store.ts';
 
@@ -20,41 +22,41 @@ export interface SearchFilter {
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-/** Full text expression that finds all of the terms within the filter; see `part` in migrations.ts. Terms have letters and digits only. */
-export function matchOf(filter: SearchFilter, words: readonly string[]): string {
+/** Finds all of the terms within the filter; see `part` in migrations.ts. Terms have letters and digits only. */
+export function matchOf(filter: SearchFilter, words: readonly string[]): TextMatch {
   const agent = hex(filter.agentId);
-  const either = (tokens: readonly string[]) => (tokens.length === 0 ? 'none' : `(${tokens.join(' OR ')})`);
-  const parts = [
-    filter.principalId === null ? `a${agent}x` : either([filter.principalId, everybody].map((owner) => `o${agent}q${hex(owner)}x`)),
+  const either = (tokens: readonly string[]) => (tokens.length === 0 ? ['none'] : tokens);
+  const filters = [
+    filter.principalId === null ? [`a${agent}x`] : [filter.principalId, everybody].map((owner) => `o${agent}q${hex(owner)}x`),
     ...(filter.trust === undefined ? [] : [either(filter.trust.map((level) => `t${level}x`))]),
     ...(filter.types === undefined ? [] : [either(filter.types.map((type) => `y${type}x`))]),
-    ...filter.tags.map((tag) => `g${hex(tag)}x`),
+    ...filter.tags.map((tag) => [`g${hex(tag)}x`]),
   ];
-  return `part:(${parts.join(' AND ')}) AND body:(${words.map((word) => `"${word}"`).join(' AND ')})`;
+  return toTextMatch({ phrases: words, filters });
 }
 
 /** The same as conditions on the rows of `memory`. */
-export function allowed(sql: Sql, filter: SearchFilter): RawBuilder<boolean> {
+export function allowed(sql: Sql, dialect: Dialect, filter: SearchFilter): RawBuilder<boolean> {
   const conditions = [
     sql`memory.agent_id = ${filter.agentId}`,
     sql`(memory.expires_at_ms IS NULL OR memory.expires_at_ms > ${filter.atMs})`,
     ...(filter.principalId === null ? [] : [sql`memory.principal_id IN (${filter.principalId}, ${everybody})`]),
-    ...(filter.trust === undefined ? [] : [oneOf(sql, 'memory.trustLevel', filter.trust)]),
-    ...(filter.types === undefined ? [] : [oneOf(sql, 'memory.memoryType', filter.types)]),
+    ...(filter.trust === undefined ? [] : [oneOf(sql, dialect, 'memory.trustLevel', filter.trust)]),
+    ...(filter.types === undefined ? [] : [oneOf(sql, dialect, 'memory.memoryType', filter.types)]),
     ...(filter.includeDerivedSources ? [] : [sql`memory.consolidated_at_ms IS NULL`]),
-    ...(filter.tags.length === 0 ? [] : [hasTags(sql, filter.tags)]),
+    ...(filter.tags.length === 0 ? [] : [hasTags(sql, dialect, filter.tags)]),
   ];
   return sql<boolean>`(${sql.join(conditions, sql` AND `)})`;
 }
 
 /** Whether a row of `memory` has all of some tags. */
-export function hasTags(sql: Sql, tags: readonly string[]): RawBuilder<unknown> {
+export function hasTags(sql: Sql, dialect: Dialect, tags: readonly string[]): RawBuilder<unknown> {
   return sql.join(
-    tags.map((tag) => sql`EXISTS (SELECT 1 FROM json_each(memory.tags) WHERE value = ${tag})`),
+    tags.map((tag) => sql`${tag} IN ${jsonSql(sql, dialect).texts(sql<string>`memory.tags`)}`),
     sql` AND `,
   );
 }
 
-function oneOf(sql: Sql, column: string, values: readonly string[]): RawBuilder<unknown> {
-  return sql`${sql.ref(column)} IN (SELECT value FROM json_each(${JSON.stringify(values)}))`;
+function oneOf(sql: Sql, dialect: Dialect, column: string, values: readonly string[]): RawBuilder<unknown> {
+  return sql`${sql.ref(column)} IN ${jsonSql(sql, dialect).texts(sql<string>`${JSON.stringify(values)}`)}`;
 }

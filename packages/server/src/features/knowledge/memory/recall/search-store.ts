@@ -1,3 +1,5 @@
+import { isMatch, type TextMatch, toTextMatch } from '../../../../kernel/db/full-text.ts';
+import { jsonSql } from '../../../../kernel/db/json-sql.ts';
 import { operation, query, type Tx, raw } from '../../../../kernel/db/operation.ts';
 import type { MemoryExplanation } from '../api.ts';
 import { fuse } from './fuse.ts';
@@ -47,14 +49,12 @@ const rescored = 400;
 const rescoredPerResult = 40;
 const maxRescored = 2_000;
 
-const countMatches = query<{ match: string }, { matches: number }>(({ db, sql, p }) =>
-  raw(
-    db,
-    sql<{
-      matches: number;
-    }>`SELECT count(*) AS matches FROM (SELECT 1 FROM memory_fts WHERE memory_fts MATCH ${p('match')} LIMIT ${sql.lit(countedMatches)})`,
-  ),
-);
+const countMatches = query<TextMatch, { matches: number }>((tools) => {
+  const { db, sql } = tools;
+  return db
+    .selectFrom(db.selectFrom('memoryFts').select(sql.lit(1).as('one')).where(isMatch(tools, 'memory_fts')).limit(countedMatches).as('found'))
+    .select(sql<number>`count(*)`.as('matches'));
+});
 const lastSeq = query<object, { seq: number }>(({ db, sql }) => db.selectFrom('memory').select(sql<number>`coalesce(max(seq), 1)`.as('seq')));
 
 interface TextHit {
@@ -71,7 +71,7 @@ interface TextHit {
 async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count: number): Promise<TextHit[]> {
   const counted: (QueryTerm & { readonly matches: number })[] = [];
   for (const one of words) {
-    const matches = (await tx.get(countMatches, { match: `body:"${one.word}"` }))?.matches ?? 0;
+    const matches = (await tx.get(countMatches, toTextMatch({ phrases: [one.word], filters: [] })))?.matches ?? 0;
     if (matches > 0) counted.push({ ...one, matches });
   }
   counted.sort((a, b) => a.matches - b.matches);
@@ -115,12 +115,14 @@ async function textLane(tx: Tx, { asked: { words }, filter }: SearchInput, count
 const plus = (a: WordWeight, b: WordWeight): WordWeight => ({ says: a.says + b.says, rare: a.rare + b.rare });
 
 function matchingRows(tx: Tx, filter: SearchFilter, words: readonly string[], limit: number): Promise<{ seq: number; bytes: number }[]> {
-  return tx.build((db, sql) =>
+  const match = matchOf(filter, words);
+  return tx.build((db, sql, dialect) =>
     raw(
-      db, // A cross join keeps its order: the full text index leads.
+      db, // In SQLite a cross join keeps its order: the full text index leads.
       sql<{ seq: number; bytes: number }>`
-        SELECT memory.seq, octet_length(memory.content) AS bytes FROM memory_fts CROSS JOIN memory ON memory.seq = memory_fts.rowid
-        WHERE memory_fts MATCH ${matchOf(filter, words)} AND ${allowed(sql, filter)} ORDER BY memory_fts.rowid DESC LIMIT ${limit}`,
+        SELECT memory.seq, octet_length(memory.content) AS bytes FROM memory_fts ${sql.raw(dialect === 'sqlite' ? 'CROSS JOIN' : 'JOIN')} memory
+        ON memory.seq = memory_fts.rowid WHERE ${isMatch({ sql, dialect, p: (name) => sql`${match[name]}` }, 'memory_fts')}
+        AND ${allowed(sql, dialect, filter)} ORDER BY memory_fts.rowid DESC LIMIT ${limit}`,
     ),
   );
 }
@@ -143,16 +145,18 @@ async function vectorLane(tx: Tx, { filter, limit }: SearchInput, vector: NonNul
 /** The index is of the same snapshot, so only its imprecise part is verified again: the tags. */
 function vectorsOf(tx: Tx, seqs: readonly number[], { tags }: SearchFilter, fingerprint: string): Promise<{ seq: number; vector: Uint8Array }[]> {
   const rows = JSON.stringify(seqs);
-  return tx.build((db, sql) =>
-    raw(
+  return tx.build((db, sql, dialect) => {
+    const join = sql.raw(dialect === 'sqlite' ? 'CROSS JOIN' : 'JOIN');
+    return raw(
       db,
       sql<{ seq: number; vector: Uint8Array }>`
-        SELECT memory_vector.seq, memory_vector.vector FROM json_each(${rows}) AS wanted CROSS JOIN memory_vector ON memory_vector.seq = wanted.value
+        SELECT memory_vector.seq, memory_vector.vector FROM ${jsonSql(sql, dialect).integers(sql<string>`${rows}`)} AS wanted
+        ${join} memory_vector ON memory_vector.seq = wanted.value
         WHERE memory_vector.fingerprint = ${fingerprint}${
-          tags.length === 0 ? sql`` : sql` AND EXISTS (SELECT 1 FROM memory WHERE memory.seq = memory_vector.seq AND ${hasTags(sql, tags)})`
+          tags.length === 0 ? sql`` : sql` AND EXISTS (SELECT 1 FROM memory WHERE memory.seq = memory_vector.seq AND ${hasTags(sql, dialect, tags)})`
         }`,
-    ),
-  );
+    );
+  });
 }
 
 /**

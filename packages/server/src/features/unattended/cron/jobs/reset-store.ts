@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { appendAudit, type AuditRow } from '../../../../kernel/db/audit.ts';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import { countRunningOf, occurrenceColumns } from '../occurrences/occurrence-store.ts';
 import { beginStore, jobColumns } from '../store.ts';
 
@@ -27,6 +28,8 @@ interface IntentRow {
   readonly beforeJson: string;
   readonly afterJson: string | null;
   readonly createdAtMs: number;
+  /** The boot that executes it. */
+  readonly bootId: string;
 }
 
 /** A reset that has started and not finished. */
@@ -37,7 +40,7 @@ export interface ResetIntent extends IntentRow {
 
 export type Digests = Partial<Record<Part, string | null>>;
 
-const intentColumns = ['agentId', 'operationId', 'target', 'phase', 'beforeJson', 'afterJson', 'createdAtMs'] as const;
+const intentColumns = ['agentId', 'operationId', 'target', 'phase', 'beforeJson', 'afterJson', 'createdAtMs', 'bootId'] as const;
 
 const intentOf = query<{ agentId: string }, IntentRow>(({ db, p }) =>
   db.selectFrom('cronIntent').select(intentColumns).where('agentId', '=', p('agentId')),
@@ -174,6 +177,7 @@ export interface ResetRequest {
   readonly expected: Digests;
   /** Result of `compareReset`, present when runs were drained. */
   readonly identity?: string;
+  readonly bootId: string;
   readonly atMs: number;
   readonly audit: AuditRow;
 }
@@ -183,7 +187,7 @@ export interface ResetRequest {
  * another reset is unfinished, `precondition_failed` while jobs run.
  */
 export const prepareReset = operation('cron.prepareReset', async (tx, request: ResetRequest): Promise<Digests> => {
-  const { agentId, operationId, target, expected, identity, atMs, audit } = request;
+  const { agentId, operationId, target, expected, identity, bootId, atMs, audit } = request;
   const present = await tx.get(intentOf, { agentId });
   if (present !== undefined && isValid(present)) throw new AppError('conflict', `Another reset has not finished: ${present.operationId}`);
   if ((await countRunningOf(tx, agentId)) > 0) throw new AppError('precondition_failed', `Jobs of agent ${agentId} are running`);
@@ -198,6 +202,7 @@ export const prepareReset = operation('cron.prepareReset', async (tx, request: R
     beforeJson: JSON.stringify(before),
     afterJson: null,
     createdAtMs: atMs,
+    bootId,
   });
   await appendAudit(tx, audit);
   return before;
@@ -277,11 +282,13 @@ export const advanceReset = operation(
   },
 );
 
-const allIntents = query<Record<string, never>, IntentRow>(({ db }) => db.selectFrom('cronIntent').select(intentColumns).orderBy('agentId'));
+const leftIntents = query<Record<string, never>, IntentRow>(({ db, sql }) =>
+  db.selectFrom('cronIntent').select(intentColumns).where(ofDeadBoot(sql, 'cronIntent.bootId')).orderBy('agentId'),
+);
 
-/** Reads the resets left unfinished by an earlier process, and whether each is valid. */
+/** Reads the resets that dead boots left unfinished, and whether each is valid. */
 export const openIntents = operation('cron.intents', async (tx): Promise<{ agentId: string; isValid: boolean }[]> =>
-  (await tx.all(allIntents, {})).map((row) => ({ agentId: row.agentId, isValid: isValid(row) })),
+  (await tx.all(leftIntents, {})).map((row) => ({ agentId: row.agentId, isValid: isValid(row) })),
 );
 
 export const cronResetOperations = [readStatus, compareReset, prepareReset, advanceReset, openIntents];

@@ -72,6 +72,7 @@ export function createReset(deps: ResetDeps) {
           target,
           expected,
           ...(identity !== undefined && { identity }),
+          bootId,
           atMs,
           audit,
         });

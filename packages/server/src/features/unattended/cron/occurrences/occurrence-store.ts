@@ -1,8 +1,9 @@
 import type { CronDeliveryState, CronRunState, CronTrigger, CronWorkKind } from '@gatehouse/contract';
 import { operation, query, type Tx } from '../../../../kernel/db/operation.ts';
+import { ofDeadBoot } from '../../../../kernel/owners.ts';
 import { parseJson } from '../../../../kernel/json.ts';
 import type { LateRun } from './finish.ts';
-import { type JobRow, readJob } from '../store.ts';
+import { type JobRow, lockJob } from '../store.ts';
 
 /** One occurrence: a started or skipped run at one time of one job. */
 export interface OccurrenceRow {
@@ -142,6 +143,20 @@ const byExecution = query<{ executionId: string }, OccurrenceRow>(({ db, p }) =>
 /** Returns an occurrence; undefined when it was pruned or its ledger was reset. */
 export const readOccurrence = (tx: Tx, executionId: string): Promise<OccurrenceRow | undefined> => tx.get(byExecution, { executionId });
 
+const unendedForUpdate = query<{ executionId: string }, { executionId: string }>(({ db, sql, p }) =>
+  db
+    .selectFrom('cronOccurrence')
+    .select('executionId')
+    .where('executionId', '=', p('executionId'))
+    .where(sql<boolean>`terminal_at_ms IS NULL`)
+    .forUpdate(),
+);
+
+/** Returns whether an occurrence has not ended, and keeps others from ending it. Part of `finishOccurrence`. */
+export async function holdsOccurrence(tx: Tx, executionId: string): Promise<boolean> {
+  return (await tx.get(unendedForUpdate, { executionId })) !== undefined;
+}
+
 /** Terminal state of an occurrence. */
 export interface RunEnd {
   readonly executionId: string;
@@ -232,7 +247,7 @@ export async function endOccurrence(
   const row = await readOccurrence(tx, input.executionId);
   if (row === undefined) return undefined;
   await tx.run(prune, { agentId: row.agentId, offset: keptPerAgent });
-  const job = row.triggerClass === '' ? await readJob(tx, row.jobId) : undefined;
+  const job = row.triggerClass === '' ? await lockJob(tx, row.jobId) : undefined;
   if (job === undefined || job.activeExecutionId !== row.executionId) return { row, paused: false };
   if (job.state === 'one_shot_claimed') {
     await tx.run(release, {
@@ -312,11 +327,12 @@ const open = query<{ limit: number }, OccurrenceRow>(({ db, sql, p }) =>
     .selectFrom('cronOccurrence')
     .select(occurrenceColumns)
     .where(sql<boolean>`terminal_at_ms IS NULL`)
+    .where(ofDeadBoot(sql, 'cronOccurrence.bootId'))
     .orderBy('jobId')
     .limit(p('limit')),
 );
 
-/** Returns the occurrences that are running, or were when the daemon stopped. Part of `readUnfinished`. */
+/** Returns the open occurrences that dead boots claimed. Part of `readUnfinished`. */
 export const openOccurrences = (tx: Tx, limit: number): Promise<OccurrenceRow[]> => tx.all(open, { limit });
 
 const setCatchUp = query<{ executionId: string }>(({ db, p }) =>
@@ -329,20 +345,25 @@ export async function passOver(tx: Tx, executionId: string, { passed }: LateRun)
   if (passed !== undefined && (await advanceJob(tx, passed.advance))) for (const row of passed.skipped) await insertOccurrence(tx, row);
 }
 
+const gateOf = query<{ executionId: string }, { gateJson: string | null }>(({ db, p }) =>
+  db.selectFrom('cronOccurrence').select('gateJson').where('executionId', '=', p('executionId')),
+);
+
 const setGate = query<{ executionId: string; gateJson: string }>(({ db, p }) =>
   db
     .updateTable('cronOccurrence')
     .set({ gateJson: p('gateJson') })
-    .where('executionId', '=', p('executionId')),
+    .where('executionId', '=', p('executionId'))
+    .where('gateJson', 'is', null),
 );
 
-/** Stores the wake gate's verdict, so that a resumed run has the same message. */
-export const keepGate = operation('cron.keepGate', async (tx, input: { readonly executionId: string; readonly gateJson: string }): Promise<void> => {
-  await tx.run(setGate, input);
-});
-
-const gateOf = query<{ executionId: string }, { gateJson: string | null }>(({ db, p }) =>
-  db.selectFrom('cronOccurrence').select('gateJson').where('executionId', '=', p('executionId')),
+/** Stores the wake gate's verdict, so that a resumed run has the same message. Returns the one that holds: the first that was stored. */
+export const keepGate = operation(
+  'cron.keepGate',
+  async (tx, { executionId, gateJson }: { readonly executionId: string; readonly gateJson: string }): Promise<string> => {
+    await tx.run(setGate, { executionId, gateJson });
+    return (await tx.get(gateOf, { executionId }))?.gateJson ?? gateJson;
+  },
 );
 
 export const readGate = operation(

@@ -25,6 +25,8 @@ export interface BeatDeps extends BeatTurnDeps {
   readonly inbox: InboxApi;
   readonly operations: Pick<HeartbeatOperations, 'end'>;
   readonly coalescer: Coalescer;
+  /** See `BeginDeps`. */
+  readonly beginning: ReadonlyMap<string, Promise<boolean>>;
   readonly settingsOf: (agent: Agent) => HeartbeatConfig;
   readonly fingerprintOf: (agent: Agent) => string;
   readonly stateOf: (agentId: string) => HeartbeatStateRow;
@@ -57,6 +59,7 @@ export function createBeats(deps: BeatDeps) {
 
   const handler: WorkHandler = async (item, signal) => {
     const payload = BeatPayload.parse(item.payload);
+    const begun = deps.beginning.get(item.id);
     const { correlationId, lane, reason, startedAtMs, eventCount } = payload;
     const agentId = item.agentId ?? '';
     const occurrence = { correlationId, lane, reason, startedAtMs, agentId };
@@ -69,6 +72,7 @@ export function createBeats(deps: BeatDeps) {
     let isUnknown = false;
     try {
       const { settled, state, ...outcome } = await runBeatTurn(deps, { item, payload, agent, settings, signal });
+      if (!settled && begun !== undefined && !(await begun)) return 'settled';
       if (!settled) {
         coalescer.end(occurrence, { status: 'unsettled', eventCount, errorKind: 'lost_claim' });
         return 'settled';
@@ -78,6 +82,8 @@ export function createBeats(deps: BeatDeps) {
       isUnknown = state === 'unknown';
       result = resultOf(outcome, settings);
     } catch (error) {
+      // Without its acceptance nothing of it was stored; who wanted to begin it reports that.
+      if (begun !== undefined && !(await begun)) return 'settled';
       // The next start resumes the beat.
       if (signal.aborted) throw error;
       if (!(error instanceof AppError)) log.error({ agentId, err: error }, 'Heartbeat failed');

@@ -19,6 +19,7 @@ import type { BeatStates } from './states.ts';
 export interface BeginDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly bootId: string;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly checklist: WorkspaceApi['checklist'];
   readonly durable: Pick<DurableWork, 'begin'>;
@@ -27,6 +28,8 @@ export interface BeginDeps {
   readonly states: BeatStates;
   readonly plan: Pick<BeatPlan, 'slotOf'>;
   readonly coalescer: Coalescer;
+  /** Beats whose work starts while it is stored; false: another process has begun it. */
+  readonly beginning: Map<string, Promise<boolean>>;
 }
 
 /** Starts a beat as durable work; one without checklist items and events ends here, before any model call. */
@@ -53,12 +56,19 @@ export async function beginBeat(deps: BeginDeps, occurrence: Occurrence, agentId
   const payload: BeatPayload = { correlationId, lane, reason, startedAtMs, eventCount, ...message };
   coalescer.began(agentId, startedAtMs);
   states.set(state);
-  await deps.durable.begin({ id: workId, kind: beatKind, key: workId, digest: correlationId, agentId, payload, atMs: startedAtMs }, (work) =>
-    db.write(deps.operations.begin, {
-      beat: { workId, agentId, correlationId, lane, reason, eventCount, startedAtMs },
-      state,
-      lastEventId: events.at(-1)?.id ?? 0,
-      work,
-    }),
-  );
+  const beat = { workId, agentId, correlationId, lane, reason, eventCount, startedAtMs, bootId: deps.bootId };
+  const asked = { id: workId, kind: beatKind, key: workId, digest: correlationId, agentId, payload, atMs: startedAtMs };
+  try {
+    const isBegun = await deps.durable.begin(asked, (work) => {
+      const storing = db.write(deps.operations.begin, { beat, state, isPlanned, lastEventId: events.at(-1)?.id ?? 0, work });
+      deps.beginning.set(
+        workId,
+        storing.catch(() => false),
+      );
+      return storing;
+    });
+    if (!isBegun) coalescer.end(occurrence, { status: 'skipped', eventCount: 0 });
+  } finally {
+    deps.beginning.delete(workId);
+  }
 }

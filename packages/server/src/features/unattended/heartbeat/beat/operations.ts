@@ -6,6 +6,8 @@ import type { BeatRow, HeartbeatStateRow } from '../store.ts';
 /** A beat and its work, which take over the queued events. */
 export interface BeatBeginning {
   readonly beat: BeatRow;
+  /** Whether it uses the due time in `state`, and begins only when no other beat has. */
+  readonly isPlanned: boolean;
   readonly state: HeartbeatStateRow;
   /** The last event in its message; later ones stay queued for the next beat. */
   readonly lastEventId: number;
@@ -43,7 +45,8 @@ export interface LostBeat {
 
 /** Operations that commit together with other features; see `heartbeat-work.ts`. */
 export interface HeartbeatOperations {
-  readonly begin: Operation<BeatBeginning, void>;
+  /** Returns false, and stores nothing, when another process has begun the beat of this due time. */
+  readonly begin: Operation<BeatBeginning, boolean>;
   readonly end: Operation<BeatEnding, BeatEnd>;
   readonly recover: Operation<object, LostBeat[]>;
 }

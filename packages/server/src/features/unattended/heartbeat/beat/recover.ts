@@ -4,7 +4,7 @@ import type { createBeats } from './beat.ts';
 import type { HeartbeatOperations } from './operations.ts';
 import { BeatResult } from './result.ts';
 
-/** Finishes beats whose work an earlier process completed without storing their end. */
+/** Finishes beats whose work a dead daemon completed without storing their end. */
 export async function recoverBeats(deps: {
   readonly db: Db;
   readonly recover: HeartbeatOperations['recover'];

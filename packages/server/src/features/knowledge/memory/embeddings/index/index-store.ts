@@ -2,6 +2,7 @@ import type { Expression } from 'kysely';
 import { operation, query, type Tx } from '../../../../../kernel/db/operation.ts';
 import type { MemoryType, TrustLevel } from '../../api.ts';
 import { decodeTags } from '../../entries/store.ts';
+import { type Change, ReadChanges } from './read-changes.ts';
 import { VectorIndex } from './vector-index.ts';
 import { toInt32s } from './vector-signs.ts';
 
@@ -14,8 +15,8 @@ export interface SignsOf {
 interface Kept {
   readonly of: SignsOf;
   readonly index: VectorIndex;
-  /** Changes up to this one are in the index. */
-  version: number;
+  /** Changes that are in the index. */
+  readonly changes: ReadChanges;
   complete: boolean;
 }
 
@@ -40,15 +41,15 @@ const keptBy = new WeakMap<Tx, Kept>();
 const changeRange = query<object, { first: number | null; last: number | null }>(({ db, sql }) =>
   db.selectFrom('memoryChange').select([sql<number | null>`min(version)`.as('first'), sql<number | null>`max(version)`.as('last')]),
 );
-const changedSince = query<{ version: number }, { seq: number }>(({ db, p }) =>
-  db.selectFrom('memoryChange').select('seq').distinct().where('version', '>', p('version')),
+const changedAfter = query<{ version: number }, Change>(({ db, p }) =>
+  db.selectFrom('memoryChange').select(['version', 'seq']).where('version', '>', p('version')),
 );
 const rowsAfter = query<{ seq: number; fingerprint: string; limit: number }, IndexRow>(({ db, sql, p }) =>
   indexRows(db, sql, p('fingerprint')).where('memory.seq', '>', p('seq')).orderBy('memory.seq').limit(p('limit')),
 );
-const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql, p }) =>
+const rowsOf = query<{ seqs: string; fingerprint: string }, IndexRow>(({ db, sql, p, json }) =>
   indexRows(db, sql, p('fingerprint'))
-    .where('memory.seq', 'in', sql<number>`(SELECT value FROM json_each(${p('seqs')}))`)
+    .where('memory.seq', 'in', json.integers(p('seqs')))
     .orderBy('memory.seq'),
 );
 
@@ -74,14 +75,21 @@ function indexRows(db: Tools['db'], sql: Tools['sql'], fingerprint: Expression<s
 /** Advances the index to this snapshot; while it is being built, `complete` is false and each call does one step. */
 export async function advanceIndex(tx: Tx, of: SignsOf): Promise<{ readonly index: VectorIndex; readonly complete: boolean }> {
   const range = await tx.get(changeRange, {});
-  const last = range?.last ?? 0;
+  const [first, last] = [range?.first ?? 1, range?.last ?? 0];
   let kept = keptBy.get(tx);
-  const missed = kept !== undefined && (range?.first ?? 0) > kept.version + 1;
-  if (kept === undefined || missed || kept.index.sparse || kept.of.fingerprint !== of.fingerprint || kept.of.words !== of.words) {
-    kept = { of, index: new VectorIndex(of.words), version: last, complete: false };
+  if (
+    kept === undefined ||
+    kept.changes.hasMissed(first) ||
+    kept.index.sparse ||
+    kept.of.fingerprint !== of.fingerprint ||
+    kept.of.words !== of.words
+  ) {
+    kept = { of, index: new VectorIndex(of.words), changes: new ReadChanges(), complete: false };
+    // The build reads the rows of all changes that are visible by now.
+    kept.changes.read(first, await tx.all(changedAfter, { version: 0 }));
     keptBy.set(tx, kept);
   }
-  if (kept.version < last) await applyChanges(tx, kept, last);
+  if (kept.changes.after < last) await applyChanges(tx, kept, first);
   if (!kept.complete) {
     const rows = await tx.all(rowsAfter, { seq: kept.index.lastSeq, fingerprint: of.fingerprint, limit: rowsPerCall });
     for (const row of rows) put(kept.index, row);
@@ -90,15 +98,16 @@ export async function advanceIndex(tx: Tx, of: SignsOf): Promise<{ readonly inde
   return kept;
 }
 
-async function applyChanges(tx: Tx, kept: Kept, last: number): Promise<void> {
-  const changed = (await tx.all(changedSince, { version: kept.version })).map(({ seq }) => seq);
+async function applyChanges(tx: Tx, kept: Kept, first: number): Promise<void> {
+  const unread = kept.changes.read(first, await tx.all(changedAfter, { version: kept.changes.after }));
+  if (unread.length === 0) return;
+  const changed = [...new Set(unread.map(({ seq }) => seq))];
   // During the build, later rows are read in their turn.
   const seqs = kept.complete ? changed : changed.filter((seq) => seq <= kept.index.lastSeq);
   const rows = await tx.all(rowsOf, { seqs: JSON.stringify(seqs), fingerprint: kept.of.fingerprint });
   const present = new Set(rows.map(({ seq }) => seq));
   for (const row of rows) put(kept.index, row);
   for (const seq of seqs) if (!present.has(seq)) kept.index.remove(seq);
-  kept.version = last;
 }
 
 function put(index: VectorIndex, { tags, consolidated, signs, ...row }: IndexRow): void {

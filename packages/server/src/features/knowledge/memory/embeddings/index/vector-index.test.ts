@@ -69,7 +69,19 @@ test('every filter excludes what it names, and changes of an entry count at once
   index.put(rowOf(1, target));
   index.remove(4);
   expect(found()).toEqual([1]);
-  // Positions only grow: an unseen one below the maximum is already deleted.
-  index.put(rowOf(0, target));
-  expect(found()).toEqual([1]);
+});
+
+test('an entry that becomes visible after others with higher positions is found like them', () => {
+  const random = seededRandom(4);
+  const vectors = Array.from({ length: 1_100 }, () => Float32Array.from({ length: 64 }, () => random() - 0.5));
+  const index = new VectorIndex(signLength(64));
+  const late = new Set([1, 2, 500, 1_024, 1_099]);
+  const put = (seq: number) => index.put(rowOf(seq, vectors[seq - 1] ?? new Float32Array(64), { tags: [`t${seq}`] }));
+  for (let seq = 1; seq <= vectors.length; seq += 1) if (!late.has(seq)) put(seq);
+  for (const seq of late) put(seq);
+  for (let seq = 1; seq <= vectors.length; seq += 1)
+    expect(index.nearest(rotate(vectors[seq - 1] ?? new Float32Array(64)), { ...filter, tags: [`t${seq}`] }, 1)).toEqual([seq]);
+  index.remove(500);
+  expect(index.nearest(rotate(vectors[499] ?? new Float32Array(64)), filter, 1)).not.toEqual([500]);
+  expect(index.lastSeq).toBe(1_100);
 });

@@ -68,16 +68,10 @@ export class VectorIndex {
     return this.#dead > 1_000 && this.#dead * 2 > this.#size;
   }
 
-  /** Appends an entry, or changes an existing one. */
+  /** Adds an entry, mostly at the end, or changes an existing one. */
   put(row: IndexedRow): void {
-    let slot = this.#find(row.seq);
-    if (slot === undefined) {
-      // Deleted before it was ever seen, or never there: positions only grow.
-      if (row.seq <= this.lastSeq) return;
-      if (this.#size === this.#seqs.length) this.#grow();
-      slot = this.#size++;
-      this.#seqs[slot] = row.seq;
-    }
+    const slot = this.#place(row.seq);
+    if (this.#seqs[slot] !== row.seq || slot === this.#size) this.#insert(slot, row.seq);
     this.#ownerOf[slot] = this.#ownerCode(row.agentId, row.principalId);
     this.#kinds[slot] = row.signs === undefined ? absent : kindOf(row);
     this.#expiries[slot] = row.expiresAtMs ?? Infinity;
@@ -88,8 +82,8 @@ export class VectorIndex {
   }
 
   remove(seq: number): void {
-    const slot = this.#find(seq);
-    if (slot === undefined) return;
+    const slot = this.#place(seq);
+    if (slot === this.#size || this.#seqs[slot] !== seq) return;
     this.#kinds[slot] = absent;
     this.#dead += 1;
   }
@@ -154,17 +148,28 @@ export class VectorIndex {
     return found;
   }
 
-  #find(seq: number): number | undefined {
+  /** Returns the slot of an entry, or the one that it must get. */
+  #place(seq: number): number {
     let low = 0;
-    let high = this.#size - 1;
-    while (low <= high) {
+    let high = this.#size;
+    while (low < high) {
       const middle = (low + high) >>> 1;
-      const found = this.#seqs[middle] ?? 0;
-      if (found === seq) return middle;
-      if (found < seq) low = middle + 1;
-      else high = middle - 1;
+      if ((this.#seqs[middle] ?? 0) < seq) low = middle + 1;
+      else high = middle;
     }
-    return undefined;
+    return low;
+  }
+
+  /** Makes a slot for an entry; with several writers one may become visible after others with higher positions. */
+  #insert(slot: number, seq: number): void {
+    if (this.#size === this.#seqs.length) this.#grow();
+    if (slot < this.#size) {
+      for (const values of [this.#seqs, this.#ownerOf, this.#kinds, this.#expiries]) values.copyWithin(slot + 1, slot, this.#size);
+      for (const [values, width] of [[this.#tagBits, 2] as const, [this.#signs, this.#words] as const])
+        values.copyWithin((slot + 1) * width, slot * width, this.#size * width);
+    }
+    this.#size += 1;
+    this.#seqs[slot] = seq;
   }
 
   #ownerCode(agentId: string, principalId: string): number {

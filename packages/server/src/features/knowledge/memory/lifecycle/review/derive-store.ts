@@ -1,3 +1,4 @@
+import { withoutIndex } from '../../../../../kernel/db/index-hint.ts';
 import { operation, query, type QueryTools } from '../../../../../kernel/db/operation.ts';
 import type { MemoryType, TaintLevel, TrustLevel } from '../../api.ts';
 import { insertMemory, type MemoryInput } from '../../entries/store.ts';
@@ -43,9 +44,9 @@ function rawEntries(db: QueryTools<never>['db']) {
     .where('sourceWho', '<>', 'operator');
 }
 
-const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p }) =>
+const rawAfter = query<{ agentId: string; afterSeq: number; limit: number }, RawEntry>(({ db, sql, p, dialect }) =>
   rawEntries(db)
-    .where(sql`+agent_id`, '=', p('agentId'))
+    .where(withoutIndex<string>({ sql, dialect }, 'agentId'), '=', p('agentId'))
     .where('seq', '>', p('afterSeq'))
     .orderBy('seq')
     .limit(p('limit')),
@@ -102,7 +103,7 @@ const foldIn = query<{ id: string; atMs: number }>(({ db, p }) =>
     .where('consolidatedAtMs', 'is', null),
 );
 const isFree = query<{ id: string }, { id: string }>(({ db, p }) =>
-  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proofCount', '=', 0).where('consolidatedAtMs', 'is', null),
+  db.selectFrom('memory').select('id').where('id', '=', p('id')).where('proofCount', '=', 0).where('consolidatedAtMs', 'is', null).forUpdate(),
 );
 
 /** Stores a derived entry with its citations. Returns false, with nothing stored, when a source was deleted or absorbed meanwhile. */

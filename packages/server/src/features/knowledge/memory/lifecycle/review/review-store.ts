@@ -122,7 +122,7 @@ export async function dropReviewMark(tx: Tx, conversationRef: string): Promise<v
 }
 
 const entryOf = query<{ id: string }, { conversationRef: string | null; proofCount: number }>(({ db, p }) =>
-  db.selectFrom('memory').select(['conversationRef', 'proofCount']).where('id', '=', p('id')),
+  db.selectFrom('memory').select(['conversationRef', 'proofCount']).where('id', '=', p('id')).forUpdate(),
 );
 const isCited = query<{ id: string; conversationRef: string }, { id: number }>(({ db, p }) =>
   db.selectFrom('memorySource').select('id').where('derivedId', '=', p('id')).where('conversationRef', '=', p('conversationRef')),

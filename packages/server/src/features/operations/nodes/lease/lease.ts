@@ -1,0 +1,247 @@
+import * as z from 'zod';
+import type { Clock } from '../../../../kernel/clock.ts';
+import { machineUptimeMs } from '../../../../kernel/clock.ts';
+import type { Log } from '../../../../kernel/log.ts';
+import * as statements from './statements.ts';
+
+/** A connection to PostgreSQL. */
+export interface LeaseSession {
+  execute(
+    name: string | undefined,
+    text: string,
+    values: unknown[],
+  ): Promise<{ readonly rows: readonly unknown[]; readonly rowCount: number | null }>;
+  readonly isOpen: boolean;
+  close(): Promise<void>;
+}
+
+/** A daemon that shares the database. */
+export interface NodeIdentity {
+  readonly bootId: string;
+  readonly homeId: string;
+  readonly version: string;
+  /** Newest schema that the program knows. */
+  readonly schemaVersion: number;
+}
+
+export interface LeaseTimes {
+  /** How long a daemon may be silent before another one takes over. */
+  readonly leaseMs: number;
+  readonly renewMs: number;
+  /** The daemon stops this long before its lease ends, and its programs are killed. */
+  readonly marginMs: number;
+  readonly retryMs: number;
+}
+
+export interface LeaseOptions {
+  readonly connect: () => Promise<LeaseSession>;
+  readonly self: NodeIdentity;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly times?: LeaseTimes;
+  /** Programs of this daemon may run until then, in milliseconds of `machineUptimeMs`. */
+  readonly onRenewed: (untilUptimeMs: number) => void;
+  /** Another daemon has taken over; called once. */
+  readonly onLost: () => void;
+}
+
+/** Another daemon that holds the lease. */
+export interface Holder {
+  readonly bootId: string;
+  readonly version: string | null;
+  readonly address: string | null;
+  readonly schemaVersion: number;
+}
+
+export type Attempt = { readonly acquired: true; readonly fence: number } | { readonly acquired: false; readonly holder: Holder };
+
+/** The place of this daemon among those of one database: a standby, until it acquires the one lease. */
+export interface NodeLease {
+  /** Adds this daemon as a standby, and renews its lease from now on. */
+  standBy(): Promise<void>;
+  /** Takes the lease when nobody holds it. */
+  tryAcquire(): Promise<Attempt>;
+  /** Returns the current holder other than this daemon; undefined when there is none, or the database is new. */
+  holder(): Promise<Holder | undefined>;
+  /** Why this daemon may not work now: its lease has nearly ended, by its own clock, or another daemon has it. */
+  fault(): string | undefined;
+  /** Stores the address at which this daemon is reached, with the next renewal. */
+  listening(address: string): void;
+  /** Returns the fingerprint of the key that this database is used with: the given one when it is the first. */
+  keepFingerprint(fingerprint: string): Promise<string>;
+  /** Notes that a commit was refused, because another daemon has the lease. */
+  lost(): void;
+  /** Ends the lease at once, so that a standby need not wait for its end. */
+  release(): Promise<void>;
+}
+
+export const leaseTimes: LeaseTimes = { leaseMs: 10_000, renewMs: 3_000, marginMs: 2_000, retryMs: 500 };
+
+const HolderRow = z.object({
+  bootId: z.string(),
+  fence: z.int(),
+  schemaVersion: z.int(),
+  version: z.string().nullable(),
+  address: z.string().nullable(),
+  state: z.enum(['free', 'lapsed', 'held']),
+});
+
+const Found = z.object({ found: z.union([z.boolean(), z.int()]).transform(Boolean) });
+
+export function createLease(options: LeaseOptions): NodeLease {
+  const { connect, self, clock, log, onRenewed, onLost, times = leaseTimes } = options;
+  const { bootId } = self;
+  let session: LeaseSession | undefined;
+  let address: string | null = null;
+  /** Set while this daemon is the active one. */
+  let fence: number | undefined;
+  /** By this daemon's clock, counted from before the renewal was sent. */
+  let leaseUntilMs = 0;
+  let isLost = false;
+  let isFailing = false;
+  let isEnded = false;
+  /** Silence after the database was away may be its fault: nothing is taken over before others could have renewed. */
+  let patientUntilMs = Number.NEGATIVE_INFINITY;
+  let cancel = () => {};
+  /** What uses the connection, one after the other: a take-over is a transaction. */
+  let queue: Promise<unknown> = Promise.resolve();
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = queue.then(work);
+    queue = done.catch(() => {});
+    return done;
+  }
+
+  async function run(text: string, values: unknown[] = []): Promise<readonly unknown[]> {
+    if (session?.isOpen !== true) {
+      const isFirst = session === undefined;
+      session = await connect();
+      if (!isFirst) patientUntilMs = clock.monotonic() + times.leaseMs;
+    }
+    return (await session.execute(undefined, text, values)).rows;
+  }
+
+  /** Counts from before the request was sent: the database counts from later. */
+  function noteRenewal(sentAtMs: number, sentUptimeMs: number): void {
+    leaseUntilMs = sentAtMs + times.leaseMs;
+    onRenewed(sentUptimeMs + times.leaseMs - times.marginMs);
+  }
+
+  function lose(): void {
+    if (isLost) return;
+    isLost = true;
+    cancel();
+    onLost();
+  }
+
+  async function renew(): Promise<void> {
+    const [sentAtMs, sentUptimeMs] = [clock.monotonic(), machineUptimeMs()];
+    if (fence === undefined) {
+      if ((await run(statements.renewStandby, [bootId, times.leaseMs, address])).length === 0) await register();
+    } else if ((await run(statements.renewActive, [bootId, times.leaseMs, address, fence])).length === 0) lose();
+    else noteRenewal(sentAtMs, sentUptimeMs);
+  }
+
+  const register = () => run(statements.register, [bootId, self.homeId, address, self.version, times.leaseMs]);
+
+  function renewIn(ms: number): void {
+    cancel = clock.after(ms, () => {
+      inTurn(renew).then(
+        () => {
+          if (isFailing) log.info({}, 'The lease of this daemon is renewed again');
+          isFailing = false;
+          if (!isEnded && !isLost) renewIn(times.renewMs);
+        },
+        (error: unknown) => {
+          if (!isFailing) log.warn({ err: error }, 'Failed to renew the lease of this daemon; trying again');
+          isFailing = true;
+          if (!isEnded && !isLost) renewIn(times.retryMs);
+        },
+      );
+    });
+  }
+
+  async function readHolder(): Promise<z.output<typeof HolderRow>> {
+    const [row] = await run(statements.readHolder);
+    return HolderRow.parse(row);
+  }
+
+  const isOpen = ({ state }: { readonly state: 'free' | 'lapsed' | 'held' }) =>
+    state === 'free' || (state === 'lapsed' && clock.monotonic() >= patientUntilMs);
+
+  async function takeOver(): Promise<number | undefined> {
+    await run('BEGIN ISOLATION LEVEL READ COMMITTED');
+    try {
+      await run(statements.lockHolder);
+      if (isOpen(await readHolder())) {
+        const [row] = await run(statements.takeOver, [bootId, self.schemaVersion]);
+        if ((await run(statements.becomeActive, [bootId, times.leaseMs])).length > 0) {
+          await run('COMMIT');
+          return z.object({ fence: z.int() }).parse(row).fence;
+        }
+      }
+      await run('ROLLBACK');
+      return undefined;
+    } catch (error) {
+      // A transaction of unknown outcome: the next attempt finds out whom the row names.
+      await session?.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  async function acquire(): Promise<Attempt> {
+    const [sentAtMs, sentUptimeMs] = [clock.monotonic(), machineUptimeMs()];
+    const found = await readHolder();
+    // It is this daemon after a commit whose answer was lost.
+    const got = found.bootId === bootId && found.state === 'held' ? found.fence : isOpen(found) ? await takeOver() : undefined;
+    if (got === undefined) return { acquired: false, holder: found };
+    fence = got;
+    noteRenewal(sentAtMs, sentUptimeMs);
+    return { acquired: true, fence: got };
+  }
+
+  async function findHolder(): Promise<Holder | undefined> {
+    const [row] = await run(statements.hasTables);
+    if (Found.parse(row).found === false) return undefined;
+    const found = await readHolder();
+    return found.state === 'held' && found.bootId !== bootId ? found : undefined;
+  }
+
+  async function end(): Promise<void> {
+    try {
+      if (!isLost) await run(statements.endNode, [bootId]);
+      if (!isLost && fence !== undefined) await run(statements.release, [bootId, fence]);
+    } catch (error) {
+      log.warn({ err: error }, 'Failed to end the lease of this daemon: a standby waits until it ends');
+    }
+    await session?.close();
+  }
+
+  return {
+    async standBy() {
+      await inTurn(register);
+      renewIn(times.renewMs);
+    },
+    tryAcquire: () => inTurn(acquire),
+    holder: () => inTurn(findHolder),
+    fault() {
+      if (isLost) return 'Another daemon has taken over';
+      if (fence !== undefined && clock.monotonic() >= leaseUntilMs - times.marginMs)
+        return 'The lease of this daemon could not be renewed in time: it works again when the database answers';
+      return undefined;
+    },
+    listening(at) {
+      address = at;
+    },
+    keepFingerprint: (fingerprint) =>
+      inTurn(async () => {
+        const [row] = await run(statements.keepFingerprint, [fingerprint]);
+        return z.object({ fingerprint: z.string() }).parse(row).fingerprint;
+      }),
+    lost: lose,
+    release() {
+      isEnded = true;
+      cancel();
+      return inTurn(end);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { startPostgres } from '../packages/testkit/src/postgres.ts';
+import { root } from './lib/daemon.ts';
+import { namesOf } from './lib/hammer/driver.ts';
+import { drivers } from './lib/hammer/drivers.ts';
+import { lookAt, openAt } from './lib/hammer/engine.ts';
+import { endLeft } from './lib/hammer/work.ts';
+import { makeHome, removeHome } from './lib/home.ts';
+
+/** Every write operation, run by two processes at the same time against the same rows. */
+export interface HammerReport {
+  readonly rounds: number;
+  /** Operations that ran. */
+  readonly driven: readonly string[];
+  readonly wrong: readonly string[];
+}
+
+interface Answer {
+  readonly result: unknown;
+  readonly wrong: readonly string[];
+  readonly driven: readonly string[];
+}
+
+export async function proveHammer(options: {
+  readonly engine: 'postgres' | 'sqlite';
+  readonly rounds: number;
+  readonly seed: number;
+  readonly broken?: string;
+  readonly only?: readonly string[];
+  /** Ends the run at the first finding. */
+  readonly untilFound?: boolean;
+}): Promise<HammerReport> {
+  await using server = options.engine === 'postgres' ? await startPostgres() : undefined;
+  const home = await makeHome();
+  const place = server?.url() ?? home;
+  const driven = new Set<string>();
+  const wrong: string[] = [];
+  const children: ChildProcess[] = [];
+  const db = await openAt(place);
+  const { look, close } = await lookAt(place);
+  const faults = options.broken === undefined ? [] : ['--import', pathToFileURL(join(root, 'proving/broken', `${options.broken}.ts`)).href];
+  let rounds = 0;
+  try {
+    for (const side of [0, 1]) {
+      const child = fork(join(import.meta.dirname, 'lib/hammer/process.ts'), [place, String(side), String(options.seed)], {
+        execArgv: faults,
+        serialization: 'advanced',
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      });
+      children.push(child);
+      await once(child, 'message');
+    }
+    const own = { write: async <I, O>(operation: Parameters<typeof db.write<I, O>>[0], input: I) => ({ value: await db.write(operation, input) }) };
+    for (let round = 0; round < options.rounds && !(options.untilFound === true && wrong.length > 0); round += 1) {
+      for (const [index, made] of drivers.entries()) {
+        if (options.only !== undefined && !options.only.includes(made.name)) continue;
+        const scene = await made.prepare(db, namesOf(`${made.name.replaceAll(' ', '-')}-${round}`));
+        const answers = await Promise.all(
+          children.map(async (child) => {
+            const said = once(child, 'message');
+            child.send({ driver: index, scene });
+            return (await said)[0] as Answer;
+          }),
+        );
+        const [first, second] = answers;
+        if (first === undefined || second === undefined) throw new Error('a process gave no answer');
+        for (const answer of answers) {
+          for (const name of answer.driven) driven.add(name);
+          wrong.push(...answer.wrong.map((line) => `${made.name}: ${line}`));
+        }
+        if (first.result !== undefined && second.result !== undefined)
+          wrong.push(...(await made.check(look, scene, [first.result as never, second.result as never])).map((line) => `${made.name}: ${line}`));
+        await endLeft(own);
+      }
+      rounds += 1;
+    }
+    return { rounds, driven: [...driven].toSorted(), wrong };
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+    await close();
+    await db[Symbol.asyncDispose]();
+    await removeHome(home);
+  }
+}

@@ -1,0 +1,17 @@
+import { accessDrivers } from './access.ts';
+import { delegationDrivers } from './delegation.ts';
+import type { Driver } from './driver.ts';
+import { knowledgeDrivers } from './knowledge.ts';
+import { scheduleDrivers } from './schedule.ts';
+import { turnDrivers } from './turns.ts';
+import { workDrivers } from './work.ts';
+
+/** All drivers, in a fixed order: both processes name one by its place. */
+export const drivers: readonly Driver[] = [
+  ...workDrivers,
+  ...turnDrivers,
+  ...delegationDrivers,
+  ...scheduleDrivers,
+  ...accessDrivers,
+  ...knowledgeDrivers,
+];
