@@ -53,7 +53,7 @@ export async function migratePostgres(client: MigrationClient, migrations: reado
 /** Pages are read in the order of ids: as bytes, as SQLite does, not by the rules of a language. */
 async function checkDatabase(client: MigrationClient): Promise<string> {
   const { rows } = await client.query(
-    `SELECT current_database() AS name, current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AS ordered`,
+    `SELECT current_database() AS name, current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AND lower(U&'\\00C4') = U&'\\00E4' AS ordered`,
   );
   const place = `Database "${String(rows[0]?.['name'])}"`;
   if (rows[0]?.['encoding'] !== 'UTF8' || rows[0]['ordered'] !== true) {
