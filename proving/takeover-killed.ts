@@ -86,8 +86,8 @@ export async function proveTakeoverKilled({ rounds, load, seed, broken, progress
   }
   // No later take-over may undo what an earlier check has seen.
   const counts = await countAnswers(nodes);
-  const lost = all.filter(({ kind, nonce, acknowledged }) => acknowledged && (counts.get(nonce) ?? 0) < mostOf(kind)).length;
-  const doubled = all.filter(({ kind, nonce }) => (counts.get(nonce) ?? 0) > mostOf(kind)).length;
+  const lost = all.filter(({ kind, nonce, acknowledged }) => acknowledged && (counts.get(nonce) ?? 0) < countExpected(kind)).length;
+  const doubled = all.filter(({ kind, nonce }) => (counts.get(nonce) ?? 0) > countExpected(kind)).length;
   await provider.close();
   return { acknowledged: all.filter(({ acknowledged }) => acknowledged).length, lost, doubled, slowestMs: Math.round(slowestMs), wrong };
 }
@@ -143,7 +143,7 @@ async function killUnder(daemon: Node, load: TakeoverLoad, prefix: string, rando
 }
 
 /** Each graph has two nodes with the same task. */
-const mostOf = (kind: Kind): number => (kind === 'graphs' ? 2 : 1);
+const countExpected = (kind: Kind): number => (kind === 'graphs' ? 2 : 1);
 
 /** How often each nonce was answered, as the database has it. */
 async function countAnswers(nodes: Nodes): Promise<ReadonlyMap<string, number>> {
@@ -163,7 +163,7 @@ async function settled(nodes: Nodes, works: readonly Work[]): Promise<void> {
       `SELECT count(*) AS count FROM work_item WHERE state NOT IN ('done', 'failed', 'aborted', 'unknown')`,
     );
     const counts = await countAnswers(nodes);
-    const isDone = ({ kind, nonce, acknowledged }: Work) => !acknowledged || (counts.get(nonce) ?? 0) >= mostOf(kind);
+    const isDone = ({ kind, nonce, acknowledged }: Work) => !acknowledged || (counts.get(nonce) ?? 0) >= countExpected(kind);
     if (Number(open?.count) === 0 && works.every(isDone)) return;
   }
 }
@@ -175,8 +175,8 @@ async function faultsOf(nodes: Nodes, node: Node, works: readonly Work[]): Promi
   const faults: string[] = [];
   for (const { kind, nonce, acknowledged } of works) {
     const times = counts.get(nonce) ?? 0;
-    if (acknowledged && times < mostOf(kind)) faults.push(`${nonce} was acknowledged and was done ${times} times`);
-    if (times > mostOf(kind)) faults.push(`${nonce} was done ${times} times`);
+    if (acknowledged && times < countExpected(kind)) faults.push(`${nonce} was acknowledged and was done ${times} times`);
+    if (times > countExpected(kind)) faults.push(`${nonce} was done ${times} times`);
   }
   const { graphs } = Graphs.parse(await rpcCall(node, 'graph.status', { recentMinutes: 600 }));
   const states = new Map(graphs.map(({ label, status }) => [label, status]));
