@@ -2,8 +2,8 @@ import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
-import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
 import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
+import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
@@ -25,6 +25,8 @@ export interface SharedNode {
   /** Keeps nothing once another daemon has the lease. */
   readonly db: Db;
   readonly lease: Pick<NodeLease, 'listening' | 'fault'>;
+  /** Returns why the database server has accepted no writes for some seconds; `report` is called with each change. */
+  watchStorage(report: (fault: string | undefined) => void): void;
 }
 
 export interface ServerOptions {

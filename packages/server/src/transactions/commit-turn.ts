@@ -1,6 +1,14 @@
 import { bookCalls } from './open-work.ts';
 import { addMessages } from '../features/conversations/sessions/store.ts';
-import { isCharged, recordOwnTurn, takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../features/conversations/turns/store.ts';
+import {
+  isCharged,
+  recordOwnTurn,
+  recordOwnTurns,
+  takenOver,
+  type TurnCommit,
+  type TurnCommitted,
+  type TurnOpening,
+} from '../features/conversations/turns/store.ts';
 import { operation, type OperationCall, type OperationResult, type Tx } from '../kernel/db/operation.ts';
 
 /** Writes the row before the first tool of class `once`, so that a crash leaves a trace (decisions §7). */
@@ -25,7 +33,17 @@ export const commitTurn = operation(
     await callAlongside(tx, input.alongside);
     return input.conversation === null ? { created: false } : addMessages(tx, input.conversation);
   },
-  { isolation: 'read committed', orderKey: ofConversation },
+  {
+    isolation: 'read committed',
+    orderKey: ofConversation,
+    bulk: {
+      accepts: ({ conversation, alongside = [] }) => conversation === null && alongside.length === 0,
+      async run(tx, inputs): Promise<readonly TurnCommitted[]> {
+        await recordOwnTurns(tx, inputs);
+        return inputs.map(() => ({ created: false }));
+      },
+    },
+  },
 );
 
 /** Turns of a conversation keep their order. */

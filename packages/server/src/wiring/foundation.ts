@@ -4,6 +4,7 @@ import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
+import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
 import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
@@ -165,7 +166,16 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
-  if (options.node !== undefined) return { db: options.node.db, fault: () => undefined, damage: () => undefined };
+  let fault: string | undefined;
+  const onFault = (found: string | undefined) => {
+    fault = found;
+    if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+  };
+  const shared = { fault: () => fault, damage: () => undefined };
+  if (options.node !== undefined) {
+    options.node.watchStorage(onFault);
+    return { ...shared, db: options.node.db };
+  }
   const common = {
     clock,
     log: log.module('storage'),
@@ -179,15 +189,21 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const { poolSize } = storage;
   const db = building.use(
-    await openPostgresDb({ ...common, workerUrl: overrides.storageWorker, address: serverAddress(storage, home.dir), poolSize }),
+    await openPostgresDb({
+      ...common,
+      workerUrl: overrides.storageWorker,
+      address: serverAddress(storage, home.dir),
+      poolSize: storage.poolSize,
+      onFault,
+    }),
   );
-  return { db, fault: () => undefined, damage: () => undefined };
+  return { ...shared, db };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
   const { home, log, overrides = {} } = options;
+  refuseImported(home.dataDir);
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;

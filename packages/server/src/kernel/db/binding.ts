@@ -30,7 +30,8 @@ export function bind(names: readonly (string | undefined)[], constants: readonly
   return values;
 }
 
-function toSqlValue(value: unknown, name: string): SqlValue {
+/** Returns what the database keeps for a value. @throws TypeError for one that it cannot keep */
+export function toSqlValue(value: unknown, name: string): SqlValue {
   switch (typeof value) {
     case 'string':
       return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;

@@ -62,13 +62,13 @@ export interface Tx {
  * A named unit of work on the database: whole, without closures of the main thread, because it runs in a storage
  * thread. `storage.ts` lists every operation, so that the threads know it by name.
  */
-export interface Operation<Input, Output> extends OperationTraits<Input> {
+export interface Operation<Input, Output> extends OperationTraits<Input, Output> {
   readonly name: string;
   readonly run: (tx: Tx, input: Input) => Promise<Output>;
 }
 
 /** How an engine with several writing connections may run an operation. SQLite has one and ignores them. */
-export interface OperationTraits<Input> {
+export interface OperationTraits<Input, Output = unknown> {
   /**
    * SERIALIZABLE with retries when absent. READ COMMITTED only for an operation whose guards are row locks, with a test that runs
    * it in two processes against the same rows.
@@ -76,12 +76,22 @@ export interface OperationTraits<Input> {
   readonly isolation?: 'read committed';
   /** Writes with different keys may be applied in any order. A write without a key keeps its order with every other. */
   readonly orderKey?: (input: Input) => string | undefined;
+  /** Runs several inputs at once on PostgreSQL, where each statement costs a round trip. */
+  readonly bulk?: BulkForm<Input, Output>;
+}
+
+/** Statements that do for several inputs what `run` does for them one after another. When one fails, all of them run alone. */
+export interface BulkForm<Input, Output> {
+  /** Whether an input may be among them. */
+  readonly accepts: (input: Input) => boolean;
+  /** Returns one output for each input, in order. */
+  readonly run: (tx: Tx, inputs: readonly Input[]) => Promise<readonly Output[]>;
 }
 
 export function operation<Input, Output>(
   name: string,
   run: (tx: Tx, input: Input) => Promise<Output>,
-  traits: OperationTraits<Input> = {},
+  traits: OperationTraits<Input, Output> = {},
 ): Operation<Input, Output> {
   return { ...traits, name, run };
 }

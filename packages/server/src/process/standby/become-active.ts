@@ -69,7 +69,10 @@ export async function becomeActive(options: BecomeActiveOptions): Promise<Active
   await using waiting = new Waiting(options, lease);
 
   const heartbeat = options.watchdog ? opened.use(beginHeartbeat(clock)).beats : undefined;
-  const open = () => openPostgresDb({ address, poolSize: config.storage.poolSize, clock, log, programVersion: options.version, heartbeat });
+  let report = (_fault: string | undefined) => {};
+  const { poolSize } = config.storage;
+  const onFault = (fault: string | undefined) => report(fault);
+  const open = () => openPostgresDb({ address, poolSize, clock, log, programVersion: options.version, heartbeat, onFault });
   const db = await openWhenAllowed(open, waiting, lease, options);
   if (db === undefined) return undefined;
   opened.use(db);
@@ -80,7 +83,15 @@ export async function becomeActive(options: BecomeActiveOptions): Promise<Active
   db.guard({ bootId: lifetime.bootId, fence }, lease.lost);
   log.info({ fence }, 'This node is the active one');
   const owned = opened.move();
-  return { lifetime, db, lease, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    lifetime,
+    db,
+    lease,
+    watchStorage(listener) {
+      report = listener;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 /** The listener of a standby, opened when there is something to wait for. */

@@ -1,7 +1,10 @@
 import type { TurnOrigin } from '@gatehouse/contract';
+import type { InsertQueryBuilder, InsertResult, sql } from 'kysely';
 import type { CallRecord } from '../../../runtime/turn.ts';
 import { AppError } from '../../../kernel/app-error.ts';
-import { operation, type OperationCall, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
+import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
+import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
+import type { Tables } from '../../../kernel/db/tables.ts';
 import { ofDeadBoot, ofLiveBoot } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
@@ -96,17 +99,17 @@ const turnColumns = [
   'bootId',
 ] as const;
 
-const written = (sql: QueryTools<TurnRow>['sql']) => ({
-  state: sql<TurnState>`excluded.state`,
-  finishReason: sql<string | null>`excluded.finish_reason`,
-  failureKind: sql<string | null>`excluded.failure_kind`,
-  model: sql<string>`excluded.model`,
-  steps: sql<number>`excluded.steps`,
-  inputTokens: sql<number>`excluded.input_tokens`,
-  outputTokens: sql<number>`excluded.output_tokens`,
-  costNano: sql<number>`excluded.cost_nano`,
-  reservedNano: sql<number | null>`excluded.reserved_nano`,
-  endedAtMs: sql<number | null>`excluded.ended_at_ms`,
+const written = (tag: typeof sql) => ({
+  state: tag<TurnState>`excluded.state`,
+  finishReason: tag<string | null>`excluded.finish_reason`,
+  failureKind: tag<string | null>`excluded.failure_kind`,
+  model: tag<string>`excluded.model`,
+  steps: tag<number>`excluded.steps`,
+  inputTokens: tag<number>`excluded.input_tokens`,
+  outputTokens: tag<number>`excluded.output_tokens`,
+  costNano: tag<number>`excluded.cost_nano`,
+  reservedNano: tag<number | null>`excluded.reserved_nano`,
+  endedAtMs: tag<number | null>`excluded.ended_at_ms`,
 });
 
 /** Inserts a turn; a second write of the same turn ends its open row. */
@@ -117,19 +120,28 @@ const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
     .onConflict((conflict) => conflict.column('id').doUpdateSet(written(sql))),
 );
 
-/** The same, unless the boot is dead or has not left the row open: what a dead boot left is ended by who claimed it. */
+/** Lets a second write of a turn end the row that its boot left open. */
+function endOwnRow(insert: InsertQueryBuilder<Tables, 'turn', InsertResult>, tag: typeof sql) {
+  return insert.onConflict((conflict) =>
+    conflict
+      .column('id')
+      .doUpdateSet(written(tag))
+      .where('turn.endedAtMs', 'is', null)
+      .where(tag<boolean>`turn.boot_id = excluded.boot_id`),
+  );
+}
+
+/** Like `upsertTurn`, unless the boot is dead or has not left the row open: what a dead boot left is ended by who claimed it. */
 const upsertOwnTurn = query<TurnRow>(({ db, sql, p, each }) =>
-  db
-    .insertInto('turn')
-    .columns(turnColumns)
-    .expression(db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))))
-    .onConflict((conflict) =>
-      conflict
-        .column('id')
-        .doUpdateSet(written(sql))
-        .where('turn.endedAtMs', 'is', null)
-        .where(sql<boolean>`turn.boot_id = excluded.boot_id`),
-    ),
+  endOwnRow(
+    db
+      .insertInto('turn')
+      .columns(turnColumns)
+      .expression(
+        db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))),
+      ),
+    sql,
+  ),
 );
 
 /** Identifies whose calls are booked: a turn, or background work. */
@@ -170,13 +182,89 @@ const insertCall = query<ModelCallRow & CallsOf>(({ db, each }) =>
 
 /** Stores the turn row and one row per model call, without a check of its boot. Part of the operations of durable turns, which have a fence. */
 export async function recordTurn(tx: Tx, turn: TurnRow, calls: readonly ModelCallRow[], conversationRef: string | null): Promise<void> {
-  await tx.run(upsertTurn, turn);
-  if (calls.length > 0) await recordCalls(tx, { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef }, calls);
+  const of = { turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef };
+  await Promise.all([tx.run(upsertTurn, turn), recordCalls(tx, of, calls)]);
+}
+
+const turnTypes: BulkColumns<TurnRow> = {
+  id: 'text',
+  conversationRef: 'text',
+  sessionKey: 'text',
+  agentId: 'text',
+  principalId: 'text',
+  origin: 'text',
+  state: 'text',
+  finishReason: 'text',
+  failureKind: 'text',
+  model: 'text',
+  steps: 'bigint',
+  inputTokens: 'bigint',
+  outputTokens: 'bigint',
+  costNano: 'bigint',
+  reservedNano: 'bigint',
+  traceId: 'text',
+  startedAtMs: 'bigint',
+  endedAtMs: 'bigint',
+  bootId: 'text',
+};
+
+const callTypes: BulkColumns<ModelCallRow & CallsOf> = {
+  turnId: 'text',
+  conversationRef: 'text',
+  agentId: 'text',
+  principalId: 'text',
+  provider: 'text',
+  model: 'text',
+  operation: 'text',
+  outcome: 'text',
+  inputTokens: 'bigint',
+  outputTokens: 'bigint',
+  cacheReadTokens: 'bigint',
+  cacheWriteTokens: 'bigint',
+  estimated: 'bigint',
+  costNano: 'bigint',
+  savedNano: 'bigint',
+  latencyMs: 'bigint',
+  responseId: 'text',
+  atMs: 'bigint',
+};
+const callColumns = Object.keys(callTypes) as (keyof typeof callTypes)[];
+
+const upsertOwnTurns = query<{ rows: string }>(({ db, sql, p }) =>
+  endOwnRow(
+    db
+      .insertInto('turn')
+      .columns(turnColumns)
+      .expression(sql`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${ofLiveBoot(sql, sql`bulk."bootId"`)}`),
+    sql,
+  ),
+);
+
+const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
+  db
+    .insertInto('modelCall')
+    .columns(callColumns)
+    .expression(selectBulk({ sql }, callTypes, p('rows', 'text'))),
+);
+
+/** Does what `recordOwnTurn` does, for several turns without stored messages at once; throws when one is refused. Part of `commitTurn`. */
+export async function recordOwnTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'turn' | 'calls'>[]): Promise<void> {
+  const turns = commits.map(({ turn }) => turn);
+  const calls = commits.flatMap(({ turn, calls: ofTurn }) =>
+    ofTurn.map((call) => ({ ...call, turnId: turn.id, agentId: turn.agentId, principalId: turn.principalId, conversationRef: null })),
+  );
+  // Sent together: the second does not depend on the answer to the first.
+  const [{ changes }] = await Promise.all([
+    tx.run(upsertOwnTurns, { rows: toBulkRows(turnTypes, turns) }),
+    calls.length === 0 ? undefined : tx.run(insertCalls, { rows: toBulkRows(callTypes, calls) }),
+  ]);
+  if (changes < turns.length) throw takenOver();
 }
 
 /** Stores one row per model call. Part of `bookWork`. */
 export async function recordCalls(tx: Tx, of: CallsOf, calls: readonly ModelCallRow[]): Promise<void> {
-  for (const call of calls) await tx.run(insertCall, { ...call, ...of });
+  // Sent together: none depends on the answer to another.
+  await Promise.all(calls.map((call) => tx.run(insertCall, { ...call, ...of })));
 }
 
 /** Stores the turn row and one row per model call; false, and nothing, when its boot is dead. Part of `openTurn` and `commitTurn`. */
@@ -204,13 +292,21 @@ const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(
     .where('endedAtMs', 'is', null),
 );
 
-/** Stores the possible cost of an open turn; throws `unavailable` when a claim of its boot has ended it. Part of `reserveForDurable`. */
-export async function setReserve(tx: Tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> {
-  if ((await tx.run(reserveQuery, input)).changes === 0) throw takenOver();
+interface Reserve {
+  readonly id: string;
+  readonly reservedNano: number;
+  readonly model: string;
 }
 
-/** Reserves another call of a turn under a budget in money. */
-export const reserveForTurn = operation('turns.reserve', setReserve);
+/** Stores the possible cost of an open turn; returns whether it is open. Part of `reserveForDurable`. */
+export async function setReserve(tx: Tx, input: Reserve): Promise<boolean> {
+  return (await tx.run(reserveQuery, input)).changes > 0;
+}
+
+/** Reserves another call of a turn under a budget in money; throws `unavailable` when the claim of its boot has ended the turn. */
+export const reserveForTurn = operation('turns.reserve', async (tx, input: Reserve): Promise<void> => {
+  if (!(await setReserve(tx, input))) throw takenOver();
+});
 
 const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
 

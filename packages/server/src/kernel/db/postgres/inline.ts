@@ -52,7 +52,7 @@ export async function openInlinePostgres({ poolSize = 4, onState, ...options }: 
       return {
         driver: 'postgres',
         path: placeOf(options.address.url),
-        bytes: await storage.bytes(),
+        bytes: storage.bytes(),
         walBytes: 0,
         schemaVersion,
         serverVersion,

@@ -20,6 +20,8 @@ export interface OpenPostgresOptions {
   /** The module of the storage threads; found next to this program when absent. */
   readonly workerUrl?: URL | undefined;
   readonly maxPending?: number;
+  /** The server has accepted no writes for some seconds (`fault`), or does so again. */
+  readonly onFault?: (fault: string | undefined) => void;
   /** Heartbeat of this thread: the storage thread kills the process when it stops. */
   readonly heartbeat?: SharedArrayBuffer | undefined;
 }
@@ -36,6 +38,8 @@ export const defaultPoolSize = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
 const restartPauseMs = 1_000;
+/** Until then a call waits for the server; afterwards new work is refused at once. */
+const faultAfterMs = 5_000;
 
 /**
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
@@ -76,6 +80,7 @@ class PostgresDb implements SharedDb {
   #isClosed = false;
   #guard: Guard | undefined;
   #onFenced = () => {};
+  #cancelFault = () => {};
 
   constructor(options: OpenPostgresOptions) {
     this.#options = options;
@@ -143,6 +148,7 @@ class PostgresDb implements SharedDb {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true;
+    this.#cancelFault();
     await this.#searcher?.close();
     await this.#writer.close();
   }
@@ -154,12 +160,12 @@ class PostgresDb implements SharedDb {
       maxPending: this.#options.maxPending ?? 20_000,
       onState: (state, reason) => {
         if (state === this.#state) return;
-        this.#state = state;
         if (state === 'ok') this.#log.info({}, 'Database accepts writes again');
         else this.#log.error({ reason }, 'Database does not accept writes');
+        this.#setState(state);
       },
       onCrash: (error) => {
-        this.#state = 'read_only';
+        this.#setState('read_only');
         if (error instanceof StartError) return;
         this.#log.error({ err: error }, 'Storage thread exited unexpectedly');
       },
@@ -167,6 +173,19 @@ class PostgresDb implements SharedDb {
     });
     if (this.#guard !== undefined) thread.guard(this.#guard);
     return thread;
+  }
+
+  #setState(state: DbStatus['state']): void {
+    const { onFault } = this.#options;
+    const before = this.#state;
+    this.#state = state;
+    if (state === before || this.#isClosed) return;
+    this.#cancelFault();
+    if (state === 'ok') onFault?.(undefined);
+    else
+      this.#cancelFault = this.#clock.after(faultAfterMs, () =>
+        onFault?.('The database server accepts no writes: nothing can be stored until it does'),
+      );
   }
 
   /** Returns the writer; one that crashed is restarted by the next call, at most once a second. */
@@ -177,7 +196,7 @@ class PostgresDb implements SharedDb {
       const writer = this.#startWriter();
       this.#writer = writer;
       writer.ready.then(
-        () => (this.#state = 'ok'),
+        () => this.#setState('ok'),
         () => {},
       );
     }

@@ -1,5 +1,6 @@
 import type { FindOperation, Operation } from '../operation.ts';
 import { Failure, runUnit } from '../unit.ts';
+import type { Connection } from './connection.ts';
 import { type Link, maxWaitMs } from './link.ts';
 import { isConflict, isConnectionFailure, isStaleStatement, LostConnection, sqlState } from './postgres-errors.ts';
 import { createSession, type Session } from './session.ts';
@@ -21,6 +22,12 @@ export interface Reads {
   idle(): Promise<void>;
 }
 
+interface Reader {
+  readonly link: Link;
+  /** Kept for operations with state. */
+  session: Session | undefined;
+}
+
 interface Entry {
   readonly unit: WriteUnit;
   readonly settle: (result: unknown) => void;
@@ -29,7 +36,7 @@ interface Entry {
 export function createReads({ links, findOperation, stateful = false }: ReadsOptions): Reads {
   /** Operations that were seen to run more than one statement: they need a transaction for their snapshot. */
   const several = new Set<Operation<never, unknown>>();
-  const free = links.map((link) => ({ link, session: createSession(findOperation) }));
+  const free: Reader[] = links.map((link) => ({ link, session: undefined }));
   const waiting: Entry[] = [];
   let awaited = 0;
   let onIdle: (() => void)[] = [];
@@ -39,7 +46,7 @@ export function createReads({ links, findOperation, stateful = false }: ReadsOpt
       void serve(reader, waiting.shift() as Entry);
   }
 
-  async function serve(reader: { readonly link: Link; readonly session: Session }, { unit, settle }: Entry): Promise<void> {
+  async function serve(reader: Reader, { unit, settle }: Entry): Promise<void> {
     settle(await read(reader, unit));
     // The one that was used last first: the others stay unconnected while one is enough.
     free.unshift(reader);
@@ -51,45 +58,56 @@ export function createReads({ links, findOperation, stateful = false }: ReadsOpt
     for (const listener of listeners) listener();
   }
 
-  async function read({ link, session }: { readonly link: Link; readonly session: Session }, unit: WriteUnit): Promise<unknown> {
+  async function read(reader: Reader, unit: WriteUnit): Promise<unknown> {
+    const { link } = reader;
     for (let tries = 0; ; tries++) {
+      let connection: Connection;
       try {
-        const since = Math.max(unit.enteredAt, link.awaySince ?? 0);
-        session.connection = await link.acquire(since + maxWaitMs);
+        connection = await link.acquire(Math.max(unit.enteredAt, link.awaySince ?? 0) + maxWaitMs);
       } catch (error) {
         return new Failure(error);
       }
-      const result = await attempt(session, unit);
+      const { result, failure } = await attempt(reader, connection, unit);
       if (!(result instanceof Failure)) return result;
-      const { connection, failure } = session;
       if (sqlState(failure) === '25006') return new Failure(new Error('This operation writes, and was called as a readonly one'));
       if (failure === undefined || tries >= maxRetries) return result;
       if (isStaleStatement(failure)) connection.drop(new LostConnection('The session of the database changed'));
-      const isLost = !connection.isOpen || isConnectionFailure(failure);
       // A query changes nothing, so it may run again.
-      if (isConflict(failure) || isLost) continue;
-      return result;
+      if (connection.isOpen && !isConflict(failure) && !isConnectionFailure(failure)) return result;
     }
   }
 
-  async function attempt(session: Session, unit: WriteUnit): Promise<unknown> {
-    const { connection } = session;
-    session.failure = undefined;
-    session.statements = 0;
-    // One statement is its own snapshot.
-    session.alone = !stateful && !several.has(unit.operation);
-    if (session.alone) {
+  async function attempt(reader: Reader, connection: Connection, unit: WriteUnit): Promise<{ readonly result: unknown; readonly failure: unknown }> {
+    if (stateful) return inSnapshot(sessionOf(reader, connection), unit);
+    if (!several.has(unit.operation)) {
+      // One statement is its own snapshot.
+      const session = createSession(findOperation, connection);
+      session.alone = true;
       const result = await settled(session, unit);
-      if (session.statements <= 1) return result;
+      session.ended = true;
+      if (session.statements <= 1) return { result, failure: session.failure };
       several.add(unit.operation);
-      session.alone = false;
-      session.failure = undefined;
     }
+    const session = createSession(findOperation, connection);
+    const outcome = await inSnapshot(session, unit);
+    session.ended = true;
+    return outcome;
+  }
+
+  function sessionOf(reader: Reader, connection: Connection): Session {
+    reader.session ??= createSession(findOperation, connection);
+    reader.session.connection = connection;
+    reader.session.failure = undefined;
+    return reader.session;
+  }
+
+  async function inSnapshot(session: Session, unit: WriteUnit): Promise<{ readonly result: unknown; readonly failure: unknown }> {
+    const { connection } = session;
     // The session begins read-only transactions with one snapshot.
     connection.send('BEGIN').catch((error: unknown) => (session.failure ??= error));
     const result = await settled(session, unit);
     connection.send('COMMIT').catch(() => {});
-    return result;
+    return { result, failure: session.failure };
   }
 
   return {

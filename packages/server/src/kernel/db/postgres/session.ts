@@ -17,16 +17,18 @@ const queryTools = createQueryTools('postgres');
 /** Compiled once per thread; the driver prepares each on a connection when it is first used there. */
 const cache = new Map<AnyQuery, Prepared>();
 
-/** What operations see of a connection. It survives the connection, so that searches keep what they know by its `tx`. */
+/** What the operations of a transaction see of a connection. That of searches is used again, because they keep what they know by its `tx`. */
 export interface Session {
   readonly tx: Tx;
   /** The connection that statements go to. */
   connection: Connection;
+  /** Statements of an operation that has ended already must not get into another transaction. */
+  ended: boolean;
   /** Set by every statement that is not a plain SELECT. */
   wrote: boolean;
   /** The first error of a statement: the transaction is dead, whatever the operation makes of it. */
   failure: unknown;
-  /** Statements since `startUnit`. */
+  /** Number of statements so far. */
   statements: number;
   /** When set, only the first statement is run, because it is not inside a transaction. */
   alone: boolean;
@@ -35,8 +37,9 @@ export interface Session {
 /** Refuses a second statement of an operation that was taken for one with a single statement. */
 export class SecondStatement extends Error {}
 
-export function createSession(findOperation: FindOperation): Session {
+export function createSession(findOperation: FindOperation, connection: Connection): Session {
   async function run(prepared: Omit<Prepared, 'name'> & { readonly name?: string }, values: unknown[]): Promise<QueryResult> {
+    if (session.ended) throw new Error('A statement came after its operation had ended');
     session.statements += 1;
     if (session.alone && session.statements > 1) throw new SecondStatement();
     if (prepared.writes) session.wrote = true;
@@ -71,8 +74,7 @@ export function createSession(findOperation: FindOperation): Session {
     // As in a call from the main thread, the type is lost between threads.
     call: ({ operation, input }) => findOperation(operation).run(tx, input as never),
   };
-  // The first transaction replaces the connection.
-  const session: Session = { tx, connection: undefined as never, wrote: false, failure: undefined, statements: 0, alone: false };
+  const session: Session = { tx, connection, ended: false, wrote: false, failure: undefined, statements: 0, alone: false };
   return session;
 }
 

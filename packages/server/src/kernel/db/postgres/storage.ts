@@ -43,8 +43,8 @@ export interface PostgresStorage {
   read(unit: Unit): Promise<unknown>;
   /** From now on no write is kept unless this is the active node. */
   guard(guard: Guard): void;
-  /** Size of the database in bytes; the last known one while the server is away. */
-  bytes(): Promise<number>;
+  /** Returns the size of the database as it was last measured, and measures it again: health checks must not wait for a server. */
+  bytes(): number;
   close(): Promise<void>;
 }
 
@@ -116,6 +116,17 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
   const stamp = (unit: Unit) => ({ ...unit, enteredAt: clock.monotonic() });
   let lastBytes = bytes;
   let guard: Guard | undefined;
+  let measure: Promise<void> | undefined;
+
+  async function measureBytes(): Promise<void> {
+    const connection = [...readers, ...lanes].find(({ current }) => current !== undefined)?.current;
+    try {
+      const found = await connection?.execute(undefined, 'SELECT pg_database_size(current_database()) AS bytes', []);
+      if (found !== undefined) lastBytes = (found.rows[0] as { bytes: number }).bytes;
+    } catch {
+      // The server went away: `onState` says so.
+    }
+  }
 
   return {
     schemaVersion,
@@ -129,15 +140,8 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     guard(given) {
       guard = given;
     },
-    async bytes() {
-      const connection = [...readers, ...lanes].find(({ current }) => current !== undefined)?.current;
-      if (connection === undefined) return lastBytes;
-      try {
-        const { rows } = await connection.execute(undefined, 'SELECT pg_database_size(current_database()) AS bytes', []);
-        lastBytes = (rows[0] as { bytes: number }).bytes;
-      } catch {
-        // The server went away: `state` says so.
-      }
+    bytes() {
+      measure ??= measureBytes().finally(() => (measure = undefined));
       return lastBytes;
     },
     async close() {

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
-import type { FindOperation } from '../operation.ts';
+import type { FindOperation, Tx } from '../operation.ts';
 import { Failure, runUnit, type Unit } from '../unit.ts';
 import type { Connection } from './connection.ts';
 import { FencedOut, type Guard, guardStatement } from './guard.ts';
@@ -23,8 +23,8 @@ const maxPauseMs = 250;
 
 type Attempt =
   | { readonly kind: 'done'; readonly results: readonly unknown[] }
-  /** A unit failed after it had written, or a statement did: nothing was kept. `index` is unknown when an error came after its unit. */
-  | { readonly kind: 'failed'; readonly index: number | undefined; readonly error: unknown }
+  /** A unit failed after it had written, or a statement did: nothing was kept. `units` are those that may have been the reason. */
+  | { readonly kind: 'failed'; readonly units: Range; readonly error: unknown }
   | { readonly kind: 'conflict'; readonly error: unknown }
   /** Another daemon may write instead of this one: nothing was kept. */
   | { readonly kind: 'fenced'; readonly error: FencedOut }
@@ -32,6 +32,12 @@ type Attempt =
   | { readonly kind: 'lost'; readonly error: unknown }
   /** It ended during the commit. */
   | { readonly kind: 'doubt'; readonly results: readonly unknown[]; readonly xid: string; readonly timeline: string | null; readonly error: unknown };
+
+/** Units from `from` up to, not including, `to`. */
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
 
 export interface TransactionsOptions {
   readonly link: Link;
@@ -52,11 +58,9 @@ export interface Transactions {
 }
 
 export function createTransactions({ link, findOperation, clock, guard, onFenced, onDisk }: TransactionsOptions): Transactions {
-  const session = createSession(findOperation);
-
   async function run(units: readonly WriteUnit[]): Promise<readonly unknown[]> {
     let conflicts = 0;
-    let lost = 0;
+    let lostAt: number | undefined;
     for (;;) {
       let connection: Connection;
       try {
@@ -64,16 +68,16 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
       } catch (error) {
         return units.map(() => new Failure(error));
       }
-      const attempt = await attemptOn(connection, units, session);
+      const attempt = await attemptOn(createSession(findOperation, connection), units);
       switch (attempt.kind) {
         case 'done':
           return attempt.results;
         case 'failed':
           if (units.length === 1) return [new Failure(attempt.error)];
-          return split(units, attempt.index);
+          return split(units, attempt.units);
         case 'conflict':
           conflicts += 1;
-          if (units.length > 1 && conflicts > maxBatchRetries) return split(units, undefined);
+          if (units.length > 1 && conflicts > maxBatchRetries) return split(units, { from: 0, to: units.length });
           if (conflicts > maxRetries) return units.map(() => new Failure(attempt.error));
           await pause(conflicts);
           break;
@@ -81,8 +85,9 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
           onFenced();
           return units.map(() => new Failure(attempt.error));
         case 'lost':
-          lost += 1;
-          if (lost > maxRetries) return units.map(() => new Failure(unreachable(attempt.error)));
+          lostAt ??= clock.monotonic();
+          // A connection that is lost again and again is as good as none.
+          if (clock.monotonic() > lostAt + maxWaitMs) return units.map(() => new Failure(unreachable(attempt.error)));
           break;
         case 'doubt': {
           const outcome = await findOutcome(attempt, link, clock);
@@ -94,12 +99,11 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
     }
   }
 
-  /** Runs the units around the failed one again without it; the failed one alone, because another unit may have been the reason. */
-  async function split(units: readonly WriteUnit[], failed: number | undefined): Promise<readonly unknown[]> {
-    const parts =
-      failed === undefined ? units.map((unit) => [unit]) : [units.slice(0, failed), units.slice(failed, failed + 1), units.slice(failed + 1)];
+  /** Runs the units around the suspects again without them; each suspect alone, because another unit may have been the reason. */
+  async function split(units: readonly WriteUnit[], { from, to }: Range): Promise<readonly unknown[]> {
     const results: unknown[] = [];
-    for (const part of parts) if (part.length > 0) results.push(...(await run(part)));
+    for (const part of [units.slice(0, from), ...units.slice(from, to).map((unit) => [unit]), units.slice(to)])
+      if (part.length > 0) results.push(...(await run(part)));
     return results;
   }
 
@@ -110,28 +114,40 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
     return link.acquire(since + maxWaitMs);
   }
 
-  async function attemptOn(connection: Connection, units: readonly WriteUnit[], own: Session): Promise<Attempt> {
-    own.connection = connection;
-    own.failure = undefined;
+  async function attemptOn(own: Session, units: readonly WriteUnit[]): Promise<Attempt> {
+    try {
+      return await runUnits(own, units);
+    } finally {
+      own.ended = true;
+    }
+  }
+
+  async function runUnits(own: Session, units: readonly WriteUnit[]): Promise<Attempt> {
+    const { connection } = own;
     const begun = begin(connection, units, guard());
     const results: unknown[] = [];
-    for (const [index, unit] of units.entries()) {
+    for (let index = 0; index < units.length; index = results.length) {
+      const range = { from: index, to: endOfBulk(units, index) };
       own.wrote = false;
       let failure: unknown;
       try {
-        results.push(await runUnit(unit, own.tx));
+        if (range.to - index === 1) results.push(await runUnit(units[index] as WriteUnit, own.tx));
+        else results.push(...(await runBulk(units.slice(index, range.to), own.tx)));
       } catch (error) {
         failure = error;
+        // Nothing of a bulk form is known to have worked.
+        if (range.to - index > 1) return abandon(connection, range, own.failure ?? error);
         results.push(new Failure(error));
       }
       // An operation that swallows an error of the server must not let later units run in a dead transaction.
-      if (own.failure !== undefined) return abandon(connection, index, own.failure);
-      if (failure !== undefined && own.wrote) return abandon(connection, index, failure);
+      if (own.failure !== undefined) return abandon(connection, range, own.failure);
+      if (failure !== undefined && own.wrote) return abandon(connection, range, failure);
     }
-    return commit(connection, begun, results, own);
+    own.ended = true;
+    return commit(begun, results, own);
   }
 
-  function abandon(connection: Connection, index: number | undefined, error: unknown): Attempt {
+  function abandon(connection: Connection, units: Range, error: unknown): Attempt {
     if (isDiskFailure(error)) onDisk('failed');
     if (isStaleStatement(error)) connection.drop(new LostConnection('The session of the database changed'));
     if (!connection.isOpen || isConnectionFailure(error)) {
@@ -140,21 +156,23 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
     }
     connection.send('ROLLBACK').catch(() => {});
     if (error instanceof FencedOut) return { kind: 'fenced', error };
-    return isConflict(error) ? { kind: 'conflict', error } : { kind: 'failed', index, error };
+    return isConflict(error) ? { kind: 'conflict', error } : { kind: 'failed', units, error };
   }
 
-  async function commit(connection: Connection, begun: Promise<Begun>, results: readonly unknown[], own: Session): Promise<Attempt> {
+  async function commit(begun: Promise<Begun>, results: readonly unknown[], own: Session): Promise<Attempt> {
+    const { connection } = own;
+    const all = { from: 0, to: results.length };
     // Known before the commit is sent: without it a lost answer could not be asked for again.
     let started: Begun;
     try {
       started = await begun;
     } catch (error) {
-      return abandon(connection, undefined, error);
+      return abandon(connection, all, error);
     }
     try {
       const { command } = await connection.send('COMMIT');
       // A statement that no operation waited for has failed.
-      if (command !== 'COMMIT') return abandon(connection, undefined, own.failure ?? new Error('The transaction was rolled back'));
+      if (command !== 'COMMIT') return abandon(connection, all, own.failure ?? new Error('The transaction was rolled back'));
       if (own.statements > 0) onDisk('ok');
       return { kind: 'done', results };
     } catch (error) {
@@ -162,7 +180,7 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
         connection.drop(toError(error));
         return { kind: 'doubt', results, error, ...started };
       }
-      return abandon(connection, undefined, error);
+      return abandon(connection, all, error);
     }
   }
 
@@ -190,6 +208,24 @@ function begin(connection: Connection, units: readonly Unit[], guard: Guard | un
   });
   begun.catch(() => {});
   return begun;
+}
+
+/** Returns where the run of units ends that a bulk form takes from `index` on. */
+function endOfBulk(units: readonly WriteUnit[], index: number): number {
+  const accepts = (unit: WriteUnit | undefined) => unit?.operation === first && first?.bulk?.accepts(unit?.input as never) === true;
+  const first = units[index]?.operation;
+  let end = index;
+  while (accepts(units[end])) end += 1;
+  return Math.max(end, index + 1);
+}
+
+async function runBulk(units: readonly WriteUnit[], tx: Tx): Promise<readonly unknown[]> {
+  const results = await units[0]?.operation.bulk?.run(
+    tx,
+    units.map(({ input }) => input as never),
+  );
+  if (results?.length !== units.length) throw new Error(`The bulk form of "${units[0]?.operation.name}" did not answer each input`);
+  return results;
 }
 
 function toError(error: unknown): Error {

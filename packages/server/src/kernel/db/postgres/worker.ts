@@ -36,7 +36,7 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
     const { schemaVersion, programSchema, applied, serverVersion, warnings } = storage;
     send({ type: 'ready', schemaVersion, programSchema, applied, serverVersion, warnings });
     if (data.heartbeat !== undefined) watchHeartbeat(data.heartbeat, { clock: systemClock });
-    const serve = [storage.write, storage.telemetry, storage.read, () => storage.bytes()];
+    const serve = [storage.write, storage.telemetry, storage.read, async () => storage.bytes()];
     port.on('message', (message: ToThread) => {
       if (typeof message === 'object' && 'guard' in message) storage.guard(message.guard);
     });

@@ -45,6 +45,17 @@ export async function createTestDatabase(migrations: readonly Migration[]): Prom
   };
 }
 
+/** Creates a database without any table. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  const url = await testServer();
+  const name = `d_${randomBytes(9).toString('hex')}`;
+  await withClient(url, async (admin) => void (await admin.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE 'C.UTF-8' ENCODING 'UTF8'`)));
+  return {
+    url: toDatabase(url, name),
+    [Symbol.asyncDispose]: () => withClient(url, async (admin) => void (await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
+  };
+}
+
 /** Returns a new database, or the one that `folder` was given before: it outlives its users and ends with the test run. */
 export async function databaseOf(folder: string | undefined, migrations: readonly Migration[]): Promise<TestDatabase> {
   if (folder === undefined) return createTestDatabase(migrations);
