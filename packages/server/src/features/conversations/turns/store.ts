@@ -5,7 +5,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
 import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
-import { ofDeadBoot, ofLiveBoot } from '../../../kernel/owners.ts';
+import { ofDeadBoot, whileLive } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
@@ -138,7 +138,7 @@ const upsertOwnTurn = query<TurnRow>(({ db, sql, p, each }) =>
       .insertInto('turn')
       .columns(turnColumns)
       .expression(
-        db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))),
+        db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(whileLive({ db, sql }, p('bootId'))),
       ),
     sql,
   ),
@@ -235,7 +235,7 @@ const upsertOwnTurns = query<{ rows: string }>(({ db, sql, p }) =>
     db
       .insertInto('turn')
       .columns(turnColumns)
-      .expression(sql`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${ofLiveBoot(sql, sql`bulk."bootId"`)}`),
+      .expression(sql`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${whileLive({ db, sql }, sql<string>`bulk."bootId"`)}`),
     sql,
   ),
 );
