@@ -18,7 +18,7 @@ interface JobProgress {
   readonly tableRows?: number;
 }
 
-/** Of a backup or restore. */
+/** Result of a backup or restore. */
 export interface JobResult {
   readonly file: string;
   readonly bytes: number;

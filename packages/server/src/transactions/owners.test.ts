@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { recoverRoots } from '../features/delegation/autonomy/roots/life-store.ts';
+import { keepRoots, recoverRoots } from '../features/delegation/autonomy/roots/life-store.ts';
 import { beginReceipt } from '../features/conversations/receipts/store.ts';
 import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
 import type { TurnRow } from '../features/conversations/turns/store.ts';
@@ -264,6 +264,10 @@ test('a daemon that starts while another one works touches nothing of it, howeve
   expect(await second.db.write(beginBeat, beat('second', 1_000))).toBe(false);
   await pass(15_000, first.db);
   expect(await first.db.read(dump, undefined)).toEqual(before);
+  // It knows less of the root than the one whose work it is.
+  for (const [by, tokens] of [[first, 50] as const, [second, 0] as const])
+    await by.db.write(keepRoots, { atMs: 2, spent: [{ id: rootRunId, tokens, nano: tokens, activeMs: tokens, unpriced: false }] });
+  expect(await first.db.read(dump, undefined)).toMatchObject({ root_run: [{ spent_tokens: 50, spent_nano: 50, active_ms: 50, open_scripts: 1 }] });
   expect([first.recoveries, second.recoveries, second.ran.length, second.tasks.length]).toEqual([1, 1, 0, 0]);
   expect([first.nodes.api.fault(), second.nodes.api.fault()]).toEqual([undefined, undefined]);
   // Each still ends its own.

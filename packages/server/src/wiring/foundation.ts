@@ -40,7 +40,6 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const db = metrics.db(overrides.db?.(storage.db) ?? storage.db);
   const clock = building.use(await createAgeClock({ db, clock: basis.clock, log: log.module('clock') }));
   const { bootId, homeId } = lifetime;
-  const lease = options.node?.lease;
   const nodes = building.use(
     await createNodes({
       db,
@@ -49,8 +48,8 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       bootId,
       homeId,
       isSole: options.config.storage.driver === 'sqlite',
+      lease: options.node?.lease,
       version: options.version,
-      lease,
     }),
   );
   const assembly: Assembly = {

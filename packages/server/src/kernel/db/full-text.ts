@@ -34,7 +34,7 @@ export function isMatch<T extends TextMatch>(
 ): RawBuilder<boolean> {
   const name = sql.raw(table);
   if (dialect === 'sqlite') return sql<boolean>`${name} match ${p('match')}`;
-  return sql<boolean>`${name}.body @@ (websearch_to_tsquery('gatehouse', text_fold(${p('phrases')})) && ${p('tokens')}::tsquery)`;
+  return sql<boolean>`${name}.body @@ (text_query(${p('phrases')}) && ${p('tokens')}::tsquery)`;
 }
 
 /** Most characters of a text that PostgreSQL indexes: a vector of words holds at most 1 MiB. */
@@ -58,6 +58,8 @@ export const fullTextFunctions: readonly string[] = [
     RETURN regexp_replace(normalize(lower(left(body, ${indexedLength})), NFD), '[\\u0300-\\u036f]', '', 'g')`,
   `CREATE OR REPLACE FUNCTION text_words(body text) RETURNS tsvector LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN to_tsvector('gatehouse'::regconfig, left(regexp_replace(text_fold(body), '[^[:alnum:]]+', ' ', 'g'), ${indexedLength}))`,
+  `CREATE OR REPLACE FUNCTION text_query(phrases text) RETURNS tsquery LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN websearch_to_tsquery('gatehouse'::regconfig, regexp_replace(text_fold(phrases), '[^[:alnum:]"]+', ' ', 'g'))`,
   `CREATE OR REPLACE FUNCTION text_hex(body text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN encode(convert_to(body, 'UTF8'), 'hex')`,
 ];

@@ -110,7 +110,7 @@ class Waiting implements AsyncDisposable {
     if (this.#standby === undefined) {
       this.#standby = await openStandby(this.#options);
       const { address } = this.#standby;
-      if (address !== null) this.#lease.listening(address);
+      if (address !== null) await this.#lease.listening(address);
       log.info({ address, reason }, 'Standing by');
       onStandby(address);
     }

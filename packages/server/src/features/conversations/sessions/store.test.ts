@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { auditMigrations } from '../../../kernel/db/audit.ts';
-import { openInlineDb } from '../../../kernel/db/sqlite/inline.ts';
+import { openInlineSqlite } from '../../../kernel/db/sqlite/inline.ts';
 import { operation } from '../../../kernel/db/operation.ts';
 import { sessionMigrations } from './migrations.ts';
 import { indexMessages } from './search/index-store.ts';
@@ -15,7 +15,7 @@ import { parseTextQuery } from './search/terms.ts';
 test('conversations of an earlier version can be read, continued, listed and searched', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-sessions-'));
   const earlier = sessionMigrations.filter(({ id }) => id < '014');
-  await (await openInlineDb({ dataDir, migrations: [...auditMigrations, ...earlier], operations: [] }))[Symbol.asyncDispose]();
+  await (await openInlineSqlite({ dataDir, migrations: [...auditMigrations, ...earlier], operations: [] }))[Symbol.asyncDispose]();
   const old = new DatabaseSync(join(dataDir, 'gatehouse.db'));
   old.exec(`
     INSERT INTO conversation VALUES (1, 'cv_1', 'default', 'default', 'root', 'dm', 'a:b', 1, 1, 1, 1, 0, 1, 1, 0, 5, 5);
@@ -24,7 +24,7 @@ test('conversations of an earlier version can be read, continued, listed and sea
   `);
   old.close();
   const add = operation('test.add', addMessages);
-  const db = await openInlineDb({
+  const db = await openInlineSqlite({
     dataDir,
     migrations: [...auditMigrations, ...sessionMigrations],
     operations: [...sessionOperations, indexMessages, searchMessages, add],

@@ -292,13 +292,21 @@ const reserveQuery = query<{ id: string; reservedNano: number; model: string }>(
     .where('endedAtMs', 'is', null),
 );
 
-/** Stores the possible cost of an open turn; throws `unavailable` when a claim of its boot has ended it. Part of `reserveForDurable`. */
-export async function setReserve(tx: Tx, input: { readonly id: string; readonly reservedNano: number; readonly model: string }): Promise<void> {
-  if ((await tx.run(reserveQuery, input)).changes === 0) throw takenOver();
+interface Reserve {
+  readonly id: string;
+  readonly reservedNano: number;
+  readonly model: string;
 }
 
-/** Reserves another call of a turn under a budget in money. */
-export const reserveForTurn = operation('turns.reserve', setReserve);
+/** Stores the possible cost of an open turn; returns whether it is open. Part of `reserveForDurable`. */
+export async function setReserve(tx: Tx, input: Reserve): Promise<boolean> {
+  return (await tx.run(reserveQuery, input)).changes > 0;
+}
+
+/** Reserves another call of a turn under a budget in money; throws `unavailable` when the claim of its boot has ended the turn. */
+export const reserveForTurn = operation('turns.reserve', async (tx, input: Reserve): Promise<void> => {
+  if (!(await setReserve(tx, input))) throw takenOver();
+});
 
 const deleteTurn = query<{ id: string }>(({ db, p }) => db.deleteFrom('turn').where('id', '=', p('id')));
 

@@ -92,11 +92,10 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
       onClaimed: (recover) => void recoveries.push(recover),
       listening(at) {
         address = at;
-        if (lease === undefined) return renew().catch(renewLater);
-        lease.listening(at);
-        return Promise.resolve();
+        if (lease !== undefined) return lease.listening(at);
+        return renew().catch(renewLater);
       },
-      list: async () => (lease === undefined ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
+      list: async () => (isSole ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
       drain: () => move('draining'),
       fault: () => lease?.fault() ?? (isLost ? 'Another daemon has taken over the work of this one' : undefined),
     },

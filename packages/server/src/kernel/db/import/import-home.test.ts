@@ -89,7 +89,7 @@ describe.skipIf(findPostgres() === undefined)('an import into PostgreSQL', () =>
   });
 
   it('survives kill -9 at any moment', { timeout: 60_000 }, async () => {
-    await fillLibrary(dataDir, (main) => addBooks(main, 6_000));
+    await fillLibrary(dataDir, (main) => addBooks(main, 1_200));
     const { digest } = await importLibrary();
     // After the first table, inside of books, before their commit, in the comparison, before the last commit.
     for (const killAt of ['2', '6', '7', '16', 'end']) {
@@ -110,7 +110,7 @@ describe.skipIf(findPostgres() === undefined)('an import into PostgreSQL', () =>
     }
   });
 
-  it('starts over when the home went on after an interruption', async () => {
+  it('starts over when the home was used after an interruption', async () => {
     await fillLibrary(dataDir, (main) => addBooks(main, 20));
     await expect(importLibrary({ finish: [{ text: 'SELECT 1 / 0' }] })).rejects.toThrow('division by zero');
     await fillLibrary(dataDir, (main) => main.exec(`UPDATE book SET text = 'later' WHERE id = 7; DELETE FROM book WHERE id = 8`));

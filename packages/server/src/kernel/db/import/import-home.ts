@@ -35,7 +35,7 @@ export interface ImportProgress {
   readonly total: number;
   readonly phase: 'copy' | 'compare';
   readonly table: string;
-  /** Of the table, so far. */
+  /** Rows of the table so far. */
   readonly rows: number;
   readonly tableRows: number;
 }
@@ -55,7 +55,7 @@ export interface ImportReport {
 }
 
 /** Rows between two reports of progress. */
-const stride = 5_000;
+const stride = 1_000;
 const connectMs = 10_000;
 
 /**
@@ -85,6 +85,8 @@ export async function importHome(options: ImportOptions): Promise<ImportReport> 
       replacedTexts += copied.replaced;
     }
     await setIds(client, tables);
+    // Without statistics the first queries of the daemon scan whole tables.
+    await client.query('ANALYZE');
     const digest = createHash('sha256');
     for (const table of tables) {
       const compared = await compareTable(client, table, report('compare', table));

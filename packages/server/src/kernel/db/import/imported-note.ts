@@ -11,7 +11,7 @@ export type ImportedNote = z.output<typeof Note>;
 
 const noteFile = (dataDir: string) => join(dataDir, 'imported-into-postgres.json');
 
-/** Notes in a data folder that its rows live in PostgreSQL now, so that no daemon goes on with the old ones by mistake. */
+/** Notes in a data folder that its rows live in PostgreSQL now, so that no daemon works on the old ones by mistake. */
 export function noteImported(dataDir: string, note: ImportedNote): void {
   const file = noteFile(dataDir);
   if (readNote(dataDir)?.place === note.place) return;
@@ -27,7 +27,7 @@ export function refuseImported(dataDir: string): void {
   if (note === undefined) return;
   throw new StartError(
     'imported',
-    `The data of ${dataDir} was imported into ${note.place} on ${dateOf(note)}: set storage.driver to "postgres" and storage.url in config.yaml. To go on with the data as it was then, on SQLite, delete ${noteFile(dataDir)}; what happened in PostgreSQL since stays there.`,
+    `The data of ${dataDir} was imported into ${note.place} on ${dateOf(note)}: set storage.driver to "postgres" and storage.url in config.yaml. To return to the data as it was then, on SQLite, delete ${noteFile(dataDir)}; what happened in PostgreSQL since stays there.`,
   );
 }
 

@@ -33,7 +33,7 @@ export interface SourceColumn {
 }
 
 export interface Source extends Disposable {
-  /** In an order in which a row never refers to a later table. */
+  /** Ordered so that no row refers to a later table. */
   readonly tables: readonly SourceTable[];
   /** Changes when the files do. */
   readonly stamp: string;

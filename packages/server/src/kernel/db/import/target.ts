@@ -7,7 +7,7 @@ import { quoteName } from './row-text.ts';
 
 /** A home folder as the target remembers it. */
 export interface ImportOrigin {
-  /** Of the data folder. */
+  /** Id of the data folder. */
   readonly homeId: string;
   /** Changes when the data does. */
   readonly stamp: string;
@@ -155,7 +155,7 @@ export interface Statement {
   readonly values?: readonly unknown[];
 }
 
-/** From here on daemons start on the database. */
+/** Ends the import: daemons start on the database now. */
 export async function finishTarget(client: Client, statements: readonly Statement[], report: object): Promise<void> {
   await client.query('BEGIN');
   for (const { text, values = [] } of statements) await client.query(text, [...values]);

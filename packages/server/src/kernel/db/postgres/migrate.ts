@@ -20,7 +20,7 @@ export interface MigratedSchema {
 export interface MigrateOptions {
   readonly nowMs: number;
   readonly programVersion: string;
-  /** For the import of a SQLite home, while which everything else is refused. */
+  /** Set by the import of a SQLite home, until whose end everything else is refused. */
   readonly importing?: boolean;
 }
 
@@ -73,7 +73,7 @@ async function refuseUnfinishedImport(client: MigrationClient, place: string): P
 /** Pages are read in the order of ids: as bytes, as SQLite does, not by the rules of a language. */
 async function checkDatabase(client: MigrationClient): Promise<string> {
   const { rows } = await client.query(
-    `SELECT current_database() AS name, current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AS ordered`,
+    `SELECT current_database() AS name, current_setting('server_encoding') AS encoding, 'a' > 'B' AND U&'\\00E4' > 'z' AND 'a-c' < 'ab' AND lower(U&'\\00C4') = U&'\\00E4' AS ordered`,
   );
   const place = `Database "${String(rows[0]?.['name'])}"`;
   if (rows[0]?.['encoding'] !== 'UTF8' || rows[0]['ordered'] !== true) {

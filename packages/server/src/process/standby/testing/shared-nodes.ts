@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createClient } from '@gatehouse/client';
 import { Client } from 'pg';
 import { createTestDatabase } from '../../../kernel/db/postgres/testing/test-database.ts';
+import { migrations } from '../../../transactions/registry.ts';
 
 /** The bundle in `npm test`, which starts in a fifth of the time. */
 const main = process.env['GATEHOUSE_TEST_MAIN'] ?? join(import.meta.dirname, '../../../main.ts');
@@ -37,7 +38,7 @@ export interface SharedNodes extends AsyncDisposable {
 /** Daemons of one database, each with a separate home, and one shared folder. */
 export async function openSharedNodes(config: { readonly providerUrl: string; readonly [section: string]: unknown }): Promise<SharedNodes> {
   const { providerUrl, ...sections } = config;
-  const database = await createTestDatabase([]);
+  const database = await createTestDatabase(migrations);
   const client = new Client({ connectionString: database.url });
   await client.connect();
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-nodes-'));
@@ -60,7 +61,14 @@ export async function openSharedNodes(config: { readonly providerUrl: string; re
     };
     writeFileSync(join(home, 'config.yaml'), JSON.stringify(settings), { mode: 0o600 });
     const child = spawn(process.execPath, [program, '--home', home], {
-      env: { PATH: process.env['PATH'] ?? '', HOME: home, GATEHOUSE_TOKEN: token, GATEHOUSE_MASTER_KEY: '07'.repeat(32), ...env },
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: home,
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
+        GATEHOUSE_TOKEN: token,
+        GATEHOUSE_MASTER_KEY: '07'.repeat(32),
+        ...env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);

@@ -67,8 +67,8 @@ export interface NodeLease {
   holder(): Promise<Holder | undefined>;
   /** Why this daemon may not work now: its lease has nearly ended, by its own clock, or another daemon has it. */
   fault(): string | undefined;
-  /** Stores the address at which this daemon is reached, with the next renewal. */
-  listening(address: string): void;
+  /** Stores the address at which this daemon is reached. */
+  listening(address: string): Promise<void>;
   /** Returns the fingerprint of the key that this database is used with: the given one when it is the first. */
   keepFingerprint(fingerprint: string): Promise<string>;
   /** Notes that a commit was refused, because another daemon has the lease. */
@@ -244,8 +244,9 @@ export function createLease(options: LeaseOptions): NodeLease {
         return 'The lease of this daemon could not be renewed in time: it works again when the database answers';
       return undefined;
     },
-    listening(at) {
+    async listening(at) {
       address = at;
+      if (isRegistered) await inTurn(renew).catch((error: unknown) => log.warn({ err: error }, 'Failed to store the address of this daemon'));
     },
     keepFingerprint: (fingerprint) =>
       inTurn(async () => {
