@@ -20,7 +20,7 @@ import { acceptDelivery } from '../../../packages/server/src/transactions/accept
 import { claimManually, claimOccurrence } from '../../../packages/server/src/transactions/claim-occurrence.ts';
 import { finishOccurrence } from '../../../packages/server/src/transactions/finish-occurrence.ts';
 import { beginBeat, endBeat } from '../../../packages/server/src/transactions/heartbeat-work.ts';
-import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
+import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf, liveBoot } from './driver.ts';
 import { deliveryOf, jobOf, messageOf, workOf } from './rows.ts';
 
 interface Round {
@@ -264,7 +264,7 @@ const resets: Driver<Round, { readonly prepared: number; readonly added: readonl
         const expected = { store: status.store.digest, ledger: status.ledger.digest };
         const asked = { agentId, target: 'all' as const, expected };
         await writer.write(compareReset, asked, refusals);
-        const reset = { ...asked, operationId: names.id('op', side), atMs, audit: names.audit(`reset-${side}`) };
+        const reset = { ...asked, operationId: names.id('op', side), bootId: liveBoot, atMs, audit: names.audit(`reset-${side}`) };
         if ('value' in (await writer.write(prepareReset, reset, refusals))) prepared += 1;
       },
     ]);

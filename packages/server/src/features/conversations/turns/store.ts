@@ -5,7 +5,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
 import { operation, type OperationCall, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
-import { ofDeadBoot, ofLiveBoot } from '../../../kernel/owners.ts';
+import { ofDeadBoot, whileLive } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
@@ -133,7 +133,9 @@ const upsertOwnTurn = query<TurnRow>(({ db, sql, p, each }) =>
   db
     .insertInto('turn')
     .columns(turnColumns)
-    .expression(db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))))
+    .expression(
+      db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(whileLive({ db, sql }, p('bootId'))),
+    )
     .onConflict((conflict) => endOwnRow(conflict, sql)),
 );
 
@@ -227,7 +229,7 @@ const upsertOwnTurns = query<{ rows: string }>(({ db, sql, p }) =>
   db
     .insertInto('turn')
     .columns(turnColumns)
-    .expression(sql<never>`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${ofLiveBoot(sql, sql.raw('bulk."bootId"'))}`)
+    .expression(sql<never>`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${whileLive({ db, sql }, sql<string>`bulk."bootId"`)}`)
     .onConflict((conflict) => endOwnRow(conflict, sql)),
 );
 
