@@ -73,7 +73,7 @@ const occurrences: Driver<Round, Fired> = {
       idle = items === undefined || items.length === 0 ? idle + 1 : 0;
       await writer.race(
         (items ?? []).map((item) => async () => {
-          const work = CronWork.parse(item.payload);
+          const work = CronWork().parse(item.payload);
           const claim: WorkClaim = { id: item.id, owner: item.owner, fence: item.fence };
           const gateJson = JSON.stringify({ outcome: 'woke', logs: `of ${side}` });
           await writer.write(keepGate, { executionId: work.executionId, gateJson });
