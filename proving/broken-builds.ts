@@ -3,6 +3,7 @@ import { proveDoctorRuns } from './doctor-runs.ts';
 import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { proveEndlessProvider, proveTwoContainers } from './exhaustion.ts';
+import { proveHammer } from './hammer.ts';
 import { proveAckedSurvives } from './r1-acked-survives.ts';
 import { proveCatchUp } from './r10-catch-up.ts';
 import { proveStaleOwners } from './r11-stale-owners.ts';
@@ -53,6 +54,8 @@ interface Wrong {
 }
 /** Findings that show the fault; others may come from the load of the machine. */
 const wrongOf = async (proof: Promise<Wrong>, shows = /./): Promise<Findings> => (await proof).wrong.filter((line) => shows.test(line));
+const hammered = (broken: string, seed: number, only: readonly string[], shows: RegExp): Promise<Findings> =>
+  wrongOf(proveHammer({ engine: 'postgres', rounds: 5, seed, broken, only, untilFound: true }), shows);
 const finding = (is: boolean, what: string): Findings => (is ? [what] : []);
 const fewJobs = { webhooks: 20, messages: 5, oneShots: 5, recurring: 2, minutes: 10, patienceMin: 20 };
 
@@ -111,7 +114,11 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'next-run-only': (seed) => wrongOf(proveMissed({ jobs: 3, seed, broken: 'next-run-only' }), /has 0 rows/),
   'no-answer-bound': () => wrongOf(proveEndlessProvider({ megabytes: 100, broken: 'no-answer-bound' })),
   'no-descriptor-cap': () => wrongOf(proveFewDescriptors({ sockets: 400, broken: 'no-descriptor-cap' })),
-  'no-fence': (seed) => wrongOf(proveStaleOwners({ pauses: 50, seed, broken: 'no-fence' }), /has changed/),
+  async 'no-fence'(seed) {
+    const stale = await wrongOf(proveStaleOwners({ pauses: 50, seed, broken: 'no-fence' }), /has changed/);
+    const late = await hammered('no-fence', seed, ['take-overs'], /was not there/);
+    return stale.length > 0 && late.length > 0 ? [...stale, ...late] : [];
+  },
   'no-jail': () => wrongOf(proveJailEscapes({ broken: 'no-jail' })),
   'no-keep-alive': () => wrongOf(proveDoctorRuns({ runs: 1, atOnce: 1, broken: ['pausing-doctor', 'no-keep-alive'] })),
   'no-lanes': () => wrongOf(proveArrivalOrder({ conversations: 1, broken: 'no-lanes' }), /ran at once/),
@@ -123,6 +130,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     const { grown } = await proveStalledReaders({ ...load, broken: 'no-reader-cap' });
     return finding(grown.heldMb > 16, `${grown.heldMb} MiB held`);
   },
+  'no-retries': (seed) => hammered('no-retries', seed, ['deliveries', 'waits', 'stops'], /kept changing the same rows/),
   'no-run-key': (seed) =>
     wrongOf(proveKilledDelegation({ points: ['after a node has begun a run'], randomKills: 0, seed, broken: 'no-run-key' }), /twice: node/),
   'no-seccomp': () => wrongOf(proveJailEscapes({ broken: 'no-seccomp', only: ['calls what no namespace covers', 'calls by other tables'] })),
@@ -152,6 +160,8 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),
   'unguarded-parse': (seed) => wrongOf(proveMalformed({ raw: 90, json: 300, seed, broken: 'unguarded-parse' }), /: 500 /),
+  'unlocked-claims': (seed) => hammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
+  'unlocked-fence': (seed) => hammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,
   'wait-as-attempt': () => wrongOf(proveOutage({ ...fewJobs, broken: 'wait-as-attempt' })),
 };

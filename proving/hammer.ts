@@ -30,10 +30,12 @@ export async function proveHammer(options: {
   readonly seed: number;
   readonly broken?: string;
   readonly only?: readonly string[];
+  readonly progress?: (line: string) => void;
   /** Ends the run at the first finding. */
   readonly untilFound?: boolean;
 }): Promise<HammerReport> {
-  await using server = options.engine === 'postgres' ? await startPostgres() : undefined;
+  // Both lock the same rows in other orders on purpose: the usual second until a deadlock is looked for would be most of the run.
+  await using server = options.engine === 'postgres' ? await startPostgres({ settings: { deadlock_timeout: '20ms' } }) : undefined;
   const home = await makeHome();
   const place = server?.url() ?? home;
   const driven = new Set<string>();
@@ -44,25 +46,27 @@ export async function proveHammer(options: {
   const faults = options.broken === undefined ? [] : ['--import', pathToFileURL(join(root, 'proving/broken', `${options.broken}.ts`)).href];
   let rounds = 0;
   try {
-    for (const side of [0, 1]) {
-      const child = fork(join(import.meta.dirname, 'lib/hammer/process.ts'), [place, String(side), String(options.seed)], {
-        execArgv: faults,
-        serialization: 'advanced',
-        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      });
-      children.push(child);
-      await once(child, 'message');
-    }
+    for (const side of [0, 1])
+      children.push(
+        fork(join(import.meta.dirname, 'lib/hammer/process.ts'), [place, String(side), String(options.seed)], {
+          execArgv: faults,
+          serialization: 'advanced',
+          stdio: ['ignore', 'ignore', options.broken === undefined ? 'inherit' : 'ignore', 'ipc'],
+        }),
+      );
+    await Promise.all(children.map(messageOf));
     const own = { write: async <I, O>(operation: Parameters<typeof db.write<I, O>>[0], input: I) => ({ value: await db.write(operation, input) }) };
-    for (let round = 0; round < options.rounds && !(options.untilFound === true && wrong.length > 0); round += 1) {
+    const isFound = () => options.untilFound === true && wrong.length > 0;
+    for (let round = 0; round < options.rounds && !isFound(); round += 1) {
       for (const [index, made] of drivers.entries()) {
-        if (options.only !== undefined && !options.only.includes(made.name)) continue;
+        if (options.only?.includes(made.name) === false || isFound()) continue;
+        const startedAt = performance.now();
         const scene = await made.prepare(db, namesOf(`${made.name.replaceAll(' ', '-')}-${round}`));
         const answers = await Promise.all(
           children.map(async (child) => {
-            const said = once(child, 'message');
+            const said = messageOf(child);
             child.send({ driver: index, scene });
-            return (await said)[0] as Answer;
+            return (await said) as Answer;
           }),
         );
         const [first, second] = answers;
@@ -74,6 +78,7 @@ export async function proveHammer(options: {
         if (first.result !== undefined && second.result !== undefined)
           wrong.push(...(await made.check(look, scene, [first.result as never, second.result as never])).map((line) => `${made.name}: ${line}`));
         await endLeft(own);
+        options.progress?.(`${made.name}: ${Math.round(performance.now() - startedAt)} ms`);
       }
       rounds += 1;
     }
@@ -83,5 +88,22 @@ export async function proveHammer(options: {
     await close();
     await db[Symbol.asyncDispose]();
     await removeHome(home);
+  }
+}
+
+/** Returns the next message of a process, which must not end before it. */
+async function messageOf(child: ChildProcess): Promise<unknown> {
+  const over = new AbortController();
+  const { signal } = over;
+  try {
+    const [message] = await Promise.race([
+      once(child, 'message', { signal }),
+      once(child, 'exit', { signal }).then(([code]) => {
+        throw new Error(`a process of the hammer ended (${String(code)})`);
+      }),
+    ]);
+    return message;
+  } finally {
+    over.abort();
   }
 }

@@ -224,7 +224,7 @@ async function memoryOf(daemon: Daemon): Promise<Memory> {
   const before = reports().length;
   if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) throw new Error(`the daemon is gone\n${logOf(daemon)}`);
   process.kill(daemon.pid, 'SIGUSR2');
-  for (const until = performance.now() + 5_000; reports().length === before;) {
+  for (const until = performance.now() + 30_000; reports().length === before;) {
     if (performance.now() > until) throw new Error(`the daemon did not collect its garbage\n${logOf(daemon)}`);
     await pause(20);
   }

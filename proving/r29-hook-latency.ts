@@ -34,13 +34,13 @@ export async function proveHookLatency(options: {
 }): Promise<R29Report> {
   // The turns of others stream for a long time, those of the hooks take as long as models do.
   const answered = Promise.withResolvers<void>();
-  let told = 0;
+  let begun = 0;
   const provider = await startFakeProvider({
     journal: 0,
     answer({ body }) {
       if (!JSON.stringify(body).includes('a long story'))
         return { text: 'noted', ...(options.held ? { after: answered.promise } : { delayMs: 1_000 }) };
-      told += 1;
+      begun += 1;
       return { text: Array.from({ length: 4_000 }, (_, index) => `word ${index} `), paceMs: 20 };
     },
   });
@@ -69,7 +69,7 @@ export async function proveHookLatency(options: {
         .catch(() => undefined)
         .finally(() => (running -= 1)),
     );
-    for (const until = performance.now() + 30_000; told < turns && performance.now() < until;) await pause(20);
+    for (const until = performance.now() + 30_000; begun < turns && performance.now() < until;) await pause(20);
     const times: number[] = [];
     const refused: number[] = [];
     const one = async (index: number): Promise<void> => {

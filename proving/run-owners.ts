@@ -1,6 +1,8 @@
 import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { counts, printFindings, type ProofOptions, type Proofs, total } from './lib/proof.ts';
+import { findPostgres } from '../packages/testkit/src/postgres.ts';
+import { proveHammer } from './hammer.ts';
 import { proveCrossOwner } from './r24-cross-owner.ts';
 import { proveCanaries } from './r27-canaries.ts';
 import { proveJailEscapes } from './r33-jail-escapes.ts';
@@ -81,6 +83,22 @@ export function ownerProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${report.rounds} rounds, ${report.before} writes acknowledged before and ${report.meanwhile} while the backup was made, ${report.megabytes} MiB: ${wrong.length} faults; seed ${seed}`,
         caught: `a plain copy of the live file: ${broken.wrong.length} faults`,
         good: wrong.length === 0 && report.meanwhile > 0 && broken.wrong.length > 0,
+      };
+    },
+    async hammer() {
+      const promise = 'Every write operation can be run by two processes against the same rows: each acknowledged write is there, once';
+      if (findPostgres() === undefined) return { promise, figure: 'not run: PostgreSQL is not installed', caught: '-', good: false };
+      const { wrong, driven, ...report } = await proveHammer({ engine: 'postgres', rounds: 20, seed, progress });
+      printFindings(wrong);
+      const faults = ['no-retries', 'unlocked-claims', 'unlocked-fence', 'no-fence'] as const;
+      const found: Record<string, number> = {};
+      for (const broken of faults)
+        found[broken] = (await proveHammer({ engine: 'postgres', rounds: 5, seed, broken, untilFound: true })).wrong.length;
+      return {
+        promise,
+        figure: `${driven.length} operations, ${report.rounds} rounds on PostgreSQL: ${wrong.length} faults; seed ${seed}`,
+        caught: `faults in builds without retries, locks of claims, locks of fences, and fences: ${counts(found)}`,
+        good: wrong.length === 0 && Object.values(found).every((some) => some > 0),
       };
     },
     async e19() {

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { dirname, join, sep } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildDashboard } from './build-dashboard.mjs';
 
@@ -12,7 +12,6 @@ const dist = join(root, 'dist');
 const stampFile = join(dist, '.sources');
 /** Modules that run in separate threads and processes, by the name under which their code looks for them. */
 export const threads = {
-  'storage-worker': 'packages/server/src/storage-worker.ts',
   'postgres-worker': 'packages/server/src/postgres-worker.ts',
   'page-worker': 'packages/server/src/features/environment/web/pages/page-worker.ts',
   'delivery-worker': 'packages/server/src/features/unattended/webhooks/intake/delivery-worker.ts',
@@ -21,6 +20,12 @@ export const threads = {
   'tree-worker': 'packages/server/src/kernel/tree-worker.ts',
   'lease-watchdog-process': 'packages/server/src/kernel/lifecycle/lease-watchdog-process.ts',
   'wake-gate-worker': 'packages/server/src/features/unattended/cron/occurrences/wake-gate/wake-gate-worker.ts',
+};
+/** The thread of every start. Like the daemon it is a program, see `kernel/lifecycle/compiled-file.ts`. */
+const storageThread = {
+  name: 'storage-worker',
+  source: 'packages/server/src/storage-worker.ts',
+  runner: 'packages/server/src/kernel/lifecycle/compiled-worker.ts',
 };
 /** Files of packages that a thread reads from its own folder. */
 export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
@@ -69,10 +74,21 @@ function inAscii(text) {
   return text.replaceAll(/(?<!\\)[^\u0000-\u007f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Puts the digest of a thread's module into its name, so that a running daemon never starts a thread of another build. */
-function namedThreads(names) {
+/** CommonJS packages require modules of Node at run time. */
+const requireBanner = "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);";
+
+/** Options of a bundle that `runCompiled` runs, and the function in which it expects the bundle. */
+const program = {
+  format: 'cjs',
+  define: { 'import.meta.url': '__url', 'import.meta.filename': '__filename', 'import.meta.dirname': '__dirname' },
+};
+const wrapped = (text) =>
+  `(function(exports,require,module,__filename,__dirname,__url,__import){${text.replaceAll('import("./main-', '__import("./main-')}\n})`;
+
+/** Puts the digest of a file into the name under which code looks for it, so that a running daemon loads nothing of another build. */
+function namedFiles(names) {
   return {
-    name: 'named-threads',
+    name: 'named-files',
     setup(build) {
       build.onLoad({ filter: /packages[\\/]server[\\/]src[\\/].*\.ts$/ }, ({ path }) => {
         const text = readFileSync(path, 'utf8');
@@ -147,65 +163,124 @@ export async function build(stamp) {
     plugins: [plainBuiltins, noNativeParts],
     legalComments: 'linked',
     logLevel: 'warning',
-    // CommonJS packages require modules of Node at run time.
-    banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
+    metafile: true,
   };
-  const threadNames = new Map();
+  const standalone = { ...common, banner: { js: requireBanner } };
+  /** Names of files with their digest, by the name under which code looks for them. */
+  const names = new Map();
+  const made = new Map();
+
+  /** Adds a bundle of one file and its licenses. */
+  function add(name, { outputFiles }, finish = (text) => text) {
+    for (const { path, text } of outputFiles) {
+      const isCode = path.endsWith('.js');
+      const content = isCode ? finished(finish(text)) : text;
+      if (isCode) names.set(name, `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 10)}.js`);
+      made.set(isCode ? names.get(name) : `${name}.js.LEGAL.txt`, content);
+    }
+  }
+
   // One file for each kind of thread, because a thread that loads many files costs tens of megabytes.
-  const threadFiles = Promise.all(
-    Object.entries(threads).map(async ([name, source]) => {
-      const { outputFiles } = await bundle({ ...common, entryPoints: { [name]: source } });
-      const code = outputFiles.find(({ path }) => path.endsWith(`${sep}${name}.js`));
-      const named = `${name}-${createHash('sha256').update(code.contents).digest('hex').slice(0, 10)}`;
-      threadNames.set(name, `${named}.js`);
-      return outputFiles.map((file) => ({
-        path: file.path.replace(`${sep}${name}.js`, `${sep}${named}.js`),
-        text: file.text,
-        contents: file.contents,
-      }));
-    }),
-  );
-  const mainBundle = threadFiles.then(() =>
-    bundle({
+  async function addThreads() {
+    await Promise.all(
+      Object.entries(threads).map(async ([name, source]) => add(name, await bundle({ ...standalone, entryPoints: { [name]: source } }))),
+    );
+    add('storage-program', await bundle({ ...common, ...program, entryPoints: { program: storageThread.source } }), wrapped);
+    const plugins = [...common.plugins, namedFiles(names)];
+    add(storageThread.name, await bundle({ ...standalone, plugins, entryPoints: { thread: storageThread.runner } }));
+  }
+
+  /** Adds the daemon: one file of all that a start loads, and modules that are loaded when they are needed. */
+  async function addDaemon() {
+    const plugins = [...common.plugins, namedFiles(names)];
+    const { outputFiles, metafile } = await bundle({
       ...common,
-      plugins: [...common.plugins, namedThreads(threadNames)],
-      entryPoints: { main: 'packages/server/src/main.ts' },
+      plugins,
+      entryPoints: { daemon: 'packages/server/src/process/daemon.ts' },
       splitting: true,
       chunkNames: 'main-[name]-[hash]',
-    }),
-  );
-  const [dashboardBytes, threadParts, ...results] = await Promise.all([
-    buildDashboard({ root, outDir: join(dist, 'dashboard') }),
-    threadFiles,
-    mainBundle,
-    bundle({ ...common, entryPoints: { cli: 'packages/cli/src/main.ts' }, splitting: true, chunkNames: 'cli-[name]-[hash]' }),
-  ]);
-  mkdirSync(dist, { recursive: true });
-  const made = new Set();
-  // Parts first: an entry must not exist before the files that it loads.
-  for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
-  const files = [...threadParts.flat(), ...results.flatMap((result) => result.outputFiles)].sort(
-    (a, b) => Number(isEntry(a.path)) - Number(isEntry(b.path)),
-  );
-  for (const file of files) {
-    made.add(file.path);
-    replace(file.path, file.path.endsWith('.js') ? inAscii(bareBuiltins(file.text)) : file.text);
+    });
+    const texts = new Map(outputFiles.map(({ path, text }) => [basename(path), path.endsWith('.js') ? bareBuiltins(text) : text]));
+    const chunks = new Map(Object.entries(metafile.outputs).map(([path, chunk]) => [basename(path), chunk]));
+    const importsOf = (file) =>
+      chunks
+        .get(file)
+        .imports.filter(({ kind }) => kind === 'import-statement')
+        .map(({ path }) => basename(path));
+    const loaded = new Set(['daemon.js']);
+    for (const file of loaded) for (const part of importsOf(file)) loaded.add(part);
+    const shared = new Set(
+      [...chunks.keys()]
+        .filter((file) => file.endsWith('.js') && !loaded.has(file))
+        .flatMap(importsOf)
+        .filter((file) => loaded.has(file)),
+    );
+
+    const joined = {
+      name: 'joined',
+      setup(build) {
+        build.onResolve({ filter: /^\.\// }, ({ path, kind }) =>
+          kind === 'dynamic-import' ? { path, external: true } : { path: basename(path), namespace: 'chunk' },
+        );
+        build.onLoad({ filter: /.*/, namespace: 'chunk' }, ({ path }) => ({ contents: texts.get(path) }));
+      },
+    };
+    const contents = [`export * from './daemon.js';`, ...[...shared].map((file) => `export * as '${file}' from './${file}';`)].join('\n');
+    add('main-program', await bundle({ ...common, ...program, plugins: [joined], stdin: { contents, resolveDir: dist } }), wrapped);
+    // Parts that are loaded later find here what the program holds. By name: a file of that name has the same content in each build.
+    for (const file of shared) {
+      const { exports } = chunks.get(file);
+      made.set(file, `const{${exports.join()}}=globalThis[Symbol.for('gatehouse.program')]['${file}'];export{${exports.join()}};`);
+    }
+    for (const [file, text] of texts) if (!loaded.has(file)) made.set(file, file.endsWith('.js') ? finished(`${requireBanner}${text}`) : text);
+
+    const apart = {
+      name: 'apart',
+      setup: (build) => build.onResolve({ filter: /\/process\/daemon\.ts$/ }, ({ path }) => ({ path, external: true })),
+    };
+    const main = await bundle({
+      ...standalone,
+      plugins: [apart, ...common.plugins, namedFiles(names)],
+      entryPoints: { main: 'packages/server/src/main.ts' },
+    });
+    made.set('main.js', finished(main.outputFiles[0].text));
   }
+
+  async function addCommand() {
+    const { outputFiles } = await bundle({
+      ...standalone,
+      entryPoints: { cli: 'packages/cli/src/main.ts' },
+      splitting: true,
+      chunkNames: 'cli-[name]-[hash]',
+    });
+    for (const { path, text } of outputFiles) made.set(basename(path), path.endsWith('.js') ? finished(text) : text);
+  }
+
+  const [dashboardBytes] = await Promise.all([buildDashboard({ root, outDir: join(dist, 'dashboard') }), addThreads().then(addDaemon), addCommand()]);
+  mkdirSync(dist, { recursive: true });
+  for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
+  // Parts first: an entry must not exist before the files that it loads.
+  const order = [...made.keys()].sort((a, b) => Number(isEntry(a)) - Number(isEntry(b)));
+  for (const name of order) replace(join(dist, name), made.get(name));
   const before = readParts();
   for (const name of readdirSync(dist)) {
     const path = join(dist, name);
-    if (!made.has(path) && before?.includes(name) !== false && /\.(js|txt)$/.test(name)) utimesSync(path, new Date(), new Date());
-    if (!made.has(path) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
+    if (!made.has(name) && before?.includes(name) !== false && /\.(js|txt)$/.test(name)) utimesSync(path, new Date(), new Date());
+    if (!made.has(name) && /\.(js|txt)$/.test(name) && Date.now() - statSync(path).mtimeMs > keepOldPartsMs) rmSync(path, { force: true });
   }
   // The cache was compiled from other files.
   rmSync(join(dist, '.compile-cache'), { recursive: true, force: true });
-  replace(partsFile, JSON.stringify([...made].map((path) => path.slice(dist.length + 1))));
+  replace(partsFile, JSON.stringify([...made.keys()]));
   replace(stampFile, stamp);
-  return files.reduce((sum, file) => sum + file.contents.length, dashboardBytes);
+  return order.reduce((sum, name) => sum + made.get(name).length, dashboardBytes);
 }
 
-function isEntry(path) {
-  return ['main', 'cli'].some((name) => path.endsWith(`${sep}${name}.js`));
+function isEntry(name) {
+  return name === 'main.js' || name === 'cli.js';
+}
+
+function finished(text) {
+  return inAscii(bareBuiltins(text));
 }
 
 /** Undefined when the previous build did not record it. */

@@ -29,7 +29,7 @@ export async function bundleBroken(): Promise<string> {
   const draft = `${folder}.${process.pid}`;
   await build({
     absWorkingDir: root,
-    entryPoints: { main: 'packages/server/src/main.ts', ...threads },
+    entryPoints: { main: 'packages/server/src/main.ts', 'storage-worker': 'packages/server/src/storage-worker.ts', ...threads },
     outdir: draft,
     bundle: true,
     splitting: true,

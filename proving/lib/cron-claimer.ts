@@ -29,7 +29,7 @@ async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: num
     const items = await db.write(claimWork, { owner, kinds: [{ kind: cronWork, free: 5 }], held: [], leaseUntilMs: nowMs + leaseMs, atMs: nowMs });
     if (items.length === 0) return executed;
     for (const item of items) {
-      const work = CronWork.parse(item.payload);
+      const work = CronWork().parse(item.payload);
       const plan = finishOf(
         work,
         { status: 'completed', text: 'done', ours: true },

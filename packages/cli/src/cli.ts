@@ -22,6 +22,7 @@ import { addSessionsCommand } from './commands/sessions.ts';
 import { addSkillsCommand } from './commands/skills.ts';
 import { addStartCommand } from './commands/start.ts';
 import { addStatusCommand } from './commands/status.ts';
+import { addStorageCommand } from './commands/storage.ts';
 import { addTokensCommand } from './commands/tokens.ts';
 import { addToolsCommand } from './commands/tools.ts';
 import { addUsageCommand } from './commands/usage.ts';
@@ -84,6 +85,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addConnectCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
+  addStorageCommand(program, io);
   addDoctorCommand(program, io, setExit);
   program.on('command:*', ([word = '']: string[]) => {
     throw unknownCommand(

@@ -8,18 +8,18 @@ import { EpochMs } from './shared/turn.ts';
 const timestamp = EpochMs;
 
 const subAgent = {
-  runId: SubAgentRunId,
-  rootRunId: RootRunId,
+  runId: SubAgentRunId(),
+  rootRunId: RootRunId(),
   agentId: AgentId,
   requesterRef: ConversationRef.nullable().describe('The conversation that requested the run.'),
-  parentRunId: SubAgentRunId.optional(),
+  parentRunId: SubAgentRunId().optional(),
   depth: z.int().min(1),
-  graphId: GraphId.optional(),
-  nodeId: NodeId.optional(),
+  graphId: GraphId().optional(),
+  nodeId: NodeId().optional(),
   timestamp,
 };
 const task = z.string().max(200).describe('The beginning of the task.');
-const graphRun = { graphId: GraphId, agentId: AgentId, timestamp };
+const graphRun = { graphId: GraphId(), agentId: AgentId, timestamp };
 
 /** Events of sub-agents, graphs and root runs (http-gateway.md §6, json-rpc.md §6). */
 export const delegationEvents = {
@@ -121,9 +121,9 @@ export const delegationEvents = {
     payload: () =>
       z.strictObject({
         ...graphRun,
-        nodeId: NodeId,
+        nodeId: NodeId(),
         status: z.enum(graphNodeStates),
-        runId: SubAgentRunId.optional(),
+        runId: SubAgentRunId().optional(),
         progress: z.string().max(200).optional(),
         waitsForAnswer: z.boolean().optional(),
         durationMs: z.int().min(0).optional(),
@@ -137,7 +137,7 @@ export const delegationEvents = {
     payload: () =>
       z.strictObject({
         ...graphRun,
-        nodeId: NodeId,
+        nodeId: NodeId(),
         typeId: z.enum(graphNodeTypes),
         phase: z.enum(['initialized', 'progress', 'completed', 'partial_complete', 'failed', 'aborted']),
       }),
@@ -162,19 +162,19 @@ export const delegationEvents = {
     category: 'Autonomy',
     visibility: 'admin',
     summary: 'The leases of a root run were revoked.',
-    payload: () => z.strictObject({ rootRunId: RootRunId, revoked: z.int().min(0), timestamp }),
+    payload: () => z.strictObject({ rootRunId: RootRunId(), revoked: z.int().min(0), timestamp }),
   }),
   'autonomy:killed': event({
     category: 'Autonomy',
     visibility: 'admin',
     summary: 'A root run was stopped at once with everything that belonged to it.',
-    payload: () => z.strictObject({ rootRunId: RootRunId, killed: z.int().min(0), timestamp }),
+    payload: () => z.strictObject({ rootRunId: RootRunId(), killed: z.int().min(0), timestamp }),
   }),
   'autonomy:denial_breaker': event({
     category: 'Autonomy',
     visibility: 'owner',
     summary: 'A turn was ended because its calls were denied repeatedly.',
-    payload: () => z.strictObject({ agentId: AgentId, rootRunId: RootRunId, turnId: z.string(), denials: z.int().min(1), timestamp }),
+    payload: () => z.strictObject({ agentId: AgentId, rootRunId: RootRunId(), turnId: z.string(), denials: z.int().min(1), timestamp }),
   }),
   'capability:audited': event({
     category: 'Autonomy',
@@ -186,8 +186,8 @@ export const delegationEvents = {
         capability: z.string().nullable(),
         tool: z.string().optional().describe('`(unknown)` when a script requested an unknown one.'),
         method: z.string().optional().describe('The same for methods.'),
-        rootRunId: RootRunId.nullable(),
-        runId: SubAgentRunId.optional(),
+        rootRunId: RootRunId().nullable(),
+        runId: SubAgentRunId().optional(),
         leaseId: z.string().optional(),
         parentLeaseId: z.string().optional(),
         decision: z.enum(['allow', 'deny']),
@@ -220,7 +220,7 @@ export const delegationEvents = {
         agentId: AgentId,
         runId: z.string(),
         leaseId: z.string(),
-        rootRunId: RootRunId,
+        rootRunId: RootRunId(),
         outcome: z.enum(['ok', 'failed']),
         failureClass: z.enum(['timeout', 'stdout_cap', 'nonzero_exit', 'spawn_fail', 'lease_absent', 'killed']).optional(),
         durationMs: z.int().min(0),

@@ -437,7 +437,7 @@ export const events = {
     category: 'Scheduler',
     visibility: 'owner',
     summary: 'An occurrence of a job was claimed and starts; its owner is the creator of the job.',
-    payload: () => z.strictObject({ ...cronRunIdentity, bootId: z.string(), timestamp }),
+    payload: () => z.strictObject({ ...cronRunIdentity(), bootId: z.string(), timestamp }),
   }),
   'scheduler:cron_execution_terminal': event({
     category: 'Scheduler',
@@ -445,7 +445,7 @@ export const events = {
     summary: 'An occurrence of a job ended and its record is stored; `outcomeKind` is its meaning for a job that depends on a provider.',
     payload: () =>
       z.strictObject({
-        ...cronRunIdentity,
+        ...cronRunIdentity(),
         bootId: z.string(),
         terminalAtMs: EpochMs,
         durationMs: z.int().min(0),
@@ -453,7 +453,7 @@ export const events = {
         executionStatus: z.enum(cronRunStates),
         deliveryStatus: z.enum(cronDeliveryStates),
         errorKind: z.string().optional(),
-        effectsRefused: EffectsRefused.optional(),
+        effectsRefused: EffectsRefused().optional(),
         timestamp,
       }),
   }),

@@ -1,5 +1,6 @@
 export { type Contract, contract, type MethodName, type Params, type ParamsInput, type Result, type ResultInput } from './registry.ts';
 export { type Method, method, type Risk } from './method.ts';
+export { once } from './once.ts';
 export { type ErrorCode, errorCatalogue, type ErrorEntry, type Issue } from './errors.ts';
 export type { EventDeclaration, EventVisibility } from './event.ts';
 export { type EventKind, eventKinds, type EventPayload, events } from './events.ts';

@@ -1,3 +1,4 @@
+import { once } from './once.ts';
 import { errorCatalogue } from './errors.ts';
 import { HttpError } from './http/health.ts';
 import { type Route, type RouteFamily, routes } from './http/routes.ts';
@@ -20,12 +21,12 @@ export interface OpenApiOptions {
   readonly baseUrl?: string;
 }
 
-const errorBodies: Record<RouteFamily, SchemaUse> = {
+const errorBodies = once((): Record<RouteFamily, SchemaUse> => ({
   v1: { schema: V1Error(), side: 'output' },
   messages: { schema: MessagesError(), side: 'output' },
   api: { schema: HttpError(), side: 'output' },
   rpc: { schema: RpcReply(), side: 'output' },
-};
+}));
 
 const families: Record<RouteFamily, string> = {
   v1: 'Chat-shaped routes for the usual client libraries; errors as `{error: {message, type, param, code}}`.',
@@ -37,7 +38,7 @@ const families: Record<RouteFamily, string> = {
 /** The OpenAPI 3.1 document of the route table, served as `/openapi.json` and kept in the reference. */
 export function openApiDocument({ version, baseUrl = 'http://127.0.0.1:4766' }: OpenApiOptions): OpenApiDocument {
   const all = Object.entries<Route>(routes);
-  const writer = createSchemaWriter([...all.flatMap(([, route]) => usesOf(route)), ...Object.values(errorBodies)], {
+  const writer = createSchemaWriter([...all.flatMap(([, route]) => usesOf(route)), ...Object.values(errorBodies())], {
     target: 'draft-2020-12',
     refPrefix: '#/components/schemas/',
   });
@@ -205,7 +206,7 @@ const statusTexts: Record<number, string> = {
 };
 
 function failures(route: Route, writer: Writer): JsonObject {
-  const content = json(writer.schema(errorBodies[route.family]));
+  const content = json(writer.schema(errorBodies()[route.family]));
   const retryAfter = { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } };
   return Object.fromEntries(
     errorStatuses(route).map((status) => [

@@ -1,7 +1,9 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
 import type { Db } from './kernel/db/db.ts';
+import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
 import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
+import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
 import type { Egress, EgressOptions } from './kernel/egress.ts';
 import type { EventBus } from './kernel/event-bus.ts';
@@ -16,12 +18,25 @@ import type { Discovery } from './llm/create-models.ts';
 import type { Probe } from './llm/discover.ts';
 import type { Tool } from './runtime/tool.ts';
 
+/** The place of this daemon among those that share a database: the active one. Owned by whoever started the server. */
+export interface SharedNode {
+  /** Of this boot, with the lock of the home folder. */
+  readonly lifetime: Lifetime;
+  /** Keeps nothing once another daemon has the lease. */
+  readonly db: Db;
+  readonly lease: Pick<NodeLease, 'listening' | 'fault'>;
+  /** Returns why the database server has accepted no writes for some seconds; `report` is called with each change. */
+  watchStorage(report: (fault: string | undefined) => void): void;
+}
+
 export interface ServerOptions {
   readonly config: RootConfig;
   readonly home: HomePaths;
   readonly installKey: InstallKey;
   /** Version of the program, as reported by `/health`. */
   readonly version: string;
+  /** Given where the database is shared; otherwise the server opens its own. */
+  readonly node?: SharedNode | undefined;
   /** Files that the configuration was read from. */
   readonly configFiles: readonly string[];
   /** Variables searched for keys of model providers. */

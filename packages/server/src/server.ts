@@ -164,6 +164,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     address: () => address,
     connections: () => listeners.connections(),
     turns: turns.api.counts,
+    nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
   });
   const handlers: Handlers = {

@@ -1,4 +1,5 @@
 import { serveStorage } from './kernel/db/sqlite/worker.ts';
 import { migrations, operations } from './transactions/registry.ts';
 
-await serveStorage({ operations, migrations });
+// Not awaited: the build makes CommonJS of this file.
+void serveStorage({ operations, migrations });

@@ -56,6 +56,7 @@ export interface TestServer extends AsyncDisposable {
 /** Created by tools/test-threads.ts for the whole test run. */
 const bundledStorageWorker = process.env['GATEHOUSE_TEST_STORAGE_WORKER'];
 const emptyData = process.env['GATEHOUSE_TEST_DATA'];
+const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 'sqlite';
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
@@ -66,7 +67,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   if (emptyData !== undefined && options.homeDir === undefined) await cp(emptyData, join(homeDir, 'data'), { recursive: true });
-  const database = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? await openDatabase(homeDir) : undefined;
+  const database = engine === 'postgres' ? await openDatabase(homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
   const config = RootConfig.parse({
@@ -110,8 +111,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     overrides: {
       ...(options.clock && { clock: options.clock }),
       ...(options.db && { db: options.db }),
+      // It is that of one engine; a test that names the other one runs it from the sources.
       ...(bundledStorageWorker !== undefined &&
-        (database === undefined
+        config.storage.driver === engine &&
+        (engine === 'sqlite'
           ? { startStorageThread: takeStorageThread(pathToFileURL(bundledStorageWorker)) }
           : { storageWorker: pathToFileURL(bundledStorageWorker) })),
       ...(options.freeSpace && { freeSpace: options.freeSpace }),

@@ -153,11 +153,13 @@ const requests: Driver<Round, Accepted> = {
   },
 };
 
-const runs = 10;
+const runs = 8;
+/** Runs with an even number end without their turns. */
+const isEven = (runId: string) => Number(runId.at(-1)) % 2 === 0;
 
 interface Ends {
   readonly ended: readonly string[];
-  readonly told: readonly string[];
+  readonly announced: readonly string[];
 }
 
 /** Runs with children: begun, steered, ended and killed by both, and announced once. */
@@ -175,7 +177,7 @@ const runEnds: Driver<Round, Ends> = {
   async run(writer, { round }, side) {
     const names = namesOf(round);
     const ended: string[] = [];
-    const told: string[] = [];
+    const announced: string[] = [];
     const go = async (item: WorkItem) => {
       const { runId } = item.payload as { readonly runId: string };
       const claim = claimOf(item);
@@ -187,7 +189,7 @@ const runEnds: Driver<Round, Ends> = {
         beforeMs: atMs,
         atMs: atMs + 1,
       });
-      if (item.fence % 2 === 0) {
+      if (isEven(runId)) {
         if (valueOf(await writer.write(finishRun, { claim, ending: endingOf(runId) })) !== undefined) ended.push(runId);
         return;
       }
@@ -205,22 +207,25 @@ const runEnds: Driver<Round, Ends> = {
       ...[0, 1, 2].map((index) => () => killed(names.id('sr', index))),
       () => writer.write(markSeen, { runIds: [names.id('sr', 3)], turnId: names.id('tn', 'none'), requesterRef: names.ref(0) }),
     ]);
-    const tell = async (item: WorkItem) => {
+    const announce = async (item: WorkItem) => {
       const { runId } = item.payload as { readonly runId: string };
       const claim = claimOf(item);
       const taken = valueOf(await writer.write(takeAnnouncement, { ref: names.ref(0), claim, runId, limit: 3 }, ['conflict']));
       const runIds = (taken?.rows ?? []).map(({ id }) => id);
-      const isByTurn = item.fence % 2 === 1;
+      const isByTurn = !isEven(runId);
       const done = isByTurn
         ? valueOf(
-            await writer.write(commitDurableTurn, endOf(names, `${runId}-told`, item, [toCall(markRunsAnnounced, { runIds, as: 'turn' as const })])),
+            await writer.write(
+              commitDurableTurn,
+              endOf(names, `${runId}-announced`, item, [toCall(markRunsAnnounced, { runIds, as: 'turn' as const })]),
+            ),
           )?.settled
         : valueOf(await writer.write(deliverAnnouncement, { claim, runIds, inbox: runIds.map((id) => messageOf(names, id, side)), atMs }));
-      if (done === true) told.push(...runIds);
+      if (done === true) announced.push(...runIds);
     };
-    await work(writer, 'announce', 0, tell);
+    await work(writer, 'announce', 0, announce);
     await writer.write(archiveRuns, { beforeMs: 0, unannouncedBeforeMs: 0, keysBeforeMs: 0, kept: 10_000, limit: 10 });
-    return { ended, told };
+    return { ended, announced };
   },
   async check(look, { round }, [first, second]) {
     const names = namesOf(round);
@@ -229,7 +234,7 @@ const runEnds: Driver<Round, Ends> = {
       `select state, open_runs, completed_runs + failed_runs as ended from root_run where id = ${quote(names.id('root', 0))}`,
     );
     const ended = [...first.ended, ...second.ended];
-    const told = [...first.told, ...second.told];
+    const announced = [...first.announced, ...second.announced];
     return [
       ...differs('runs', rows.length, runs * 2),
       ...rows.flatMap((row) => {
@@ -238,7 +243,7 @@ const runEnds: Driver<Round, Ends> = {
           ...differs(`ends of ${id} that were acknowledged`, ended.filter((other) => other === id).length, 1),
           ...(row['ended_at_ms'] === null ? [`the run ${id} is stuck`] : []),
           ...(row['announced'] === 'pending' ? [`the end of the run ${id} (to ${String(row['announce_to'])}) is never announced`] : []),
-          ...(told.filter((other) => other === id).length > 1 ? [`the run ${id} was announced twice`] : []),
+          ...(announced.filter((other) => other === id).length > 1 ? [`the run ${id} was announced twice`] : []),
         ];
       }),
       ...differs('open runs of the root', root?.['open_runs'], 0),
@@ -292,6 +297,10 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
         ];
       }),
     );
+    const free = names.id('root', `free-${side}`);
+    const script = leaseOf(names, `free-${side}`, free);
+    await writer.write(beginScript, { root: rootOf(free, 'script'), lease: script });
+    await writer.write(endScript, { leaseId: script.id, root: { rootRunId: free, kind: 'script', failed: false, tokens: 0, costNano: 0, atMs } });
     await writer.write(keepRoots, { atMs, spent: [{ id: names.id('root', 0), tokens: 1, nano: 1, activeMs: 1, unpriced: false }] });
     await writer.write(pruneRoots, { beforeMs: 0, limit: 10 });
     await writer.write(escalate, messageOf(names, 'escalated', side));
@@ -352,7 +361,7 @@ const nodeOf = (nodeId: string, fence: number) => ({
   endedAtMs: null,
 });
 
-/** Graphs accepted under the same key, moved and ended by whoever holds the claim, answered and cancelled by both. */
+/** Graphs accepted under the same key, moved and ended by the owner of the claim, answered and cancelled by both. */
 const graphRuns: Driver<Round, GraphEnds> = {
   name: 'graphs',
   async prepare(db, names) {
@@ -384,13 +393,13 @@ const graphRuns: Driver<Round, GraphEnds> = {
       const inbox = [messageOf(names, `${graphId}-ask`, `${side}-${item.fence}`)];
       await writer.write(moveGraphNodes, { claim, graphId, changes, inbox, waitedMs: item.fence });
       const end = { id: graphId, state: 'completed' as const, reason: null, error: 'over', atMs };
-      const told = { ...workOf(names, 'graph_told', graphId), key: graphId, payload: { graphId } };
-      const close = valueOf(await writer.write(closeGraph, { claim, end, errorKind: null, work: told }));
+      const announced = { ...workOf(names, 'graph_told', graphId), key: graphId, payload: { graphId } };
+      const close = valueOf(await writer.write(closeGraph, { claim, end, errorKind: null, work: announced }));
       if (close === undefined) return;
       if ('found' in close) closed.push(graphId);
       else {
         const stop = { ...end, state: 'cancelled' as const, reason: close.stoppedBy };
-        const stopped = valueOf(await writer.write(closeGraph, { claim, end: stop, errorKind: 'killed', work: told }));
+        const stopped = valueOf(await writer.write(closeGraph, { claim, end: stop, errorKind: 'killed', work: announced }));
         if (stopped !== undefined && 'found' in stopped) closed.push(graphId);
       }
     };
@@ -406,10 +415,11 @@ const graphRuns: Driver<Round, GraphEnds> = {
       () => writer.write(saveGraph, { row: savedOf(names, `own-${side}`), isNew: true, audit: names.audit(`save-${side}`) }),
       () => writer.write(saveGraph, { row: savedOf(names, 'shared'), isNew: false, audit: names.audit(`replace-${side}`) }),
       () => writer.write(deleteSaved, { id: names.id('sg', 'shared'), audit: names.audit(`delete-${side}`) }),
+      () => writer.write(keepLoaded, graphOf(names, `loaded-${side}`, { state: 'pending', startedAtMs: null, workId: null, rootRunId: null })),
       () => writer.write(pruneGraphs, { beforeMs: 0, loadedBeforeMs: 0, kept: 10_000 }),
     ]);
     await work(writer, 'graph_told', 60_000, (item) =>
-      writer.write(endWorkWithMessage, { ...claimOf(item), state: 'done', inbox: messageOf(names, `${item.key}-told`, side), atMs }),
+      writer.write(endWorkWithMessage, { ...claimOf(item), state: 'done', inbox: messageOf(names, `${item.key}-announced`, side), atMs }),
     );
     await writer.write(deleteGraphRun, { id: names.id('gr', 1), audit: names.audit(`drop-${side}`) });
     return { accepted, closed, newAnswers, cancelled };
@@ -424,10 +434,10 @@ const graphRuns: Driver<Round, GraphEnds> = {
         ...differs(`acceptances of ${id}`, [...first.accepted, ...second.accepted].filter(is).length, 1),
         ...differs(`ends of ${id} that were acknowledged`, [...first.closed, ...second.closed].filter(is).length, 1),
       );
-      const [told] = await look(`select count(*) as count from inbox_message where op_key = ${quote(names.id('op', `${id}-told`))}`);
+      const [announced] = await look(`select count(*) as count from inbox_message where op_key = ${quote(names.id('op', `${id}-announced`))}`);
       const [root] = await look(`select open_graphs, graphs from root_run where id = ${quote(names.id('root-graph', index))}`);
       wrong.push(
-        ...differs(`announcements of ${id}`, told?.['count'], 1),
+        ...differs(`announcements of ${id}`, announced?.['count'], 1),
         ...differs(`open graphs of the root of ${id}`, root?.['open_graphs'], 0),
         ...differs(`graphs of the root of ${id}`, root?.['graphs'], 1),
       );
@@ -457,7 +467,7 @@ const savedOf = (names: Names, index: string) => ({
   updatedAtMs: atMs,
 });
 
-/** Answers to messages between conversations: each leg is stored once, whoever ends it. */
+/** Answers to messages between conversations: each leg is stored once. */
 const sends: Driver<Round, { readonly accepted: number; readonly crowded: number; readonly ended: readonly string[] }> = {
   name: 'messages between conversations',
   prepare: (_, { round }) => Promise.resolve({ round }),

@@ -38,6 +38,7 @@ export interface Names {
 export interface Writer {
   readonly side: Side;
   write<Input, Output>(operation: Operation<Input, Output>, input: Input, allowed?: readonly string[]): Promise<Outcome<Output>>;
+  read<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Output>;
   telemetry<Input, Output>(operation: Operation<Input, Output>, input: Input): Promise<Outcome<Output>>;
   /** The tasks at the same time, in a different order each time. */
   all<Result>(tasks: readonly (() => Promise<Result>)[]): Promise<readonly Result[]>;

@@ -5,9 +5,11 @@ import type { Db } from '../../../packages/server/src/kernel/db/db.ts';
 import { openInlinePostgres } from '../../../packages/server/src/kernel/db/postgres/inline.ts';
 import { valueTypes } from '../../../packages/server/src/kernel/db/postgres/values.ts';
 import { openInlineDb } from '../../../packages/server/src/kernel/db/sqlite/inline.ts';
-import { migrations, operations } from '../../../packages/server/src/transactions/registry.ts';
+import { migrations, operations as registered } from '../../../packages/server/src/transactions/registry.ts';
 import type { Look } from './driver.ts';
+import { isStored, storeSlowly } from './slow-write.ts';
 
+const operations = [...registered, storeSlowly, isStored];
 const isUrl = (place: string) => place.startsWith('postgres:');
 
 /** Opens the database of a place: a folder, or the URL of PostgreSQL. */

@@ -48,6 +48,7 @@ function createWriter(on: Db, from: Random, { wrong, driven }: { readonly wrong:
         return refused;
       }
     },
+    read: (operation, input) => on.read(operation, input),
     async telemetry(operation, input) {
       driven.add(operation.name);
       try {

@@ -61,12 +61,12 @@ const occurrences: Driver<Round, Fired> = {
     const names = namesOf(round);
     const claimed: string[] = [];
     const executed: string[] = [];
-    await writer.race([
-      ...Array.from({ length: jobs }, (_, index) => async () => {
+    await writer.race(
+      Array.from({ length: jobs }, (_, index) => async () => {
         const row = jobOf(names, index);
         if (valueOf(await writer.write(claimOccurrence, planOf(row, `boot-${side}`))) === true) claimed.push(row.id);
       }),
-    ]);
+    );
     for (let idle = 0; idle < 4;) {
       const kinds = [{ kind: 'cron', free: 3 }];
       const items = valueOf(await writer.write(claimWork, { owner: `owner-${side}`, kinds, held: [], leaseUntilMs: atMs, atMs }));
@@ -260,8 +260,8 @@ const resets: Driver<Round, { readonly prepared: number; readonly added: readonl
         if ('value' in (await writer.write(addJob, adding(names, job, `more-${index}-${side}`), refusals))) added.push(job.id);
       }),
       async () => {
-        const status = valueOf(await writer.write(readStatus, { agentId, principalId: null, bootId: 'boot' }));
-        const expected = { store: status?.store.digest ?? null, ledger: status?.ledger.digest ?? null };
+        const status = await writer.read(readStatus, { agentId, principalId: null, bootId: 'boot' });
+        const expected = { store: status.store.digest, ledger: status.ledger.digest };
         const asked = { agentId, target: 'all' as const, expected };
         await writer.write(compareReset, asked, refusals);
         const reset = { ...asked, operationId: names.id('op', side), atMs, audit: names.audit(`reset-${side}`) };

@@ -142,6 +142,10 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
     await writer.race([
       ...refs.flatMap((_, place) => Array.from({ length: turnsEach }, (__, turn) => one(place, turn))),
       ...Array.from({ length: 3 }, (_, turn) => work(turn)),
+      ...Array.from({ length: turnsEach }, (_, turn) => () => {
+        const index = `alone-${side}-${turn}`;
+        return writer.write(commitTurn, { turn: turnOf(names, index, names.ref(10 + turn)), calls: [modelCall], conversation: null });
+      }),
       () => writer.write(indexMessages, { maxRows: 50, maxBytes: 100_000 }),
       () => writer.write(rollUp, { limit: 50 }),
       () => writer.write(countCompaction, { ref: names.ref(conversations) }),
@@ -173,11 +177,13 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
     const [responses] = await look(`select count(*) as count from response where id like 'resp_${round}-%'`);
     const stored = [...first.stored, ...second.stored].reduce((sum, some) => sum + some, 0);
     const [receipts] = await look(`select count(*) as count from receipt where idempotency_key like 'key_${round}-%' and outcome_json is not null`);
+    const [alone] = await look(`select count(*) as count from model_call where turn_id like 'tn_${round}-alone-%'`);
     const [open] = await look(`select count(*) as count from turn where conversation_ref like '%${round}-%' and ended_at_ms is null`);
     return [
       ...wrong,
       ...differs('responses', responses?.['count'], stored),
       ...differs('receipts', receipts?.['count'], conversations * turnsEach),
+      ...differs('calls of turns without messages', alone?.['count'], turnsEach * 2),
       ...differs('turns that have not ended', open?.['count'], 0),
       ...(await wholeUsage(look)),
     ];
@@ -191,12 +197,12 @@ async function wholeConversation(look: Look, ref: string, expected?: number): Pr
   const [row] = await look(`select id, last_seq, message_count from conversation where ref = ${quote(ref)}`);
   if (row === undefined) return expected === undefined ? [] : [`the conversation ${ref} is missing`];
   const [found] = await look(
-    `select count(*) as count, count(distinct seq) as places, coalesce(min(seq), 1) as first, coalesce(max(seq), 0) as last from message where conversation_id = ${Number(row['id'])}`,
+    `select count(*) as count, count(distinct seq) as positions, coalesce(min(seq), 1) as first, coalesce(max(seq), 0) as last from message where conversation_id = ${Number(row['id'])}`,
   );
   return [
     ...differs(`messages of ${ref}`, found?.['count'], expected ?? row['message_count']),
     ...differs(`messages counted in ${ref}`, row['message_count'], found?.['count']),
-    ...differs(`positions of ${ref}`, found?.['places'], found?.['count']),
+    ...differs(`positions of ${ref}`, found?.['positions'], found?.['count']),
     ...differs(`first position of ${ref}`, found?.['first'], 1),
     ...differs(`last position of ${ref}`, found?.['last'], row['last_seq']),
   ];
@@ -284,7 +290,7 @@ const erasing: Driver<Round, Erasures> = {
 
 async function noOpenSends(look: Look, ref: string): Promise<readonly string[]> {
   const [open] = await look(`select count(*) as count from session_send where to_ref = ${quote(ref)} and ended_at_ms is null`);
-  return differs(`messages that wait for the deleted ${ref}`, open?.['count'], 0);
+  return differs(`open messages to the deleted ${ref}`, open?.['count'], 0);
 }
 
 const nodeOf = (names: Names, index: string, fromSeq: number, toSeq: number, more: Partial<SummaryNode> = {}): SummaryNode => ({

@@ -40,12 +40,13 @@ import {
   valueOf,
   type Writer,
 } from './driver.ts';
+import { isStored, storeSlowly } from './slow-write.ts';
 import { deliveryOf, messageOf, messagesOf, modelCall, turnOf } from './rows.ts';
 
 const kind = 'webhook';
 const ownerOf = (side: Side) => `owner-${side}`;
 const claimOf = ({ id, owner, fence }: WorkItem): WorkClaim => ({ id, owner, fence });
-const pieces = 12;
+const pieces = 8;
 
 interface WorkScene {
   readonly round: string;
@@ -58,7 +59,7 @@ async function acceptPieces(db: Parameters<Driver['prepare']>[0], names: Names):
   return { round: names.round, ids: intakes.map(({ workId }) => workId) };
 }
 
-/** What each process did: what it claimed, and what it was told that it has ended. */
+/** What each process did: what it claimed, and which ends were acknowledged. */
 interface Worked {
   readonly claims: readonly string[];
   readonly ended: readonly string[];
@@ -74,29 +75,30 @@ const claimer: Driver<WorkScene, Worked> = {
     const ended: string[] = [];
     const suspended: string[] = [];
     const mine = new Set(ids);
-    const end = async (item: WorkItem, turn: number) => {
+    const end = async (item: WorkItem) => {
       const claim = claimOf(item);
       const kept = valueOf(await writer.write(renewWork, { claims: [claim], leaseUntilMs: atMs + 120_000 }));
-      if (kept?.length !== 0) writer.wrong(`the claim ${item.id} ${item.fence} is lost although its lease goes on`);
-      const way = item.attempts > 3 ? 3 : (turn + item.fence) % 4;
+      if (kept?.length !== 0) writer.wrong(`the claim ${item.id} ${item.fence} is lost within its lease`);
+      // Each way is used, in any order of the claims.
+      const way = item.fence > 2 ? 3 : (ids.indexOf(item.id) + item.fence) % 4;
       if (way === 0) await writer.write(returnWork, { ...claim, errorKind: 'hammer', notBeforeMs: atMs });
       else if (way === 1) {
         const wait = { kind: 'provider', subject: 'hammer', untilMs: atMs + 1_000, rootRunId: 'root-hammer' } as const;
         if (valueOf(await writer.write(suspendWork, { ...claim, wait, atMs })) === true) suspended.push(item.id);
         await writer.write(resumeWork, { kind: 'provider', subject: 'hammer', atMs });
-      } else if (way === 2 && item.resumes === 0) await writer.write(releaseWork, claim);
+      } else if (way === 2) await writer.write(releaseWork, claim);
       else if (valueOf(await writer.write(endWork, { ...claim, state: 'done', atMs })) === true) ended.push(item.id);
-      else writer.wrong(`the end of ${item.id} ${item.fence} is refused although its lease goes on`);
+      else writer.wrong(`the end of ${item.id} ${item.fence} is refused within its lease`);
     };
-    // Released items are free at once for whoever takes over; here that is a claim after their leases.
-    for (let idle = 0, turn = 0; idle < 6; turn += 1) {
+    // Released items are free at once for the next claim.
+    for (let idle = 0; idle < 6;) {
       const items = valueOf(await writer.write(claimWork, { owner, kinds: [{ kind, free: 3 }], held: [], leaseUntilMs: atMs + 60_000, atMs }));
       idle = items === undefined || items.length === 0 ? idle + 1 : 0;
       for (const item of items ?? []) {
         if (!mine.has(item.id)) writer.wrong(`${item.id} of another round is claimed`);
         claims.push(`${item.id} ${item.fence}`);
       }
-      await writer.all((items ?? []).map((item) => () => end(item, turn)));
+      await writer.all((items ?? []).map((item) => () => end(item)));
       if (idle > 0) await new Promise((resolve) => setTimeout(resolve, 4));
     }
     return { claims, ended, suspended };
@@ -223,6 +225,52 @@ const stealer: Driver<WorkScene, Ledger> = {
   },
 };
 
+interface Slow {
+  /** Indexes of the items for which a write of the first owner was acknowledged. */
+  readonly kept: readonly number[];
+  /** Indexes of the items that were taken over before that write could be seen. */
+  readonly taken: readonly number[];
+}
+
+/** A take-over that comes during a write of the owner before: it waits for that write, or the write is refused. */
+const slowOwners: Driver<WorkScene & { readonly items: readonly WorkItem[] }, Slow> = {
+  name: 'slow owners',
+  async prepare(db, names) {
+    const scene = await acceptPieces(db, names);
+    const items = await db.write(claimWork, { owner: 'slow', kinds: [{ kind, free: pieces }], held: [], leaseUntilMs: atMs, atMs });
+    return { ...scene, items };
+  },
+  async run(writer, { round, items }, side) {
+    const names = namesOf(round);
+    const kept: number[] = [];
+    const taken: number[] = [];
+    if (side === 0) {
+      await writer.race(
+        items.map((item, place) => async () => {
+          if (valueOf(await writer.write(storeSlowly, { claim: claimOf(item), row: names.audit(place) })) === true) kept.push(place);
+        }),
+      );
+      return { kept, taken };
+    }
+    for (let left = items.length; left > 0;) {
+      const claimed = valueOf(
+        await writer.write(claimWork, { owner: 'next', kinds: [{ kind, free: 2 }], held: [], leaseUntilMs: atMs + 60_000, atMs }),
+      );
+      for (const { id } of claimed ?? []) {
+        left -= 1;
+        const place = items.findIndex((item) => item.id === id);
+        if (!(await writer.read(isStored, { id: names.audit(place).id }))) taken.push(place);
+      }
+    }
+    return { kept, taken };
+  },
+  check(_, __, [{ kept }, { taken }]) {
+    return kept
+      .filter((place) => taken.includes(place))
+      .map((place) => `the item ${place} was taken over, and then its former owner stored something`);
+  },
+};
+
 /** The same deliveries, with the same key, sent to both. */
 const deliveries: Driver<{ readonly round: string }, { readonly accepted: readonly number[] }> = {
   name: 'deliveries',
@@ -309,4 +357,4 @@ export async function endLeft(writer: Pick<Writer, 'write'>): Promise<void> {
   for (const item of left ?? []) await writer.write(endWork, { ...claimOf(item), state: 'done', atMs });
 }
 
-export const workDrivers = [driver(claimer), driver(stealer), driver(deliveries), driver(waits)];
+export const workDrivers = [driver(claimer), driver(stealer), driver(slowOwners), driver(deliveries), driver(waits)];

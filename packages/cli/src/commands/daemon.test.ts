@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { createUser } from '../testing/test-io.ts';
+import { collector, createUser } from '../testing/test-io.ts';
 import { health, rpcAnswers, startServer, token } from '../testing/servers.ts';
 
 /** Creates a user whose daemon file is a small test script. */
@@ -180,4 +180,55 @@ test.each(['replace', 'child'])('start (%s): signals reach the daemon, and its e
   await new Promise((resolve) => started.stdout.once('data', resolve));
   started.kill('SIGTERM');
   expect(await new Promise((resolve) => started.once('close', resolve))).toBe(42);
+});
+
+const imported = {
+  place: 'postgres://db:5432/gatehouse',
+  imported: true,
+  tables: 61,
+  rows: 12_345,
+  replacedTexts: 2,
+  digest: 'ab12',
+  dataDir: '/h/data',
+  keyFile: '/h/install.key',
+  folders: ['/h/workspaces', '/h/media'],
+};
+
+test('storage import shows its progress and the next steps', async () => {
+  const progress = { done: 5, total: 20, phase: 'copy', table: 'message', rows: 5, tableRows: 9 };
+  await using user = await withDaemon(`say({ progress: ${JSON.stringify(progress)} }); say({ result: ${JSON.stringify(imported)} });`);
+  const shown = collector();
+  const terminal = Object.assign(shown.stream, { isTTY: true as const });
+  const { code, err } = await user.run({ args: ['storage', 'import', '--to', '${DATABASE_URL}'], io: { stdout: terminal } });
+  const out = shown.text();
+  expect(code).toBe(0);
+  expect(err).toContain('Import 25 % · copying message, row 5 of 9');
+  expect(await user.args()).toEqual(['--home', user.home, '--storage-import', '--to', '${DATABASE_URL}']);
+  expect(out).toContain(
+    'Imported 12345 rows of 61 tables into postgres://db:5432/gatehouse. Every row, the counts and all sums of money are equal (SHA-256 ab12).',
+  );
+  expect(out).toContain('2 texts held the character U+0000');
+  expect(out).toContain('1. In config.yaml set storage.driver to "postgres" and storage.url to "${DATABASE_URL}"');
+  expect(out).toContain('2. Give each daemon on this database the install key of this home: GATEHOUSE_MASTER_KEY_FILE=/h/install.key');
+  expect(out).toContain('set storage.sharedPath to it: /h/workspaces, /h/media.');
+  expect(out).toContain('No daemon starts on it as long as /h/data/imported-into-postgres.json exists.');
+  expect(JSON.parse((await user.run({ args: ['storage', 'import', '--json'] })).out)).toEqual(imported);
+  expect(await user.args()).toEqual(['--home', user.home, '--storage-import']);
+});
+
+test('storage import says what was done before, and needs a stopped daemon', async () => {
+  const earlier = { ...imported, imported: false, replacedTexts: 0, folders: [], keyFile: undefined };
+  await using user = await withDaemon(`say({ result: ${JSON.stringify(earlier)} });`);
+  const { out } = await user.run({ args: ['storage', 'import'] });
+  expect(out).toContain('This data is in postgres://db:5432/gatehouse already');
+  expect(out).toContain('the present GATEHOUSE_MASTER_KEY');
+  expect(out).not.toMatch(/sharedPath|U\+0000/);
+  await using _control = await startServer(
+    () => ({ address: 'http://127.0.0.1:4766', pid: 77, version: '0.1.0' }),
+    join(user.home, 'gatehouse.sock'),
+  );
+  expect(await user.run({ args: ['storage', 'import'] })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is running (process 77 at http://127.0.0.1:4766)'),
+  });
 });

@@ -2,12 +2,23 @@ import { CliError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
 /** An output line of a daemon job: progress, then a result or an error. */
-interface JobLine {
-  readonly progress?: { readonly done: number; readonly total: number };
-  readonly result?: JobResult;
+interface JobLine<Result> {
+  readonly progress?: JobProgress;
+  readonly result?: Result;
   readonly error?: { readonly code: string; readonly message: string; readonly hint?: string };
 }
 
+interface JobProgress {
+  readonly done: number;
+  readonly total: number;
+  /** What an import is doing. */
+  readonly phase?: 'copy' | 'compare';
+  readonly table?: string;
+  readonly rows?: number;
+  readonly tableRows?: number;
+}
+
+/** Result of a backup or restore. */
 export interface JobResult {
   readonly file: string;
   readonly bytes: number;
@@ -16,16 +27,20 @@ export interface JobResult {
 }
 
 /** Reads the output of a daemon job, shows its progress in a terminal and returns its result. */
-export async function followJob(lines: AsyncIterable<string>, title: string, io: Io): Promise<JobResult> {
+export async function followJob<Result = JobResult>(lines: AsyncIterable<string>, title: string, io: Io): Promise<Result> {
   const showsProgress = io.stdout.isTTY === true;
   for await (const text of lines) {
-    const line = parseLine(text);
+    const line = parseLine<Result>(text);
     if (line?.error !== undefined) throw new CliError(line.error.message, { hint: line.error.hint });
     if (line?.result !== undefined) return line.result;
-    if (showsProgress && line?.progress !== undefined) io.stderr.write(`\r${title} ${percent(line.progress)} %\x1b[K`);
+    if (showsProgress && line?.progress !== undefined) io.stderr.write(`\r${title} ${percent(line.progress)} %${describe(line.progress)}\x1b[K`);
     if (showsProgress && line?.progress?.done === line?.progress?.total) io.stderr.write('\r\x1b[K');
   }
   throw new CliError(`${title} ended without a result.`, { hint: 'See the daemon log for details.' });
+}
+
+function describe({ phase, table, rows, tableRows }: JobProgress): string {
+  return phase === undefined ? '' : ` · ${phase === 'copy' ? 'copying' : 'comparing'} ${table}, row ${rows} of ${tableRows}`;
 }
 
 function percent({ done, total }: { done: number; total: number }): number {
@@ -33,9 +48,9 @@ function percent({ done, total }: { done: number; total: number }): number {
 }
 
 /** Parses a line; ignores other lines, such as warnings of the runtime. */
-function parseLine(text: string): JobLine | undefined {
+function parseLine<Result>(text: string): JobLine<Result> | undefined {
   try {
-    const value: JobLine | null = JSON.parse(text);
+    const value: JobLine<Result> | null = JSON.parse(text);
     return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { once } from '../once.ts';
 
 /** A JSON-RPC 2.0 id: a request without one is a notification and gets no reply. */
-export const RpcId = z.union([z.string(), z.number(), z.null()]);
+export const RpcId = once(() => z.union([z.string(), z.number(), z.null()]));
 
 /** JSON-RPC 2.0 request (json-rpc.md §2.1). */
 export const RpcRequest = once(() =>
@@ -11,7 +11,7 @@ export const RpcRequest = once(() =>
       jsonrpc: z.literal('2.0'),
       method: z.string(),
       params: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(),
-      id: RpcId.optional(),
+      id: RpcId().optional(),
     })
     .meta({ id: 'RpcRequest' }),
 );
@@ -38,6 +38,6 @@ export type RpcError = z.output<ReturnType<typeof RpcError>>;
 
 /** JSON-RPC 2.0 reply: `result` or `error`. */
 export const RpcReply = once(() =>
-  z.object({ jsonrpc: z.literal('2.0'), result: z.unknown().optional(), error: RpcError().optional(), id: RpcId }).meta({ id: 'RpcReply' }),
+  z.object({ jsonrpc: z.literal('2.0'), result: z.unknown().optional(), error: RpcError().optional(), id: RpcId() }).meta({ id: 'RpcReply' }),
 );
 export type RpcReply = z.output<ReturnType<typeof RpcReply>>;

@@ -11,12 +11,12 @@ import { hostedToolError } from './v1-tool-types.ts';
 export const CacheControl = once(() => z.object({ type: z.literal('ephemeral'), ttl: z.enum(['5m', '1h']).nullish() }).meta({ id: 'CacheControl' }));
 const cache_control = CacheControl().nullish();
 
-const Text = z.object({ type: z.literal('text'), text: z.string(), cache_control });
-const Texts = z.union([z.string(), z.array(Text)]);
+const Text = once(() => z.object({ type: z.literal('text'), text: z.string(), cache_control }));
+const Texts = once(() => z.union([z.string(), z.array(Text())]));
 const Image = once(() =>
   z.object({
     type: z.literal('image_url'),
-    image_url: z.object({ url: z.string().describe('A data: URL or an https: URL.'), detail: ImageDetail }),
+    image_url: z.object({ url: z.string().describe('A data: URL or an https: URL.'), detail: ImageDetail() }),
     cache_control,
   }),
 );
@@ -30,8 +30,8 @@ const File = once(() =>
     cache_control,
   }),
 );
-const Refusal = z.object({ type: z.literal('refusal'), refusal: z.string() });
-const name = z.string().min(1).max(128).nullish().describe('The speaker; put before the text.');
+const Refusal = once(() => z.object({ type: z.literal('refusal'), refusal: z.string() }));
+const name = once(() => z.string().min(1).max(128).nullish().describe('The speaker; put before the text.'));
 const Call = once(() =>
   z.object({
     id: z.string().min(1).max(512),
@@ -44,18 +44,18 @@ const Call = once(() =>
 export const ExtendedChatMessage = once(() =>
   z
     .discriminatedUnion('role', [
-      z.object({ role: z.literal('system'), content: Texts, name, cache_control }),
-      z.object({ role: z.literal('developer'), content: Texts, name, cache_control }),
+      z.object({ role: z.literal('system'), content: Texts(), name: name(), cache_control }),
+      z.object({ role: z.literal('developer'), content: Texts(), name: name(), cache_control }),
       z.object({
         role: z.literal('user'),
-        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text, Image(), File()]))]),
-        name,
+        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text(), Image(), File()]))]),
+        name: name(),
         cache_control,
       }),
       z.object({
         role: z.literal('assistant'),
-        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text, Refusal]))]).nullish(),
-        name,
+        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [Text(), Refusal()]))]).nullish(),
+        name: name(),
         refusal: z.string().nullish(),
         tool_calls: z.array(Call()).nullish(),
         function_call: z.null('expected null: calls go into tool_calls').optional(),
@@ -69,11 +69,11 @@ export const ExtendedChatMessage = once(() =>
       z.object({
         role: z.literal('tool'),
         content: z
-          .union([z.string(), z.array(z.discriminatedUnion('type', [Text, Image(), File()]))])
+          .union([z.string(), z.array(z.discriminatedUnion('type', [Text(), Image(), File()]))])
           .nullish()
           .describe('Images and files go to the model behind the results; a note replaces what the model cannot see.'),
         tool_call_id: z.string().min(1).max(512),
-        name,
+        name: name(),
         cache_control,
       }),
     ])
@@ -86,7 +86,7 @@ const FunctionTool = once(() =>
     type: z.literal('function', { error: (issue) => hostedToolError(issue.input) }),
     cache_control,
     function: z.strictObject({
-      name: FunctionName,
+      name: FunctionName(),
       description: z.string().nullish(),
       parameters: z.record(z.string(), z.unknown()).nullish().describe('JSON Schema of the arguments.'),
       strict: z.boolean().nullish(),
@@ -94,7 +94,10 @@ const FunctionTool = once(() =>
   }),
 );
 const ToolChoice = once(() =>
-  z.union([z.enum(['none', 'auto', 'required']), z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: FunctionName }) })]),
+  z.union([
+    z.enum(['none', 'auto', 'required']),
+    z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: FunctionName() }) }),
+  ]),
 );
 const ResponseFormat = once(() =>
   z.discriminatedUnion('type', [
@@ -103,7 +106,7 @@ const ResponseFormat = once(() =>
     z.strictObject({
       type: z.literal('json_schema'),
       json_schema: z.strictObject({
-        name: FunctionName,
+        name: FunctionName(),
         description: z.string().nullish(),
         schema: z.record(z.string(), z.unknown()).optional(),
         strict: z.boolean().nullish(),
@@ -111,8 +114,8 @@ const ResponseFormat = once(() =>
     }),
   ]),
 );
-const Penalty = z.number().min(-2).max(2).nullish();
-const maxTokens = z.int().min(1).nullish();
+const Penalty = once(() => z.number().min(-2).max(2).nullish());
+const maxTokens = once(() => z.int().min(1).nullish());
 
 /** Body of `POST /v1/chat/completions` with `gateway.compat.fields: extended`: fields that clients send in addition to the strict set, as far as they can be honoured. */
 export const ExtendedChatCompletionRequest = once(() =>
@@ -132,20 +135,20 @@ export const ExtendedChatCompletionRequest = once(() =>
       parallel_tool_calls: z.boolean().nullish(),
       temperature: z.number().min(0).max(2).nullish(),
       top_p: z.number().min(0).max(1).nullish(),
-      presence_penalty: Penalty,
-      frequency_penalty: Penalty,
+      presence_penalty: Penalty(),
+      frequency_penalty: Penalty(),
       stop: z.union([z.string().min(1), z.array(z.string().min(1)).max(4)]).nullish(),
       seed: z.int().nullish(),
-      max_tokens: maxTokens,
-      max_completion_tokens: maxTokens.describe('The newer name of `max_tokens`.'),
+      max_tokens: maxTokens(),
+      max_completion_tokens: maxTokens().describe('The newer name of `max_tokens`.'),
       response_format: ResponseFormat().nullish(),
-      reasoning_effort: ReasoningEffort.nullish(),
+      reasoning_effort: ReasoningEffort().nullish(),
       n: z.literal(1, 'expected 1: there is one answer').nullish(),
       logprobs: z.literal(false, 'expected false: there are no log probabilities').nullish(),
       store: z.literal(false, 'expected false: completions are not stored, responses (/v1/responses) are').nullish(),
       metadata: z.record(z.string(), z.string()).nullish().describe('Labels of stored completions: without use here.'),
-      service_tier: ServiceTier.nullish(),
-      verbosity: Verbosity.nullish(),
+      service_tier: ServiceTier().nullish(),
+      verbosity: Verbosity().nullish(),
       modalities: z.array(z.literal('text', 'expected "text": answers are text')).nullish(),
       audio: z.null('expected null: answers are text').optional(),
       logit_bias: z.record(z.string(), z.never('cannot be biased')).nullish().describe('Only empty.'),

@@ -12,23 +12,28 @@ const CacheControl = once(() =>
 const cache = { cache_control: CacheControl() };
 
 /** Histories come from other servers and newer clients: unknown keys are accepted. */
-const TextBlock = z.looseObject({ type: z.literal('text'), text: z.string(), ...cache });
-const Base64Source = z.looseObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() });
-const UrlSource = z.looseObject({ type: z.literal('url'), url: z.string() });
-const ImageBlock = z.looseObject({
-  type: z.literal('image'),
-  source: z.discriminatedUnion('type', [Base64Source, UrlSource], { error: 'expected a source of type "base64" or "url"' }),
-  ...cache,
-});
+const TextBlock = once(() => z.looseObject({ type: z.literal('text'), text: z.string(), ...cache }));
+const Base64Source = once(() => z.looseObject({ type: z.literal('base64'), media_type: z.string(), data: z.string() }));
+const UrlSource = once(() => z.looseObject({ type: z.literal('url'), url: z.string() }));
+const ImageBlock = once(() =>
+  z.looseObject({
+    type: z.literal('image'),
+    source: z.discriminatedUnion('type', [Base64Source(), UrlSource()], { error: 'expected a source of type "base64" or "url"' }),
+    ...cache,
+  }),
+);
 const DocumentBlock = once(() =>
   z.looseObject({
     type: z.literal('document'),
     source: z.discriminatedUnion(
       'type',
       [
-        Base64Source,
+        Base64Source(),
         z.looseObject({ type: z.literal('text'), data: z.string() }),
-        z.looseObject({ type: z.literal('content'), content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock]))]) }),
+        z.looseObject({
+          type: z.literal('content'),
+          content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock(), ImageBlock()]))]),
+        }),
       ],
       { error: 'expected a source of type "base64", "text" or "content"' },
     ),
@@ -37,21 +42,21 @@ const DocumentBlock = once(() =>
     ...cache,
   }),
 );
-const CallId = z.string().min(1).max(512);
+const CallId = once(() => z.string().min(1).max(512));
 const ToolResult = once(() =>
   z.looseObject({
     type: z.literal('tool_result'),
-    tool_use_id: CallId,
-    content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock, DocumentBlock()]))]).nullish(),
+    tool_use_id: CallId(),
+    content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock(), ImageBlock(), DocumentBlock()]))]).nullish(),
     is_error: z.boolean().nullish(),
     ...cache,
   }),
 );
 const ToolUse = once(() =>
-  z.looseObject({ type: z.literal('tool_use'), id: CallId, name: FunctionName, input: z.record(z.string(), z.unknown()), ...cache }),
+  z.looseObject({ type: z.literal('tool_use'), id: CallId(), name: FunctionName(), input: z.record(z.string(), z.unknown()), ...cache }),
 );
 const Thinking = once(() => z.looseObject({ type: z.literal('thinking'), thinking: z.string(), signature: z.string().nullish() }));
-const RedactedThinking = z.looseObject({ type: z.literal('redacted_thinking'), data: z.string() });
+const RedactedThinking = once(() => z.looseObject({ type: z.literal('redacted_thinking'), data: z.string() }));
 
 /** One message of `POST /v1/messages`. */
 export const MessageParam = once(() =>
@@ -59,14 +64,14 @@ export const MessageParam = once(() =>
     .discriminatedUnion('role', [
       z.looseObject({
         role: z.literal('user'),
-        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ImageBlock, DocumentBlock(), ToolResult()]))]),
+        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock(), ImageBlock(), DocumentBlock(), ToolResult()]))]),
       }),
       z.looseObject({
         role: z.literal('assistant'),
-        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock, ToolUse(), Thinking(), RedactedThinking]))]),
+        content: z.union([z.string(), z.array(z.discriminatedUnion('type', [TextBlock(), ToolUse(), Thinking(), RedactedThinking()]))]),
       }),
       z
-        .looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(TextBlock)]) })
+        .looseObject({ role: z.literal('system'), content: z.union([z.string(), z.array(TextBlock())]) })
         .describe('Instructions within the conversation; they are added to `system`.'),
     ])
     .meta({ id: 'MessageParam' }),
@@ -81,7 +86,7 @@ const ToolParam = once(() =>
           `the tool type ${JSON.stringify(issue.input) ?? 'none'} runs at its provider and cannot be offered here; send tools with an input_schema, and turn the others off in the client (Claude Code: add WebSearch to permissions.deny)`,
       })
       .nullish(),
-    name: FunctionName,
+    name: FunctionName(),
     description: z.string().nullish(),
     input_schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the arguments.'),
     strict: z.boolean().nullish(),
@@ -89,12 +94,12 @@ const ToolParam = once(() =>
   }),
 );
 
-const oneAtATime = { disable_parallel_tool_use: z.boolean().nullish() };
+const oneAtATime = once(() => ({ disable_parallel_tool_use: z.boolean().nullish() }));
 const ToolChoice = once(() =>
   z.discriminatedUnion('type', [
-    z.strictObject({ type: z.literal('auto'), ...oneAtATime }),
-    z.strictObject({ type: z.literal('any'), ...oneAtATime }),
-    z.strictObject({ type: z.literal('tool'), name: FunctionName, ...oneAtATime }),
+    z.strictObject({ type: z.literal('auto'), ...oneAtATime() }),
+    z.strictObject({ type: z.literal('any'), ...oneAtATime() }),
+    z.strictObject({ type: z.literal('tool'), name: FunctionName(), ...oneAtATime() }),
     z.strictObject({ type: z.literal('none') }),
   ]),
 );
@@ -108,10 +113,10 @@ const ThinkingParam = once(() =>
 const JsonFormat = once(() => z.looseObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }));
 
 /** Fields that determine the input of the model, and so its tokens. */
-const input = {
+const input = once(() => ({
   model: z.string().min(1).describe('provider/model, the bare model id, an agent id, or a name of gateway.compat.models.'),
   messages: z.array(MessageParam()).min(1),
-  system: z.union([z.string(), z.array(TextBlock)]).nullish(),
+  system: z.union([z.string(), z.array(TextBlock())]).nullish(),
   tools: z.array(ToolParam()).max(128).nullish().describe('Functions that the caller runs itself.'),
   tool_choice: ToolChoice().nullish(),
   thinking: ThinkingParam().nullish().describe('Models whose provider does not return signed reasoning answer without thinking blocks.'),
@@ -125,13 +130,13 @@ const input = {
   cache_control: CacheControl(),
   context_management: z.looseObject({}).nullish().describe('Without effect: the messages are sent as they are.'),
   mcp_servers: z.array(z.unknown()).max(0, 'expected none: configure MCP servers for the agent').nullish(),
-};
+}));
 
 /** Body of `POST /v1/messages`: a request in the shape of Anthropic's Messages API, without what cannot be honored. */
 export const MessagesRequest = once(() =>
   z
     .strictObject({
-      ...input,
+      ...input(),
       max_tokens: z.int().min(1).describe('Reduced to the maximum of the model.'),
       stream: z.boolean().nullish(),
       temperature: z.number().min(0).max(1).nullish(),
@@ -149,7 +154,7 @@ export const MessagesRequest = once(() =>
 export type MessagesRequest = z.output<ReturnType<typeof MessagesRequest>>;
 
 /** Body of `POST /v1/messages/count_tokens`. */
-export const CountTokensRequest = once(() => z.strictObject(input).meta({ id: 'CountTokensRequest' }));
+export const CountTokensRequest = once(() => z.strictObject(input()).meta({ id: 'CountTokensRequest' }));
 
 /** Answer of `POST /v1/messages/count_tokens`. */
 export const TokenCount = once(() =>
@@ -158,7 +163,9 @@ export const TokenCount = once(() =>
     .meta({ id: 'MessageTokensCount' }),
 );
 
-export const MessageStopReason = z.enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal', 'model_context_window_exceeded']);
+export const MessageStopReason = once(() =>
+  z.enum(['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal', 'model_context_window_exceeded']),
+);
 
 const AnswerBlock = once(() =>
   z.discriminatedUnion('type', [
@@ -170,13 +177,13 @@ const AnswerBlock = once(() =>
 );
 export type AnswerBlock = z.output<ReturnType<typeof AnswerBlock>>;
 
-const tokens = z.int().min(0);
+const tokens = once(() => z.int().min(0));
 export const MessageUsage = once(() =>
   z.strictObject({
-    input_tokens: tokens.describe('Without tokens read from or written to the cache.'),
-    cache_creation_input_tokens: tokens,
-    cache_read_input_tokens: tokens,
-    output_tokens: tokens,
+    input_tokens: tokens().describe('Without tokens read from or written to the cache.'),
+    cache_creation_input_tokens: tokens(),
+    cache_read_input_tokens: tokens(),
+    output_tokens: tokens(),
   }),
 );
 
@@ -189,7 +196,7 @@ export const MessageObject = once(() =>
       role: z.literal('assistant'),
       model: z.string(),
       content: z.array(AnswerBlock()),
-      stop_reason: MessageStopReason.nullable(),
+      stop_reason: MessageStopReason().nullable(),
       stop_sequence: z.string().nullable(),
       usage: MessageUsage(),
     })
@@ -203,7 +210,7 @@ export const MessagesError = once(() =>
 );
 export type MessagesError = z.output<ReturnType<typeof MessagesError>>;
 
-const index = z.int().min(0);
+const index = once(() => z.int().min(0));
 
 /** Data of one event of a streamed message; `event:` says the same as `type`. */
 export const MessageStreamEvent = once(() =>
@@ -211,10 +218,10 @@ export const MessageStreamEvent = once(() =>
     .discriminatedUnion('type', [
       z.strictObject({ type: z.literal('message_start'), message: MessageObject() }),
       z.strictObject({ type: z.literal('ping') }),
-      z.strictObject({ type: z.literal('content_block_start'), index, content_block: AnswerBlock() }),
+      z.strictObject({ type: z.literal('content_block_start'), index: index(), content_block: AnswerBlock() }),
       z.strictObject({
         type: z.literal('content_block_delta'),
-        index,
+        index: index(),
         delta: z.discriminatedUnion('type', [
           z.strictObject({ type: z.literal('text_delta'), text: z.string() }),
           z.strictObject({ type: z.literal('thinking_delta'), thinking: z.string() }),
@@ -222,10 +229,10 @@ export const MessageStreamEvent = once(() =>
           z.strictObject({ type: z.literal('input_json_delta'), partial_json: z.string() }),
         ]),
       }),
-      z.strictObject({ type: z.literal('content_block_stop'), index }),
+      z.strictObject({ type: z.literal('content_block_stop'), index: index() }),
       z.strictObject({
         type: z.literal('message_delta'),
-        delta: z.strictObject({ stop_reason: MessageStopReason, stop_sequence: z.string().nullable() }),
+        delta: z.strictObject({ stop_reason: MessageStopReason(), stop_sequence: z.string().nullable() }),
         usage: MessageUsage(),
       }),
       z.strictObject({ type: z.literal('message_stop') }),

@@ -3,19 +3,19 @@ import { once } from '../once.ts';
 import { ResponseInputItem } from './v1-responses-items.ts';
 import { ResponseObject } from './v1-responses.ts';
 
-const usage = ResponseObject().shape.usage.unwrap();
+const usage = once(() => ResponseObject().shape.usage.unwrap());
 
 /** What is condensed or counted; fields that only steer an answer are accepted. */
-const input = {
+const input = once(() => ({
   model: z.string().min(1).describe('provider/model, the bare model id, or an agent id.'),
   input: z.union([z.string(), z.array(ResponseInputItem())]).nullish(),
   previous_response_id: z.string().min(1).nullish().describe('What came before the input: a stored response.'),
   instructions: z.string().nullish(),
-};
+}));
 
 /** Body of `POST /v1/responses/compact`. */
 export const ResponseCompactRequest = once(() =>
-  z.looseObject({ ...input, prompt_cache_key: z.string().max(64).nullish() }).meta({ id: 'ResponseCompactRequest' }),
+  z.looseObject({ ...input(), prompt_cache_key: z.string().max(64).nullish() }).meta({ id: 'ResponseCompactRequest' }),
 );
 export type ResponseCompactRequest = z.output<ReturnType<typeof ResponseCompactRequest>>;
 
@@ -33,14 +33,14 @@ export const ResponseCompaction = once(() =>
           encrypted_content: z.string().describe('The summary, encoded; send the item back as it is.'),
         }),
       ),
-      usage,
+      usage: usage(),
     })
     .meta({ id: 'ResponseCompaction' }),
 );
 export type ResponseCompaction = z.output<ReturnType<typeof ResponseCompaction>>;
 
 /** Body of `POST /v1/responses/input_tokens`. */
-export const ResponseTokensRequest = once(() => z.looseObject(input).meta({ id: 'ResponseTokensRequest' }));
+export const ResponseTokensRequest = once(() => z.looseObject(input()).meta({ id: 'ResponseTokensRequest' }));
 export type ResponseTokensRequest = z.output<ReturnType<typeof ResponseTokensRequest>>;
 
 /** Answer of `POST /v1/responses/input_tokens`. */

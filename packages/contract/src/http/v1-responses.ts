@@ -7,7 +7,7 @@ import { hostedToolError } from './v1-tool-types.ts';
 const FunctionTool = once(() =>
   z.object({
     type: z.literal('function'),
-    name: FunctionName,
+    name: FunctionName(),
     description: z.string().nullish(),
     parameters: z.record(z.string(), z.unknown()).nullish().describe('JSON Schema of the arguments.'),
     strict: z.boolean().nullish(),
@@ -22,15 +22,15 @@ const NamespaceTool = once(() =>
   z
     .object({
       type: z.literal('namespace'),
-      name: Namespace,
+      name: Namespace(),
       tools: z.array(z.discriminatedUnion('type', [FunctionTool()], { error: onlyFunctions })),
     })
     .describe('Each function is offered as `<namespace>__<name>`; calls of it name both.'),
 );
 
-const ToolMode = z.enum(['none', 'auto', 'required']);
-const NamedTool = z.strictObject({ type: z.literal('function'), name: FunctionName, namespace: Namespace.nullish() });
-const AllowedTools = once(() => z.strictObject({ type: z.literal('allowed_tools'), mode: ToolMode, tools: z.array(NamedTool).min(1).max(128) }));
+const ToolMode = once(() => z.enum(['none', 'auto', 'required']));
+const NamedTool = once(() => z.strictObject({ type: z.literal('function'), name: FunctionName(), namespace: Namespace().nullish() }));
+const AllowedTools = once(() => z.strictObject({ type: z.literal('allowed_tools'), mode: ToolMode(), tools: z.array(NamedTool()).min(1).max(128) }));
 
 const TextFormat = once(() =>
   z.discriminatedUnion('type', [
@@ -38,7 +38,7 @@ const TextFormat = once(() =>
     z.strictObject({ type: z.literal('json_object') }),
     z.strictObject({
       type: z.literal('json_schema'),
-      name: FunctionName,
+      name: FunctionName(),
       description: z.string().nullish(),
       schema: z.record(z.string(), z.unknown()),
       strict: z.boolean().nullish(),
@@ -46,25 +46,27 @@ const TextFormat = once(() =>
   ]),
 );
 
-const Effort = z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']);
-const Summary = z.enum(['auto', 'concise', 'detailed']);
-const Penalty = z.number().min(-2).max(2);
+const Effort = once(() => z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']));
+const Summary = once(() => z.enum(['auto', 'concise', 'detailed']));
+const Penalty = once(() => z.number().min(-2).max(2));
 const Metadata = once(() =>
   z.record(z.string().max(64), z.string().max(512)).refine((pairs) => Object.keys(pairs).length <= 16, 'expected at most 16 pairs'),
 );
 
 /** What would add to the answer things that there never are is honoured by their absence; log probabilities would be missed. */
-const Include = z.enum(
-  [
-    'reasoning.encrypted_content',
-    'web_search_call.action.sources',
-    'web_search_call.results',
-    'file_search_call.results',
-    'code_interpreter_call.outputs',
-    'computer_call_output.output.image_url',
-    'message.input_image.image_url',
-  ],
-  { error: (issue) => `cannot be included: ${JSON.stringify(issue.input)}` },
+const Include = once(() =>
+  z.enum(
+    [
+      'reasoning.encrypted_content',
+      'web_search_call.action.sources',
+      'web_search_call.results',
+      'file_search_call.results',
+      'code_interpreter_call.outputs',
+      'computer_call_output.output.image_url',
+      'message.input_image.image_url',
+    ],
+    { error: (issue) => `cannot be included: ${JSON.stringify(issue.input)}` },
+  ),
 );
 
 /** Body of `POST /v1/responses`: the Open Responses request, without what cannot be honoured (decisions §3). */
@@ -84,32 +86,34 @@ export const ResponseRequest = once(() =>
         .max(128)
         .nullish()
         .describe('Functions that the caller runs itself.'),
-      tool_choice: z.union([ToolMode, NamedTool, AllowedTools()]).nullish(),
+      tool_choice: z.union([ToolMode(), NamedTool(), AllowedTools()]).nullish(),
       parallel_tool_calls: z.boolean().nullish(),
       max_tool_calls: z.int().min(1).nullish().describe('Comes back with the response; it counts hosted tools, of which there are none.'),
       max_output_tokens: z.int().min(1).nullish(),
       temperature: z.number().min(0).max(2).nullish(),
       top_p: z.number().min(0).max(1).nullish(),
-      presence_penalty: Penalty.nullish(),
-      frequency_penalty: Penalty.nullish(),
+      presence_penalty: Penalty().nullish(),
+      frequency_penalty: Penalty().nullish(),
       top_logprobs: z.literal(0, 'expected 0: there are no log probabilities').nullish(),
       text: z
         .strictObject({
           format: TextFormat().nullish(),
-          verbosity: Verbosity.nullish(),
+          verbosity: Verbosity().nullish(),
         })
         .nullish(),
-      reasoning: z.strictObject({ effort: ReasoningEffort.nullish(), summary: Summary.nullish(), generate_summary: Summary.nullish() }).nullish(),
+      reasoning: z
+        .strictObject({ effort: ReasoningEffort().nullish(), summary: Summary().nullish(), generate_summary: Summary().nullish() })
+        .nullish(),
       truncation: z
         .enum(['auto', 'disabled'])
         .nullish()
         .describe('`auto` leaves the oldest items out when the conversation does not fit, and says how many; `disabled`, the default, answers 400.'),
-      include: z.array(Include).nullish(),
+      include: z.array(Include()).nullish(),
       metadata: Metadata().nullish().describe('Comes back with the response.'),
       user: z.string().max(512).nullish(),
       safety_identifier: z.string().max(64).nullish().describe('Takes precedence over `user`; sent to providers that accept such an id.'),
       prompt_cache_key: z.string().max(64).nullish().describe('Comes back with the response; the cache is found by the prompt itself.'),
-      service_tier: ServiceTier.nullish(),
+      service_tier: ServiceTier().nullish(),
       prompt_cache_retention: z.string().nullish().describe('Without effect: the agent’s `cacheRetention` decides.'),
       client_metadata: z.record(z.string(), z.unknown()).nullish().describe('What a client says of itself; not used.'),
     })
@@ -145,7 +149,7 @@ export const ResponseObject = once(() =>
       instructions: z.string().nullable(),
       output: z.array(ResponseOutputItem()),
       tools: z.array(ResponseTool()),
-      tool_choice: z.union([ToolMode, NamedTool, AllowedTools()]),
+      tool_choice: z.union([ToolMode(), NamedTool(), AllowedTools()]),
       parallel_tool_calls: z.boolean(),
       max_tool_calls: z.int().nullable(),
       max_output_tokens: z.int().nullable(),
@@ -166,9 +170,9 @@ export const ResponseObject = once(() =>
             strict: z.boolean(),
           }),
         ]),
-        verbosity: Verbosity,
+        verbosity: Verbosity(),
       }),
-      reasoning: z.strictObject({ effort: Effort.nullable(), summary: Summary.nullable() }),
+      reasoning: z.strictObject({ effort: Effort().nullable(), summary: Summary().nullable() }),
       truncation: z.enum(['auto', 'disabled']),
       store: z.boolean(),
       background: z.literal(false),

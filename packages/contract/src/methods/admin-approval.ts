@@ -4,13 +4,13 @@ import { once } from '../once.ts';
 import { AgentId, ConversationRef, PrintedSessionKey, SessionKey } from '../shared/session.ts';
 import { EpochMs, TurnOrigin } from '../shared/turn.ts';
 
-export const ApprovalId = z.string().regex(/^ap_[0-9a-f-]{36}$/, 'expected the id of a request for approval, ap_ followed by a UUID');
+export const ApprovalId = once(() => z.string().regex(/^ap_[0-9a-f-]{36}$/, 'expected the id of a request for approval, ap_ followed by a UUID'));
 
 /** Exactly what is to be approved, uncut. */
 export const ApprovalRequest = once(() =>
   z
     .strictObject({
-      requestId: ApprovalId,
+      requestId: ApprovalId(),
       toolName: z.string(),
       action: z.string().describe('What the call does, in one line.'),
       params: z.unknown().describe('All arguments of the call, live secrets replaced by `[REDACTED]`.'),
@@ -30,7 +30,7 @@ export const ApprovalRequest = once(() =>
 );
 export type ApprovalRequest = z.output<ReturnType<typeof ApprovalRequest>>;
 
-const choice = {
+const choice = once(() => ({
   approved: z.boolean(),
   approvedBy: z
     .string()
@@ -40,7 +40,7 @@ const choice = {
     .default('operator')
     .describe('A name to remember; the audit row has the token in any case.'),
   reason: z.string().min(1).max(1000).optional().describe('The model receives the reason for a denial.'),
-};
+}));
 
 const example = {
   requestId: 'ap_0199e0a0-7c00-7000-8000-000000000001',
@@ -66,7 +66,7 @@ export const adminApproval = {
     risk: 'read',
     summary: 'Lists the tool calls pending an approval, oldest first.',
     description: 'When arguments are long, a page holds fewer requests than `total`; get the next one with `after`.',
-    params: () => z.strictObject({ after: ApprovalId.optional().describe('The last request of the previous page.') }),
+    params: () => z.strictObject({ after: ApprovalId().optional().describe('The last request of the previous page.') }),
     result: () => z.strictObject({ requests: z.array(ApprovalRequest()), total: z.int().min(0) }),
     examples: [{ params: {}, result: { requests: [example], total: 1 } }],
     since: '0.1.0',
@@ -77,8 +77,8 @@ export const adminApproval = {
     summary: 'Approves or denies one call; of several decisions about it the first one wins.',
     description:
       'The call continues at once if its turn still waits. When the turn has ended, an approval is valid for the same call once, within ten minutes. A second decision fails with `conflict`, which names the first decider.',
-    params: () => z.strictObject({ requestId: ApprovalId, ...choice }),
-    result: () => z.strictObject({ requestId: ApprovalId, approved: z.boolean(), approvedBy: z.string(), reason: z.string().nullable() }),
+    params: () => z.strictObject({ requestId: ApprovalId(), ...choice() }),
+    result: () => z.strictObject({ requestId: ApprovalId(), approved: z.boolean(), approvedBy: z.string(), reason: z.string().nullable() }),
     errors: ['not_found', 'conflict'],
     examples: [
       {
@@ -92,8 +92,8 @@ export const adminApproval = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Approves or denies all pending calls, or those of one session key.',
-    params: () => z.strictObject({ sessionKey: SessionKey.optional().describe('Only calls of conversations with this key.'), ...choice }),
-    result: () => z.strictObject({ resolved: z.int().min(0), requestIds: z.array(ApprovalId) }),
+    params: () => z.strictObject({ sessionKey: SessionKey.optional().describe('Only calls of conversations with this key.'), ...choice() }),
+    result: () => z.strictObject({ resolved: z.int().min(0), requestIds: z.array(ApprovalId()) }),
     examples: [{ params: { approved: false, sessionKey: 'ada:desk', reason: 'not now' }, result: { resolved: 1, requestIds: [example.requestId] } }],
     since: '0.1.0',
   }),

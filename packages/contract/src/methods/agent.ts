@@ -23,7 +23,7 @@ const executeResult = once(() =>
       ...conversationIdentity,
       traceId: z.string(),
       failure: z
-        .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause.optional() })
+        .strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.int().min(0).optional(), cause: FailureCause().optional() })
         .optional()
         .describe('Why the turn did not complete its work; absent when it did.'),
     })

@@ -9,7 +9,7 @@ export const autonomy = {
     scope: 'admin',
     risk: 'mutate',
     summary: 'Lowers the profile of a root run to the default one from its next decision on; nothing is aborted.',
-    params: () => z.strictObject({ rootRunId: RootRunId }),
+    params: () => z.strictObject({ rootRunId: RootRunId() }),
     result: () => z.strictObject({ evicted: z.literal(true) }),
     errors: ['not_found'],
     examples: [{ params: { rootRunId }, result: { evicted: true } }],

@@ -15,7 +15,7 @@ export const BackgroundItem = once(() =>
       kind: z.enum(['command', 'call']).describe('`command`: started by `exec` with `background`; `call`: a tool call that outlasted its turn.'),
       agentId: AgentId,
       conversationRef: ConversationRef,
-      rootRunId: RootRunId.describe('`run.kill` and `lease.revoke` of this root stop it.'),
+      rootRunId: RootRunId().describe('`run.kill` and `lease.revoke` of this root stop it.'),
       runId: z.string().optional().describe('The sub-agent run that started it.'),
       description: z.string().describe('The command line, or the tool and its task.'),
       startedAt: EpochMs,

@@ -25,7 +25,7 @@ const Autonomy = once(() =>
   z.strictObject({
     profile: z.enum(autonomyProfiles),
     caps: z.array(Capability).describe('What may currently be started; for a sub-agent, what both its lease and its profile allow.'),
-    rootRunId: RootRunId.optional().describe('Root run of the calling turn.'),
+    rootRunId: RootRunId().optional().describe('Root run of the calling turn.'),
     budget: z
       .strictObject({ tokensRemaining: z.number().min(0), usdRemaining: z.number().min(0), wallClockMsRemaining: z.int().min(0) })
       .describe('What remains for everything that the request started, in total.'),

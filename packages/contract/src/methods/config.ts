@@ -1,7 +1,8 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 
-const Section = z.string().min(1).max(64).optional().describe('A top-level key of config.yaml; all otherwise.');
+const Section = once(() => z.string().min(1).max(64).optional().describe('A top-level key of config.yaml; all otherwise.'));
 
 export const config = {
   'config.read': method({
@@ -9,7 +10,7 @@ export const config = {
     risk: 'read',
     summary: 'Returns the effective configuration, or one section of it; secret values are redacted.',
     description: 'With `section` the result has `section` and its `config`; without it `config` has every section and `sections` names them.',
-    params: () => z.strictObject({ section: Section }),
+    params: () => z.strictObject({ section: Section() }),
     result: () => z.strictObject({ config: z.unknown(), sections: z.array(z.string()), section: z.string().optional() }),
     errors: ['not_found'],
     examples: [{ params: { section: 'routing' }, result: { section: 'routing', config: { defaultAgentId: 'default' }, sections: ['routing'] } }],
@@ -19,7 +20,7 @@ export const config = {
     scope: 'admin',
     risk: 'read',
     summary: 'Returns the JSON Schema of the configuration, or of one section.',
-    params: () => z.strictObject({ section: Section }),
+    params: () => z.strictObject({ section: Section() }),
     result: () => z.strictObject({ schema: z.looseObject({}), sections: z.array(z.string()), section: z.string().optional() }),
     errors: ['not_found'],
     examples: [{ params: { section: 'routing' }, result: { section: 'routing', schema: { type: 'object' }, sections: ['routing'] } }],

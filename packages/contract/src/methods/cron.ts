@@ -24,65 +24,68 @@ import { EpochMs } from '../shared/turn.ts';
 import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 
 /** A job as listed by `cron.list` (json-rpc.md §2.3). */
-export const CronJob = z
-  .strictObject({
-    id: CronJobId,
-    name: CronJobName,
-    agentId: AgentId,
-    source: z.enum(['authored', 'built_in']),
-    schedule: CronSchedule,
-    leastIntervalMs: z
-      .int()
-      .min(1)
-      .optional()
-      .describe('Effective interval of the job, set when its schedule asks for a shorter one than `scheduler.cron.minIntervalMs` allows.'),
-    lifecycle: CronLifecycle,
-    payload: CronJobPayload,
-    ...cronPolicyShape,
-  })
-  .meta({ id: 'CronJob' });
-export type CronJob = z.output<typeof CronJob>;
+export const CronJob = once(() =>
+  z
+    .strictObject({
+      id: CronJobId(),
+      name: CronJobName(),
+      agentId: AgentId,
+      source: z.enum(['authored', 'built_in']),
+      schedule: CronSchedule(),
+      leastIntervalMs: z
+        .int()
+        .min(1)
+        .optional()
+        .describe('Effective interval of the job, set when its schedule asks for a shorter one than `scheduler.cron.minIntervalMs` allows.'),
+      lifecycle: CronLifecycle(),
+      payload: CronJobPayload(),
+      ...cronPolicyShape(),
+    })
+    .meta({ id: 'CronJob' }),
+);
+export type CronJob = z.output<ReturnType<typeof CronJob>>;
 
 /** One occurrence as listed by `cron.runs` (json-rpc.md §2.3). */
 export const CronRun = once(() =>
   z
     .strictObject({
-      ...cronRunIdentity,
+      ...cronRunIdentity(),
       terminalAtMs: EpochMs.optional(),
       durationMs: z.int().min(0).optional(),
       status: z.enum(cronRunStates),
       deliveryStatus: z.enum(cronDeliveryStates),
       errorKind: z.string().max(64).optional(),
       reason: z.string().max(1000).optional().describe('One sentence that says why it was skipped, failed or ended otherwise.'),
-      wakeGate: CronGateVerdict.optional().describe('Decision of the wake gate. An extension of the specification.'),
-      counters: z.array(CronCounter).max(32).optional().describe('Counters of an ended `internal_action`.'),
-      cause: FailureCause.optional(),
-      waiting: WorkWaiting.optional().describe('Set while the run waits; a run waiting for an approval has the status `dispatched`.'),
-      effectsRefused: EffectsRefused.optional(),
+      wakeGate: CronGateVerdict().optional().describe('Decision of the wake gate. An extension of the specification.'),
+      counters: z.array(CronCounter()).max(32).optional().describe('Counters of an ended `internal_action`.'),
+      cause: FailureCause().optional(),
+      waiting: WorkWaiting().optional().describe('Set while the run waits; a run waiting for an approval has the status `dispatched`.'),
+      effectsRefused: EffectsRefused().optional(),
     })
     .meta({ id: 'CronRun' }),
 );
 export type CronRun = z.output<ReturnType<typeof CronRun>>;
 
-const { sessionPolicy, continuationMode, deliveryTarget, wakeGate, cacheRetention, toolPolicy, maxConsecutiveDependencyErrors } = cronPolicyShape;
-const agentParam = { agentId: AgentId.optional().describe('The default agent when absent.') };
-const JobNameOrId = CronJobName.describe('Name of a job, or its id when several jobs share the name.');
+const agentParam = once(() => ({ agentId: AgentId.optional().describe('The default agent when absent.') }));
+const JobNameOrId = once(() => CronJobName().describe('Name of a job, or its id when several jobs share the name.'));
 
 const named = <T extends { readonly jobId?: unknown; readonly jobName?: unknown }>({ jobId, jobName }: T) =>
   jobId !== undefined || jobName !== undefined;
 const namedMessage = { message: 'expected jobId or jobName', path: ['jobName'] };
 
 /** Lower-case SHA-256 in hex, or null when the part does not exist. */
-const Digest = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/, 'expected a lower-case SHA-256, 64 hex digits')
-  .nullable();
-const Digests = z.strictObject({ store: Digest.optional(), ledger: Digest.optional() }).meta({ id: 'CronDigests' });
-const target = z.enum(['store', 'ledger', 'all']);
-const Authority = z.strictObject({ exists: z.boolean(), bytes: z.int().min(0), digest: Digest });
+const Digest = once(() =>
+  z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, 'expected a lower-case SHA-256, 64 hex digits')
+    .nullable(),
+);
+const Digests = once(() => z.strictObject({ store: Digest().optional(), ledger: Digest().optional() }).meta({ id: 'CronDigests' }));
+const target = once(() => z.enum(['store', 'ledger', 'all']));
+const Authority = once(() => z.strictObject({ exists: z.boolean(), bytes: z.int().min(0), digest: Digest() }));
 
 /** The parts of each target. */
-export const cronTargets: Readonly<Record<z.output<typeof target>, readonly ('store' | 'ledger')[]>> = {
+export const cronTargets: Readonly<Record<z.output<ReturnType<typeof target>>, readonly ('store' | 'ledger')[]>> = {
   store: ['store'],
   ledger: ['ledger'],
   all: ['store', 'ledger'],
@@ -94,7 +97,7 @@ const Intent = once(() =>
     z.strictObject({
       status: z.literal('pending'),
       operationId: z.string(),
-      target,
+      target: target(),
       phase: z.enum(['prepared', 'archives_recorded', 'replacements_recorded', 'completion_recorded']),
       digest: z.string(),
     }),
@@ -116,13 +119,13 @@ export const cron = {
       'Names are unique among the jobs of the caller with that agent. `wakeGate`, `sessionPolicy`, `toolPolicy` and `cacheRetention` belong to an `agent_turn`; `continuationMode: origin_history` needs a `deliveryTarget`. Its `conversationRef` must be the digest of its `conversationScope`; `session.list` shows both. A `delivery` without a target goes to the inbox of the job owner. `destinationEndpoint` must be the built-in channel, as there are no chat channels yet: `channelType` and `channelInstanceId` are `gateway`, `conversationKind` is `direct`, and `conversationId` is `inbox` or the reference of the conversation, to which the text is then added too.',
     params: () =>
       z.strictObject({
-        name: NewCronJobName,
-        ...agentParam,
-        schedule: CronScheduleRequest,
-        payload: CronPayload,
-        ...cronPolicyShape,
+        name: NewCronJobName(),
+        ...agentParam(),
+        schedule: CronScheduleRequest(),
+        payload: CronPayload(),
+        ...cronPolicyShape(),
       }),
-    result: () => z.strictObject({ jobId: CronJobId, name: CronJobName, schedule: CronSchedule }),
+    result: () => z.strictObject({ jobId: CronJobId(), name: CronJobName(), schedule: CronSchedule() }),
     errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [
       {
@@ -149,7 +152,7 @@ export const cron = {
         offset: z.int().min(0).default(0),
         limit: z.int().min(1).max(1000).default(1000),
       }),
-    result: () => z.strictObject({ jobs: z.array(CronJob), total: z.int().min(0) }),
+    result: () => z.strictObject({ jobs: z.array(CronJob()), total: z.int().min(0) }),
     errors: ['not_found'],
     examples: [
       {
@@ -182,22 +185,22 @@ export const cron = {
     params: () =>
       z
         .strictObject({
-          jobId: CronJobId.optional(),
-          jobName: CronJobName.optional(),
-          name: NewCronJobName.optional(),
-          schedule: CronScheduleRequest.optional(),
-          payload: CronPayload.optional(),
-          sessionPolicy,
-          continuationMode,
-          deliveryTarget: deliveryTarget.nullable(),
-          wakeGate: wakeGate.nullable(),
-          cacheRetention: cacheRetention.nullable(),
-          toolPolicy: toolPolicy.nullable(),
-          maxConsecutiveDependencyErrors: maxConsecutiveDependencyErrors.nullable(),
+          jobId: CronJobId().optional(),
+          jobName: CronJobName().optional(),
+          name: NewCronJobName().optional(),
+          schedule: CronScheduleRequest().optional(),
+          payload: CronPayload().optional(),
+          sessionPolicy: cronPolicyShape().sessionPolicy,
+          continuationMode: cronPolicyShape().continuationMode,
+          deliveryTarget: cronPolicyShape().deliveryTarget.nullable(),
+          wakeGate: cronPolicyShape().wakeGate.nullable(),
+          cacheRetention: cronPolicyShape().cacheRetention.nullable(),
+          toolPolicy: cronPolicyShape().toolPolicy.nullable(),
+          maxConsecutiveDependencyErrors: cronPolicyShape().maxConsecutiveDependencyErrors.nullable(),
           paused: z.boolean().optional(),
         })
         .refine(named, namedMessage),
-    result: () => z.strictObject({ jobName: CronJobName, updated: z.literal(true) }),
+    result: () => z.strictObject({ jobName: CronJobName(), updated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'precondition_failed', 'denied'],
     examples: [{ params: { jobName: 'morning report', paused: true }, result: { jobName: 'morning report', updated: true } }],
     since: '0.1.0',
@@ -207,8 +210,8 @@ export const cron = {
     risk: 'destructive',
     summary: 'Removes a job with the records of its runs.',
     description: 'Rejected while an occurrence is running, and for built-in jobs.',
-    params: () => z.strictObject({ jobId: CronJobId.optional(), jobName: CronJobName.optional() }).refine(named, namedMessage),
-    result: () => z.strictObject({ jobName: CronJobName, removed: z.literal(true) }),
+    params: () => z.strictObject({ jobId: CronJobId().optional(), jobName: CronJobName().optional() }).refine(named, namedMessage),
+    result: () => z.strictObject({ jobName: CronJobName(), removed: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { jobName: 'morning report' }, result: { jobName: 'morning report', removed: true } }],
     since: '0.1.0',
@@ -219,7 +222,7 @@ export const cron = {
     summary: "Returns the state of an agent's schedule, with the digests that `cron.reset` compares.",
     description:
       'Available in every state. Non-admin tokens see only their own counts, sizes and digests; `cron.reset` compares the global ones shown to admins.',
-    params: () => z.strictObject(agentParam),
+    params: () => z.strictObject(agentParam()),
     result: () =>
       z.strictObject({
         state: z.enum(['initializing', 'disabled', 'ready', 'active', 'maintenance', 'failed']),
@@ -230,8 +233,8 @@ export const cron = {
         jobCount: z.int().min(0),
         activeClaimCount: z.int().min(0),
         resolvedAgentId: AgentId,
-        store: Authority,
-        ledger: Authority,
+        store: Authority(),
+        ledger: Authority(),
         intent: Intent(),
         lastError: z.strictObject({ code: z.string(), errorKind: z.string() }).optional(),
       }),
@@ -263,8 +266,8 @@ export const cron = {
     params: () =>
       z
         .strictObject({
-          jobId: CronJobId.optional(),
-          jobName: JobNameOrId.optional(),
+          jobId: CronJobId().optional(),
+          jobName: JobNameOrId().optional(),
           limit: z.int().min(1).max(cronLimits.runs).default(20),
           agentId: AgentId.optional(),
         })
@@ -305,8 +308,8 @@ export const cron = {
     params: () =>
       z
         .strictObject({
-          jobId: CronJobId.optional(),
-          jobName: JobNameOrId.optional(),
+          jobId: CronJobId().optional(),
+          jobName: JobNameOrId().optional(),
           mode: z.enum(['force', 'due']).default('force'),
           agentId: AgentId.optional(),
         })
@@ -317,11 +320,11 @@ export const cron = {
         z.strictObject({
           triggered: z.boolean(),
           mode: z.literal('force'),
-          jobName: CronJobName,
+          jobName: CronJobName(),
           resolvedAgentId: AgentId,
-          executionId: CronExecutionId,
+          executionId: CronExecutionId(),
         }),
-        z.strictObject({ triggered: z.boolean(), mode: z.literal('due'), resolvedAgentId: AgentId, executionIds: z.array(CronExecutionId) }),
+        z.strictObject({ triggered: z.boolean(), mode: z.literal('due'), resolvedAgentId: AgentId, executionIds: z.array(CronExecutionId()) }),
       ]),
     errors: ['not_found', 'precondition_failed', 'unavailable'],
     examples: [
@@ -340,14 +343,14 @@ export const cron = {
       'An extension of the specification. Skipped and repeated wall times are handled as for jobs: an expression with fixed times (no `*` and no step in seconds, minutes and hours) runs once for each, in a fold at the first pass and in a gap at its end; any other follows real time. Returns fewer times than requested when there are no more.',
     params: () =>
       z.strictObject({
-        schedule: CronScheduleRequest,
+        schedule: CronScheduleRequest(),
         count: z.int().min(1).max(50).default(10),
         fromMs: EpochMs.max(8_640_000_000_000_000).optional().describe('Returns times after this one; now when absent.'),
         agentId: AgentId.optional().describe('Estimates the cost of an `agent_turn` of this agent.'),
       }),
     result: () =>
       z.strictObject({
-        schedule: CronSchedule,
+        schedule: CronSchedule(),
         timesMs: z.array(EpochMs).max(50),
         runsPerHour: z.number().min(0).describe('Average over a day; 0 for a single run.'),
         costPerHourUsd: z
@@ -378,7 +381,7 @@ export const cron = {
       'Compare-and-set: `expectedDigests` contains the digests from `cron.status` of the parts to delete, `store` and `ledger` depending on the target. Waits up to 30 seconds for running jobs. The deleted data is kept in an archive in the database. After a crash, the next start resumes the reset from its recorded phase.',
     params: () =>
       z
-        .strictObject({ target, expectedDigests: Digests, confirmed: z.literal(true), ...agentParam })
+        .strictObject({ target: target(), expectedDigests: Digests(), confirmed: z.literal(true), ...agentParam() })
         .refine(({ target: of, expectedDigests }) => cronTargets[of].every((part) => expectedDigests[part] !== undefined), {
           message: 'expected a digest, or null, for each part of the target',
           path: ['expectedDigests'],
@@ -390,10 +393,10 @@ export const cron = {
     result: () =>
       z.strictObject({
         operationId: z.string(),
-        target,
+        target: target(),
         resolvedAgentId: AgentId,
-        beforeDigests: Digests,
-        afterDigests: Digests,
+        beforeDigests: Digests(),
+        afterDigests: Digests(),
         state: z.enum(['disabled', 'ready', 'active']),
         reactivated: z.boolean(),
       }),

@@ -27,55 +27,57 @@ const nodes = [
 ];
 
 /** Names a graph that ran or runs: by its id, or by the label of the newest run that has it. */
-const AnyGraph = z.string().min(1).max(200);
-const SavedGraphId = z.string().regex(/^sg_[0-9a-f-]{36}$/, 'expected sg_ followed by a UUID');
+const AnyGraph = once(() => z.string().min(1).max(200));
+const SavedGraphId = once(() => z.string().regex(/^sg_[0-9a-f-]{36}$/, 'expected sg_ followed by a UUID'));
 
-const times = { startedAt: EpochMs.optional(), completedAt: EpochMs.optional() };
+const times = once(() => ({ startedAt: EpochMs.optional(), completedAt: EpochMs.optional() }));
 const NodeView = once(() =>
   z
     .strictObject({
       status: z.enum(graphNodeStates),
       type_id: z.enum(graphNodeTypes).optional(),
-      runId: SubAgentRunId.optional().describe('The sub-agent run of the node, the latest when it has several.'),
+      runId: SubAgentRunId().optional().describe('The sub-agent run of the node, the latest when it has several.'),
       output: z.string().optional().describe('At most 500 characters, cut between code points.'),
       error: z.string().optional(),
-      cause: FailureCause.optional(),
-      waiting: WorkWaiting.optional().describe('What a run of the node waits for.'),
-      effectsRefused: EffectsRefused.optional(),
+      cause: FailureCause().optional(),
+      waiting: WorkWaiting().optional().describe('What a run of the node waits for.'),
+      effectsRefused: EffectsRefused().optional(),
       progress: z.string().optional().describe('One line for people, of a typed node that runs.'),
       attempt: z.int().min(1).optional(),
       partial: z.boolean().optional().describe('The node was stopped early and has a partial output.'),
       waitsForAnswer: z.boolean().optional().describe('A pending approval gate; answer it with `graph.answer`.'),
       question: z.string().optional().describe('Question of a pending gate, at most 8000 characters.'),
-      ...times,
+      ...times(),
       durationMs: z.int().min(0).optional(),
     })
     .meta({ id: 'GraphNodeView' }),
 );
 
-const waitsForAnswer = z.literal(true).optional().describe('One of its approval gates is waiting for the answer of a person.');
+const waitsForAnswer = once(() => z.literal(true).optional().describe('One of its approval gates is waiting for the answer of a person.'));
 
-const Row = z.strictObject({
-  graphId: GraphId,
-  label: z.string().optional(),
-  status: z
-    .enum(graphStates)
-    .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded but not started.'),
-  waitsForAnswer,
-  ...times,
-  nodeCount: z.int().min(1),
-});
+const Row = once(() =>
+  z.strictObject({
+    graphId: GraphId(),
+    label: z.string().optional(),
+    status: z
+      .enum(graphStates)
+      .describe('`completed`: it ended, and a node that nothing depends on has a result; `pending`: it was loaded but not started.'),
+    waitsForAnswer: waitsForAnswer(),
+    ...times(),
+    nodeCount: z.int().min(1),
+  }),
+);
 
 const GraphView = once(() =>
   z
     .strictObject({
-      ...Row.shape,
+      ...Row().shape,
       isTerminal: z.boolean(),
-      rootRunId: RootRunId.optional(),
+      rootRunId: RootRunId().optional(),
       cancelReason: z.enum(['manual', 'timeout', 'budget', 'killed']).optional(),
-      executionOrder: z.array(NodeId),
-      edges: z.array(GraphEdge),
-      nodes: z.record(NodeId, NodeView()),
+      executionOrder: z.array(NodeId()),
+      edges: z.array(GraphEdge()),
+      nodes: z.record(NodeId(), NodeView()),
       stats: z.strictObject({
         total: z.int(),
         completed: z.int(),
@@ -93,16 +95,16 @@ const GraphView = once(() =>
 const GraphList = once(() =>
   z
     .strictObject({
-      graphs: z.array(Row),
+      graphs: z.array(Row()),
       concurrency: z.strictObject({ globalActiveSubAgents: z.int().min(0), maxGlobalSubAgents: z.int().min(1), queueDepth: z.int().min(0) }),
     })
     .meta({ id: 'GraphList' }),
 );
 
-const savedFields = { id: SavedGraphId, label: z.string(), createdAt: EpochMs, updatedAt: EpochMs, nodeCount: z.int().min(1) };
-const runFields = { graphId: GraphId, name: z.string(), status: z.enum(graphStates), date: z.iso.datetime() };
+const savedFields = once(() => ({ id: SavedGraphId(), label: z.string(), createdAt: EpochMs, updatedAt: EpochMs, nodeCount: z.int().min(1) }));
+const runFields = once(() => ({ graphId: GraphId(), name: z.string(), status: z.enum(graphStates), date: z.iso.datetime() }));
 
-const definition = z.strictObject(graphDefinition);
+const definition = once(() => z.strictObject(graphDefinition()));
 
 /** Graphs of agents (json-rpc.md §4 graph). Their owners and admins may see a run. */
 export const graph = {
@@ -111,14 +113,14 @@ export const graph = {
     risk: 'read',
     summary: 'Validates a graph and returns its execution order; stores nothing.',
     description: 'An invalid graph is refused with `data.issues`; for the configuration of a typed node they contain the expected shape.',
-    params: () => definition,
+    params: () => definition(),
     result: () =>
       z.strictObject({
         valid: z.literal(true),
         nodeCount: z.int().min(1),
-        executionOrder: z.array(NodeId),
+        executionOrder: z.array(NodeId()),
         label: z.string().optional(),
-        warnings: z.array(GraphWarning),
+        warnings: z.array(GraphWarning()),
         userVariables: z.array(z.string()).describe('Names of the variables that the tasks use.'),
       }),
     examples: [
@@ -139,9 +141,9 @@ export const graph = {
     params: () =>
       z
         .strictObject({
-          ...graphDefinition,
-          nodes: graphDefinition.nodes.optional(),
-          graphId: GraphId.optional(),
+          ...graphDefinition(),
+          nodes: graphDefinition().nodes.optional(),
+          graphId: GraphId().optional(),
           variables: z
             .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/), z.string().max(20_000))
             .refine((all) => Object.keys(all).length <= 100, 'expected at most 100 variables')
@@ -153,13 +155,13 @@ export const graph = {
         .refine((one) => (one.nodes === undefined) !== (one.graphId === undefined), { message: 'expected either nodes or graphId', path: ['nodes'] }),
     result: () =>
       z.strictObject({
-        graphId: GraphId,
+        graphId: GraphId(),
         async: z.literal(true),
         nodeCount: z.int().min(1),
         label: z.string().optional(),
-        rootRunId: RootRunId,
+        rootRunId: RootRunId(),
         hint: z.string(),
-        warnings: z.array(GraphWarning),
+        warnings: z.array(GraphWarning()),
       }),
     errors: ['not_found', 'denied', 'precondition_failed', 'rate_limited'],
     examples: [
@@ -176,7 +178,7 @@ export const graph = {
     summary: 'Returns the status of one graph, or lists the recent ones.',
     params: () =>
       z.strictObject({
-        graphId: AnyGraph.optional(),
+        graphId: AnyGraph().optional(),
         recentMinutes: z.int().min(1).max(10_080).optional().describe('Without `graphId`: graphs that ran within so many minutes; 60 when absent.'),
       }),
     result: () => z.union([GraphView(), GraphList()]),
@@ -188,11 +190,11 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns the outputs of the nodes of a graph, at most 12000 characters each.',
-    params: () => z.strictObject({ graphId: AnyGraph }),
+    params: () => z.strictObject({ graphId: AnyGraph() }),
     result: () =>
       z.strictObject({
-        graphId: GraphId,
-        outputs: z.record(NodeId, z.string().nullable()),
+        graphId: GraphId(),
+        outputs: z.record(NodeId(), z.string().nullable()),
         source: z.enum(['memory', 'disk']).describe('`memory` while the graph runs and shortly after, then `disk`: the database.'),
       }),
     errors: ['not_found'],
@@ -203,8 +205,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'mutate',
     summary: 'Cancels a graph: no further node starts, running nodes finish.',
-    params: () => z.strictObject({ graphId: AnyGraph }),
-    result: () => z.strictObject({ cancelled: z.literal(true), graphId: GraphId }),
+    params: () => z.strictObject({ graphId: AnyGraph() }),
+    result: () => z.strictObject({ cancelled: z.literal(true), graphId: GraphId() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId }, result: { cancelled: true, graphId } }],
     since: '0.1.0',
@@ -216,8 +218,8 @@ export const graph = {
     description:
       'Only the owner of the graph may answer. Refusing terms outweigh approving ones. An answer approves when it says nothing else: one with a condition or a question, ' +
       'with other terms or in another language, is rejected and the gate stays pending.',
-    params: () => z.strictObject({ graphId: AnyGraph, nodeId: NodeId, answer: z.string().min(1).max(2000) }),
-    result: () => z.strictObject({ graphId: GraphId, nodeId: NodeId, approved: z.boolean() }),
+    params: () => z.strictObject({ graphId: AnyGraph(), nodeId: NodeId(), answer: z.string().min(1).max(2000) }),
+    result: () => z.strictObject({ graphId: GraphId(), nodeId: NodeId(), approved: z.boolean() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId, nodeId: 'gate', answer: 'yes, go ahead' }, result: { graphId, nodeId: 'gate', approved: true } }],
     since: '0.1.0',
@@ -228,12 +230,12 @@ export const graph = {
     summary: 'Validates and saves a graph under a name; replaces the graph with this `id`, if given.',
     params: () =>
       z.strictObject({
-        ...graphDefinition,
+        ...graphDefinition(),
         label: z.string().min(1).max(200),
-        id: SavedGraphId.optional(),
+        id: SavedGraphId().optional(),
         agentId: AgentId.optional().describe('Runs nodes without an agent when the graph is loaded and executed.'),
       }),
-    result: () => z.strictObject({ id: SavedGraphId, saved: z.literal(true), warnings: z.array(GraphWarning) }),
+    result: () => z.strictObject({ id: SavedGraphId(), saved: z.literal(true), warnings: z.array(GraphWarning()) }),
     errors: ['not_found'],
     examples: [{ params: { label: 'Report', nodes }, result: { id, saved: true, warnings: [] } }],
     since: '0.1.0',
@@ -242,16 +244,16 @@ export const graph = {
     scope: 'rpc',
     risk: 'mutate',
     summary: 'Returns a saved graph with a new `graphId`, which `graph.execute` accepts within 24 hours.',
-    params: () => z.strictObject({ id: SavedGraphId }),
+    params: () => z.strictObject({ id: SavedGraphId() }),
     result: () =>
       z.strictObject({
-        ...savedFields,
+        ...savedFields(),
         agentId: AgentId.optional(),
-        nodes: z.array(GraphNode),
-        edges: z.array(GraphEdge),
-        settings: GraphSettings,
-        graphId: GraphId,
-        warnings: z.array(GraphWarning),
+        nodes: z.array(GraphNode()),
+        edges: z.array(GraphEdge()),
+        settings: GraphSettings(),
+        graphId: GraphId(),
+        warnings: z.array(GraphWarning()),
       }),
     errors: ['not_found'],
     examples: [
@@ -280,7 +282,7 @@ export const graph = {
     params: () => z.strictObject({ ...pageParams({ defaultLimit: 50, maxLimit: 200 }) }),
     result: () =>
       z.strictObject({
-        entries: z.array(z.strictObject({ ...savedFields, name: z.string(), agentId: AgentId.optional() })),
+        entries: z.array(z.strictObject({ ...savedFields(), name: z.string(), agentId: AgentId.optional() })),
         ...pageResult,
       }),
     examples: [
@@ -301,8 +303,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Deletes a saved graph; its runs stay.',
-    params: () => z.strictObject({ id: SavedGraphId }),
-    result: () => z.strictObject({ id: SavedGraphId, deleted: z.literal(true) }),
+    params: () => z.strictObject({ id: SavedGraphId() }),
+    result: () => z.strictObject({ id: SavedGraphId(), deleted: z.literal(true) }),
     errors: ['not_found'],
     examples: [{ params: { id }, result: { id, deleted: true } }],
     since: '0.1.0',
@@ -316,11 +318,11 @@ export const graph = {
       z.strictObject({
         runs: z.array(
           z.strictObject({
-            ...runFields,
-            waitsForAnswer,
+            ...runFields(),
+            waitsForAnswer: waitsForAnswer(),
             nodeCount: z.int().min(1),
             fileCount: z.int().min(0).describe('Number of stored outputs.'),
-            cause: FailureCause.optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
+            cause: FailureCause().optional().describe('Cause of the last failed node; only for tokens with scope `admin`.'),
           }),
         ),
         ...pageResult,
@@ -343,17 +345,17 @@ export const graph = {
     scope: 'rpc',
     risk: 'read',
     summary: 'Returns one run with the complete outputs of its nodes.',
-    params: () => z.strictObject({ graphId: GraphId }),
+    params: () => z.strictObject({ graphId: GraphId() }),
     result: () =>
       z.strictObject({
-        ...runFields,
+        ...runFields(),
         nodes: z.array(
           z.strictObject({
-            nodeId: NodeId,
+            nodeId: NodeId(),
             status: z.enum(graphNodeStates),
             output: z.string().nullable(),
             error: z.string().optional(),
-            cause: FailureCause.optional(),
+            cause: FailureCause().optional(),
             artifacts: z.array(z.strictObject({ filename: z.string(), content: z.string() })),
           }),
         ),
@@ -384,8 +386,8 @@ export const graph = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Deletes an ended run with its outputs.',
-    params: () => z.strictObject({ graphId: GraphId }),
-    result: () => z.strictObject({ graphId: GraphId, deleted: z.literal(true) }),
+    params: () => z.strictObject({ graphId: GraphId() }),
+    result: () => z.strictObject({ graphId: GraphId(), deleted: z.literal(true) }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { graphId }, result: { graphId, deleted: true } }],
     since: '0.1.0',

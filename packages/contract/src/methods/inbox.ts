@@ -5,20 +5,20 @@ import { GraphId, NodeId } from '../shared/graph.ts';
 import { AgentId, ConversationRef } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-const InboxMessageId = z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id of an inbox message, in_ followed by a UUID');
+const InboxMessageId = once(() => z.string().regex(/^in_[0-9a-f-]{36}$/, 'expected the id of an inbox message, in_ followed by a UUID'));
 
 /** One message of the built-in channel `gateway`. */
 export const InboxMessage = once(() =>
   z
     .strictObject({
-      id: InboxMessageId,
+      id: InboxMessageId(),
       source: z.enum(['cron', 'heartbeat', 'webhook', 'turn', 'subagent', 'graph', 'autonomy']),
       level: z.enum(['info', 'alert']),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable().describe('The conversation of the message; null when it has none.'),
       text: z.string(),
       asks: z
-        .strictObject({ graphId: GraphId, nodeId: NodeId })
+        .strictObject({ graphId: GraphId(), nodeId: NodeId() })
         .optional()
         .describe('The approval gate that asks the question: `graph.answer` answers it, `graph.status` shows whether it is still pending.'),
       createdAt: EpochMs,
@@ -49,7 +49,7 @@ export const inbox = {
       z.strictObject({
         unreadOnly: z.boolean().default(false),
         limit: z.int().min(1).max(100).default(50),
-        before: InboxMessageId.optional().describe('The last message of the previous page.'),
+        before: InboxMessageId().optional().describe('The last message of the previous page.'),
       }),
     result: () => z.strictObject({ messages: z.array(InboxMessage()), unread: z.int().min(0).describe('Unread messages visible to the caller.') }),
     examples: [{ params: { unreadOnly: true }, result: { messages: [example], unread: 1 } }],
@@ -62,7 +62,7 @@ export const inbox = {
     description: 'Ignores ids that are unknown, of other owners or already read; `marked` counts the others.',
     params: () =>
       z
-        .strictObject({ ids: z.array(InboxMessageId).min(1).max(1000).optional(), all: z.literal(true).optional() })
+        .strictObject({ ids: z.array(InboxMessageId()).min(1).max(1000).optional(), all: z.literal(true).optional() })
         .refine(({ ids, all }) => (ids === undefined) !== (all === undefined), 'expected either ids or all'),
     result: () => z.strictObject({ marked: z.int().min(0) }),
     examples: [{ params: { ids: [example.id] }, result: { marked: 1 } }],

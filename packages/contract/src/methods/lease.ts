@@ -13,7 +13,7 @@ export const lease = {
       'At least one of `leaseId` and `rootRunId`; with both, the leases of either. Revoking a lease revokes all leases below it. A root run becomes `revoked` and never resumes.',
     params: () =>
       z
-        .strictObject({ leaseId: z.string().min(1).max(256).optional(), rootRunId: RootRunId.optional() })
+        .strictObject({ leaseId: z.string().min(1).max(256).optional(), rootRunId: RootRunId().optional() })
         .refine(({ leaseId, rootRunId: root }) => leaseId !== undefined || root !== undefined, {
           message: 'expected leaseId or rootRunId',
           path: ['leaseId'],

@@ -1,37 +1,44 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
 /** A doubled or trailing hyphen could make the callable names of two servers collide: `mcp__<server>--<tool>`. */
-export const McpServerName = z
-  .string()
-  .max(32)
-  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_]|-(?![-]|$))*$/, 'expected 1 to 32 letters, digits, "_" or single "-", beginning with a letter or digit');
+export const McpServerName = once(() =>
+  z
+    .string()
+    .max(32)
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_]|-(?![-]|$))*$/, 'expected 1 to 32 letters, digits, "_" or single "-", beginning with a letter or digit'),
+);
 export const mcpTransports = ['stdio', 'sse', 'http'] as const;
 
-const Header = z
-  .string()
-  .min(1)
-  .max(8192)
-  .regex(/^[\t\u0020-\u007e]*$/, 'expected printable ASCII');
+const Header = once(() =>
+  z
+    .string()
+    .min(1)
+    .max(8192)
+    .regex(/^[\t\u0020-\u007e]*$/, 'expected printable ASCII'),
+);
 /** Headers of the requests to a remote server; names that belong to the connection or the protocol are refused by the server. */
-export const McpHeaders = z
-  .record(
-    z
-      .string()
-      .max(128)
-      .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'expected a header name'),
-    Header,
-  )
-  .refine((headers) => Object.keys(headers).length <= 32, 'expected at most 32 headers');
+export const McpHeaders = once(() =>
+  z
+    .record(
+      z
+        .string()
+        .max(128)
+        .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'expected a header name'),
+      Header(),
+    )
+    .refine((headers) => Object.keys(headers).length <= 32, 'expected at most 32 headers'),
+);
 
-const named = {
-  name: McpServerName.optional().describe('Name of the server; `server_name` and `serverId` are accepted as aliases.'),
-  server_name: McpServerName.optional(),
-  serverId: McpServerName.optional(),
-};
-const remote = {
+const named = once(() => ({
+  name: McpServerName().optional().describe('Name of the server; `server_name` and `serverId` are accepted as aliases.'),
+  server_name: McpServerName().optional(),
+  serverId: McpServerName().optional(),
+}));
+const remote = once(() => ({
   transport: z
     .enum(mcpTransports)
     .optional()
@@ -41,16 +48,16 @@ const remote = {
     .max(2048)
     .optional()
     .describe('Address of a remote server; the host must have public addresses.'),
-  headers: McpHeaders.optional().describe('Headers of every request to it; kept encrypted and never shown.').meta({ secret: true }),
-};
-const Status = z.enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error']);
+  headers: McpHeaders().optional().describe('Headers of every request to it; kept encrypted and never shown.').meta({ secret: true }),
+}));
+const Status = once(() => z.enum(['disconnected', 'connecting', 'connected', 'reconnecting', 'error']));
 
-const row = {
-  name: McpServerName,
+const row = once(() => ({
+  name: McpServerName(),
   transport: z.enum(mcpTransports),
   source: z.enum(['config', 'stored']).describe('`config`: from config.yaml; `stored`: created by `mcp.connect`.'),
   enabled: z.boolean().describe('Whether it is connected when the daemon starts.'),
-  status: Status,
+  status: Status(),
   toolCount: z.int().min(0),
   lastHealthCheck: EpochMs.nullable().describe('When it last answered; null: not yet.'),
   reconnectAttempt: z.int().min(0).describe('Attempts since the connection was lost.'),
@@ -59,13 +66,13 @@ const row = {
   error: z.string().optional(),
   capabilities: z.array(z.string()).optional().describe('Names of its declared capabilities.'),
   serverVersion: z.strictObject({ name: z.string(), version: z.string() }).optional().describe('As reported by the server.'),
-};
-const connected = {
-  name: McpServerName,
-  status: Status,
+}));
+const connected = once(() => ({
+  name: McpServerName(),
+  status: Status(),
   toolCount: z.int().min(0),
   tools: z.array(z.string()).describe('Names as defined by the server.'),
-};
+}));
 const exampleRow = {
   name: 'files',
   transport: 'stdio' as const,
@@ -87,7 +94,7 @@ export const mcp = {
     risk: 'read',
     summary: 'Lists the MCP servers of config.yaml and the stored ones, with the state of their connections.',
     params: () => z.strictObject({}),
-    result: () => z.strictObject({ servers: z.array(z.strictObject(row)), total: z.int().min(0) }),
+    result: () => z.strictObject({ servers: z.array(z.strictObject(row())), total: z.int().min(0) }),
     examples: [{ params: {}, result: { servers: [exampleRow], total: 1 } }],
     since: '0.1.0',
   }),
@@ -96,10 +103,10 @@ export const mcp = {
     risk: 'read',
     summary: 'Returns the state of one MCP server and the tools that it offers.',
     description: 'Descriptions and instructions are text of the server, stripped of invisible characters and shortened.',
-    params: () => z.strictObject(named),
+    params: () => z.strictObject(named()),
     result: () =>
       z.strictObject({
-        ...row,
+        ...row(),
         maxReconnectAttempts: z.int(),
         address: z.string().optional().describe('Origin of a remote server, or the program of a stdio server.'),
         headerNames: z.array(z.string()).optional().describe('Headers that are sent to a remote server, without their values.'),
@@ -147,11 +154,11 @@ export const mcp = {
       'With only a name, the configured or stored server is connected. With `transport` and `url` a remote server is connected and, once that succeeded, stored: it is then connected at each start. Private addresses are refused.',
     params: () =>
       z.strictObject({
-        ...named,
-        ...remote,
+        ...named(),
+        ...remote(),
         agents: z.array(AgentId).min(1).max(64).optional().describe('For a stored server: the only agents that see its tools.'),
       }),
-    result: () => z.strictObject(connected),
+    result: () => z.strictObject(connected()),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
     examples: [{ params: { name: 'search', transport: 'http', url: 'https://mcp.example/mcp' }, result: exampleConnected }],
     since: '0.1.0',
@@ -161,8 +168,8 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Ends the connection to an MCP server, until someone connects it again.',
     description: 'A stored server stays disconnected after a restart, one of config.yaml is connected again then unless it says `enabled: false`.',
-    params: () => z.strictObject({ ...named, forget: z.boolean().default(false).describe('Also deletes a stored server.') }),
-    result: () => z.strictObject({ name: McpServerName, status: z.literal('disconnected'), forgotten: z.boolean() }),
+    params: () => z.strictObject({ ...named(), forget: z.boolean().default(false).describe('Also deletes a stored server.') }),
+    result: () => z.strictObject({ name: McpServerName(), status: z.literal('disconnected'), forgotten: z.boolean() }),
     errors: ['not_found', 'precondition_failed', 'denied'],
     examples: [{ params: { name: 'search' }, result: { name: 'search', status: 'disconnected', forgotten: false } }],
     since: '0.1.0',
@@ -172,8 +179,8 @@ export const mcp = {
     risk: 'mutate',
     summary: 'Closes the connection to an MCP server, if there is one, and opens it again.',
     description: 'An unknown server is connected when `transport` and `url` are given, as by `mcp.connect`.',
-    params: () => z.strictObject({ ...named, ...remote }),
-    result: () => z.strictObject(connected),
+    params: () => z.strictObject({ ...named(), ...remote() }),
+    result: () => z.strictObject(connected()),
     errors: ['not_found', 'conflict', 'denied', 'unavailable', 'timeout'],
     examples: [{ params: { server_name: 'search' }, result: exampleConnected }],
     since: '0.1.0',
@@ -183,7 +190,7 @@ export const mcp = {
     risk: 'read',
     summary: 'Opens a separate connection to an MCP server, measures a round trip, lists the tools and closes it again.',
     description: 'Takes at most 15 seconds. A failure is part of the result; wrong parameters are an error.',
-    params: () => z.strictObject({ ...named, ...remote }),
+    params: () => z.strictObject({ ...named(), ...remote() }),
     result: () =>
       z.discriminatedUnion('success', [
         z.strictObject({

@@ -8,33 +8,35 @@ import { EpochMs } from '../shared/turn.ts';
 /** Content of an entry in bytes of UTF-8, and its tags. */
 export const memoryLimits = { contentBytes: 32_768, tags: 32, tagCharacters: 64 } as const;
 
-export const MemoryId = z.uuid();
-export const MemoryType = z.enum(['working', 'episodic', 'semantic', 'procedural']).meta({ id: 'MemoryType' });
-export const MemoryTrust = z.enum(['system', 'learned', 'external']).meta({ id: 'MemoryTrust' });
-const Tag = z
-  .string()
-  .min(1)
-  .max(memoryLimits.tagCharacters)
-  .refine((tag) => tag.isWellFormed(), 'expected well-formed Unicode');
-const Tags = z.array(Tag).max(memoryLimits.tags);
-const Score = z.number().min(0).max(1);
+export const MemoryId = once(() => z.uuid());
+export const MemoryType = once(() => z.enum(['working', 'episodic', 'semantic', 'procedural']).meta({ id: 'MemoryType' }));
+export const MemoryTrust = once(() => z.enum(['system', 'learned', 'external']).meta({ id: 'MemoryTrust' }));
+const Tag = once(() =>
+  z
+    .string()
+    .min(1)
+    .max(memoryLimits.tagCharacters)
+    .refine((tag) => tag.isWellFormed(), 'expected well-formed Unicode'),
+);
+const Tags = once(() => z.array(Tag()).max(memoryLimits.tags));
+const Score = once(() => z.number().min(0).max(1));
 
-const brief = {
-  id: MemoryId,
+const brief = once(() => ({
+  id: MemoryId(),
   content: z.string(),
-  memoryType: MemoryType,
-  trustLevel: MemoryTrust,
+  memoryType: MemoryType(),
+  trustLevel: MemoryTrust(),
   tags: z.array(z.string()),
   agentId: AgentId,
   proofCount: z.int().min(0).describe('0: a raw entry; 1 and more: derived from that many sources.'),
   createdAt: EpochMs,
-};
+}));
 
 /** A memory with all stored fields except its vector. */
 export const MemoryEntry = once(() =>
   z
     .strictObject({
-      ...brief,
+      ...brief(),
       principalId: z.string().describe('Its owner, or `*`: for every caller of the agent.'),
       taintLevel: z.enum(['clean', 'wrapped', 'raw']).describe('`raw`: the scan found text that looks like an instruction to the model.'),
       source: z.strictObject({
@@ -45,8 +47,8 @@ export const MemoryEntry = once(() =>
       }),
       updatedAt: EpochMs.optional(),
       expiresAt: EpochMs.optional(),
-      sourceIds: z.array(MemoryId).optional().describe('Memories that a derived one cites; some may be gone.'),
-      confidence: Score.optional(),
+      sourceIds: z.array(MemoryId()).optional().describe('Memories that a derived one cites; some may be gone.'),
+      confidence: Score().optional(),
       consolidatedAt: EpochMs.optional().describe('When a derived memory absorbed it.'),
       pinned: z.boolean(),
     })
@@ -58,8 +60,8 @@ export type MemoryEntry = z.output<ReturnType<typeof MemoryEntry>>;
 export const MemoryHit = once(() =>
   z
     .strictObject({
-      ...brief,
-      score: Score.describe(
+      ...brief(),
+      score: Score().describe(
         'Relevance, 0 to 1, from shared terms and calibrated similarity: unrelated text scores near 0 with every embedder. Results are ordered by the fused ranks of both lanes.',
       ),
       explain: z.strictObject({
@@ -77,8 +79,8 @@ export const MemoryStats = once(() =>
   z
     .strictObject({
       totalEntries: z.int().min(0),
-      byType: z.partialRecord(MemoryType, z.int().min(0)),
-      byTrustLevel: z.partialRecord(MemoryTrust, z.int().min(0)),
+      byType: z.partialRecord(MemoryType(), z.int().min(0)),
+      byTrustLevel: z.partialRecord(MemoryTrust(), z.int().min(0)),
       byAgent: z.record(AgentId, z.int().min(0)),
       totalSessions: z.int().min(0).describe('Conversations from which entries came.'),
       embeddedEntries: z.int().min(0).describe('Entries with a vector of the current embedder.'),
@@ -91,7 +93,7 @@ export const MemoryStats = once(() =>
 );
 export type MemoryStats = z.output<ReturnType<typeof MemoryStats>>;
 
-const agentFilter = { agentId: AgentId.optional().describe('Every agent that the caller may reach when absent.') };
+const agentFilter = once(() => ({ agentId: AgentId.optional().describe('Every agent that the caller may reach when absent.') }));
 const entryExample = {
   id: '019a0000-0000-7000-8000-000000000001',
   content: 'The backup runs at four in the morning.',
@@ -128,10 +130,10 @@ export const memory = {
         query: z.string().min(1).max(32_768),
         agentId: AgentId.optional(),
         limit: z.int().min(1).max(100).default(10),
-        minScore: Score.default(0).describe('Minimum relevance of a result.'),
-        types: z.array(MemoryType).min(1).max(4).optional(),
-        trust: z.array(MemoryTrust).min(1).max(3).optional(),
-        tags: Tags.default([]).describe('An entry must have all of them.'),
+        minScore: Score().default(0).describe('Minimum relevance of a result.'),
+        types: z.array(MemoryType()).min(1).max(4).optional(),
+        trust: z.array(MemoryTrust()).min(1).max(3).optional(),
+        tags: Tags().default([]).describe('An entry must have all of them.'),
       }),
     result: () => z.strictObject({ results: z.array(MemoryHit()) }),
     errors: ['not_found'],
@@ -150,14 +152,14 @@ export const memory = {
     description: `${visibility} Contents are cut at 500 characters; \`memory.inspect\` has the whole.`,
     params: () =>
       z.strictObject({
-        ...agentFilter,
+        ...agentFilter(),
         sort: z.enum(['newest', 'oldest']).default('newest'),
-        memoryType: MemoryType.optional(),
-        trustLevel: MemoryTrust.optional(),
-        tags: Tags.default([]).describe('An entry must have all of them.'),
+        memoryType: MemoryType().optional(),
+        trustLevel: MemoryTrust().optional(),
+        tags: Tags().default([]).describe('An entry must have all of them.'),
         ...pageParams({ defaultLimit: 20, maxLimit: 500 }),
       }),
-    result: () => z.strictObject({ entries: z.array(z.strictObject(brief)), ...pageResult }),
+    result: () => z.strictObject({ entries: z.array(z.strictObject(brief())), ...pageResult }),
     errors: ['not_found'],
     examples: [{ params: { sort: 'oldest' }, result: { entries: [entryExample], total: 1, offset: 0, limit: 20, hasMore: false } }],
     since: '0.1.0',
@@ -167,7 +169,7 @@ export const memory = {
     risk: 'read',
     summary: 'Returns one memory in full by its id, or statistics without one.',
     description: `${visibility} For an entry that the caller may not see, the answer is the same as for a missing one: without \`entry\`.`,
-    params: () => z.strictObject({ id: MemoryId.optional() }),
+    params: () => z.strictObject({ id: MemoryId().optional() }),
     result: () => z.strictObject({ entry: MemoryEntry().optional(), stats: MemoryStats().optional() }),
     examples: [
       { params: { id: entryExample.id }, result: { entry: wholeExample } },
@@ -180,7 +182,7 @@ export const memory = {
     risk: 'read',
     summary: 'Counts memories by type, trust and agent, and returns how they are embedded.',
     description: visibility,
-    params: () => z.strictObject({ ...agentFilter }),
+    params: () => z.strictObject({ ...agentFilter() }),
     result: () => MemoryStats(),
     errors: ['not_found'],
     examples: [{ params: {}, result: statsExample }],
@@ -239,17 +241,19 @@ export const memory = {
       z.strictObject({
         content: z.string().min(1),
         agentId: AgentId.optional(),
-        memoryType: MemoryType.default('semantic'),
-        trustLevel: MemoryTrust.exclude(['system']).default('learned'),
-        tags: Tags.max(memoryLimits.tags - 2).default([]),
+        memoryType: MemoryType().default('semantic'),
+        trustLevel: MemoryTrust().exclude(['system']).default('learned'),
+        tags: Tags()
+          .max(memoryLimits.tags - 2)
+          .default([]),
         expiresAt: EpochMs.optional().describe('In the future.'),
         pinned: z.boolean().default(false),
       }),
     result: () =>
       z.strictObject({
         stored: z.literal(true),
-        id: MemoryId,
-        trustLevel: MemoryTrust,
+        id: MemoryId(),
+        trustLevel: MemoryTrust(),
         tainted: z.boolean().describe('True when the scan lowered its trust.'),
       }),
     errors: ['not_found', 'denied'],
@@ -266,7 +270,7 @@ export const memory = {
     risk: 'destructive',
     summary: 'Deletes memories by their ids; there is no undo.',
     description: 'Derived memories that cite one stay and cite it no longer. `failed` counts ids of missing or inaccessible entries.',
-    params: () => z.strictObject({ ids: z.array(MemoryId).min(1).max(500) }),
+    params: () => z.strictObject({ ids: z.array(MemoryId()).min(1).max(500) }),
     result: () => z.strictObject({ deleted: z.int().min(0), failed: z.int().min(0), total: z.int().min(1) }),
     examples: [{ params: { ids: [entryExample.id] }, result: { deleted: 1, failed: 0, total: 1 } }],
     since: '0.1.0',
@@ -276,7 +280,7 @@ export const memory = {
     risk: 'destructive',
     summary: 'Deletes every memory of one agent, or of all agents within reach; there is no undo.',
     description: 'Pinned entries and those of trust `system` are deleted as well. Vectors of past queries are forgotten too.',
-    params: () => z.strictObject({ ...agentFilter }),
+    params: () => z.strictObject({ ...agentFilter() }),
     result: () =>
       z.strictObject({
         flushed: z.literal(true),
@@ -298,7 +302,7 @@ export const memory = {
     summary: 'Returns whole memories page by page, oldest first.',
     description:
       'Entries keep their positions while others are added; expired ones are omitted. A page holds at most a million characters and so may be shorter than its limit: `hasMore` says whether there is another, which begins where this one ended.',
-    params: () => z.strictObject({ ...agentFilter, ...pageParams({ defaultLimit: 1000, maxLimit: 1000 }) }),
+    params: () => z.strictObject({ ...agentFilter(), ...pageParams({ defaultLimit: 1000, maxLimit: 1000 }) }),
     result: () =>
       z.strictObject({
         entries: z.array(MemoryEntry()),

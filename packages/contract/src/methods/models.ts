@@ -1,12 +1,15 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 
 /** US dollars per million tokens. */
-export const ModelCost = z
-  .strictObject({ input: z.number().min(0), output: z.number().min(0), cacheRead: z.number().min(0), cacheWrite: z.number().min(0) })
-  .meta({ id: 'ModelCost' });
+export const ModelCost = once(() =>
+  z
+    .strictObject({ input: z.number().min(0), output: z.number().min(0), cacheRead: z.number().min(0), cacheWrite: z.number().min(0) })
+    .meta({ id: 'ModelCost' }),
+);
 
-const listed = {
+const listed = once(() => ({
   modelId: z.string(),
   displayName: z.string(),
   baseUrl: z.string(),
@@ -14,11 +17,11 @@ const listed = {
   maxTokens: z.int().min(1),
   input: z.array(z.enum(['text', 'image', 'pdf'])),
   reasoning: z.boolean(),
-  cost: ModelCost.nullable().describe('Null when the price is not known.'),
+  cost: ModelCost().nullable().describe('Null when the price is not known.'),
   validated: z.boolean().describe('True when the provider itself listed the model or the configuration names it.'),
-};
-const ListedModel = z.strictObject(listed).meta({ id: 'ListedModel' });
-const ListedModelWithProvider = z.strictObject({ provider: z.string(), ...listed }).meta({ id: 'ListedModelWithProvider' });
+}));
+const ListedModel = once(() => z.strictObject(listed()).meta({ id: 'ListedModel' }));
+const ListedModelWithProvider = once(() => z.strictObject({ provider: z.string(), ...listed() }).meta({ id: 'ListedModelWithProvider' }));
 
 const example = {
   modelId: 'test-model',
@@ -50,9 +53,9 @@ export const models = {
     params: () => z.strictObject({ provider: z.string().min(1).optional() }),
     result: () =>
       z.union([
-        z.strictObject({ models: z.array(ListedModelWithProvider), total: z.int().min(0) }),
+        z.strictObject({ models: z.array(ListedModelWithProvider()), total: z.int().min(0) }),
         z.strictObject({
-          providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel) })),
+          providers: z.array(z.strictObject({ name: z.string(), modelCount: z.int().min(0), models: z.array(ListedModel()) })),
           totalModels: z.int().min(0),
         }),
       ]),

@@ -3,21 +3,21 @@ import { method } from '../method.ts';
 import { once } from '../once.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-const AuditId = z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID');
-const Classification = z.enum(['read', 'mutate', 'destructive', 'security']);
-const Outcome = z.enum(['success', 'failure', 'denied']);
+const AuditId = once(() => z.string().regex(/^au_[0-9a-f-]{36}$/, 'expected the id of an audit row, au_ followed by a UUID'));
+const Classification = once(() => z.enum(['read', 'mutate', 'destructive', 'security']));
+const Outcome = once(() => z.enum(['success', 'failure', 'denied']));
 /** Matches the length limit of every id. */
-const exact = z.string().min(1).max(512);
+const exact = once(() => z.string().min(1).max(512));
 
 /** One decision or change that is relevant to security. */
 export const AuditEntry = once(() =>
   z
     .strictObject({
-      id: AuditId,
+      id: AuditId(),
       at: EpochMs,
       kind: z.enum(['approval', 'auth', 'skill_vet', 'security', 'audit']).describe('Subject; `audit` is everything else.'),
-      classification: Classification,
-      outcome: Outcome,
+      classification: Classification(),
+      outcome: Outcome(),
       severity: z.enum(['info', 'warning', 'error']).describe('`error`: it failed; `warning`: it was denied, or destroyed something.'),
       action: z.string(),
       actor: z.string().describe('The principal, such as `token:ops`; `system` for automatic actions.'),
@@ -39,14 +39,14 @@ export const obs = {
     params: () =>
       z.strictObject({
         limit: z.int().min(1).default(200).describe('Rows of one page; more than 1000 are treated as 1000.'),
-        before: AuditId.optional().describe('The last row of the previous page.'),
+        before: AuditId().optional().describe('The last row of the previous page.'),
         sinceMs: EpochMs.optional().describe('First millisecond.'),
         untilMs: EpochMs.optional().describe('The first millisecond that no longer counts.'),
-        actionType: exact.optional().describe('Exactly this action, such as `tokens.create`.'),
-        classification: Classification.optional(),
-        outcome: Outcome.optional(),
-        principalId: exact.optional(),
-        target: exact.optional(),
+        actionType: exact().optional().describe('Exactly this action, such as `tokens.create`.'),
+        classification: Classification().optional(),
+        outcome: Outcome().optional(),
+        principalId: exact().optional(),
+        target: exact().optional(),
       }),
     result: () => z.strictObject({ rows: z.array(AuditEntry()), hasMore: z.boolean() }),
     errors: ['not_found'],

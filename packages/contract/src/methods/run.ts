@@ -15,7 +15,7 @@ export const rootRunStates = ['active', 'completed', 'failed', 'revoked', 'orpha
 export const RootRun = once(() =>
   z
     .strictObject({
-      rootRunId: RootRunId,
+      rootRunId: RootRunId(),
       agentId: AgentId,
       origin: TurnOrigin,
       conversationRef: ConversationRef.nullable(),
@@ -31,8 +31,8 @@ export const RootRun = once(() =>
       graphs: z.int().min(0).describe('Graphs that belong to it.'),
       tokens: z.int().min(0),
       cost: z.number().min(0).nullable().describe('US dollars; null when the price of a call is unknown.'),
-      cause: FailureCause.optional().describe('Cause of the last failed sub-agent; only for tokens with scope `admin`.'),
-      waiting: WorkWaiting.optional().describe('Set while the run, or one of its sub-agents, waits.'),
+      cause: FailureCause().optional().describe('Cause of the last failed sub-agent; only for tokens with scope `admin`.'),
+      waiting: WorkWaiting().optional().describe('Set while the run, or one of its sub-agents, waits.'),
     })
     .meta({ id: 'RootRun' }),
 );
@@ -57,7 +57,7 @@ export const run = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Stops a root run at once: its turn, graphs, scripts, all sub-agents, and its leases.',
-    params: () => z.strictObject({ rootRunId: RootRunId }),
+    params: () => z.strictObject({ rootRunId: RootRunId() }),
     result: () => z.strictObject({ killed: z.int().min(0).describe('Runs that were stopped, including the root.') }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { rootRunId }, result: { killed: 4 } }],

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { ModelName } from '../shared/agent-config.ts';
 import { AgentId, conversationAddress, conversationIdentity, ConversationRef } from '../shared/session.ts';
@@ -10,10 +11,10 @@ const runId = 'sr_00000000-0000-7000-8000-000000000001';
 const rootRunId = 'root-rpc-00000000-0000-7000-8000-000000000001';
 const conversationRef = 'cv_0000000000000000000000000000000000000000000';
 
-const Text = z.string().min(1).max(100_000);
-const Line = z.string().min(1).max(1000);
+const Text = once(() => z.string().min(1).max(100_000));
+const Line = once(() => z.string().min(1).max(1000));
 
-const base = { runId: SubAgentRunId, agentId: AgentId, runtimeMs: z.int().min(0) };
+const base = once(() => ({ runId: SubAgentRunId(), agentId: AgentId, runtimeMs: z.int().min(0) }));
 
 /** Messages from one conversation to another, and sub-agents (json-rpc.md §4 session). */
 export const sessionRuns = {
@@ -28,7 +29,7 @@ export const sessionRuns = {
     params: () =>
       z.strictObject({
         ...conversationAddress,
-        text: Text,
+        text: Text(),
         mode: z.enum(['fire-and-forget', 'wait', 'ping-pong']).default('fire-and-forget'),
         timeoutMs: z.int().min(1).max(600_000).default(60_000).describe('For `wait` and `ping-pong`, in milliseconds.'),
         maxTurns: z
@@ -72,14 +73,14 @@ export const sessionRuns = {
       'depth, or when the queue is full. `async` is accepted and has no effect.',
     params: () =>
       z.strictObject({
-        task: Text.describe('The task of the sub-agent; it sees nothing else of the conversation.'),
+        task: Text().describe('The task of the sub-agent; it sees nothing else of the conversation.'),
         agent: AgentId.optional().describe('Agent that runs the task; the calling agent or the default agent when absent.'),
         model: ModelName.optional(),
         maxSteps: z.int().min(1).max(1000).optional().describe('`security.agentToAgent.subAgentMaxSteps` when absent.'),
-        expectedOutputs: z.array(Line).max(32).optional().describe('What the result must contain; passed to the sub-agent.'),
-        artifactRefs: z.array(Line).max(32).optional().describe('Workspace files and results that the sub-agent should read.'),
-        objective: Line.optional().describe('The larger goal behind the task.'),
-        domainKnowledge: z.array(Line).max(32).optional(),
+        expectedOutputs: z.array(Line()).max(32).optional().describe('What the result must contain; passed to the sub-agent.'),
+        artifactRefs: z.array(Line()).max(32).optional().describe('Workspace files and results that the sub-agent should read.'),
+        objective: Line().optional().describe('The larger goal behind the task.'),
+        domainKnowledge: z.array(Line()).max(32).optional(),
         toolGroups: z
           .array(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, 'expected the name of a tool group'))
           .max(16)
@@ -94,15 +95,15 @@ export const sessionRuns = {
       }),
     result: () =>
       z.strictObject({
-        runId: SubAgentRunId,
-        rootRunId: RootRunId,
+        runId: SubAgentRunId(),
+        rootRunId: RootRunId(),
         conversationRef: ConversationRef.describe('Conversation of the sub-agent, for `session.send` and `session.history`.'),
         async: z.literal(true),
         inProgress: z.literal(true),
         noteType: z.literal('background_running'),
         queued: z.boolean().optional(),
         deduped: z.boolean().optional(),
-        existingRunId: SubAgentRunId.optional(),
+        existingRunId: SubAgentRunId().optional(),
         dedupAgeMs: z.int().min(0).optional(),
       }),
     errors: ['not_found', 'denied', 'precondition_failed', 'rate_limited', 'conflict'],
@@ -123,20 +124,20 @@ export const sessionRuns = {
     params: () => z.strictObject({ runId: z.string().min(1).max(256) }),
     result: () =>
       z.discriminatedUnion('status', [
-        z.strictObject({ status: z.literal('queued'), ...base, queuedAt: EpochMs }),
+        z.strictObject({ status: z.literal('queued'), ...base(), queuedAt: EpochMs }),
         z.strictObject({
           status: z.literal('running'),
-          ...base,
+          ...base(),
           startedAt: EpochMs,
           queuedAt: EpochMs.optional(),
-          waiting: WorkWaiting.optional().describe('What the run waits for.'),
+          waiting: WorkWaiting().optional().describe('What the run waits for.'),
         }),
         z.strictObject({
           status: z.enum(['completed', 'failed']),
-          ...base,
+          ...base(),
           startedAt: EpochMs.optional(),
-          completion: SubAgentCompletion,
-          telemetry: SubAgentTelemetry.optional(),
+          completion: SubAgentCompletion(),
+          telemetry: SubAgentTelemetry().optional(),
         }),
       ]),
     errors: ['not_found'],

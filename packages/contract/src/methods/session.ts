@@ -16,13 +16,15 @@ import { EpochMs, TokensUsed } from '../shared/turn.ts';
 
 const identityExample = { conversationRef: 'cv_0000000000000000000000000000000000000000000', sessionKey: 'ada:desk', agentId: 'default' };
 
-export const SessionKind = z.enum(['dm', 'group', 'sub-agent', 'v1']).meta({ id: 'SessionKind' });
+export const SessionKind = once(() => z.enum(['dm', 'group', 'sub-agent', 'v1']).meta({ id: 'SessionKind' }));
 
 /** A stored media file that belongs to a message, as it was when the message was accepted. */
-export const MessageAttachment = z
-  .strictObject({ mediaId: MediaId, contentType: z.string(), size: z.int().min(0).describe('Bytes.'), fileName: z.string().optional() })
-  .meta({ id: 'MessageAttachment' });
-export type MessageAttachment = z.output<typeof MessageAttachment>;
+export const MessageAttachment = once(() =>
+  z
+    .strictObject({ mediaId: MediaId, contentType: z.string(), size: z.int().min(0).describe('Bytes.'), fileName: z.string().optional() })
+    .meta({ id: 'MessageAttachment' }),
+);
+export type MessageAttachment = z.output<ReturnType<typeof MessageAttachment>>;
 
 /** One stored message; `toolCalls` on assistant rows, `toolCallId` and `toolName` on tool rows. */
 export const StoredMessage = once(() =>
@@ -35,7 +37,7 @@ export const StoredMessage = once(() =>
       toolCalls: z.array(z.strictObject({ id: z.string(), name: z.string(), arguments: z.string() })).optional(),
       toolCallId: z.string().optional(),
       toolName: z.string().optional(),
-      attachments: z.array(MessageAttachment).optional(),
+      attachments: z.array(MessageAttachment()).optional(),
       deliveryStatus: z
         .enum(['confirmed', 'pending'])
         .optional()
@@ -45,10 +47,10 @@ export const StoredMessage = once(() =>
     .meta({ id: 'StoredMessage' }),
 );
 
-const summaryFields = {
+const summaryFields = once(() => ({
   ...conversationIdentity,
   conversationScope: ConversationScope.describe('The scope that `conversationRef` is a digest of; a delivery of a job contains both.'),
-  kind: SessionKind,
+  kind: SessionKind(),
   title: z.string().optional().describe('Beginning of the first user message, at most 80 characters.'),
   forkedFrom: ConversationRef.optional().describe('The conversation that this one was forked from.'),
   endpoint: ChannelEndpoint.optional(),
@@ -56,7 +58,7 @@ const summaryFields = {
   totalTokens: z.int().min(0),
   createdAt: EpochMs,
   updatedAt: EpochMs,
-};
+}));
 const summaryExample = {
   ...identityExample,
   conversationScope: {
@@ -146,7 +148,7 @@ export const session = {
         sinceMinutes: z.int().min(1).max(525600).optional().describe('Only conversations with activity in the last minutes.'),
         ...pageParams({ defaultLimit: 50, maxLimit: 200 }),
       }),
-    result: () => z.strictObject({ sessions: z.array(z.strictObject(summaryFields)), ...pageResult }),
+    result: () => z.strictObject({ sessions: z.array(z.strictObject(summaryFields())), ...pageResult }),
     examples: [{ params: { kind: 'dm' }, result: { sessions: [summaryExample], total: 1, offset: 0, limit: 50, hasMore: false } }],
     since: '0.1.0',
   }),
@@ -159,7 +161,7 @@ export const session = {
     result: () =>
       z.strictObject({
         session: z.strictObject({
-          ...summaryFields,
+          ...summaryFields(),
           inputTokens: z.int().min(0),
           outputTokens: z.int().min(0),
           toolCalls: z.int().min(0),
@@ -226,7 +228,7 @@ export const session = {
       z.strictObject({
         ...conversationIdentity,
         metadata: z.strictObject({
-          kind: SessionKind,
+          kind: SessionKind(),
           tenantId: z.string(),
           endpoint: ChannelEndpoint.optional(),
           tokensUsed: TokensUsed,
@@ -270,7 +272,7 @@ export const session = {
       }),
     result: () =>
       z.discriminatedUnion('mode', [
-        z.strictObject({ mode: z.literal('recent'), sessions: z.array(z.strictObject(summaryFields)), total: z.int().min(0) }),
+        z.strictObject({ mode: z.literal('recent'), sessions: z.array(z.strictObject(summaryFields())), total: z.int().min(0) }),
         z.strictObject({ mode: z.literal('search'), results: z.array(SearchHit()), total: z.int().min(0), truncated: z.boolean() }),
       ]),
     examples: [
@@ -420,4 +422,4 @@ export const session = {
 };
 
 export type StoredMessage = z.output<ReturnType<typeof StoredMessage>>;
-export type SessionKind = z.output<typeof SessionKind>;
+export type SessionKind = z.output<ReturnType<typeof SessionKind>>;

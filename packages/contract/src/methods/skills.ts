@@ -4,13 +4,15 @@ import { once } from '../once.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-export const SkillName = z
-  .string()
-  .max(64)
-  .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'expected 1 to 64 lower-case letters and digits, with single "-" between them')
-  .meta({ id: 'SkillName' });
-export const SkillScope = z.enum(['local', 'shared']).meta({ id: 'SkillScope' });
-export const SkillVerdict = z.enum(['safe', 'caution', 'dangerous']).meta({ id: 'SkillVerdict' });
+export const SkillName = once(() =>
+  z
+    .string()
+    .max(64)
+    .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'expected 1 to 64 lower-case letters and digits, with single "-" between them')
+    .meta({ id: 'SkillName' }),
+);
+export const SkillScope = once(() => z.enum(['local', 'shared']).meta({ id: 'SkillScope' }));
+export const SkillVerdict = once(() => z.enum(['safe', 'caution', 'dangerous']).meta({ id: 'SkillVerdict' }));
 
 /** One finding of vetting: where, by which rule, and what it means; never the text itself. */
 export const SkillFinding = once(() =>
@@ -31,16 +33,16 @@ export type SkillFinding = z.output<ReturnType<typeof SkillFinding>>;
 export const Skill = once(() =>
   z
     .strictObject({
-      name: SkillName,
+      name: SkillName(),
       description: z.string(),
-      scope: SkillScope,
+      scope: SkillScope(),
       location: z.string().describe('Path of its SKILL.md, below the workspace of the agent or below the shared folder.'),
       source: z.enum(['workspace', 'local', 'uploaded', 'created', 'imported']).describe('`workspace` and `local`: added to the folder by hand.'),
       state: z.enum(['active', 'ineligible', 'rejected']).describe('`rejected`: it did not pass vetting and is not loaded.'),
       reasons: z.array(z.string()).describe('Why it is not active.'),
       disableModelInvocation: z.boolean().optional(),
       userInvocable: z.boolean(),
-      verdict: SkillVerdict,
+      verdict: SkillVerdict(),
       findings: z.array(SkillFinding()),
       fileCount: z.int().min(0),
       sha256: z.string().describe('Digest of all its files with their paths.'),
@@ -64,25 +66,25 @@ export const Skill = once(() =>
 );
 export type Skill = z.output<ReturnType<typeof Skill>>;
 
-const target = {
-  name: SkillName,
-  scope: SkillScope.default('local').describe('`shared` is for all agents; only the default agent writes there.'),
+const target = once(() => ({
+  name: SkillName(),
+  scope: SkillScope().default('local').describe('`shared` is for all agents; only the default agent writes there.'),
   agentId: AgentId.optional().describe('Whose skill it is; the default agent when absent.'),
-};
-const force = z.boolean().default(false).describe('Accepts what vetting asked to confirm. It never accepts what vetting rejects.');
-const content = z.string().min(1).max(1_048_576).describe('The whole SKILL.md: YAML between two lines of `---`, then Markdown.');
+}));
+const force = once(() => z.boolean().default(false).describe('Accepts what vetting asked to confirm. It never accepts what vetting rejects.'));
+const content = once(() => z.string().min(1).max(1_048_576).describe('The whole SKILL.md: YAML between two lines of `---`, then Markdown.'));
 const gate =
   'Every file, the structure and the manifest are vetted before anything is written, and exactly the vetted bytes are written. A refusal is an error whose message begins with `[skill_vet_confirm:<verdict>]` (repeat the same call with `force: true`) or `[skill_vet_rejected:<verdict>]` (final).';
 
 const exampleContent =
   '---\nname: release-notes\ndescription: Writes release notes from a list of commits.\n---\nGroup the commits by kind, then write one line for each.\n';
 const path = '/home/ada/.gatehouse/workspaces/default/skills/release-notes';
-const written = {
+const written = once(() => ({
   path: z.string().describe('The folder that was written.'),
-  verdict: SkillVerdict,
+  verdict: SkillVerdict(),
   sha256: z.string(),
   findings: z.array(SkillFinding()).describe('Findings that were accepted.'),
-};
+}));
 const vetted = { verdict: 'safe' as const, sha256: `sha256:${'0'.repeat(64)}`, findings: [] };
 
 export const skills = {
@@ -130,15 +132,15 @@ export const skills = {
     description: gate,
     params: () =>
       z.strictObject({
-        ...target,
+        ...target(),
         files: z
           .array(z.strictObject({ path: z.string().min(1).max(1024), content: z.string().max(33_554_432) }))
           .min(1)
           .max(1000)
           .describe('Paths with "/" below the folder of the skill; SKILL.md must be among them.'),
-        force,
+        force: force(),
       }),
-    result: () => z.strictObject({ ok: z.literal(true), name: SkillName, fileCount: z.int(), ...written }),
+    result: () => z.strictObject({ ok: z.literal(true), name: SkillName(), fileCount: z.int(), ...written() }),
     errors: ['conflict', 'denied', 'not_found', 'precondition_failed'],
     examples: [
       {
@@ -156,11 +158,11 @@ export const skills = {
     params: () =>
       z.strictObject({
         url: z.string().min(1).max(2048).describe('https://github.com/{owner}/{repo}/tree/{branch}/{path}'),
-        scope: target.scope,
-        agentId: target.agentId,
-        force,
+        scope: target().scope,
+        agentId: target().agentId,
+        force: force(),
       }),
-    result: () => z.strictObject({ ok: z.literal(true), name: SkillName, fileCount: z.int(), ...written }),
+    result: () => z.strictObject({ ok: z.literal(true), name: SkillName(), fileCount: z.int(), ...written() }),
     errors: ['conflict', 'denied', 'not_found', 'precondition_failed', 'payload_too_large', 'timeout', 'unavailable'],
     examples: [
       {
@@ -175,8 +177,8 @@ export const skills = {
     risk: 'mutate',
     summary: 'Creates a skill of one file.',
     description: gate,
-    params: () => z.strictObject({ ...target, content, force }),
-    result: () => z.strictObject({ ok: z.literal(true), name: SkillName, ...written }),
+    params: () => z.strictObject({ ...target(), content: content(), force: force() }),
+    result: () => z.strictObject({ ok: z.literal(true), name: SkillName(), ...written() }),
     errors: ['conflict', 'denied', 'not_found', 'precondition_failed'],
     examples: [{ params: { name: 'release-notes', content: exampleContent }, result: { ok: true, name: 'release-notes', path, ...vetted } }],
     since: '0.1.0',
@@ -186,8 +188,8 @@ export const skills = {
     risk: 'mutate',
     summary: 'Replaces the SKILL.md of a skill; its other files stay, and are vetted with it.',
     description: `${gate} An imported skill keeps its tier.`,
-    params: () => z.strictObject({ ...target, content, force }),
-    result: () => z.strictObject({ ok: z.literal(true), name: SkillName, ...written }),
+    params: () => z.strictObject({ ...target(), content: content(), force: force() }),
+    result: () => z.strictObject({ ok: z.literal(true), name: SkillName(), ...written() }),
     errors: ['denied', 'not_found', 'precondition_failed'],
     examples: [{ params: { name: 'release-notes', content: exampleContent }, result: { ok: true, name: 'release-notes', path, ...vetted } }],
     since: '0.1.0',
@@ -196,7 +198,7 @@ export const skills = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Deletes a skill with all its files.',
-    params: () => z.strictObject(target),
+    params: () => z.strictObject(target()),
     result: () => z.strictObject({ ok: z.literal(true) }),
     errors: ['denied', 'not_found', 'precondition_failed'],
     examples: [{ params: { name: 'release-notes' }, result: { ok: true } }],

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { RootRunId, SubAgentCompletion, SubAgentFacts, SubAgentRecord, SubAgentRunId } from '../shared/sub-agent.ts';
@@ -8,13 +9,13 @@ const otherRunId = 'sr_00000000-0000-7000-8000-000000000002';
 const rootRunId = 'root-rpc-00000000-0000-7000-8000-000000000001';
 
 /** A run id in a request; a malformed id gets the same answer as an unknown one. */
-const AnyRunId = z.string().min(1).max(256);
+const AnyRunId = once(() => z.string().min(1).max(256));
 
-const gate = {
+const gate = once(() => ({
   paused: z.boolean(),
   acceptingSpawns: z.boolean().describe('False once the daemon stops; `subagent.resume` does not change that.'),
   resetsOnRestart: z.literal(true),
-};
+}));
 const gateExample = { paused: true, acceptingSpawns: true, resetsOnRestart: true as const };
 
 export const subagent = {
@@ -29,9 +30,10 @@ export const subagent = {
       z.strictObject({
         recentMinutes: z.int().min(1).max(10_080).default(30),
         agentId: AgentId.optional().describe('Admin only.'),
-        rootRunId: RootRunId.optional().describe('Admin only.'),
+        rootRunId: RootRunId().optional().describe('Admin only.'),
       }),
-    result: () => z.strictObject({ runs: z.array(z.union([SubAgentRecord, SubAgentFacts])), total: z.int().min(0).describe('Length of `runs`.') }),
+    result: () =>
+      z.strictObject({ runs: z.array(z.union([SubAgentRecord(), SubAgentFacts()])), total: z.int().min(0).describe('Length of `runs`.') }),
     examples: [
       {
         params: {},
@@ -49,7 +51,7 @@ export const subagent = {
       '`timeoutMs` is `security.agentToAgent.waitTimeoutMs` when absent; 0 returns the current state.',
     params: () =>
       z.strictObject({
-        runIds: z.array(AnyRunId).min(1).max(32).optional(),
+        runIds: z.array(AnyRunId()).min(1).max(32).optional(),
         timeoutMs: z.int().min(0).max(300_000).optional().describe('Milliseconds.'),
       }),
     result: () =>
@@ -58,9 +60,9 @@ export const subagent = {
           z.strictObject({
             runId: z.string(),
             status: z.enum(['completed', 'denied_unknown', 'timeout', 'cancelled']),
-            completion: SubAgentCompletion.optional().describe(
-              'Set for ended runs, successful or not; `summary` and `resultRef` only for the requester of the run and for admins.',
-            ),
+            completion: SubAgentCompletion()
+              .optional()
+              .describe('Set for ended runs, successful or not; `summary` and `resultRef` only for the requester of the run and for admins.'),
           }),
         ),
       }),
@@ -71,8 +73,8 @@ export const subagent = {
     scope: 'rpc',
     risk: 'destructive',
     summary: 'Stops a running or queued sub-agent and everything that it delegated.',
-    params: () => z.strictObject({ target: AnyRunId.describe('Id of the run.') }),
-    result: () => z.strictObject({ killed: z.literal(true), runId: SubAgentRunId }),
+    params: () => z.strictObject({ target: AnyRunId().describe('Id of the run.') }),
+    result: () => z.strictObject({ killed: z.literal(true), runId: SubAgentRunId() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { target: runId }, result: { killed: true, runId } }],
     since: '0.1.0',
@@ -84,11 +86,11 @@ export const subagent = {
     description:
       'With `security.agentToAgent.steerInject` the message is added to the run at its next step; without it the run is killed and a new one begins ' +
       'with the message as its task. The message counts as text from outside for its reader.',
-    params: () => z.strictObject({ target: AnyRunId.describe('Id of the run.'), message: z.string().min(1).max(100_000) }),
+    params: () => z.strictObject({ target: AnyRunId().describe('Id of the run.'), message: z.string().min(1).max(100_000) }),
     result: () =>
       z.discriminatedUnion('status', [
-        z.strictObject({ status: z.literal('steered'), oldRunId: SubAgentRunId, newRunId: SubAgentRunId }),
-        z.strictObject({ status: z.literal('steered_inject'), runId: SubAgentRunId }),
+        z.strictObject({ status: z.literal('steered'), oldRunId: SubAgentRunId(), newRunId: SubAgentRunId() }),
+        z.strictObject({ status: z.literal('steered_inject'), runId: SubAgentRunId() }),
       ]),
     errors: ['not_found', 'precondition_failed', 'rate_limited'],
     examples: [
@@ -101,7 +103,7 @@ export const subagent = {
     risk: 'mutate',
     summary: 'Refuses new sub-agents until `subagent.resume` or a restart; running and queued ones continue.',
     params: () => z.strictObject({}),
-    result: () => z.strictObject({ ...gate, changed: z.boolean() }),
+    result: () => z.strictObject({ ...gate(), changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, changed: true } }],
     since: '0.1.0',
   }),
@@ -110,7 +112,7 @@ export const subagent = {
     risk: 'mutate',
     summary: 'Accepts new sub-agents again.',
     params: () => z.strictObject({}),
-    result: () => z.strictObject({ ...gate, changed: z.boolean() }),
+    result: () => z.strictObject({ ...gate(), changed: z.boolean() }),
     examples: [{ params: {}, result: { ...gateExample, paused: false, changed: true } }],
     since: '0.1.0',
   }),
@@ -119,7 +121,7 @@ export const subagent = {
     risk: 'read',
     summary: 'Returns whether new sub-agents are accepted.',
     params: () => z.strictObject({}),
-    result: () => z.strictObject(gate),
+    result: () => z.strictObject(gate()),
     examples: [{ params: {}, result: gateExample }],
     since: '0.1.0',
   }),

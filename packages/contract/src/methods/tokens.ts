@@ -1,33 +1,36 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { TokenScope } from '../scopes.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-export const TokenId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit');
+export const TokenId = once(() =>
+  z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'expected 1 to 64 letters, digits, ".", "_" or "-", starting with a letter or digit'),
+);
 /** What the /v1 routes accept from the holder of a token; missing keys follow `gateway.compat`. */
-export const TokenCompat = z.strictObject({
-  fields: z.enum(['strict', 'extended']).optional().describe('Request fields that POST /v1/chat/completions accepts.'),
-  tools: z.enum(['agent', 'none']).optional().describe('Whether /v1 turns may use the agent’s tools.'),
-});
-export type TokenCompat = z.output<typeof TokenCompat>;
-const Compat = TokenCompat.optional().describe('Overrides gateway.compat for this token.');
+export const TokenCompat = once(() =>
+  z.strictObject({
+    fields: z.enum(['strict', 'extended']).optional().describe('Request fields that POST /v1/chat/completions accepts.'),
+    tools: z.enum(['agent', 'none']).optional().describe('Whether /v1 turns may use the agent’s tools.'),
+  }),
+);
+export type TokenCompat = z.output<ReturnType<typeof TokenCompat>>;
+const Compat = once(() => TokenCompat().optional().describe('Overrides gateway.compat for this token.'));
 
-const Scopes = z.array(TokenScope).max(6);
-const Secret = z.string().min(32).describe('Shown only once; only a digest is kept.');
+const Scopes = once(() => z.array(TokenScope).max(6));
+const Secret = once(() => z.string().min(32).describe('Shown only once; only a digest is kept.'));
 
-const created = {
-  id: TokenId,
-  secret: Secret,
-  scopes: Scopes,
+const created = once(() => ({
+  id: TokenId(),
+  secret: Secret(),
+  scopes: Scopes(),
   agents: z.array(AgentId).optional(),
-  compat: Compat,
+  compat: Compat(),
   createdAt: EpochMs,
   expiresAt: EpochMs.optional(),
   message: z.string(),
-};
+}));
 const exampleSecret = 'gh_c2VjcmV0LW9mLWFuLWV4YW1wbGUtdG9rZW4tbm90LXJlYWw';
 
 export const tokens = {
@@ -40,11 +43,11 @@ export const tokens = {
       z.strictObject({
         tokens: z.array(
           z.strictObject({
-            id: TokenId,
-            scopes: Scopes,
+            id: TokenId(),
+            scopes: Scopes(),
             source: z.enum(['config', 'generated', 'created']),
             agents: z.array(AgentId).optional(),
-            compat: Compat,
+            compat: Compat(),
             createdAt: EpochMs.optional().describe('Absent for tokens of config.yaml.'),
             expiresAt: EpochMs.optional(),
             lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
@@ -62,17 +65,17 @@ export const tokens = {
     description: 'No token creates one wider than itself in scopes, agents or expiry. An empty scope list means all scopes.',
     params: () =>
       z.strictObject({
-        id: TokenId.optional().describe('A random id otherwise.'),
+        id: TokenId().optional().describe('A random id otherwise.'),
         replace: z
           .boolean()
           .optional()
           .describe('Replaces a token of this id created by tokens.create, in one step: when it fails the old secret stays valid.'),
-        scopes: Scopes,
+        scopes: Scopes(),
         agents: z.array(AgentId).min(1).optional().describe('The only agents that the token may reach.'),
         expiresAt: EpochMs.optional(),
-        compat: Compat,
+        compat: Compat(),
       }),
-    result: () => z.strictObject(created),
+    result: () => z.strictObject(created()),
     errors: ['conflict', 'denied', 'precondition_failed'],
     examples: [
       {
@@ -105,8 +108,8 @@ export const tokens = {
     summary: 'Revokes a token at once; its open sockets and streams are closed.',
     description:
       'Calls running on a socket have two seconds to answer. Conversations belong to the id of a token: one created later with the same id has them again.',
-    params: () => z.strictObject({ id: TokenId }),
-    result: () => z.strictObject({ id: TokenId, revoked: z.literal(true), message: z.string() }),
+    params: () => z.strictObject({ id: TokenId() }),
+    result: () => z.strictObject({ id: TokenId(), revoked: z.literal(true), message: z.string() }),
     errors: ['not_found', 'precondition_failed'],
     examples: [{ params: { id: 'ci' }, result: { id: 'ci', revoked: true, message: 'The token no longer grants access.' } }],
     since: '0.1.0',
@@ -117,8 +120,8 @@ export const tokens = {
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret becomes invalid with the call.',
     description:
       'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated.',
-    params: () => z.strictObject({ id: TokenId }),
-    result: () => z.strictObject({ ...created, rotated: z.literal(true) }),
+    params: () => z.strictObject({ id: TokenId() }),
+    result: () => z.strictObject({ ...created(), rotated: z.literal(true) }),
     errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
     examples: [
       {

@@ -1,9 +1,10 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
 
-const sums = {
+const sums = once(() => ({
   calls: z.int().min(0).describe('Model calls, failed attempts included.'),
   inputTokens: z.int().min(0).describe('Includes tokens read from and written to the cache.'),
   outputTokens: z.int().min(0),
@@ -12,14 +13,14 @@ const sums = {
   costUsd: z.number().min(0).nullable().describe('US dollars of the calls with a known price; null when there are none.'),
   savedUsd: z.number().describe("What the providers' prompt caches saved; negative when writing to them cost more."),
   unpriced: z.int().min(0).describe('Calls without a known price.'),
-};
+}));
 
 /** Days are written with a year of four digits. */
 const lastMs = Date.UTC(9999, 11, 31);
 
-const UsageKey = z.enum(['day', 'agent', 'model', 'provider', 'operation', 'conversation']);
+const UsageKey = once(() => z.enum(['day', 'agent', 'model', 'provider', 'operation', 'conversation']));
 
-const TimeZone = z.string().min(1).max(64).refine(isTimeZone, 'expected an IANA time zone, such as Europe/Berlin');
+const TimeZone = once(() => z.string().min(1).max(64).refine(isTimeZone, 'expected an IANA time zone, such as Europe/Berlin'));
 
 function isTimeZone(name: string): boolean {
   try {
@@ -43,9 +44,9 @@ export const usage = {
       z.strictObject({
         sinceMs: EpochMs.optional().describe('First millisecond; 30 days before the end otherwise. At most 366 days before the end.'),
         untilMs: EpochMs.max(lastMs).optional().describe('The first millisecond that no longer counts; now otherwise.'),
-        timeZone: TimeZone.optional().describe("IANA name; the server's own otherwise."),
+        timeZone: TimeZone().optional().describe("IANA name; the server's own otherwise."),
         groupBy: z
-          .array(UsageKey)
+          .array(UsageKey())
           .min(1)
           .max(2)
           .refine((keys) => new Set(keys).size === keys.length, 'expected different keys')
@@ -61,10 +62,10 @@ export const usage = {
         rows: z.array(
           z.strictObject({
             keys: z.array(z.string().nullable()).describe('In the order of `groupBy`; days as YYYY-MM-DD, models as provider/modelId.'),
-            ...sums,
+            ...sums(),
           }),
         ),
-        totals: z.strictObject(sums),
+        totals: z.strictObject(sums()),
         truncated: z.boolean(),
       }),
     errors: ['not_found'],

@@ -6,29 +6,30 @@ import { EpochMs, FinishReason } from '../shared/turn.ts';
 import { EffectsRefused, FailureCause, WorkWaiting } from '../shared/waiting.ts';
 import { WebhookDeliveryId, webhookDeliveryStates } from '../shared/webhook.ts';
 
-const MappingId = z.string().min(1).max(160).describe('Id of a configured mapping or of a preset, or `webhook` for the strict route.');
+const MappingId = once(() => z.string().min(1).max(160).describe('Id of a configured mapping or of a preset, or `webhook` for the strict route.'));
 
-const RenderedKey = z
-  .string()
-  .nullable()
-  .describe('The rendered key; one with non-ASCII characters or longer than 200 is shortened and ends with `~` and a digest.');
+const RenderedKey = once(() =>
+  z.string().nullable().describe('The rendered key; one with non-ASCII characters or longer than 200 is shortened and ends with `~` and a digest.'),
+);
 
-const DeliveryState = z
-  .enum(webhookDeliveryStates)
-  .describe('`accepted`: pending; `unknown`: a crash made the outcome uncertain; `ignored`: nothing to do, such as for a ping.');
+const DeliveryState = once(() =>
+  z
+    .enum(webhookDeliveryStates)
+    .describe('`accepted`: pending; `unknown`: a crash made the outcome uncertain; `ignored`: nothing to do, such as for a ping.'),
+);
 
 /** One accepted webhook; kept for seven days. */
 export const WebhookDelivery = once(() =>
   z
     .strictObject({
       deliveryId: WebhookDeliveryId,
-      mapping: MappingId,
+      mapping: MappingId(),
       action: z.enum(['agent', 'wake']),
-      state: DeliveryState,
+      state: DeliveryState(),
       agentId: AgentId,
       conversationRef: ConversationRef.nullable().describe('Conversation of its turn; null when it starts none.'),
       sessionKey: PrintedSessionKey.nullable(),
-      renderedKey: RenderedKey,
+      renderedKey: RenderedKey(),
       senderId: z.string().nullable().describe('The id set by the sender.'),
       message: z.string().describe('The rendered text, truncated to 2,000 characters.'),
       bodyBytes: z.int().min(0),
@@ -41,9 +42,9 @@ export const WebhookDelivery = once(() =>
       turnId: z.string().nullable(),
       finishReason: FinishReason.nullable(),
       errorKind: z.string().nullable(),
-      cause: FailureCause.optional(),
-      waiting: WorkWaiting.optional().describe('Set while the delivery waits for its model provider or an approval.'),
-      effectsRefused: EffectsRefused.optional(),
+      cause: FailureCause().optional(),
+      waiting: WorkWaiting().optional().describe('Set while the delivery waits for its model provider or an approval.'),
+      effectsRefused: EffectsRefused().optional(),
     })
     .meta({ id: 'WebhookDelivery' }),
 );
@@ -86,7 +87,7 @@ export const webhooks = {
         path: z.string().describe('Path prefix of the routes.'),
         webhooks: z.array(
           z.strictObject({
-            mapping: MappingId,
+            mapping: MappingId(),
             name: z.string().nullable(),
             path: z.string().nullable().describe('The path that it matches, after the prefix; null for all.'),
             source: z.string().nullable().describe('The `source` of payloads that it matches; null for all.'),
@@ -136,8 +137,8 @@ export const webhooks = {
     summary: 'Lists the accepted webhooks, newest first, each with its turn; they are kept for seven days, at most 20,000.',
     params: () =>
       z.strictObject({
-        mapping: MappingId.optional(),
-        state: DeliveryState.optional(),
+        mapping: MappingId().optional(),
+        state: DeliveryState().optional(),
         limit: z.int().min(1).max(200).default(50),
         before: WebhookDeliveryId.optional().describe('The last delivery of the previous page.'),
       }),
@@ -163,17 +164,17 @@ export const webhooks = {
     description: 'Requires no signature. Without `run` nothing is stored and nothing runs.',
     params: () =>
       z.strictObject({
-        mapping: MappingId,
+        mapping: MappingId(),
         payload: z.unknown().default({}),
         headers: z.record(z.string().max(256), z.string().max(8_192)).default({}).describe('Request headers, as seen by templates and presets.'),
         run: z.boolean().default(false),
       }),
     result: () =>
       z.strictObject({
-        mapping: MappingId,
-        takenBy: MappingId.nullable().describe('The rule that would take such a delivery at the path of the mapping, which may be an earlier one.'),
+        mapping: MappingId(),
+        takenBy: MappingId().nullable().describe('The rule that would take such a delivery at the path of the mapping, which may be an earlier one.'),
         sessionKey: PrintedSessionKey.nullable().describe('Session key of the conversation; null when no turn starts.'),
-        renderedKey: RenderedKey,
+        renderedKey: RenderedKey(),
         conversationRef: ConversationRef.nullable(),
         message: z.string(),
         senderId: z.string().nullable(),

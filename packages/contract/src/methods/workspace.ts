@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { once } from '../once.ts';
 import { method } from '../method.ts';
 import { AgentId } from '../shared/session.ts';
 import { EpochMs } from '../shared/turn.ts';
@@ -30,14 +31,18 @@ export type TemplateName = (typeof templateNames)[number];
 /** Folders that every workspace has. */
 export const standardFolders = ['projects', 'scripts', 'documents', 'media', 'data', 'output'] as const;
 
-const FilePath = z
-  .string()
-  .min(1)
-  .max(4096)
-  .describe('Path relative to the workspace, with "/". Absolute and encoded paths, "..", links and special files count as missing.');
-const Commit = z
-  .strictObject({ sha: z.string(), author: z.string(), date: z.string().describe('ISO 8601.'), message: z.string() })
-  .meta({ id: 'WorkspaceCommit' });
+const FilePath = once(() =>
+  z
+    .string()
+    .min(1)
+    .max(4096)
+    .describe('Path relative to the workspace, with "/". Absolute and encoded paths, "..", links and special files count as missing.'),
+);
+const Commit = once(() =>
+  z
+    .strictObject({ sha: z.string(), author: z.string(), date: z.string().describe('ISO 8601.'), message: z.string() })
+    .meta({ id: 'WorkspaceCommit' }),
+);
 const commitExample = {
   sha: '5f3a1c0e9b7d4f2a8c6e1d3b5a7f9e0c2d4b6a81',
   author: 'Operator',
@@ -95,7 +100,7 @@ export const workspace = {
     risk: 'read',
     summary: 'Reads a text file of a workspace.',
     description: 'Up to 1 MiB of UTF-8. Daemon files under `.gatehouse`, and repositories (`.git`), cannot be read.',
-    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath }),
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath() }),
     result: () => z.strictObject({ content: z.string(), sizeBytes: z.int().min(0) }),
     errors: ['not_found', 'payload_too_large', 'unsupported_media_type'],
     examples: [{ params: { agentId, filePath: 'documents/plan.md' }, result: { content: '# Plan\n', sizeBytes: 7 } }],
@@ -107,7 +112,7 @@ export const workspace = {
     summary: 'Writes a whole text file of a workspace, creating missing folders.',
     description:
       'Up to 512 KiB of UTF-8. `.git`, `.gatehouse` and `skills/` cannot be written; skills are changed by `skills.*`, which vets them first.',
-    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath, content: z.string() }),
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath(), content: z.string() }),
     result: () => z.strictObject({ written: z.literal(true), sizeBytes: z.int().min(0) }),
     errors: ['not_found', 'denied', 'payload_too_large'],
     examples: [{ params: { agentId, filePath: 'documents/plan.md', content: '# Plan\n' }, result: { written: true, sizeBytes: 7 } }],
@@ -117,7 +122,7 @@ export const workspace = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Deletes one file of a workspace.',
-    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath }),
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath() }),
     result: () => z.strictObject({ deleted: z.literal(true) }),
     errors: ['not_found', 'denied'],
     examples: [{ params: { agentId, filePath: 'documents/plan.md' }, result: { deleted: true } }],
@@ -128,7 +133,7 @@ export const workspace = {
     risk: 'read',
     summary: 'Lists the top of a workspace, one of its standard folders, or a folder in one of them.',
     description: `Standard folders: ${standardFolders.join(', ')}. Not recursive; links and special files are omitted; sorted by name, at most ${workspaceLimits.listEntries} entries.`,
-    params: () => z.strictObject({ agentId: AgentId, subdir: FilePath.optional() }),
+    params: () => z.strictObject({ agentId: AgentId, subdir: FilePath().optional() }),
     result: () =>
       z.strictObject({
         entries: z.array(
@@ -203,7 +208,7 @@ export const workspace = {
     risk: 'read',
     summary: 'Lists commits of a workspace, newest first.',
     params: () => z.strictObject({ agentId: AgentId, limit: z.int().default(50).describe('Clamped to 1 to 200.') }),
-    result: () => z.strictObject({ commits: z.array(Commit) }),
+    result: () => z.strictObject({ commits: z.array(Commit()) }),
     errors: ['not_found', 'precondition_failed', 'unavailable', 'timeout'],
     examples: [{ params: { agentId, limit: 10 }, result: { commits: [commitExample] } }],
     since: '0.1.0',
@@ -213,7 +218,7 @@ export const workspace = {
     risk: 'read',
     summary: 'Shows how tracked files of a workspace differ from the last commit, as a unified diff.',
     description: 'Cut at 512 KiB, with a note. Files of more than 1 MiB are named, not shown.',
-    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath.optional().describe('Only this file, or what is in this folder.') }),
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath().optional().describe('Only this file, or what is in this folder.') }),
     result: () => z.strictObject({ diff: z.string() }),
     errors: ['not_found', 'precondition_failed', 'unavailable', 'timeout'],
     examples: [
@@ -239,9 +244,9 @@ export const workspace = {
           .max(100_000)
           .default('Operator commit via web console')
           .describe('Control characters are removed; 500 characters are kept.'),
-        paths: z.array(FilePath).min(1).max(1000).optional().describe('Files, or folders with everything in them.'),
+        paths: z.array(FilePath()).min(1).max(1000).optional().describe('Files, or folders with everything in them.'),
       }),
-    result: () => Commit,
+    result: () => Commit(),
     errors: ['not_found', 'precondition_failed', 'payload_too_large', 'unavailable', 'timeout'],
     examples: [{ params: { agentId }, result: commitExample }],
     since: '0.1.0',
@@ -250,7 +255,7 @@ export const workspace = {
     scope: 'admin',
     risk: 'destructive',
     summary: 'Restores a file of a workspace from the last commit.',
-    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath }),
+    params: () => z.strictObject({ agentId: AgentId, filePath: FilePath() }),
     result: () => z.strictObject({ restored: z.literal(true) }),
     errors: ['not_found', 'denied', 'precondition_failed', 'payload_too_large', 'unavailable', 'timeout'],
     examples: [{ params: { agentId, filePath: 'documents/plan.md' }, result: { restored: true } }],

@@ -32,13 +32,12 @@ import { listen, openServer } from './open-server.ts';
 import { createOriginPolicy } from './origin.ts';
 import { owner } from './owner.ts';
 import { RequestLimits } from './request-limits.ts';
-import { createRequestListener } from './request-listener.ts';
 import { createRouter } from './router.ts';
 import { createDashboardRoutes } from './routes/dashboard.ts';
 import { createEventStreams } from './routes/event-stream.ts';
 import type { EmbedTexts } from './routes/v1-embeddings.ts';
 import { createDispatch, refuseOverload } from './rpc/dispatch.ts';
-import { createServeRequest } from './serve-request.ts';
+import { createServeRequest, createRequestListener } from './serve-request.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface GatewayDeps {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Route } from '@gatehouse/contract';
+import { allows, type Route, scopeNames } from '@gatehouse/contract';
 import type { TransportMeter } from '../features/operations/observability/api.ts';
 import type { TokensApi } from '../features/access/tokens/api.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -9,6 +9,7 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import { RateLimiter } from '../kernel/limiter.ts';
 import type { Log } from '../kernel/log.ts';
 import type { ClientAddress } from './address.ts';
+import type { HttpCall } from './http-call.ts';
 
 const maxFailures = 10;
 const maxAddresses = 10_000;
@@ -79,4 +80,24 @@ export function createAuthenticator(deps: {
       return undefined;
     },
   };
+}
+
+/** Denies by default: only a route that says so is open to callers without a token. */
+export function authorize(call: HttpCall, route: Route): void {
+  if (route.scope !== 'none') authorized(call.identity, call.incoming, route);
+}
+
+/** Returns the identity if it may use the route; fails otherwise. */
+export function authorized(identity: Identity | undefined, incoming: IncomingMessage, route: Route): Identity {
+  if (identity === undefined) throw new AppError('unauthenticated', whyUnknown(incoming, route));
+  if (!allows(identity.scopes, route.scope))
+    throw new AppError('insufficient_scope', `Insufficient scope: requires ${scopeNames(route.scope)}`, { required: route.scope });
+  return identity;
+}
+
+function whyUnknown(incoming: IncomingMessage, route: Route): string {
+  if (secretOf(incoming, route) !== undefined) return 'The bearer token is not valid';
+  if (route.apiKey === true && incoming.headers['x-api-key'] !== undefined && incoming.headers.authorization !== undefined)
+    return 'x-api-key and Authorization differ: send the token in one of them';
+  return `A bearer token is required: Authorization: Bearer <token>${route.apiKey === true ? ', or x-api-key: <token>' : ''}`;
 }

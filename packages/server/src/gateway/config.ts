@@ -17,12 +17,12 @@ export const GatewayConfig = z.strictObject({
   tokens: z
     .array(
       z.strictObject({
-        id: TokenId,
+        id: TokenId(),
         secret: z.string().min(32).describe('At least 32 characters; "${NAME}" takes it from the environment.').meta({ secret: true }),
         scopes: z.array(TokenScope).default([]).describe('An empty list means all scopes.'),
         agents: z.array(z.string()).min(1).optional().describe('The only agents that the token may reach.'),
         expiresAt: z.int().min(0).optional().describe('End of validity, in milliseconds since the epoch.'),
-        compat: TokenCompat.optional().describe('Overrides `gateway.compat` for this token.'),
+        compat: TokenCompat().optional().describe('Overrides `gateway.compat` for this token.'),
       }),
     )
     .default([])

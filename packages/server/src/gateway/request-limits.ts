@@ -3,9 +3,8 @@ import type { WebhooksApi } from '../features/unattended/webhooks/api.ts';
 import { AppError } from '../kernel/app-error.ts';
 import type { Identity } from '../kernel/call-context.ts';
 import type { Clock } from '../kernel/clock.ts';
-import { RateLimiter } from '../kernel/limiter.ts';
+import { type Quota, RateLimiter } from '../kernel/limiter.ts';
 import type { ClientAddress } from './address.ts';
-import { setQuotaHeaders } from './admission.ts';
 import type { GatewayConfig } from './config.ts';
 import type { HttpCall } from './http-call.ts';
 
@@ -66,4 +65,12 @@ export class RequestLimits {
 
 function keyOf(identity: Identity | undefined, address: ClientAddress): string {
   return identity === undefined ? `address:${address.key}` : `token:${identity.tokenId}`;
+}
+
+/** Reports in the response headers how much of a window is left. */
+export function setQuotaHeaders(call: HttpCall, { limit, remaining, resetMs }: Quota, policy: string): void {
+  call.setHeader('ratelimit-limit', String(limit));
+  call.setHeader('ratelimit-remaining', String(remaining));
+  call.setHeader('ratelimit-reset', String(Math.ceil(resetMs / 1000)));
+  call.setHeader('ratelimit-policy', policy);
 }

@@ -1,14 +1,17 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Route } from '@gatehouse/contract';
 import type { TransportMeter, TransportTracer } from '../features/operations/observability/api.ts';
 import { AppError, toAppError } from '../kernel/app-error.ts';
+import type { Identity } from '../kernel/call-context.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/log.ts';
 import type { ClientAddress } from './address.ts';
-import { aboutTraced, authorize, notFound, startsWork } from './admission.ts';
-import { type Authenticator, secretOf } from './auth.ts';
+import { type Authenticator, authorize, secretOf } from './auth.ts';
 import type { GatewayConfig } from './config.ts';
 import { allowOrigin, answerPreflight, isPreflight } from './cors.ts';
 import type { RouteHandlers } from './handlers.ts';
-import type { HttpCall } from './http-call.ts';
+import { HttpCall } from './http-call.ts';
+import type { OpenCalls } from './open-calls.ts';
 import { namesLoopback, type OriginPolicy } from './origin.ts';
 import { owner } from './owner.ts';
 import { sendError } from './reply.ts';
@@ -108,4 +111,77 @@ export function createServeRequest(deps: ServeRequestDeps): (call: HttpCall, add
   }
 
   return serve;
+}
+
+export interface RequestListenerDeps {
+  readonly addressOf: (incoming: IncomingMessage) => ClientAddress;
+  readonly open: OpenCalls;
+  readonly guard: Pick<SocketGuard, 'begin' | 'end'>;
+  readonly clock: Clock;
+  readonly meter?: Pick<TransportMeter, 'request'> | undefined;
+  readonly serve: (call: HttpCall, address: ClientAddress) => Promise<void>;
+  /** Called when a call is closed and no longer open. */
+  readonly onClose: () => void;
+}
+
+/** How a request came in. */
+export interface RequestOrigin {
+  readonly expectsContinue?: boolean;
+  readonly identity?: Identity;
+  /** Over another server than the listener. */
+  readonly elsewhere?: boolean;
+}
+
+/** Returns the listener that serves each request of node as a call, counted until its response is closed. */
+export function createRequestListener({ addressOf, open, guard, clock, meter, serve, onClose }: RequestListenerDeps) {
+  return (incoming: IncomingMessage, outgoing: ServerResponse, how: RequestOrigin = {}): void => {
+    const address = addressOf(incoming);
+    const call = new HttpCall(incoming, outgoing, address.text);
+    call.expectsContinue = how.expectsContinue ?? false;
+    call.identity = how.identity;
+    call.mayHandOver = how.elsewhere !== true;
+    const leave = open.join(call);
+    const begun = clock.monotonic();
+    guard.begin(incoming.socket);
+    outgoing.on('close', () => {
+      leave();
+      const status = outgoing.headersSent ? outgoing.statusCode : 0;
+      meter?.request(call.route ?? 'none', call.family, methodLabel(incoming.method), status, clock.monotonic() - begun);
+      guard.end(incoming.socket);
+      onClose();
+    });
+    void serve(call, address);
+  };
+}
+
+/**
+ * Whether a route starts work that is refused under load. Reads continue, and so does JSON-RPC, which checks each call.
+ * Webhooks are only stored, and some senders never try again.
+ */
+function startsWork(route: Route): boolean {
+  return route.method === 'POST' && route.family !== 'rpc' && route.signed !== true;
+}
+
+/** Clients may send any word as a method; unknown ones share a label. */
+function methodLabel(method: string | undefined): string {
+  return method !== undefined && ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].includes(method) ? method : 'other';
+}
+
+/** Returns the attributes of a request's span. */
+function aboutTraced(call: HttpCall, route: Route): Parameters<TransportTracer['request']>[0] {
+  const parent = call.incoming.headers['traceparent'];
+  return {
+    route: route.path,
+    method: route.method,
+    traceId: call.traceId,
+    traceparent: typeof parent === 'string' ? parent : undefined,
+    status: () => call.outgoing.statusCode,
+  };
+}
+
+/** Returns the error for a path without a route, or without one for this method. */
+function notFound(call: HttpCall, allow: readonly string[]): AppError {
+  if (allow.length === 0) return new AppError('not_found', 'No such path');
+  call.setHeader('allow', allow.join(', '));
+  return new AppError('method_not_allowed', `This path takes ${allow.join(', ')}`);
 }

@@ -50,7 +50,7 @@ export const ProviderConfig = z.strictObject({
           .optional()
           .describe('What the model accepts in addition to text; by default from the built-in table, else text only.'),
         reasoning: z.boolean().optional(),
-        cost: ModelCost.partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
+        cost: ModelCost().partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
       }),
     )
     .default([])

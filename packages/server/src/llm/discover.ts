@@ -1,4 +1,5 @@
 import { get } from 'node:http';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Log } from '../kernel/log.ts';
 import { type ProviderConfig, type ProviderType, providerTypes } from './config.ts';
@@ -90,18 +91,20 @@ export async function listConfigured(config: ProviderConfig, probe: Probe): Prom
   );
 }
 
-const List = z.object({
-  data: z.array(
-    z.object({
-      id: z.string().min(1),
-      max_model_len: z.int().min(512).optional().catch(undefined),
-      meta: z
-        .object({ n_ctx: z.int().min(512).optional() })
-        .nullish()
-        .catch(undefined),
-    }),
-  ),
-});
+const List = once(() =>
+  z.object({
+    data: z.array(
+      z.object({
+        id: z.string().min(1),
+        max_model_len: z.int().min(512).optional().catch(undefined),
+        meta: z
+          .object({ n_ctx: z.int().min(512).optional() })
+          .nullish()
+          .catch(undefined),
+      }),
+    ),
+  }),
+);
 
 async function listModels(
   probe: Probe,
@@ -110,7 +113,7 @@ async function listModels(
   signal: AbortSignal,
 ): Promise<readonly ListedModel[]> {
   try {
-    const { data } = List.parse(await probe(`${baseUrl.replace(/\/+$/, '')}/models`, headers, signal));
+    const { data } = List().parse(await probe(`${baseUrl.replace(/\/+$/, '')}/models`, headers, signal));
     return data
       .filter(({ id }) => !/embed|rerank|whisper|tts/i.test(id))
       .map(({ id, max_model_len: length, meta }) => {

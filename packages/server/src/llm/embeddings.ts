@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Clock } from '../kernel/clock.ts';
 import type { EmbeddingConfig, ProvidersConfig } from './config.ts';
@@ -116,11 +117,13 @@ function inputOf(input: number, estimated: boolean): ModelUsage {
   return { input, output: 0, cacheRead: 0, cacheWrite: 0, estimated };
 }
 
-const Answer = z.object({
-  data: z.array(z.object({ index: z.int().min(0).nullish(), embedding: z.union([z.array(z.number()), z.string()]) })),
-  model: z.string().nullish(),
-  usage: z.object({ prompt_tokens: ReportedInput }).nullish().catch(undefined),
-});
+const Answer = once(() =>
+  z.object({
+    data: z.array(z.object({ index: z.int().min(0).nullish(), embedding: z.union([z.array(z.number()), z.string()]) })),
+    model: z.string().nullish(),
+    usage: z.object({ prompt_tokens: ReportedInput }).nullish().catch(undefined),
+  }),
+);
 
 function askProvider(
   upstream: Upstream,
@@ -148,7 +151,7 @@ function readAnswer(bytes: Buffer, asked: string, texts: readonly string[]): Emb
   } catch {
     throw new ModelError('bad_response', 'expected JSON');
   }
-  const answer = Answer.safeParse(value);
+  const answer = Answer().safeParse(value);
   if (!answer.success)
     throw new ModelError('bad_response', `the answer is not a list of embeddings (${answer.error.issues[0]?.path.join('.') ?? ''})`);
   const { data, model, usage } = answer.data;

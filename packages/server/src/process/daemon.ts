@@ -36,8 +36,19 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     logger.flush();
     process.exit(code);
   };
+  const notify = (state: 'READY=1' | 'STOPPING=1'): void =>
+    notifySupervisor(state, env, (error) => log.warn({ err: error }, 'Failed to notify the service manager'));
+  const onStandby = (address: string | null): void => {
+    logger.flush();
+    process.stdout.write(`Standby: another node is active${address === null ? '' : `\n${address}`}\n`);
+    notify('READY=1');
+  };
+  const onLost = (): void => {
+    log.fatal({}, 'Another node took over from this one, which could not renew its lease in time: ending at once');
+    end(exitCodes.lease.code);
+  };
   const watchdog = !process.execArgv.some((flag) => flag.startsWith('--inspect'));
-  const life = new ServerLife({ args, env, logger, redactor, watchdog, onDeath: () => end(exitCodes.internal.code) });
+  const life = new ServerLife({ args, env, logger, redactor, watchdog, onDeath: () => end(exitCodes.internal.code), onStandby, onLost });
 
   process.on('uncaughtException', (error, origin) => {
     // Only the requested operation fails; its caller gets the error, and everything else continues.
@@ -46,9 +57,6 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
     life.announceFault(origin);
     end(exitCodes.internal.code);
   });
-
-  const notify = (state: 'READY=1' | 'STOPPING=1'): void =>
-    notifySupervisor(state, env, (error) => log.warn({ err: error }, 'Failed to notify the service manager'));
 
   let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -76,6 +84,7 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   try {
     const greeting = await keepProcessAlive(life.start());
     const paint = (style: 'bold' | 'yellow') => (text: string) => (process.stdout.isTTY ? styleText(style, text) : text);
+    if (greeting === undefined) return;
     const where = { terminal: process.stdout.isTTY, supervised: isSupervised(env), bold: paint('bold'), yellow: paint('yellow') };
     logger.flush();
     process.stdout.write(`${greetingLines(greeting, where).join('\n')}\n`);
@@ -108,6 +117,8 @@ async function runMode(args: Exclude<StartArguments, { kind: 'start' }>, { stdou
       return (await import('./maintenance.ts')).runBackup(args.home, args.file, env, print);
     case 'restore':
       return (await import('./maintenance.ts')).runRestore(args.home, args.file, env, print);
+    case 'storage-import':
+      return (await import('./maintenance.ts')).runStorageImport(args.home, args.to, env, print);
     case 'doctor':
       return print({ checks: await (await import('./doctor.ts')).examine(args.home, env) });
   }

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import type { RootConfig } from '../config-schema.ts';
 import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
 import type { Environment } from '../kernel/config/references.ts';
@@ -91,6 +92,7 @@ async function examineDatabase({ dataDir }: HomePaths, holder: string | undefine
   const file = databaseFile(dataDir);
   if (!existsSync(file)) return ok('none yet');
   if (holder !== undefined) return ok(`in use by the running daemon (${holder})`);
+  refuseImported(dataDir);
   // They load SQLite into this thread, which a daemon never does.
   const [{ openReader }, { quickCheck }] = await Promise.all([
     import('../kernel/db/sqlite/connection.ts'),

@@ -11,6 +11,7 @@ export function exitCodeOf(error: unknown): number {
   if (error instanceof ConfigError) return exitCodes.config.code;
   if (error instanceof UnsafePathError) return exitCodes.home.code;
   if (error instanceof ListenError) return exitCodes.unavailable.code;
+  if (error instanceof StartError && error.reason === 'other_key') return exitCodes.config.code;
   if (error instanceof StartError) return error.reason === 'locked' ? exitCodes.running.code : exitCodes.storage.code;
   return exitCodes.internal.code;
 }

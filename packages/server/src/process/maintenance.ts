@@ -43,6 +43,12 @@ export function runRestore(home: string, file: string, env: Environment, print: 
   });
 }
 
+/** Copies the data of a stopped daemon from SQLite into PostgreSQL. */
+export function runStorageImport(home: string, to: string | undefined, env: Environment, print: PrintLine): Promise<void> {
+  // It opens SQLite in this thread and loads the driver of PostgreSQL: a daemon does neither.
+  return job(print, async () => (await import('./storage-import.ts')).importStorage(home, to, env, print));
+}
+
 /** The tools of PostgreSQL copy and restore its data; an old file in the home folder must not be taken for it. */
 function refusePostgres(home: string, env: Environment): void {
   if (driverOf(home, env) === 'postgres') throw new AppError('precondition_failed', postgresBackups);

@@ -14,6 +14,7 @@ import { asConfigError, loadRootConfig } from './load-root-config.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
 import type { StartArguments } from './start-arguments.ts';
+import type { ActiveNode } from './standby/become-active.ts';
 import { startWarnings } from '../wiring/start-warnings.ts';
 import { version } from '../version.ts';
 
@@ -31,6 +32,17 @@ export interface ServerLifeOptions {
   readonly watchdog: boolean;
   /** Called when no server is left and none can be started. */
   readonly onDeath: () => void;
+  /** Called when another daemon is the active one of the database, and this one waits. */
+  readonly onStandby: (address: string | null) => void;
+  /** Called when another daemon has taken over from this one, which must end. */
+  readonly onLost: () => void;
+}
+
+interface Running {
+  readonly server: ServerHandle;
+  readonly loaded: Loaded;
+  /** Where daemons share the database. */
+  readonly node: ActiveNode | undefined;
 }
 
 /** The server of this process through its restarts: one at a time, each with the configuration on disk at that time. */
@@ -38,15 +50,18 @@ export class ServerLife {
   readonly #options: ServerLifeOptions;
   /** Start, restarts and stop, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
-  #stopping = false;
-  #running: { readonly server: ServerHandle; readonly loaded: Loaded } | undefined;
+  readonly #stop = new AbortController();
+  #running: Running | undefined;
 
   constructor(options: ServerLifeOptions) {
     this.#options = options;
   }
 
-  /** Fails with an error that `exitCodeOf` knows: an unusable home, configuration, storage or address. */
-  start(): Promise<Greeting> {
+  /**
+   * Fails with an error that `exitCodeOf` knows: an unusable home, configuration, storage or address. Resolves with undefined when it was
+   * stopped while another daemon was the active one.
+   */
+  start(): Promise<Greeting | undefined> {
     const starting = this.#start();
     this.#work = starting.catch(() => undefined);
     return starting;
@@ -54,7 +69,7 @@ export class ServerLife {
 
   /** Waits for running turns up to the drain time, then stops everything in order. */
   stop(): Promise<void> {
-    this.#stopping = true;
+    this.#stop.abort();
     const stopping = this.#work.then(() => this.#close());
     this.#work = stopping.catch(() => undefined);
     return stopping;
@@ -64,13 +79,14 @@ export class ServerLife {
     this.#running?.server.bus.emit('system:error', { source, message: 'Uncaught error: stopping the daemon', timestamp: systemClock.now() });
   }
 
-  async #start(): Promise<Greeting> {
+  async #start(): Promise<Greeting | undefined> {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
     const { loaded, notes } = this.#load(home);
-    const server = await this.#boot(home, loaded);
-    this.#running = { server, loaded };
+    this.#running = await this.#boot(home, loaded);
+    if (this.#running === undefined) return undefined;
 
+    const { server } = this.#running;
     const { config } = loaded;
     const { paths } = home;
     const token = home.readToken();
@@ -103,7 +119,7 @@ export class ServerLife {
     return { loaded, notes: closed === undefined ? [] : [closed] };
   }
 
-  async #boot(home: Home, loaded: Loaded): Promise<ServerHandle> {
+  async #boot(home: Home, loaded: Loaded): Promise<Running | undefined> {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
     const { sharedPath } = config.storage;
@@ -111,9 +127,15 @@ export class ServerLife {
     // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
     if (secret !== undefined) redactor.add([secret]);
+    let node: ActiveNode | undefined;
     try {
-      return await createServer({
+      if (config.storage.driver === 'postgres') {
+        node = await this.#becomeActive(home, loaded);
+        if (node === undefined) return undefined;
+      }
+      const server = await createServer({
         config,
+        node,
         home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
         installKey: home.installKey,
         version,
@@ -128,16 +150,36 @@ export class ServerLife {
         checkConfig: async () => void this.#load(home),
         restart: () => this.#restart(home),
       });
+      return { server, loaded, node };
     } catch (error) {
+      await node?.[Symbol.asyncDispose]();
       throw asConfigError(error, loaded) ?? error;
     }
+  }
+
+  async #becomeActive(home: Home, { config }: Loaded): Promise<ActiveNode | undefined> {
+    const { logger, watchdog, onStandby, onLost } = this.#options;
+    // Most daemons never load it.
+    const { becomeActive } = await import('./standby/become-active.ts');
+    return becomeActive({
+      config,
+      home: home.paths,
+      installKey: home.installKey,
+      version,
+      clock: systemClock,
+      log: logger.log.module('nodes'),
+      watchdog,
+      signal: this.#stop.signal,
+      onStandby,
+      onLost,
+    });
   }
 
   #restart(home: Home): void {
     const { log } = this.#options.logger;
     this.#work = this.#work.then(async () => {
       const before = this.#running;
-      if (this.#stopping || before === undefined) return;
+      if (this.#stop.signal.aborted || before === undefined) return;
       let loaded: Loaded;
       try {
         ({ loaded } = this.#load(home));
@@ -147,8 +189,8 @@ export class ServerLife {
       }
       try {
         await this.#close();
-        this.#running = { loaded, server: await this.#bootOr(home, loaded, before.loaded) };
-        log.info({ address: this.#running.server.address }, 'Restarted');
+        this.#running = await this.#bootOr(home, loaded, before.loaded);
+        if (this.#running !== undefined) log.info({ address: this.#running.server.address }, 'Restarted');
       } catch (error) {
         log.fatal({ err: error }, 'The restart failed');
         this.#options.onDeath();
@@ -157,7 +199,7 @@ export class ServerLife {
   }
 
   /** A configuration that passed every check may still fail at a port or a model: then the previous one is better than nothing. */
-  async #bootOr(home: Home, loaded: Loaded, before: Loaded): Promise<ServerHandle> {
+  async #bootOr(home: Home, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
     try {
       return await this.#boot(home, loaded);
     } catch (error) {
@@ -167,10 +209,11 @@ export class ServerLife {
   }
 
   async #close(): Promise<void> {
-    const ending = this.#running?.server;
-    await ending?.drain();
+    const { server, node } = this.#running ?? {};
+    await server?.drain();
     this.#running = undefined;
-    await ending?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+    await node?.[Symbol.asyncDispose]();
   }
 }
 

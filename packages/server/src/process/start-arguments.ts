@@ -7,6 +7,7 @@ export type StartArguments =
   | { readonly kind: 'start'; readonly home: string; readonly port: number | undefined; readonly host: string | undefined }
   | { readonly kind: 'backup'; readonly home: string; readonly file: string | undefined }
   | { readonly kind: 'restore'; readonly home: string; readonly file: string }
+  | { readonly kind: 'storage-import'; readonly home: string; readonly to: string | undefined }
   | { readonly kind: 'doctor'; readonly home: string }
   | { readonly kind: 'help' | 'version' }
   | { readonly kind: 'wrong'; readonly message: string };
@@ -28,6 +29,8 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
     host?: string;
     backup?: boolean;
     restore?: string;
+    'storage-import'?: boolean;
+    to?: string;
     doctor?: boolean;
     help?: boolean;
     version?: boolean;
@@ -43,6 +46,8 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
         host: { type: 'string' },
         backup: { type: 'boolean' },
         restore: { type: 'string' },
+        'storage-import': { type: 'boolean' },
+        to: { type: 'string' },
         doctor: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
@@ -56,7 +61,8 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   }
   if (values.help === true) return { kind: 'help' };
   if (values.version === true) return { kind: 'version' };
-  for (const name of ['home', 'host', 'restore'] as const) if (values[name] === '') return { kind: 'wrong', message: `--${name}: expected a value` };
+  for (const name of ['home', 'host', 'restore', 'to'] as const)
+    if (values[name] === '') return { kind: 'wrong', message: `--${name}: expected a value` };
   const port = values.port === undefined ? undefined : portOf(values.port);
   if (port === 'wrong') return { kind: 'wrong', message: '--port: expected an integer from 0 to 65535' };
   // npm runs scripts in the folder of the package; a relative path means the user's folder.
@@ -67,6 +73,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   const extra = positionals.find((word, index) => index > 0 || word !== 'start');
   if (extra !== undefined) return { kind: 'wrong', message: `Unexpected argument "${extra}"; expected --home DIR, --port N or --host ADDRESS` };
   if (values.restore !== undefined) return { kind: 'restore', home, file: resolve(base, values.restore) };
+  if (values['storage-import'] === true) return { kind: 'storage-import', home, to: values.to };
   if (values.doctor === true) return { kind: 'doctor', home };
   return { kind: 'start', home, port, host: values.host };
 }

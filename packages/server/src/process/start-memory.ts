@@ -7,24 +7,18 @@ const quietMs = 1_000;
 /** Share of the time in which the event loop may work while the process counts as idle. */
 const idleShare = 0.1;
 
-/** Nearly all that a start allocates stays, so collecting it meanwhile costs a tenth of the start and frees little. */
-export function beginStartMemory(): void {
-  setFlagsFromString('--no-incremental-marking');
-  setFlagsFromString('--semi-space-growth-factor=8');
-}
-
 export interface StartMemoryDeps {
   readonly clock: Clock;
   /** Returns the share of the time since its previous call in which the event loop worked. */
   readonly busyShare?: () => number;
   readonly collect?: () => void;
-  /** Called once, before anything else changes. */
+  /** Called once, before anything is collected. */
   readonly onEnd: () => void;
 }
 
 /**
- * Ends `beginStartMemory` a second after the start. In the first idle second it returns the memory that only the start needed:
- * V8 keeps the space of new objects as large as the busiest moment made it.
+ * Returns the memory that only the start needed, in the first idle second after it: V8 keeps the space of new objects as large as the
+ * busiest moment made it. No flag of V8 is set before: under other flags V8 accepts no compiled code, neither of the bundle nor of Node.
  */
 export function endStartMemory({ clock, busyShare = createBusyShare(), collect = collectAll, onEnd }: StartMemoryDeps): void {
   function collectWhenIdle(): void {
@@ -34,8 +28,6 @@ export function endStartMemory({ clock, busyShare = createBusyShare(), collect =
   clock.after(quietMs, () => {
     onEnd();
     collectWhenIdle();
-    setFlagsFromString('--incremental-marking');
-    setFlagsFromString('--semi-space-growth-factor=2');
   });
 }
 

@@ -1,9 +1,77 @@
 import type { CountTokens, ModelInfo, ModelMessage, ToolSpec } from '../llm/model.ts';
-import { answerReserve, usableWindow } from './context-capacity.ts';
 import type { ContextOverflow, FitContext, FittedContext } from './context-window.ts';
-import { createCountFixed } from './fixed-tokens.ts';
 import { countMessage } from './message-tokens.ts';
 import { type BudgetRefusal, type Refused, refusal, type Reservation, type TurnBudget } from './turn-budget.ts';
+import { toolSpec } from './tool-spec.ts';
+import type { Tool } from './tool.ts';
+
+const rememberedTexts = 64;
+/** Shorter texts are counted as fast as looked up, longer ones are not worth their memory. */
+const rememberedLengths = { from: 100, to: 20_000 };
+
+export type CountFixed = (system: readonly string[], tools: readonly ToolSpec[]) => number;
+
+/**
+ * Counts what is sent with every call and never cut. System prompts and tools are few, long and the same at each step of each turn, so counts
+ * are cached.
+ */
+export function createCountFixed(countTokens: CountTokens): CountFixed {
+  const remembered = new Map<string, number>();
+  const toolTokens = new WeakMap<ToolSpec, number>();
+
+  function countText(text: string): number {
+    if (text.length < rememberedLengths.from || text.length > rememberedLengths.to) return countTokens(text) + 2;
+    let tokens = remembered.get(text);
+    if (tokens === undefined) {
+      tokens = countTokens(text) + 2;
+      if (remembered.size >= rememberedTexts) remembered.clear();
+      remembered.set(text, tokens);
+    }
+    return tokens;
+  }
+
+  function countTool(tool: ToolSpec): number {
+    let tokens = toolTokens.get(tool);
+    if (tokens === undefined) {
+      tokens = countTokens(JSON.stringify(tool)) + 8;
+      toolTokens.set(tool, tokens);
+    }
+    return tokens;
+  }
+
+  return (system, tools) => {
+    let tokens = 0;
+    for (const text of system) tokens += countText(text);
+    for (const tool of tools) tokens += countTool(tool);
+    return tokens;
+  };
+}
+
+/** Share of the window kept in reserve: counts are estimates, and chat templates add their own tokens. */
+const safety = 0.02;
+
+/** Tokens of a model's window that may be used for planning. */
+export const usableWindow = (model: Pick<ModelInfo, 'contextWindow'>) => model.contextWindow * (1 - safety);
+
+/** Tokens kept free for the answer: at most half of the window, or a model whose longest answer fills its window could get no input. */
+export const answerReserve = (wanted: number, usable: number) => Math.min(wanted, Math.floor(usable / 2));
+
+/** What else takes space in a call of a turn. */
+export interface CapacityInput {
+  readonly model: Pick<ModelInfo, 'contextWindow' | 'maxTokens'>;
+  readonly maxTokens: number | undefined;
+  readonly system: readonly string[];
+  readonly tools: readonly Tool[];
+}
+
+/** Returns how many tokens the messages of a call may have; negative when system prompt and tools alone are too long. */
+export function createMessageCapacity(countTokens: CountTokens): (input: CapacityInput) => number {
+  const countFixed = createCountFixed(countTokens);
+  return ({ model, maxTokens, system, tools }) => {
+    const usable = Math.floor(usableWindow(model));
+    return usable - answerReserve(maxTokens ?? model.maxTokens, usable) - countFixed(system, tools.map(toolSpec));
+  };
+}
 
 export interface CallPlanInput {
   readonly models: readonly ModelInfo[];

@@ -3,7 +3,7 @@ import { abortOpenTurns, bookWork, openWork } from './open-work.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
 import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
 import type { ResponseRow } from '../features/conversations/responses/api.ts';
-import { OpenRow } from '../features/conversations/turns/running/open-row.ts';
+import { OpenRow } from '../features/conversations/turns/running/turn-row.ts';
 import { reserveForTurn, type TurnRow } from '../features/conversations/turns/store.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { keepReceipt } from '../features/conversations/receipts/store.ts';

@@ -38,7 +38,7 @@ export const commitTurn = operation(
     orderKey: ofConversation,
     bulk: {
       accepts: ({ conversation, alongside = [] }) => conversation === null && alongside.length === 0,
-      async run(tx, inputs) {
+      async run(tx, inputs): Promise<readonly TurnCommitted[]> {
         await recordOwnTurns(tx, inputs);
         return inputs.map(() => ({ created: false }));
       },

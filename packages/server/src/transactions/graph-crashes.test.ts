@@ -132,7 +132,7 @@ const agent: Agent = {
 const agents: AgentsApi = { defaultId: 'default', list: () => [agent], find: () => agent, usable: () => agent };
 const identity = { principalId: 'token:root', tokenId: 'root', scopes: ['*' as const] };
 const call: CallContext = { identity, traceId: 't', requestId: 'r', signal: new AbortController().signal, transport: 'process' };
-const parsed = (node: object) => GraphNode.parse(node);
+const parsed = (node: object) => GraphNode().parse(node);
 const params: Params<'graph.execute'> = {
   nodes: [
     parsed({ node_id: 'a', task: 'A', agent: 'default', retries: 1 }),

@@ -6,12 +6,12 @@ import { closeBeat, openBeat, openBeats, recordDelivered, saveState, takeSlot } 
 import { inboxDeliver } from '../features/unattended/inbox/store.ts';
 import { operation } from '../kernel/db/operation.ts';
 
-/** Starts a beat: stores its work, takes its events and marks its time as used. */
+/** Starts a beat: stores its work, takes its events and marks its time as used; false when another process has begun it. */
 export const beginBeat = operation('heartbeat.begin', async (tx, { beat, state, isPlanned, lastEventId, work }: BeatBeginning): Promise<boolean> => {
+  if (isPlanned && !(await takeSlot(tx, state))) return false;
+  if (!(await openBeat(tx, { ...beat, lastEventId }))) return false;
   if (!isPlanned) await saveState(tx, state);
-  else if (!(await takeSlot(tx, state))) return false;
   await acceptWork(tx, work);
-  await openBeat(tx, { ...beat, lastEventId });
   return true;
 });
 

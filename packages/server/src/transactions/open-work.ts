@@ -1,6 +1,6 @@
 import { isOpenWork } from '../features/unattended/durable/store.ts';
 import { growUsage } from '../features/conversations/sessions/store.ts';
-import { toCallRow } from '../features/conversations/turns/running/outcome.ts';
+import { toCallRow } from '../features/conversations/turns/running/turn-row.ts';
 import { addLostCost, dropLedger, markFirstCall, workOf } from '../features/conversations/turns/durable/ledger-store.ts';
 import {
   endOpenTurn,

@@ -4,6 +4,7 @@ import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
+import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile, restoringFile } from '../kernel/db/sqlite/database-files.ts';
 import { openDb, type OpenDbOptions } from '../kernel/db/sqlite/open-db.ts';
 import { createDiskWatch } from '../kernel/disk-space.ts';
@@ -27,7 +28,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const bus = createEventBus((error, kind) => log.error({ err: error, kind }, 'An event listener failed'));
   const basis: Basis = { building, options, bus, clock: overrides.clock ?? systemClock };
   // Built first: the folder is locked before anything opens a file in it, and a clean shutdown is recorded last.
-  const lifetime = building.use(beginLifetime(home.dataDir, basis.clock));
+  const lifetime = options.node?.lifetime ?? building.use(beginLifetime(home.dataDir, basis.clock));
   const metrics = building.use(createMetrics({ version: options.version, clock: basis.clock, bus }));
   const traces = await openTraces(basis);
   const load = watchEventLoop(basis);
@@ -47,6 +48,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       bootId,
       homeId,
       isSole: options.config.storage.driver === 'sqlite',
+      lease: options.node?.lease,
       version: options.version,
     }),
   );
@@ -164,6 +166,16 @@ interface Storage {
 async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
   const { building, options, clock } = basis;
   const { home, log, overrides = {} } = options;
+  let fault: string | undefined;
+  const onFault = (found: string | undefined) => {
+    fault = found;
+    if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
+  };
+  const shared = { fault: () => fault, damage: () => undefined };
+  if (options.node !== undefined) {
+    options.node.watchStorage(onFault);
+    return { ...shared, db: options.node.db };
+  }
   const common = {
     clock,
     log: log.module('storage'),
@@ -177,24 +189,21 @@ async function openStorage(basis: Basis, lifetime: Lifetime): Promise<Storage> {
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  let fault: string | undefined;
   const db = building.use(
     await openPostgresDb({
       ...common,
       workerUrl: overrides.storageWorker,
       address: serverAddress(storage, home.dir),
       poolSize: storage.poolSize,
-      onFault(found) {
-        fault = found;
-        if (found !== undefined) basis.bus.emit('system:error', { source: 'storage', message: found, timestamp: clock.now() });
-      },
+      onFault,
     }),
   );
-  return { db, fault: () => fault, damage: () => undefined };
+  return { ...shared, db };
 }
 
 async function openSqlite({ building, options, bus, clock }: Basis, lifetime: Lifetime, common: Omit<OpenDbOptions, 'dataDir'>): Promise<Storage> {
   const { home, log, overrides = {} } = options;
+  refuseImported(home.dataDir);
   const announce = (message: string) => bus.emit('system:error', { source: 'storage', message, timestamp: clock.now() });
   let filesFault: string | undefined;
   let damage: Error | undefined;

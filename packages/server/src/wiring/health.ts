@@ -10,6 +10,10 @@ export interface HealthDeps {
   readonly state: () => 'starting' | 'running' | 'draining';
   /** Fails when the storage cannot be used. */
   readonly storage: () => Promise<DbStatus>;
+  /** Whether daemons share the database. */
+  readonly isShared: boolean;
+  /** Why this daemon may not work: its lease was not renewed, or another one has taken over. */
+  readonly leaseFault: () => string | undefined;
   /** Why new work is refused. */
   readonly overload: () => string | undefined;
   /** What is in short supply on the disk, so that nothing new is stored. */
@@ -44,6 +48,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
   return async () => {
     const storage = await deps.storage().catch(() => undefined);
     const state = deps.state();
+    const leaseFault = deps.leaseFault();
     const overload = deps.overload() !== undefined;
     const lacking = deps.lacking();
     const readOnly = storage?.state === 'read_only';
@@ -60,12 +65,20 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
       load: overload ? { status: 'degraded', detail: 'new work is refused for a while' } : { status: 'ok' },
       ...programCheck(deps),
       ...(deps.isClockDoubted() && { clock: { status: 'degraded', detail: 'more than a week from where it should be: check it' } }),
+      ...(deps.isShared && { lease: leaseFault === undefined ? { status: 'ok' } : { status: 'failed', detail: leaseFault } }),
       turns: deps.controlPlaneOnly ? { status: 'failed', detail: 'stopped after repeated crashes' } : { status: 'ok' },
     };
     const unwell =
-      storage === undefined || readOnly || lacking !== undefined || overload || deps.controlPlaneOnly || deps.programFault() !== undefined;
+      leaseFault !== undefined ||
+      storage === undefined ||
+      readOnly ||
+      lacking !== undefined ||
+      overload ||
+      deps.controlPlaneOnly ||
+      deps.programFault() !== undefined;
     return {
       status: state !== 'running' ? state : unwell ? 'degraded' : 'ok',
+      ...(deps.isShared && { role: 'active' }),
       version: deps.version,
       uptimeMs: Math.round(clock.monotonic() - startedAt),
       checks,

@@ -67,6 +67,8 @@ export function wireListeners(
         models,
         state: () => state,
         storage: foundation.storageStatus,
+        isShared: options.node !== undefined,
+        leaseFault: foundation.nodes.fault,
         overload: load.overload,
         lacking: foundation.disk.lacking,
         isReplaced: foundation.build.isReplaced,

@@ -17,6 +17,10 @@ export function startWarnings(
     warnings.push(
       `No model is connected: the built-in offline model answers. Set a key such as OPENAI_API_KEY in the environment, start a local model server, or fill in "providers" in ${context.configFile}; then start again.`,
     );
+  if (config.storage.driver === 'postgres' && config.storage.sharedPath === undefined)
+    warnings.push(
+      'storage.sharedPath is not set: another node that takes over does not see the workspaces, media and skills of this one, which are in its home folder.',
+    );
   for (const name of Object.keys(config.logging.modules))
     if (!context.logModules.includes(name))
       warnings.push(`logging.modules: there is no module "${name}"; there are ${context.logModules.join(', ')}.`);

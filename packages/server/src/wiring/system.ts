@@ -5,7 +5,7 @@ import { createSystem, type SystemDeps } from '../features/operations/system/sys
 import { recordAudit } from '../kernel/audit.ts';
 import type { Assembly } from './assembly.ts';
 
-export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'isReplaced'>;
+export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced'>;
 
 /** Wires the daemon's information about itself: its state, its configuration, its audit, and the documents of its interface. */
 export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {

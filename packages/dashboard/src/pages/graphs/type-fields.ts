@@ -1,6 +1,6 @@
 import type { GraphNodeType, graphTypeConfigs } from '@gatehouse/contract';
 
-type ConfigOf<T extends GraphNodeType> = (typeof graphTypeConfigs)[T]['_zod']['input'];
+type ConfigOf<T extends GraphNodeType> = ReturnType<typeof graphTypeConfigs>[T]['_zod']['input'];
 
 /** The input for a field of `type_config`. Lists of agents need at least two entries. */
 export type TypeField =

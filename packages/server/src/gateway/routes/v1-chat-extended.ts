@@ -2,7 +2,7 @@ import { effortOf, ExtendedChatCompletionRequest, type ExtendedChatMessage } fro
 import type { CompletionMessage } from '../../features/conversations/turns/api.ts';
 import type { ModelOptions, ModelPart } from '../../llm/model.ts';
 import { parseInput } from '../parse-input.ts';
-import type { ChatRequest } from './v1-chat-request.ts';
+import type { ChatRequest } from './v1-chat.ts';
 import { filePart, imagePart, resultFile, toolMessage, userMessage } from './v1-parts.ts';
 import { jsonSchemaFormat, toolSpecs } from './v1-tools.ts';
 

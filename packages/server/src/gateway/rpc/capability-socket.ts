@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { CapabilityRequest, ScriptCalls } from '../../features/delegation/orchestrate/api.ts';
 import { AppError, toAppError } from '../../kernel/app-error.ts';
@@ -22,12 +23,14 @@ const maxLineBytes = 65_536;
 const lineMs = 5_000;
 const maxConnections = 256;
 
-const Line = z.object({
-  bearer: z.string().min(1).max(256),
-  method: z.string().min(1).max(128),
-  params: z.record(z.string(), z.unknown()).default({}),
-  operationId: z.string().min(1).max(256).optional(),
-});
+const Line = once(() =>
+  z.object({
+    bearer: z.string().min(1).max(256),
+    method: z.string().min(1).max(128),
+    params: z.record(z.string(), z.unknown()).default({}),
+    operationId: z.string().min(1).max(256).optional(),
+  }),
+);
 
 const expected = 'expected one line of JSON {"bearer", "method", "params"?, "operationId"?} of at most 64 KiB';
 
@@ -85,7 +88,7 @@ function parse(line: string): CapabilityRequest {
   } catch {
     throw new AppError('parse_error', `Malformed request: ${expected}`);
   }
-  const parsed = Line.safeParse(value);
+  const parsed = Line().safeParse(value);
   if (!parsed.success) throw new AppError('invalid_params', `Malformed request: ${parsed.error.issues[0]?.path.join('.') ?? ''}: ${expected}`);
   return parsed.data;
 }

@@ -1,11 +1,11 @@
 import type { RpcReply } from '@gatehouse/contract';
 import { AppError } from '../../kernel/app-error.ts';
 import type { RateLimiter } from '../../kernel/limiter.ts';
-import { setQuotaHeaders } from '../admission.ts';
 import { readJsonBody } from '../body.ts';
 import { retryAfterSeconds, rpcFailure } from '../error-body.ts';
 import type { HttpCall } from '../http-call.ts';
 import { sendEmpty, sendJson } from '../reply.ts';
+import { setQuotaHeaders } from '../request-limits.ts';
 import { answer, type Dispatch, replyId } from './dispatch.ts';
 import { parseMessages } from './parse-messages.ts';
 

@@ -5,6 +5,14 @@ export type StartRefusal =
   | 'newer_schema'
   /** The recorded migrations are not those of this program. */
   | 'changed_migration'
+  /** The data of the home folder was imported into PostgreSQL. */
+  | 'imported'
+  /** The database holds a part of a SQLite home. */
+  | 'import_unfinished'
+  /** The database was written with another install key. */
+  | 'other_key'
+  /** The schema can be changed only when the active daemon, which is older, has ended. */
+  | 'awaits_active'
   /** The file exists but does not belong to this program. */
   | 'foreign_database'
   /** SQLite cannot read the file as a database. */

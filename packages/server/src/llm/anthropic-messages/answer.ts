@@ -1,64 +1,71 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { ModelResult, ModelUsage, ThinkingBlock } from '../model.ts';
 import { ReportedTokens } from '../wire/usage.ts';
 
 const count = ReportedTokens.nullish();
 
-const WireUsage = z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count });
-export type WireUsage = z.output<typeof WireUsage>;
+const WireUsage = once(() =>
+  z.object({ input_tokens: count, output_tokens: count, cache_read_input_tokens: count, cache_creation_input_tokens: count }),
+);
+export type WireUsage = z.output<ReturnType<typeof WireUsage>>;
 /** An invalid report replaces the earlier ones by one without input, which means none, so that the tokens are counted here. */
-const Usage = WireUsage.nullish().catch({ input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 });
+const Usage = once(() => WireUsage().nullish().catch({ input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 }));
 
-export const Whole = z.object({
-  id: z.string(),
-  content: z.array(
-    z.looseObject({
-      type: z.string(),
-      text: z.string().nullish(),
-      id: z.string().nullish(),
-      name: z.string().nullish(),
-      input: z.unknown().optional(),
-      thinking: z.string().nullish(),
-      signature: z.string().nullish(),
-      data: z.string().nullish(),
-    }),
-  ),
-  stop_reason: z.string().nullish(),
-  stop_sequence: z.string().nullish(),
-  usage: Usage,
-});
+export const Whole = once(() =>
+  z.object({
+    id: z.string(),
+    content: z.array(
+      z.looseObject({
+        type: z.string(),
+        text: z.string().nullish(),
+        id: z.string().nullish(),
+        name: z.string().nullish(),
+        input: z.unknown().optional(),
+        thinking: z.string().nullish(),
+        signature: z.string().nullish(),
+        data: z.string().nullish(),
+      }),
+    ),
+    stop_reason: z.string().nullish(),
+    stop_sequence: z.string().nullish(),
+    usage: Usage(),
+  }),
+);
 
 /** Every event of a stream, as far as it matters here; `type` decides which fields are present. */
-export const StreamEvent = z.object({
-  type: z.string(),
-  index: z.number().nullish(),
-  message: z.object({ id: z.string(), usage: Usage }).nullish(),
-  content_block: z
-    .object({
-      type: z.string(),
-      id: z.string().nullish(),
-      name: z.string().nullish(),
-      text: z.string().nullish(),
-      thinking: z.string().nullish(),
-      signature: z.string().nullish(),
-      data: z.string().nullish(),
-    })
-    .nullish(),
-  delta: z
-    .object({
-      type: z.string().nullish(),
-      text: z.string().nullish(),
-      partial_json: z.string().nullish(),
-      thinking: z.string().nullish(),
-      signature: z.string().nullish(),
-      stop_reason: z.string().nullish(),
-      stop_sequence: z.string().nullish(),
-    })
-    .nullish(),
-  usage: Usage,
-  error: z.unknown().optional(),
-});
-export type StreamEvent = z.output<typeof StreamEvent>;
+export const StreamEvent = once(() =>
+  z.object({
+    type: z.string(),
+    index: z.number().nullish(),
+    message: z.object({ id: z.string(), usage: Usage() }).nullish(),
+    content_block: z
+      .object({
+        type: z.string(),
+        id: z.string().nullish(),
+        name: z.string().nullish(),
+        text: z.string().nullish(),
+        thinking: z.string().nullish(),
+        signature: z.string().nullish(),
+        data: z.string().nullish(),
+      })
+      .nullish(),
+    delta: z
+      .object({
+        type: z.string().nullish(),
+        text: z.string().nullish(),
+        partial_json: z.string().nullish(),
+        thinking: z.string().nullish(),
+        signature: z.string().nullish(),
+        stop_reason: z.string().nullish(),
+        stop_sequence: z.string().nullish(),
+      })
+      .nullish(),
+    usage: Usage(),
+    error: z.unknown().optional(),
+  }),
+);
+export type StreamEvent = z.output<ReturnType<typeof StreamEvent>>;
 
 interface WireThinking {
   readonly type: string;

@@ -41,7 +41,7 @@ function answerReader(request: ModelRequest, sink: ModelSink | undefined, fastSt
 }
 
 function wholeAnswer(request: ModelRequest, body: Buffer): ModelResult {
-  const { id, content, stop_reason: stop, stop_sequence: stopSequence, usage } = readWholeAnswer(Whole, body, 'message');
+  const { id, content, stop_reason: stop, stop_sequence: stopSequence, usage } = readWholeAnswer(Whole(), body, 'message');
   const toolCalls = content
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ id: block.id ?? '', name: block.name ?? '', arguments: JSON.stringify(block.input ?? {}) }));

@@ -119,7 +119,7 @@ function pureText(data: string): string | undefined {
 
 function parseEvent(data: string): StreamEvent | undefined {
   try {
-    return StreamEvent.parse(JSON.parse(data));
+    return StreamEvent().parse(JSON.parse(data));
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { ModelResult, ModelUsage, ToolCall } from '../model.ts';
 import { toolCallBytes } from '../wire/answer-bound.ts';
@@ -5,57 +6,67 @@ import { ReportedInput, ReportedTokens } from '../wire/usage.ts';
 
 const count = ReportedTokens.nullish();
 
-export const WireUsage = z.object({
-  prompt_tokens: ReportedInput,
-  completion_tokens: count,
-  total_tokens: count,
-  prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count }).nullish(),
-  prompt_cache_hit_tokens: count,
-  cached_tokens: count,
-});
+export const WireUsage = once(() =>
+  z.object({
+    prompt_tokens: ReportedInput,
+    completion_tokens: count,
+    total_tokens: count,
+    prompt_tokens_details: z.object({ cached_tokens: count, cache_write_tokens: count }).nullish(),
+    prompt_cache_hit_tokens: count,
+    cached_tokens: count,
+  }),
+);
 
-const ToolCallDelta = z.object({
-  index: z.number().nullish(),
-  id: z.string().nullish(),
-  function: z.object({ name: z.string().nullish(), arguments: z.unknown().optional() }).nullish(),
-});
-export type ToolCallDelta = z.output<typeof ToolCallDelta>;
+const ToolCallDelta = once(() =>
+  z.object({
+    index: z.number().nullish(),
+    id: z.string().nullish(),
+    function: z.object({ name: z.string().nullish(), arguments: z.unknown().optional() }).nullish(),
+  }),
+);
+export type ToolCallDelta = z.output<ReturnType<typeof ToolCallDelta>>;
 
 /** Some vendors send the content as a list of blocks. */
-const Content = z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().nullish() }))]).nullish();
+const Content = once(() => z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().nullish() }))]).nullish());
 
-export const Whole = z.object({
-  id: z.string().nullish(),
-  choices: z
-    .array(z.object({ message: z.object({ content: Content, tool_calls: z.array(ToolCallDelta).nullish() }), finish_reason: z.string().nullish() }))
-    .min(1),
-  usage: WireUsage.nullish().catch(undefined),
-});
+export const Whole = once(() =>
+  z.object({
+    id: z.string().nullish(),
+    choices: z
+      .array(
+        z.object({ message: z.object({ content: Content(), tool_calls: z.array(ToolCallDelta()).nullish() }), finish_reason: z.string().nullish() }),
+      )
+      .min(1),
+    usage: WireUsage().nullish().catch(undefined),
+  }),
+);
 
-export const Chunk = z.object({
-  id: z.string().nullish(),
-  choices: z
-    .array(
-      z.object({
-        index: z.number().nullish(),
-        delta: z.looseObject({ content: Content, tool_calls: z.array(ToolCallDelta).nullish() }).nullish(),
-        finish_reason: z.string().nullish(),
-      }),
-    )
-    .nullish(),
-  usage: WireUsage.nullish().catch(undefined),
-  x_groq: z.object({ usage: WireUsage.nullish() }).nullish().catch(undefined),
-  error: z.unknown().optional(),
-});
-export type Chunk = z.output<typeof Chunk>;
+export const Chunk = once(() =>
+  z.object({
+    id: z.string().nullish(),
+    choices: z
+      .array(
+        z.object({
+          index: z.number().nullish(),
+          delta: z.looseObject({ content: Content(), tool_calls: z.array(ToolCallDelta()).nullish() }).nullish(),
+          finish_reason: z.string().nullish(),
+        }),
+      )
+      .nullish(),
+    usage: WireUsage().nullish().catch(undefined),
+    x_groq: z.object({ usage: WireUsage().nullish() }).nullish().catch(undefined),
+    error: z.unknown().optional(),
+  }),
+);
+export type Chunk = z.output<ReturnType<typeof Chunk>>;
 
-export function contentText(content: z.output<typeof Content>): string {
+export function contentText(content: z.output<ReturnType<typeof Content>>): string {
   if (content === null || content === undefined) return '';
   return typeof content === 'string' ? content : content.map((block) => (block.type === 'text' ? (block.text ?? '') : '')).join('');
 }
 
 /** Vendors differ in whether `completion_tokens` includes reasoning tokens; everything in the total beyond the input is billed as output. */
-export function toUsage(wire: z.output<typeof WireUsage>): ModelUsage {
+export function toUsage(wire: z.output<ReturnType<typeof WireUsage>>): ModelUsage {
   const input = wire.prompt_tokens;
   const cacheRead = wire.prompt_tokens_details?.cached_tokens ?? wire.prompt_cache_hit_tokens ?? wire.cached_tokens ?? 0;
   return {

@@ -33,7 +33,7 @@ export class ChatStream extends AnswerStream {
       return undefined;
     }
     const value = parse(data);
-    const chunk = Chunk.safeParse(value);
+    const chunk = Chunk().safeParse(value);
     if (!chunk.success)
       throw new ModelError('bad_response', `a stream frame is not a chat completion chunk (${chunk.error.issues[0]?.path.join('.') ?? ''})`);
     if (chunk.data.error !== undefined && chunk.data.error !== null) throw streamedError(value);
@@ -78,7 +78,7 @@ function isPure(chunk: Chunk): boolean {
 }
 
 function pureText(data: string): string | undefined {
-  const chunk = Chunk.safeParse(parse(data));
+  const chunk = Chunk().safeParse(parse(data));
   if (!chunk.success || chunk.data.error || !isPure(chunk.data)) return undefined;
   return contentText(chunk.data.choices?.[0]?.delta?.content);
 }

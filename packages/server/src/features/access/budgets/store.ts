@@ -19,15 +19,17 @@ export const usedSince = operation(
     tx.build<UsedRow>((db, sql) => {
       // Inlined in the text: a bound number is a float, and so would be the quotient.
       const step = sql<number>`at_ms / ${sql.lit(input.stepMs)} * ${sql.lit(input.stepMs)}`;
-      return db
-        .selectFrom('modelCall')
-        // Both marks, because the index begins with them.
-        .where('rolledUp', 'in', [0, 1])
-        .where('atMs', '>=', input.sinceMs)
-        .where('atMs', '<=', input.untilMs)
-        .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
-        .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
-        .groupBy(['agentId', step]);
+      return (
+        db
+          .selectFrom('modelCall')
+          // Both marks, because the index begins with them.
+          .where('rolledUp', 'in', [0, 1])
+          .where('atMs', '>=', input.sinceMs)
+          .where('atMs', '<=', input.untilMs)
+          .select(['agentId', step.as('atMs'), sql<number>`sum(input_tokens + output_tokens)`.as('tokens')])
+          .select(sql<number>`coalesce(sum(cost_nano), 0)`.as('nano'))
+          .groupBy(['agentId', step])
+      );
     }),
 );
 

@@ -41,7 +41,7 @@ export function recordOf(row: TokenRow): TokenRecord {
     source: 'created',
     scopes: z.array(TokenScope).parse(parseJson(row.scopesJson)),
     agents: row.agentsJson === null ? undefined : z.array(AgentId).parse(parseJson(row.agentsJson)),
-    compat: row.compatJson === null ? undefined : TokenCompat.parse(parseJson(row.compatJson)),
+    compat: row.compatJson === null ? undefined : TokenCompat().parse(parseJson(row.compatJson)),
     createdAtMs: row.createdAtMs,
     expiresAtMs: row.expiresAtMs ?? undefined,
   };

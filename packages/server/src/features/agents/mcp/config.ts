@@ -54,10 +54,8 @@ export const McpServerConfig = z
       .refine((url) => !/^[^/]*\/\/[^/]*@/.test(url), 'expected no user name or password in the address; they belong in headers')
       .optional()
       .describe('http, sse: its address.'),
-    headers: McpHeaders.refine(
-      (headers) => !Object.values(headers).some((value) => bare.test(value)),
-      'expected ${NAME} with braces, or literal text',
-    )
+    headers: McpHeaders()
+      .refine((headers) => !Object.values(headers).some((value) => bare.test(value)), 'expected ${NAME} with braces, or literal text')
       .default({})
       .meta({ secret: true })
       .describe('http, sse: headers of every request, such as Authorization.'),
@@ -83,6 +81,6 @@ export type McpServerConfig = z.output<typeof McpServerConfig>;
 
 /** Section `mcp` of config.yaml: servers whose tools the agents may use. */
 export const McpConfig = z.strictObject({
-  servers: z.record(McpServerName, McpServerConfig).default({}).describe('MCP servers by name; their tools are called mcp__<name>--<tool>.'),
+  servers: z.record(McpServerName(), McpServerConfig).default({}).describe('MCP servers by name; their tools are called mcp__<name>--<tool>.'),
 });
 export type McpConfig = z.output<typeof McpConfig>;

@@ -1,4 +1,4 @@
-import { FinishReason, TokensUsed } from '@gatehouse/contract';
+import { FinishReason, TokensUsed, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
@@ -16,15 +16,17 @@ import { beginReceipt, dropReceipt, keepReceipt } from './store.ts';
 const keptMs = 24 * 3_600_000;
 const retryAfterMs = 1_000;
 
-const Kept = z.strictObject({
-  finishReason: FinishReason,
-  text: z.string(),
-  tokensUsed: TokensUsed,
-  failure: z.strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.number().exactOptional() }).exactOptional(),
-  conversationRef: z.string(),
-  sessionKey: z.string(),
-  traceId: z.string(),
-});
+const Kept = once(() =>
+  z.strictObject({
+    finishReason: FinishReason,
+    text: z.string(),
+    tokensUsed: TokensUsed,
+    failure: z.strictObject({ message: z.string(), kind: z.string(), retryAfterMs: z.number().exactOptional() }).exactOptional(),
+    conversationRef: z.string(),
+    sessionKey: z.string(),
+    traceId: z.string(),
+  }),
+);
 
 export interface KeyedOutcomeDeps {
   readonly db: Db;
@@ -62,7 +64,7 @@ export function createKeyedOutcome({ db, clock, log, bootId, execute }: KeyedOut
           },
         );
       run.admit(true);
-      return Kept.parse(parseJson(found.outcomeJson));
+      return Kept().parse(parseJson(found.outcomeJson));
     }
     run.admit(true);
     const { principalId, key } = about;

@@ -1,23 +1,29 @@
-import { ConversationRef } from '@gatehouse/contract';
+import { ConversationRef, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { Sessions } from './sessions.ts';
 import { dollars } from './reading/view.ts';
 
-const Status = z.strictObject({});
-const List = z.strictObject({
-  limit: z.int().min(1).max(100).default(20),
-  sinceMinutes: z.int().min(1).max(5_256_000).optional().describe('Only conversations with a message in the last minutes.'),
-});
-const History = z.strictObject({
-  conversationRef: ConversationRef.optional().describe('Reference from sessions_list; the current conversation when absent.'),
-  offset: z.int().min(0).default(0).describe('Messages to skip, from the oldest.'),
-  limit: z.int().min(1).max(100).default(30),
-});
-const Search = z.strictObject({
-  query: z.string().min(1).max(500).describe('Search terms.'),
-  limit: z.int().min(1).max(50).default(10),
-});
+const Status = once(() => z.strictObject({}));
+const List = once(() =>
+  z.strictObject({
+    limit: z.int().min(1).max(100).default(20),
+    sinceMinutes: z.int().min(1).max(5_256_000).optional().describe('Only conversations with a message in the last minutes.'),
+  }),
+);
+const History = once(() =>
+  z.strictObject({
+    conversationRef: ConversationRef.optional().describe('Reference from sessions_list; the current conversation when absent.'),
+    offset: z.int().min(0).default(0).describe('Messages to skip, from the oldest.'),
+    limit: z.int().min(1).max(100).default(30),
+  }),
+);
+const Search = once(() =>
+  z.strictObject({
+    query: z.string().min(1).max(500).describe('Search terms.'),
+    limit: z.int().min(1).max(50).default(10),
+  }),
+);
 
 type Methods = Pick<Sessions['methods'], 'session.status' | 'session.list' | 'session.history' | 'session.search'>;
 
@@ -32,11 +38,13 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
     clean: !(await isTainted([...new Set(shown.map(({ conversationRef: ref }) => ref))])),
   });
 
-  const status: Tool<typeof Status> = {
+  const status: Tool<ReturnType<typeof Status>> = {
     ...common,
     name: 'session_status',
     description: 'Shows the current conversation: model, tokens, cost, steps.',
-    args: Status,
+    get args() {
+      return Status();
+    },
     async run(_args, { call, conversationRef, sessionKey, used }) {
       const { model, agentName, maxSteps, ...before } = await methods['session.status']({}, call);
       // The calling turn is stored only when it ends.
@@ -50,11 +58,13 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
     },
   };
 
-  const list: Tool<typeof List> = {
+  const list: Tool<ReturnType<typeof List>> = {
     ...common,
     name: 'sessions_list',
     description: 'Lists your conversations with your user, newest first.',
-    args: List,
+    get args() {
+      return List();
+    },
     async run({ limit, sinceMinutes }, { call }) {
       const params = { kind: 'all' as const, allAgents: false, offset: 0, limit, ...(sinceMinutes !== undefined && { sinceMinutes }) };
       const { sessions, total } = await methods['session.list'](params, call);
@@ -63,11 +73,13 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
     },
   };
 
-  const history: Tool<typeof History> = {
+  const history: Tool<ReturnType<typeof History>> = {
     ...common,
     name: 'sessions_history',
     description: 'Shows messages of one of your conversations, oldest first.',
-    args: History,
+    get args() {
+      return History();
+    },
     describe: ({ conversationRef }) => `read conversation ${conversationRef ?? '(this one)'}`,
     async run({ conversationRef, offset, limit }, { call }) {
       const { session, messages, total } = await methods['session.history'](
@@ -82,11 +94,13 @@ export function createSessionTools(methods: Methods, isTainted: (refs: readonly 
     },
   };
 
-  const search: Tool<typeof Search> = {
+  const search: Tool<ReturnType<typeof Search>> = {
     ...common,
     name: 'session_search',
     description: 'Searches the messages of your conversations with your user.',
-    args: Search,
+    get args() {
+      return Search();
+    },
     describe: ({ query }) => `search conversations: ${query}`,
     async run({ query, limit }, { call, agentId }) {
       const found = await methods['session.search']({ query, scope: 'all', kind: 'all', limit, agentId }, call);

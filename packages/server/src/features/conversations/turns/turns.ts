@@ -12,7 +12,7 @@ import { createRunningTurns, type RunningTurns } from './lanes/running-turns.ts'
 import { createTurnEntrance } from './lanes/turn-entrance.ts';
 import type { TurnLanes } from './lanes/turn-lanes.ts';
 import { createAttachments, mediaOf } from './messages/attachments.ts';
-import { fittingModels } from './messages/fitting-models.ts';
+import { fittingModels } from './messages/media-support.ts';
 import { modelsFor } from './preparation/resolve-target.ts';
 import { type CompleteDeps, createCompletions } from './running/complete.ts';
 import { type ConverseDeps, createConverse } from './running/converse.ts';

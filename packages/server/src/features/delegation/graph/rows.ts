@@ -8,6 +8,7 @@ import {
   maxGraphNodes,
   ToolPolicy,
   type TurnOrigin,
+  once,
 } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
@@ -78,16 +79,18 @@ export interface NodeRow {
 }
 
 /** Written only by this feature, from validated input. */
-const Definition = z.object({
-  nodes: z.array(GraphNode).min(1).max(maxGraphNodes),
-  edges: z.array(GraphEdge).optional(),
-  label: z.string().optional(),
-  settings: GraphSettings.optional(),
-  defaultAgentId: z.string().optional(),
-});
-export type StoredDefinition = z.output<typeof Definition>;
+const Definition = once(() =>
+  z.object({
+    nodes: z.array(GraphNode()).min(1).max(maxGraphNodes),
+    edges: z.array(GraphEdge()).optional(),
+    label: z.string().optional(),
+    settings: GraphSettings().optional(),
+    defaultAgentId: z.string().optional(),
+  }),
+);
+export type StoredDefinition = z.output<ReturnType<typeof Definition>>;
 
-export const parseDefinition = (json: string): StoredDefinition => Definition.parse(parseJson(json));
+export const parseDefinition = (json: string): StoredDefinition => Definition().parse(parseJson(json));
 
 export function specOf({ definitionJson }: Pick<GraphRow, 'definitionJson'>): GraphSpec {
   const read = readDefinition(parseDefinition(definitionJson));
@@ -95,8 +98,8 @@ export function specOf({ definitionJson }: Pick<GraphRow, 'definitionJson'>): Gr
   throw new AppError('precondition_failed', 'The stored graph is not compatible with this version');
 }
 
-const Variables = z.record(z.string(), z.string());
-export const variablesIn = ({ variablesJson }: Pick<GraphRow, 'variablesJson'>) => Variables.parse(parseJson(variablesJson));
+const Variables = once(() => z.record(z.string(), z.string()));
+export const variablesIn = ({ variablesJson }: Pick<GraphRow, 'variablesJson'>) => Variables().parse(parseJson(variablesJson));
 
 /** The turn of an agent that started a graph. */
 export interface Requester {
@@ -114,28 +117,34 @@ export interface Requester {
   readonly caps: readonly Capability[];
 }
 
-const RequesterJson = z.object({
-  conversationRef: z.string(),
-  turnId: z.string(),
-  origin: z.string(),
-  leaseId: z.string().nullable(),
-  runId: z.string().nullable(),
-  depth: z.int(),
-  bounds: z.object({ policies: z.array(ToolPolicy), agents: z.array(z.string()) }).optional(),
-  tainted: z.boolean(),
-  caps: z.array(Capability),
-});
+const RequesterJson = once(() =>
+  z.object({
+    conversationRef: z.string(),
+    turnId: z.string(),
+    origin: z.string(),
+    leaseId: z.string().nullable(),
+    runId: z.string().nullable(),
+    depth: z.int(),
+    bounds: z.object({ policies: z.array(ToolPolicy), agents: z.array(z.string()) }).optional(),
+    tainted: z.boolean(),
+    caps: z.array(Capability),
+  }),
+);
 // The origin was written from a `TurnOrigin`; only the contract has the list of them at run time.
 export const requesterIn = ({ requesterJson }: Pick<GraphRow, 'requesterJson'>): Requester | undefined =>
-  requesterJson === null ? undefined : (RequesterJson.parse(parseJson(requesterJson)) as Requester);
+  requesterJson === null ? undefined : (RequesterJson().parse(parseJson(requesterJson)) as Requester);
 
-const Announce = z.discriminatedUnion('to', [
-  z.object({ to: z.literal('inbox') }),
-  z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string() }),
-]);
+const Announce = once(() =>
+  z.discriminatedUnion('to', [
+    z.object({ to: z.literal('inbox') }),
+    z.object({ to: z.literal('conversation'), conversationRef: z.string(), agentId: z.string() }),
+  ]),
+);
 /** Target of the announcement of a graph. */
-export type Announce = z.output<typeof Announce>;
-export const announceIn = ({ announceJson }: Pick<GraphRow, 'announceJson'>): Announce => Announce.parse(parseJson(announceJson));
+export type Announce = z.output<ReturnType<typeof Announce>>;
+export const announceIn = ({ announceJson }: Pick<GraphRow, 'announceJson'>): Announce => Announce().parse(parseJson(announceJson));
 
-const Steps = z.array(z.array(z.object({ ok: z.boolean(), text: z.string(), error: z.string().optional(), partial: z.boolean().optional() })));
-export const stepsIn = ({ stepsJson }: Pick<NodeRow, 'stepsJson'>) => Steps.parse(parseJson(stepsJson));
+const Steps = once(() =>
+  z.array(z.array(z.object({ ok: z.boolean(), text: z.string(), error: z.string().optional(), partial: z.boolean().optional() }))),
+);
+export const stepsIn = ({ stepsJson }: Pick<NodeRow, 'stepsJson'>) => Steps().parse(parseJson(stepsJson));

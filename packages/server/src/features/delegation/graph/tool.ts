@@ -1,4 +1,4 @@
-import { contract, GraphEdge, GraphNode, graphDefinition, type Params, type ResultInput } from '@gatehouse/contract';
+import { contract, GraphEdge, GraphNode, graphDefinition, type Params, type ResultInput, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
@@ -12,23 +12,26 @@ type Action = (typeof actions)[number];
 type PipelineMethods = HandlersOf<`graph.${Action}`>;
 
 /** Parameters as the model sees them; the method of an action parses the input. */
-const ToolParams = z.strictObject({
-  action: z
-    .enum(actions)
-    .describe(
-      'define: checks a graph and stores nothing. execute: starts one; its end is announced in this conversation. status, outputs, cancel: for a started graph. save, load, list, delete: for graphs saved under a name.',
-    ),
-  nodes: z.array(GraphNode).optional().describe('define, execute, save.'),
-  edges: z.array(GraphEdge).optional(),
-  label: z.string().optional(),
-  on_failure: graphDefinition.on_failure,
-  timeout_ms: graphDefinition.timeout_ms,
-  budget: graphDefinition.budget,
-  variables: z.record(z.string(), z.string()).optional().describe('execute: values for ${NAME} in tasks.'),
-  graphId: z.string().optional().describe('status, outputs, cancel: id or label of a run; execute: the id that load returned.'),
-  id: z.string().optional().describe('load, delete, save: id of a saved graph, sg_….'),
-});
-const Args = z.looseObject({ action: z.enum(actions) });
+const ToolParams = once(() =>
+  z.strictObject({
+    action: z
+      .enum(actions)
+      .describe(
+        'define: checks a graph and stores nothing. execute: starts one; its end is announced in this conversation. status, outputs, cancel: for a started graph. save, load, list, delete: for graphs saved under a name.',
+      ),
+    nodes: z.array(GraphNode()).optional().describe('define, execute, save.'),
+    edges: z.array(GraphEdge()).optional(),
+    label: z.string().optional(),
+    on_failure: graphDefinition().on_failure,
+    timeout_ms: graphDefinition().timeout_ms,
+    budget: graphDefinition().budget,
+    variables: z.record(z.string(), z.string()).optional().describe('execute: values for ${NAME} in tasks.'),
+    graphId: z.string().optional().describe('status, outputs, cancel: id or label of a run; execute: the id that load returned.'),
+    id: z.string().optional().describe('load, delete, save: id of a saved graph, sg_….'),
+  }),
+);
+const parameters = once(() => z.toJSONSchema(ToolParams(), { io: 'input' }));
+const Args = once(() => z.looseObject({ action: z.enum(actions) }));
 
 const methodOf = (action: Action) => `graph.${action}` as const;
 /** Actions whose results contain text of agents. */
@@ -44,13 +47,17 @@ interface PipelineDeps {
 }
 
 /** `pipeline`: lets an agent write, run and inspect graphs of agents, with the authority of its principal. */
-export function createPipelineTool({ methods, execute, authored, isTainted }: PipelineDeps): Tool<typeof Args> {
+export function createPipelineTool({ methods, execute, authored, isTainted }: PipelineDeps): Tool<ReturnType<typeof Args>> {
   return {
     name: 'pipeline',
     description:
       'Runs several agents as a graph: nodes with tasks that depend on one another, debates, votes, refinement, map-reduce, approval gates. Results of a node are passed to the nodes that depend on it, or filled in where a task says {{node.result}}.',
-    args: Args,
-    parameters: z.toJSONSchema(ToolParams, { io: 'input' }),
+    get args() {
+      return Args();
+    },
+    get parameters() {
+      return parameters();
+    },
     // Starting a graph has no effect on its own: the calls of its agents pass the same gate, with the taint of the task.
     risk: 'outward',
     destination: () => ({ kind: 'configured' }),
@@ -61,7 +68,7 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
     async run({ action, ...params }, { agentId, call, callId, tainted, turnId }) {
       try {
         const result = await act(action, params);
-        const shown = Shown.safeParse(result);
+        const shown = Shown().safeParse(result);
         return {
           content: JSON.stringify(result, null, 1),
           ...((fenced.has(action) || params['graphId'] !== undefined) && {
@@ -85,7 +92,7 @@ export function createPipelineTool({ methods, execute, authored, isTainted }: Pi
 }
 
 /** A single graph, whose record says whether it is tainted. Lists and saved graphs may contain text of anyone. */
-const Shown = z.object({ graphId: z.string() });
+const Shown = once(() => z.object({ graphId: z.string() }));
 
 const refused = ({ message }: AppError): ToolResult => ({ content: message, isError: true });
 

@@ -1,29 +1,33 @@
-import { ConversationRef } from '@gatehouse/contract';
+import { ConversationRef, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Tool } from '../../../runtime/tool.ts';
 import type { SessionSend } from './session-send.ts';
 
 const longestWaitMs = 300_000;
-const Args = z.strictObject({
-  conversationRef: ConversationRef.describe('As returned by sessions_list or sessions_spawn.'),
-  text: z.string().min(1).max(100_000),
-  mode: z
-    .enum(['fire-and-forget', 'wait', 'ping-pong'])
-    .default('fire-and-forget')
-    .describe('`wait` returns the answer; with `ping-pong` answers are exchanged after your turn has ended.'),
-  timeoutMs: z.int().min(1000).max(longestWaitMs).default(60_000).describe('Timeout of `wait`.'),
-  maxTurns: z.int().min(0).max(5).optional().describe('Maximum answers sent back in `ping-pong`.'),
-});
+const Args = once(() =>
+  z.strictObject({
+    conversationRef: ConversationRef.describe('As returned by sessions_list or sessions_spawn.'),
+    text: z.string().min(1).max(100_000),
+    mode: z
+      .enum(['fire-and-forget', 'wait', 'ping-pong'])
+      .default('fire-and-forget')
+      .describe('`wait` returns the answer; with `ping-pong` answers are exchanged after your turn has ended.'),
+    timeoutMs: z.int().min(1000).max(longestWaitMs).default(60_000).describe('Timeout of `wait`.'),
+    maxTurns: z.int().min(0).max(5).optional().describe('Maximum answers sent back in `ping-pong`.'),
+  }),
+);
 
 /** `sessions_send`: the method `session.send` for agents. */
 export function createSendTool(
   send: SessionSend['methods']['session.send'],
   isTainted: (refs: readonly string[]) => Promise<boolean>,
-): Tool<typeof Args> {
+): Tool<ReturnType<typeof Args>> {
   return {
     name: 'sessions_send',
     description: 'Sends a message to another conversation of yours, or to a sub-agent that you started.',
-    args: Args,
+    get args() {
+      return Args();
+    },
     risk: 'write',
     effect: 'once',
     capability: 'orch:message',

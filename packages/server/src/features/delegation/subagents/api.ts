@@ -66,8 +66,8 @@ export interface RunRequest {
 export interface RunEnd {
   readonly runId: string;
   readonly conversationRef: string;
-  readonly completion: z.output<typeof SubAgentCompletion>;
-  readonly telemetry: z.output<typeof SubAgentTelemetry> | undefined;
+  readonly completion: z.output<ReturnType<typeof SubAgentCompletion>>;
+  readonly telemetry: z.output<ReturnType<typeof SubAgentTelemetry>> | undefined;
   /** Reason of a failure; for owners only. */
   readonly cause: string | null;
   /** Limited to `graphMaxResultLength` characters; partial when the run was stopped early. */

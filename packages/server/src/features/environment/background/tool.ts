@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
@@ -7,15 +8,25 @@ import { backgroundToolName } from '../../../runtime/tool-policy.ts';
 import { findTask, listTasks, type TaskRow } from './store.ts';
 import type { Tasks } from './tasks.ts';
 
-const Args = z.strictObject({
-  action: z.enum(['list', 'get', 'cancel']),
-  taskId: z.string().max(64).optional().describe('For get and cancel.'),
-});
+const Args = once(() =>
+  z.strictObject({
+    action: z.enum(['list', 'get', 'cancel']),
+    taskId: z.string().max(64).optional().describe('For get and cancel.'),
+  }),
+);
 
 const listed = 20;
 
 /** Background tool calls; a turn sees and cancels only those in its conversation. */
-export function createBackgroundTool({ db, clock, tasks }: { readonly db: Db; readonly clock: Clock; readonly tasks: Tasks }): Tool<typeof Args> {
+export function createBackgroundTool({
+  db,
+  clock,
+  tasks,
+}: {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly tasks: Tasks;
+}): Tool<ReturnType<typeof Args>> {
   function lineOf({ id, toolName, description, state, outcome, startedAtMs, endedAtMs }: TaskRow): string {
     const seconds = Math.round(((endedAtMs ?? clock.now()) - startedAtMs) / 1000);
     return `${id} ${state === 'running' ? 'running' : (outcome ?? 'unknown')}, ${seconds} s, "${toolName}": ${JSON.stringify(description)}`;
@@ -31,7 +42,9 @@ export function createBackgroundTool({ db, clock, tasks }: { readonly db: Db; re
   return {
     name: backgroundToolName,
     description: 'Tool calls of this conversation that continue in the background: list them, get the result of one, or cancel one.',
-    args: Args,
+    get args() {
+      return Args();
+    },
     risk: 'read',
     effect: 'idempotent',
     timeoutMs: 10_000,

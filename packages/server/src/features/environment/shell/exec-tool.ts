@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -19,30 +20,40 @@ const drainMs = 2000;
 /** Programs that write nothing. No shell reads their arguments, and nothing can shadow them on the PATH of the jail. */
 const freeing: ReadonlySet<string> = new Set(['rm', 'chmod']);
 
-const word = z
-  .string()
-  .max(32_768)
-  .refine((text) => !text.includes('\0'), 'expected no NUL character');
-const execArgs = z.strictObject({
-  argv: z
-    .tuple([word.min(1)], word)
-    .refine((words) => words.length <= 256, 'expected at most 256 words')
-    .describe('Program and arguments, one by one. No shell reads them: for pipes, wildcards or several commands use ["sh", "-c", "…"].'),
-  cwd: z.string().max(1024).optional().describe('Folder to run in, relative to the workspace, e.g. "projects/app"; the workspace itself otherwise.'),
-  timeoutMs: z.int().min(100).max(maxTimeoutMs).default(30_000).describe('Stops the command after so many milliseconds.'),
-  network: z.boolean().default(false).describe('Requests the network. Off unless the agent may use it.'),
-  stdin: z.string().max(1_048_576).optional().describe('Text for its standard input.'),
-  background: z.boolean().default(false).describe('Returns an id for the tool "process" at once; timeoutMs does not apply then.'),
-});
-type ExecArgs = z.output<typeof execArgs>;
+const word = once(() =>
+  z
+    .string()
+    .max(32_768)
+    .refine((text) => !text.includes('\0'), 'expected no NUL character'),
+);
+const execArgs = once(() =>
+  z.strictObject({
+    argv: z
+      .tuple([word().min(1)], word())
+      .refine((words) => words.length <= 256, 'expected at most 256 words')
+      .describe('Program and arguments, one by one. No shell reads them: for pipes, wildcards or several commands use ["sh", "-c", "…"].'),
+    cwd: z
+      .string()
+      .max(1024)
+      .optional()
+      .describe('Folder to run in, relative to the workspace, e.g. "projects/app"; the workspace itself otherwise.'),
+    timeoutMs: z.int().min(100).max(maxTimeoutMs).default(30_000).describe('Stops the command after so many milliseconds.'),
+    network: z.boolean().default(false).describe('Requests the network. Off unless the agent may use it.'),
+    stdin: z.string().max(1_048_576).optional().describe('Text for its standard input.'),
+    background: z.boolean().default(false).describe('Returns an id for the tool "process" at once; timeoutMs does not apply then.'),
+  }),
+);
+type ExecArgs = z.output<ReturnType<typeof execArgs>>;
 
 /** Creates the tool that runs a program in the jail of the agent's workspace. */
-export function createExecTool(deps: ShellDeps, background: BackgroundCommands): Tool<typeof execArgs> {
+export function createExecTool(deps: ShellDeps, background: BackgroundCommands): Tool<ReturnType<typeof execArgs>> {
   return {
     name: 'exec',
     description:
       'Runs a program in a sandbox that sees only the workspace at /workspace and the programs of the system. Folders of the workspace can be written to, except skills and hidden ones; files directly in it cannot: use the file tools for these. /tmp lasts for one call. Returns the exit code and the output.',
-    args: execArgs,
+    get args() {
+      return execArgs();
+    },
     risk: 'write',
     effect: 'once',
     readsPrivate: true,

@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Tool } from '../../../runtime/tool.ts';
@@ -5,21 +6,25 @@ import type { BackgroundCommands } from './background-commands.ts';
 
 const maxWaitMs = 30_000;
 
-const processArgs = z.strictObject({
-  action: z.enum(['list', 'read', 'write', 'kill']),
-  id: z.string().min(1).max(64).optional().describe('Id of the command, from "exec" or "list"; required except for "list".'),
-  offset: z.int().min(0).default(0).describe('read: byte of the output to start at, the "next offset" of the previous read.'),
-  waitMs: z.int().min(0).max(maxWaitMs).default(0).describe('read: how long to wait for output when there is none yet, in milliseconds.'),
-  input: z.string().max(262_144).default('').describe('write: text for its standard input; a line needs its line break.'),
-  close: z.boolean().default(false).describe('write: closes its standard input after the text.'),
-});
+const processArgs = once(() =>
+  z.strictObject({
+    action: z.enum(['list', 'read', 'write', 'kill']),
+    id: z.string().min(1).max(64).optional().describe('Id of the command, from "exec" or "list"; required except for "list".'),
+    offset: z.int().min(0).default(0).describe('read: byte of the output to start at, the "next offset" of the previous read.'),
+    waitMs: z.int().min(0).max(maxWaitMs).default(0).describe('read: how long to wait for output when there is none yet, in milliseconds.'),
+    input: z.string().max(262_144).default('').describe('write: text for its standard input; a line needs its line break.'),
+    close: z.boolean().default(false).describe('write: closes its standard input after the text.'),
+  }),
+);
 
 /** Creates the tool for commands that `exec` started in the background. */
-export function createProcessTool(background: BackgroundCommands): Tool<typeof processArgs> {
+export function createProcessTool(background: BackgroundCommands): Tool<ReturnType<typeof processArgs>> {
   return {
     name: 'process',
     description: 'Lists, reads, writes to and stops commands that "exec" started in the background.',
-    args: processArgs,
+    get args() {
+      return processArgs();
+    },
     risk: 'write',
     effect: 'once',
     readsPrivate: true,

@@ -1,19 +1,22 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Tool } from '../../../runtime/tool.ts';
 import { printResult, type WebSearch } from './search.ts';
 
-const args = z.strictObject({
-  query: z.string().min(1).max(400).describe('What to look for, as you would type it into a search engine.'),
-  limit: z.int().min(1).max(20).default(8).describe('Number of results.'),
-});
+const args = once(() =>
+  z.strictObject({
+    query: z.string().min(1).max(400).describe('What to look for, as you would type it into a search engine.'),
+    limit: z.int().min(1).max(20).default(8).describe('Number of results.'),
+  }),
+);
 
 /** `web_search`: title, address and snippet of each result. Without a provider each call is refused with what to configure. */
-export function createWebSearchTool(search: WebSearch | undefined): Tool<typeof args> {
+export function createWebSearchTool(search: WebSearch | undefined): Tool<ReturnType<typeof args>> {
   return {
     name: 'web_search',
     description: 'Searches the web; returns titles, addresses and snippets. Read a page with web_fetch.',
-    args,
+    args: args(),
     risk: 'outward',
     effect: 'pure',
     timeoutMs: 75_000,

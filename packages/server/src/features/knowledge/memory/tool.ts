@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { Tool } from '../../../runtime/tool.ts';
@@ -6,15 +7,19 @@ import type { MemoryApi } from './api.ts';
 import { isClean } from './entries/memory-entry.ts';
 import type { MemoryMethods } from './methods.ts';
 
-const Search = z.strictObject({
-  query: z.string().min(1).max(2000).describe('What to look for.'),
-  limit: z.int().min(1).max(50).default(10),
-});
-const Get = z.strictObject({ id: z.string().min(1).max(64).describe('Id of a memory, as returned by memory_search.') });
-const Store = z.strictObject({
-  content: z.string().min(1).max(4000).describe('One self-contained fact that is worth knowing in later conversations. Never a secret.'),
-  tags: z.array(z.string().min(1).max(64)).max(8).default([]),
-});
+const Search = once(() =>
+  z.strictObject({
+    query: z.string().min(1).max(2000).describe('What to look for.'),
+    limit: z.int().min(1).max(50).default(10),
+  }),
+);
+const Get = once(() => z.strictObject({ id: z.string().min(1).max(64).describe('Id of a memory, as returned by memory_search.') }));
+const Store = once(() =>
+  z.strictObject({
+    content: z.string().min(1).max(4000).describe('One self-contained fact that is worth knowing in later conversations. Never a secret.'),
+    tags: z.array(z.string().min(1).max(64)).max(8).default([]),
+  }),
+);
 
 interface MemoryToolDeps {
   readonly methods: Pick<MemoryMethods, 'memory.inspect'>;
@@ -27,10 +32,12 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
 /** `memory_search`, `memory_get` and `memory_store`: an agent reads and adds its own memories and those of its principal. */
 export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly Tool[] {
-  const search: Tool<typeof Search> = {
+  const search: Tool<ReturnType<typeof Search>> = {
     name: 'memory_search',
     description: 'Searches what you remember from earlier conversations, by terms and by meaning.',
-    args: Search,
+    get args() {
+      return Search();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs,
@@ -44,10 +51,12 @@ export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly To
     },
   };
 
-  const get: Tool<typeof Get> = {
+  const get: Tool<ReturnType<typeof Get>> = {
     name: 'memory_get',
     description: 'Shows one memory and its source.',
-    args: Get,
+    get args() {
+      return Get();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs,
@@ -60,10 +69,12 @@ export function createMemoryTools({ methods, api }: MemoryToolDeps): readonly To
     },
   };
 
-  const add: Tool<typeof Store> = {
+  const add: Tool<ReturnType<typeof Store>> = {
     name: 'memory_store',
     description: 'Remembers a fact for later conversations with the same person.',
-    args: Store,
+    get args() {
+      return Store();
+    },
     risk: 'write',
     readsPrivate: false,
     effect: 'once',

@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { readFileInside } from '../../../kernel/safe-path.ts';
@@ -6,10 +7,12 @@ import { textOf } from './bundles/bundle.ts';
 import { fileDigest } from './bundles/read-bundle.ts';
 import type { FoundSkill } from './bundles/root.ts';
 
-const args = z.strictObject({
-  name: z.string().min(1).max(64).describe('Name of the skill, as listed.'),
-  file: z.string().min(1).max(1024).optional().describe('Another text file of the skill, by its path in it.'),
-});
+const args = once(() =>
+  z.strictObject({
+    name: z.string().min(1).max(64).describe('Name of the skill, as listed.'),
+    file: z.string().min(1).max(1024).optional().describe('Another text file of the skill, by its path in it.'),
+  }),
+);
 
 const maxNamedFiles = 50;
 
@@ -23,7 +26,7 @@ export interface SkillToolDeps {
 }
 
 /** `skill`: the instructions of a skill, or one of its other files. */
-export function createSkillTool({ find, used, changed, maxFileBytes }: SkillToolDeps): Tool<typeof args> {
+export function createSkillTool({ find, used, changed, maxFileBytes }: SkillToolDeps): Tool<ReturnType<typeof args>> {
   function result({ tier, name }: FoundSkill, content: string): ToolResult {
     return tier === 'operator' ? { content } : { content, outside: { source: `skill ${name}` } };
   }
@@ -31,7 +34,7 @@ export function createSkillTool({ find, used, changed, maxFileBytes }: SkillTool
   return {
     name: 'skill',
     description: 'Returns the instructions of a skill from the list of skills, or a file that they name. Call it before you do what a skill is for.',
-    args,
+    args: args(),
     risk: 'read',
     effect: 'pure',
     timeoutMs: 10_000,

@@ -1,4 +1,4 @@
-import { EventGap, type EventKind, events } from '@gatehouse/contract';
+import { EventGap, type EventKind, events, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { parseJson } from '../../../kernel/json.ts';
 import type { LoggedEvent } from './api.ts';
@@ -17,15 +17,17 @@ export function endOf(entry: LogEntry): number {
 }
 
 /** Visibility is decided by the head, so that payloads of invisible events are not read. */
-const Head = z.union([
-  z.tuple([z.int(), z.string(), z.int(), z.string().nullable(), z.string().nullable()]),
-  z.tuple([z.int(), z.literal(0), z.int(), EventGap.shape.reason]),
-]);
-const Heads = z.array(Head);
+const Head = once(() =>
+  z.union([
+    z.tuple([z.int(), z.string(), z.int(), z.string().nullable(), z.string().nullable()]),
+    z.tuple([z.int(), z.literal(0), z.int(), EventGap.shape.reason]),
+  ]),
+);
+const Heads = once(() => z.array(Head()));
 
 /** The entries as stored in a row. */
 export function encodeEntries(entries: readonly LogEntry[]): BatchText {
-  const heads: z.input<typeof Heads> = entries.map((entry) =>
+  const heads: z.input<ReturnType<typeof Heads>> = entries.map((entry) =>
     isGap(entry) ? [entry.to, 0, entry.from, entry.reason] : [entry.id, entry.kind, entry.atMs, entry.owner ?? null, entry.agentId ?? null],
   );
   // JSON contains no line breaks.
@@ -35,12 +37,14 @@ export function encodeEntries(entries: readonly LogEntry[]): BatchText {
 /** Parses the entries of a row; skips kinds that this program does not know. */
 export function decodeEntries({ heads, bodies }: BatchText): LogEntry[] {
   const lines = bodies.split('\n');
-  return Heads.parse(parseJson(heads)).flatMap((head, index): LogEntry[] => {
-    if (head[1] === 0) return [{ from: head[2], to: head[0], reason: head[3] }];
-    const [id, kind, atMs, owner, agentId] = head;
-    if (!isKnown(kind)) return [];
-    return [{ id, kind, atMs, owner: owner ?? undefined, agentId: agentId ?? undefined, json: lines[index] || undefined }];
-  });
+  return Heads()
+    .parse(parseJson(heads))
+    .flatMap((head, index): LogEntry[] => {
+      if (head[1] === 0) return [{ from: head[2], to: head[0], reason: head[3] }];
+      const [id, kind, atMs, owner, agentId] = head;
+      if (!isKnown(kind)) return [];
+      return [{ id, kind, atMs, owner: owner ?? undefined, agentId: agentId ?? undefined, json: lines[index] || undefined }];
+    });
 }
 
 function isKnown(kind: string): kind is EventKind {

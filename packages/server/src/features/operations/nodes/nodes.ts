@@ -3,7 +3,8 @@ import type { Db } from '../../../kernel/db/db.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { NodesApi } from './api.ts';
-import { beginNode, claimLapsed, hasLapsed, moveNode, renewNode } from './store.ts';
+import type { NodeLease } from './lease/lease.ts';
+import { adoptNode, beginNode, claimLapsed, hasLapsed, listNodes, moveNode, renewNode } from './store.ts';
 
 export interface NodesDeps {
   readonly db: Db;
@@ -18,6 +19,8 @@ export interface NodesDeps {
    */
   readonly isSole: boolean;
   readonly version: string;
+  /** Where daemons share the database: this one is in it already, and its lease is renewed elsewhere. */
+  readonly lease?: Pick<NodeLease, 'listening' | 'fault'> | undefined;
 }
 
 export interface Nodes extends AsyncDisposable {
@@ -33,7 +36,7 @@ const keptMs = 30 * 24 * 60 * 60_000;
  * Announces this daemon in the database, and claims what dead ones left: with a renewed lease as the sign of life, so that
  * several daemons can use one database (docs/decisions/0046).
  */
-export async function createNodes({ db, clock, log, bootId, homeId, isSole, version }: NodesDeps): Promise<Nodes> {
+export async function createNodes({ db, clock, log, bootId, homeId, isSole, version, lease }: NodesDeps): Promise<Nodes> {
   const recoveries: (() => Promise<void>)[] = [];
   let address: string | null = null;
   let isLost = false;
@@ -42,7 +45,9 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
   let owesRecovery = false;
 
   const prunedBeforeMs = clock.ageNow() - keptMs;
-  await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, isSole: isSole ? 1 : 0, atMs: clock.now(), prunedBeforeMs });
+  if (lease === undefined)
+    await db.write(beginNode, { bootId, homeId, version, role: 'active', leaseMs, isSole: isSole ? 1 : 0, atMs: clock.now(), prunedBeforeMs });
+  else await db.write(adoptNode, { bootId, homeId, isSole: 0, atMs: clock.now(), prunedBeforeMs });
 
   async function renew(): Promise<void> {
     if (isLost) return;
@@ -76,7 +81,7 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
 
   const timers = new AsyncDisposableStack();
   if (!isSole) {
-    timers.use(repeat({ clock, everyMs: renewMs, run: renew, onError: renewLater }));
+    if (lease === undefined) timers.use(repeat({ clock, everyMs: renewMs, run: renew, onError: renewLater }));
     const onError = (error: unknown) => log.error({ err: error }, 'Failed to take over from another daemon');
     timers.use(repeat({ clock, everyMs: leaseMs / 2, run: check, onError }));
   }
@@ -87,10 +92,12 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
       onClaimed: (recover) => void recoveries.push(recover),
       listening(at) {
         address = at;
+        if (lease !== undefined) return lease.listening(at);
         return renew().catch(renewLater);
       },
+      list: async () => (isSole ? undefined : db.read(listNodes, { bootId, atMs: clock.now() })),
       drain: () => move('draining'),
-      fault: () => (isLost ? 'Another daemon has taken over the work of this one' : undefined),
+      fault: () => lease?.fault() ?? (isLost ? 'Another daemon has taken over the work of this one' : undefined),
     },
     async [Symbol.asyncDispose]() {
       await timers.disposeAsync();

@@ -1,10 +1,11 @@
 import type { Expression, ExpressionBuilder } from 'kysely';
 import { operation, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
-import type { ClaimedBoot, NodeRole } from './api.ts';
+import type { ClaimedBoot, ListedNode, NodeRole } from './api.ts';
 
-/** The time by which leases are judged: that of the daemon, as one machine has one clock. With several machines it must be the database's. */
-const leaseNow = ({ p }: Pick<QueryTools<{ readonly atMs: number }>, 'p'>): Expression<number> => p('atMs');
+/** The time by which leases are judged: of the database where daemons of several machines share it, else of the daemon. */
+const leaseNow = ({ p, sql, dialect }: Pick<QueryTools<{ readonly atMs: number }>, 'p' | 'sql' | 'dialect'>): Expression<number> =>
+  dialect === 'postgres' ? sql<number>`floor(extract(epoch from clock_timestamp()) * 1000)::bigint` : p('atMs');
 
 /** A boot of a daemon that renews its lease. */
 export interface Renewal {
@@ -87,6 +88,43 @@ export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, i
   return claimBoots(tx, { ...start, isSole });
 });
 
+/** Claims the dead boots for one whose row is there already. */
+export const adoptNode = operation('nodes.adopt', async (tx, { prunedBeforeMs, ...claiming }: Claiming & { readonly prunedBeforeMs: number }) => {
+  await tx.run(prune, { beforeMs: prunedBeforeMs });
+  return claimBoots(tx, claiming);
+});
+
+interface ListedRow {
+  readonly bootId: string;
+  readonly role: NodeRole;
+  readonly state: 'live' | 'draining';
+  readonly version: string;
+  readonly address: string | null;
+  readonly leaseLeftMs: number;
+}
+
+const list = query<{ readonly atMs: number }, ListedRow>((tools) =>
+  tools.db
+    .selectFrom('node')
+    .select(['bootId', 'role', 'state', 'version', 'address', tools.sql<number>`lease_until_ms - ${leaseNow(tools)}`.as('leaseLeftMs')])
+    .where('state', 'in', ['live', 'draining'])
+    .orderBy('role')
+    .orderBy('startedAtMs')
+    .orderBy('bootId')
+    .$narrowType<{ state: ListedRow['state'] }>(),
+);
+
+/** Returns the daemons that have neither stopped nor been claimed: the active one first. */
+export const listNodes = operation(
+  'nodes.list',
+  async (tx, { bootId, atMs }: { readonly bootId: string; readonly atMs: number }): Promise<ListedNode[]> =>
+    (await tx.all(list, { atMs })).map(({ bootId: each, state, ...rest }) => ({
+      ...rest,
+      state: rest.leaseLeftMs > 0 ? state : 'lapsed',
+      ...(each === bootId && { self: true as const }),
+    })),
+);
+
 /** Claims the boots whose leases have lapsed; each has one winner. */
 export const claimLapsed = operation('nodes.claim', claimBoots);
 
@@ -135,4 +173,4 @@ export async function holdsBoot(tx: Tx, bootId: string): Promise<boolean> {
   return (await tx.get(liveBoot, { bootId })) !== undefined;
 }
 
-export const nodeOperations = [beginNode, claimLapsed, hasLapsed, renewNode, moveNode];
+export const nodeOperations = [beginNode, adoptNode, listNodes, claimLapsed, hasLapsed, renewNode, moveNode];

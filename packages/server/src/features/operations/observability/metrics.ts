@@ -94,19 +94,18 @@ export function createMetrics({ version, clock, bus }: MetricsDeps) {
       },
     tool(tool: Tool): Tool {
       const outcomes = { ok: counted.toolCalls(tool.name, 'ok'), error: counted.toolCalls(tool.name, 'error') };
-      return {
-        ...tool,
-        async run(args, context) {
-          let outcome: keyof typeof outcomes = 'error';
-          try {
-            const result = await tool.run(args, context);
-            if (result.isError !== true) outcome = 'ok';
-            return result;
-          } finally {
-            outcomes[outcome].add();
-          }
-        },
+      const run: Tool['run'] = async (args, context) => {
+        let outcome: keyof typeof outcomes = 'error';
+        try {
+          const result = await tool.run(args, context);
+          if (result.isError !== true) outcome = 'ok';
+          return result;
+        } finally {
+          outcomes[outcome].add();
+        }
       };
+      // Not spread: that would build the schema of its arguments.
+      return Object.defineProperties(Object.create(null), { ...Object.getOwnPropertyDescriptors(tool), run: { value: run, enumerable: true } });
     },
     db(db: Db): Db {
       return {

@@ -7,6 +7,7 @@ import type { Log } from '../../../kernel/log.ts';
 import type { Logger } from '../../../kernel/logger.ts';
 
 type SystemMethods = HandlersOf<'system.ping' | 'rpc.discover' | 'gateway.status' | 'gateway.restart' | 'daemon.setLogLevel'>;
+type Status = Awaited<ReturnType<SystemMethods['gateway.status']>>;
 type Discovered = Awaited<ReturnType<SystemMethods['rpc.discover']>>;
 
 export interface SystemDeps {
@@ -24,6 +25,8 @@ export interface SystemDeps {
   readonly connections: () => { readonly http: number; readonly websocket: number };
   readonly turns: () => { readonly running: number; readonly queued: number };
   readonly storage: () => Promise<DbStatus>;
+  /** The daemons that share the database; undefined when this one has it alone. */
+  readonly nodes: () => Promise<NonNullable<Status['nodes']> | undefined>;
   /** Whether another build of the program was installed meanwhile. */
   readonly isReplaced: () => boolean;
   /** Reads and validates the configuration on disk; fails with an error whose text names every problem. */
@@ -57,6 +60,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
         return document;
       },
       async 'gateway.status'() {
+        const nodes = await deps.nodes();
         return {
           pid: process.pid,
           version: deps.version,
@@ -69,6 +73,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
+          ...(nodes !== undefined && { nodes }),
           ...(deps.isReplaced() && { replaced: true }),
         };
       },

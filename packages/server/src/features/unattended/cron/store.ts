@@ -88,12 +88,20 @@ const deleteEnded = query<{ agentId: string; beforeMs: number }>(({ db, p }) =>
   db.deleteFrom('cronJob').where('agentId', '=', p('agentId')).where('endedAtMs', '<', p('beforeMs')),
 );
 
-const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, sql, p }) =>
-  db
-    .deleteFrom('cronJob')
-    .where(
-      sql<boolean>`id in (select id from cron_job where agent_id = ${p('agentId')} and ended_at_ms is not null order by ended_at_ms desc limit -1 offset ${p('kept')})`,
-    ),
+const deleteEndedBeyond = query<{ agentId: string; kept: number }>(({ db, p }) =>
+  db.deleteFrom('cronJob').where(
+    'id',
+    'in',
+    db
+      .selectFrom('cronJob')
+      .select('id')
+      .where('agentId', '=', p('agentId'))
+      .where('endedAtMs', 'is not', null)
+      .orderBy('endedAtMs', 'desc')
+      // An offset needs a limit.
+      .limit(Number.MAX_SAFE_INTEGER)
+      .offset(p('kept')),
+  ),
 );
 
 const countOpen = query<{ agentId: string }, { count: number }>(({ db, sql, p }) =>

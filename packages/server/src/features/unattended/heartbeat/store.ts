@@ -190,10 +190,12 @@ const beatColumns = ['workId', 'agentId', 'correlationId', 'lane', 'reason', 'ev
 
 const insertBeat = query<BeatRow>(({ db, each }) => db.insertInto('heartbeatBeat').values(each(beatColumns)));
 
-/** Opens a beat, which takes the events in its message. Part of `beginBeat`. */
-export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { readonly lastEventId: number }): Promise<void> {
-  await tx.run(take, { agentId: beat.agentId, workId: beat.workId, lastEventId });
+/** Opens a beat, which takes the events in its message; false, and nothing, when another beat has taken them. Part of `beginBeat`. */
+export async function openBeat(tx: Tx, { lastEventId, ...beat }: BeatRow & { readonly lastEventId: number }): Promise<boolean> {
+  const { changes } = await tx.run(take, { agentId: beat.agentId, workId: beat.workId, lastEventId });
+  if (beat.eventCount > 0 && changes === 0) return false;
   await tx.run(insertBeat, beat);
+  return true;
 }
 
 const removeBeat = query<{ workId: string }>(({ db, p }) => db.deleteFrom('heartbeatBeat').where('workId', '=', p('workId')));

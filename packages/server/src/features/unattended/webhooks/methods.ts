@@ -131,7 +131,7 @@ export function createWebhookMethods(
 const rowOf = (call: CallContext) => ({ liveKey: null, remoteAddress: call.remoteAddress ?? null, traceId: call.traceId });
 
 function viewOf(row: Listed, keysOf: Deliver['keysOf']): ResultInput<'webhooks.deliveries'>['deliveries'][number] {
-  const result = DeliveryResult.safeParse(row.result);
+  const result = DeliveryResult().safeParse(row.result);
   return {
     deliveryId: row.id,
     mapping: row.mappingId,

@@ -28,9 +28,9 @@ test.runIf(findPostgres() !== undefined)('nothing is kept of a daemon after anot
     expect([await db.read(listTexts, undefined), fenced]).toEqual([['one', 'two', 'three'], 0]);
 
     await client.query(`UPDATE active_node SET fence = 4`);
-    const late = ['four', 'five'].map((text) => db.write(addNote, { text }));
-    const refusal = { status: 'rejected', reason: { code: 'unavailable', message: 'Another node took over: this one stores nothing more' } };
-    expect(await Promise.allSettled([...late, db.telemetry(addPoint, { value: 2 })])).toMatchObject([refusal, refusal, refusal]);
+    const late = [db.write(addNote, { text: 'four' }), db.write(addNote, { text: 'five' }), db.telemetry(addPoint, { value: 2 })];
+    for (const outcome of await Promise.allSettled(late))
+      expect(outcome).toMatchObject({ reason: { code: 'unavailable', message: 'Another node took over: this one stores nothing more' } });
     expect(fenced).toBeGreaterThan(0);
     expect((await client.query('SELECT value::int FROM point')).rows).toEqual([{ value: 1 }]);
 

@@ -11,6 +11,8 @@ export interface MigrationClient {
 export interface MigratedSchema {
   /** The newest step of the database, which may be newer than the program. */
   readonly schemaVersion: number;
+  /** The newest step that the program knows. */
+  readonly programSchema: number;
   /** Numbers of the steps that were run just now. */
   readonly applied: readonly string[];
 }
@@ -18,7 +20,12 @@ export interface MigratedSchema {
 export interface MigrateOptions {
   readonly nowMs: number;
   readonly programVersion: string;
+  /** Set by the import of a SQLite home, until whose end everything else is refused. */
+  readonly importing?: boolean;
 }
+
+/** One row about the SQLite home that was imported, or is being imported, into the database; made and used by `import/target.ts`. */
+export const importTable = 'storage_import';
 
 /** `gate`; locks of this kind are known by it in `pg_locks`. */
 const lockKey = 0x67617465;
@@ -36,18 +43,31 @@ const lockNotAvailable = '55P03';
 export async function migratePostgres(client: MigrationClient, migrations: readonly Migration[], options: MigrateOptions): Promise<MigratedSchema> {
   const steps = orderSteps(migrations, ({ up, postgres }) => postgres ?? up, postgresStatements);
   const place = await checkDatabase(client);
-  await takeTurn(client, place);
+  await lockSchema(client, place);
   try {
+    if (options.importing !== true) await refuseUnfinishedImport(client, place);
     const applied = await readApplied(client, place);
     const pending = pendingSteps({ place, applied, steps, programVersion: options.programVersion });
     const isNew = applied.length === 0;
+    if (!isNew && pending.length > 0) await awaitActive(client, place, pending);
     for (const group of isNew ? [pending] : pending.map((step) => [step])) await applyGroup(client, group, isNew, options);
     const schemaVersion = Math.max(applied.at(-1)?.number ?? 0, steps.at(-1)?.number ?? 0);
-    return { schemaVersion, applied: pending.map(({ number }) => String(number)) };
+    return { schemaVersion, programSchema: steps.at(-1)?.number ?? 0, applied: pending.map(({ number }) => String(number)) };
   } finally {
-    // A connection that broke has released it.
-    await client.query('SELECT pg_advisory_unlock($1)', [lockKey]).catch(() => undefined);
+    await unlockSchema(client);
   }
+}
+
+/** @throws StartError while only a part of a SQLite home has been copied into the database. */
+async function refuseUnfinishedImport(client: MigrationClient, place: string): Promise<void> {
+  const { rows: found } = await client.query(`SELECT to_regclass(format('%I.${importTable}', current_schema())) IS NOT NULL AS exists`);
+  if (found[0]?.['exists'] !== true) return;
+  const { rows } = await client.query(`SELECT 1 FROM ${importTable} WHERE state <> 'done'`);
+  if (rows.length === 0) return;
+  throw new StartError(
+    'import_unfinished',
+    `${place} is the target of an import that is not complete: repeat "gatehouse storage import" with the home that it came from, or use an empty database.`,
+  );
 }
 
 /** Pages are read in the order of ids: as bytes, as SQLite does, not by the rules of a language. */
@@ -65,7 +85,8 @@ async function checkDatabase(client: MigrationClient): Promise<string> {
   return place;
 }
 
-async function takeTurn(client: MigrationClient, place: string): Promise<void> {
+/** Waits until no other program changes the schema. May be held more than once by the same connection. */
+export async function lockSchema(client: MigrationClient, place: string): Promise<void> {
   // The lock belongs to the connection and outlives the transaction, which only ends the setting.
   await client.query('BEGIN');
   try {
@@ -80,12 +101,17 @@ async function takeTurn(client: MigrationClient, place: string): Promise<void> {
   }
 }
 
+export async function unlockSchema(client: MigrationClient): Promise<void> {
+  // A connection that broke has released it.
+  await client.query('SELECT pg_advisory_unlock($1)', [lockKey]).catch(() => undefined);
+}
+
 async function readApplied(client: MigrationClient, place: string): Promise<readonly AppliedStep[]> {
   const { rows: found } = await client.query(
     `SELECT count(*)::int AS tables, to_regclass(format('%I.schema_migration', current_schema())) IS NOT NULL AND (
         SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass(format('%I.schema_migration', current_schema())) AND attname = 'compatible_from'
       ) = 1 AS ours
-      FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`,
+      FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND relname <> '${importTable}'`,
   );
   if (found[0]?.['tables'] === 0) return [];
   if (found[0]?.['ours'] !== true) {
@@ -99,6 +125,22 @@ async function readApplied(client: MigrationClient, place: string): Promise<read
     programVersion: String(row['program_version']),
     compatibleFrom: Number(row['compatible_from']),
   }));
+}
+
+/** Refuses steps that the program of the active daemon does not know how to live with. */
+async function awaitActive(client: MigrationClient, place: string, pending: readonly Step[]): Promise<void> {
+  const { rows: tables } = await client.query(`SELECT 1 AS found WHERE to_regclass('active_node') IS NOT NULL`);
+  if (tables.length === 0) return;
+  const { rows } = await client.query(
+    `SELECT a.schema_version, n.version FROM active_node a JOIN node n ON n.boot_id = a.boot_id
+      WHERE n.state IN ('live', 'draining') AND n.lease_until_ms > floor(extract(epoch from clock_timestamp()) * 1000)`,
+  );
+  const [active] = rows;
+  if (active === undefined || Number(active['schema_version']) >= Math.max(...pending.map(({ compatibleFrom }) => compatibleFrom))) return;
+  throw new StartError(
+    'awaits_active',
+    `${place} is used by version ${String(active['version'])}, which cannot go on with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
+  );
 }
 
 async function applyGroup(client: MigrationClient, steps: readonly Step[], isNew: boolean, options: MigrateOptions): Promise<void> {

@@ -26,6 +26,14 @@ export interface OpenPostgresOptions {
   readonly heartbeat?: SharedArrayBuffer | undefined;
 }
 
+/** A database that several daemons use. */
+export interface SharedDb extends Db {
+  /** The newest schema that the program knows. */
+  readonly programSchema: number;
+  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  guard(guard: Guard, onFenced: () => void): void;
+}
+
 export const defaultPoolSize = 8;
 /** Searches take milliseconds each: more would wait for seconds. */
 const maxSearches = 1_000;
@@ -37,7 +45,7 @@ const faultAfterMs = 5_000;
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
  * @throws StartError when the server cannot be used, or its schema is newer than the program
  */
-export async function openPostgresDb(options: OpenPostgresOptions): Promise<PostgresDb> {
+export async function openPostgresDb(options: OpenPostgresOptions): Promise<SharedDb> {
   const db = new PostgresDb(options);
   try {
     await db.start();
@@ -55,8 +63,7 @@ export async function checkPostgres(address: ServerAddress): Promise<{ readonly 
   return thread.ready;
 }
 
-/** The database of daemons that share it. */
-export class PostgresDb implements Db {
+class PostgresDb implements SharedDb {
   readonly #options: OpenPostgresOptions;
   readonly #workerUrl: URL;
   readonly #log: Log;
@@ -67,12 +74,13 @@ export class PostgresDb implements Db {
   #searcherStartedAt = 0;
   #state: DbStatus['state'] = 'ok';
   #schemaVersion = 0;
+  #programSchema = 0;
   #serverVersion = '';
   #bytes = 0;
   #isClosed = false;
-  #cancelFault = () => {};
   #guard: Guard | undefined;
   #onFenced = () => {};
+  #cancelFault = () => {};
 
   constructor(options: OpenPostgresOptions) {
     this.#options = options;
@@ -84,8 +92,9 @@ export class PostgresDb implements Db {
   }
 
   async start(): Promise<void> {
-    const { schemaVersion, applied, serverVersion, warnings } = await this.#writer.ready;
+    const { schemaVersion, programSchema, applied, serverVersion, warnings } = await this.#writer.ready;
     this.#schemaVersion = schemaVersion;
+    this.#programSchema = programSchema;
     this.#serverVersion = serverVersion;
     for (const warning of warnings) this.#log.warn({}, warning);
     if (applied.length > 0) this.#log.info({ applied, schemaVersion }, 'Migrated the database schema');
@@ -107,7 +116,10 @@ export class PostgresDb implements Db {
     return this.#searchThread().call(callKinds.read, operation.name, input) as Promise<Output>;
   }
 
-  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  get programSchema(): number {
+    return this.#programSchema;
+  }
+
   guard(guard: Guard, onFenced: () => void): void {
     this.#guard = guard;
     this.#onFenced = onFenced;

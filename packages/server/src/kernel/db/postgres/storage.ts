@@ -34,6 +34,7 @@ export interface PostgresStorageOptions extends PostgresParts {
 /** The engine in the thread that runs it. Results are a `Failure` instead of a rejection. */
 export interface PostgresStorage {
   readonly schemaVersion: number;
+  readonly programSchema: number;
   readonly applied: readonly string[];
   readonly serverVersion: string;
   readonly warnings: readonly string[];
@@ -57,7 +58,7 @@ const tryMs = 5_000;
 export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
   const { address, clock, onState } = options;
   const findOperation = indexOperations(options.operations);
-  const { schemaVersion, applied } = await starting(options, () => migrate(options));
+  const { schemaVersion, programSchema, applied } = await starting(options, () => migrate(options));
   const { version: serverVersion, warnings, bytes } = await starting(options, () => inspect(options));
 
   let isDiskFull = false;
@@ -114,6 +115,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
   const reads = createReads({ links: readers, findOperation });
   const stamp = (unit: Unit) => ({ ...unit, enteredAt: clock.monotonic() });
   let lastBytes = bytes;
+  let guard: Guard | undefined;
   let measure: Promise<void> | undefined;
 
   async function measureBytes(): Promise<void> {
@@ -125,10 +127,10 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
       // The server went away: `onState` says so.
     }
   }
-  let guard: Guard | undefined;
 
   return {
     schemaVersion,
+    programSchema,
     applied,
     serverVersion,
     warnings,

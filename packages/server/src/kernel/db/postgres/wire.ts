@@ -17,6 +17,7 @@ export type FromThread =
   | {
       readonly type: 'ready';
       readonly schemaVersion: number;
+      readonly programSchema: number;
       readonly applied: readonly string[];
       readonly serverVersion: string;
       readonly warnings: readonly string[];

@@ -18,12 +18,12 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
   try {
     if (data.role === 'postgres-search') {
       const { search, close } = openPostgresSearch({ ...data, operations: parts.operations, clock: systemClock });
-      send({ type: 'ready', schemaVersion: 0, applied: [], serverVersion: '', warnings: [] });
+      send({ type: 'ready', schemaVersion: 0, programSchema: 0, applied: [], serverVersion: '', warnings: [] });
       return serveCalls(port, parts, (_, unit) => search(unit), close);
     }
     if (data.role === 'postgres-check') {
       const { version, warnings } = await checkPostgresServer({ ...data, clock: systemClock });
-      send({ type: 'ready', schemaVersion: 0, applied: [], serverVersion: version, warnings });
+      send({ type: 'ready', schemaVersion: 0, programSchema: 0, applied: [], serverVersion: version, warnings });
       return port.close();
     }
     const storage = await openPostgresStorage({
@@ -33,8 +33,8 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
       onFenced: () => send({ type: 'fenced' }),
       onState: (state, reason) => send({ type: 'state', state, ...(reason !== undefined && { reason }) }),
     });
-    const { schemaVersion, applied, serverVersion, warnings } = storage;
-    send({ type: 'ready', schemaVersion, applied, serverVersion, warnings });
+    const { schemaVersion, programSchema, applied, serverVersion, warnings } = storage;
+    send({ type: 'ready', schemaVersion, programSchema, applied, serverVersion, warnings });
     if (data.heartbeat !== undefined) watchHeartbeat(data.heartbeat, { clock: systemClock });
     const serve = [storage.write, storage.telemetry, storage.read, async () => storage.bytes()];
     port.on('message', (message: ToThread) => {

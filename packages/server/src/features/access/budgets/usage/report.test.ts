@@ -39,7 +39,7 @@ const insert = operation('test.insert', async (tx, calls: readonly Call[]): Prom
     ]);
 });
 
-/** Gives the newest call an id below all others, as that of a writer that took it first and committed last. */
+/** Moves the id of the newest call below all others, like that of a writer that took it first and committed last. */
 const lowerIds = operation('test.lowerIds', (tx) =>
   tx.build((from, sql) =>
     from

@@ -123,7 +123,7 @@ export async function openConnection(
     },
     async call(name, args, caller) {
       try {
-        return await client.request({ method: 'tools/call', params: { name, arguments: { ...args } } }, CallResult, {
+        return await client.request({ method: 'tools/call', params: { name, arguments: { ...args } } }, CallResult(), {
           signal: caller,
           timeout: config.timeoutMs,
         });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as nextRound } from 'node:timers/promises';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Tool, ToolContext, ToolResult } from '../../../../runtime/tool.ts';
 import { cleanLabel } from './clean-text.ts';
@@ -14,7 +15,7 @@ const perRound = 32_768;
 const maxDescription = 2048;
 
 /** What is read of a tool as a server declares it; the rest (title, annotations, icons) is not used. */
-const Declared = z.object({ name: z.string().min(1).max(256), description: z.string().optional(), inputSchema: z.unknown() });
+const Declared = once(() => z.object({ name: z.string().min(1).max(256), description: z.string().optional(), inputSchema: z.unknown() }));
 
 export interface McpTool {
   /** Original name at the server. */
@@ -38,7 +39,7 @@ export interface ToolList {
   readonly dropped: number;
 }
 
-const Arguments = z.record(z.string(), z.unknown());
+const Arguments = once(() => z.record(z.string(), z.unknown()));
 
 /**
  * Creates runtime tools from what a server declares. A tool of `before` that did not change stays the same object. What
@@ -53,7 +54,7 @@ export async function buildTools(declared: readonly unknown[], options: ToolList
   let since = 0;
   for (const each of declared) {
     if (tools.length === maxTools) break;
-    const parsed = Declared.safeParse(each);
+    const parsed = Declared().safeParse(each);
     if (!parsed.success || names.has(parsed.data.name)) continue;
     const { name } = parsed.data;
     const schema = printSchema(parsed.data.inputSchema);
@@ -96,13 +97,15 @@ function makeTool(
   parameters: Readonly<Record<string, unknown>>,
   fingerprint: string,
   { server, readOnlyTools, timeoutMs, call }: ToolListOptions,
-): Tool<typeof Arguments> {
+): Tool<ReturnType<typeof Arguments>> {
   const readOnly = fitsPattern(name, readOnlyTools);
   return {
     name: called,
     // The server wrote this text, and the reader must know that.
     description: `Tool of the MCP server "${server}", described by the server as: ${description === '' ? '(no description)' : description}`,
-    args: Arguments,
+    get args() {
+      return Arguments();
+    },
     parameters,
     source: `mcp:${server}`,
     fingerprint,

@@ -1,24 +1,31 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { ToolResult } from '../../../../runtime/tool.ts';
 import { cleanText } from './clean-text.ts';
 
 /** Read leniently: an item of an unknown kind is reported, not refused. */
-export const CallResult = z.looseObject({
-  content: z.array(z.looseObject({ type: z.string() })).optional(),
-  structuredContent: z.unknown().optional(),
-  isError: z.boolean().optional(),
-});
-export type CallResult = z.output<typeof CallResult>;
+export const CallResult = once(() =>
+  z.looseObject({
+    content: z.array(z.looseObject({ type: z.string() })).optional(),
+    structuredContent: z.unknown().optional(),
+    isError: z.boolean().optional(),
+  }),
+);
+export type CallResult = z.output<ReturnType<typeof CallResult>>;
 
 const maxItems = 1000;
 const maxCharacters = 1_048_576;
 
-const TextItem = z.object({ text: z.string() });
-const DataItem = z.object({ data: z.string(), mimeType: z.string().optional() });
-const LinkItem = z.object({ uri: z.string(), name: z.string().optional(), description: z.string().optional(), mimeType: z.string().optional() });
-const ResourceItem = z.object({
-  resource: z.object({ uri: z.string(), mimeType: z.string().optional(), text: z.string().optional(), blob: z.string().optional() }),
-});
+const TextItem = once(() => z.object({ text: z.string() }));
+const DataItem = once(() => z.object({ data: z.string(), mimeType: z.string().optional() }));
+const LinkItem = once(() =>
+  z.object({ uri: z.string(), name: z.string().optional(), description: z.string().optional(), mimeType: z.string().optional() }),
+);
+const ResourceItem = once(() =>
+  z.object({
+    resource: z.object({ uri: z.string(), mimeType: z.string().optional(), text: z.string().optional(), blob: z.string().optional() }),
+  }),
+);
 
 /** Converts the result of a server to text from outside. Binary content is described in a line. */
 export function renderResult(result: CallResult, server: string): ToolResult {
@@ -41,17 +48,17 @@ export function renderResult(result: CallResult, server: string): ToolResult {
 }
 
 function renderItem(item: { readonly type: string }): string {
-  const text = TextItem.safeParse(item);
+  const text = TextItem().safeParse(item);
   if (item.type === 'text' && text.success) return text.data.text;
-  const data = DataItem.safeParse(item);
+  const data = DataItem().safeParse(item);
   if ((item.type === 'image' || item.type === 'audio') && data.success)
     return `[${item.type}, ${label(data.data.mimeType)}, ${bytesOf(data.data.data)} bytes: not shown]`;
-  const link = LinkItem.safeParse(item);
+  const link = LinkItem().safeParse(item);
   if (item.type === 'resource_link' && link.success) {
     const { uri, name, description } = link.data;
     return `[resource ${label(uri)}${name === undefined ? '' : `: ${label(name)}`}${description === undefined ? '' : ` (${label(description)})`}]`;
   }
-  const resource = ResourceItem.safeParse(item);
+  const resource = ResourceItem().safeParse(item);
   if (item.type === 'resource' && resource.success) {
     const { uri, mimeType, text: body, blob } = resource.data.resource;
     if (body !== undefined) return `[resource ${label(uri)}]\n${body}`;
@@ -71,7 +78,7 @@ function bytesOf(base64: string): number {
 const pack = (text: string): string => text.replaceAll(/\s+/g, '');
 
 function repeats(item: { readonly type: string }, packed: string): boolean {
-  const text = TextItem.safeParse(item);
+  const text = TextItem().safeParse(item);
   return text.success && pack(text.data.text) === packed;
 }
 

@@ -12,7 +12,7 @@ export const part = {
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
 /**
- * Messages that are not indexed, by conversation. Each conversation has a mark of its own, because the ids of messages do not show
+ * Messages that are not indexed, by conversation. Each conversation has a separate mark, because the ids of messages do not show
  * what is new: with several writers one may become visible after others with higher ids. The numbers within a conversation do, as
  * its row is written with each of them.
  */
@@ -36,6 +36,9 @@ const waiting = query<{ limit: number }, Waiting>(({ db, sql, p }) =>
     .orderBy('message.seq')
     .limit(p('limit')),
 );
+
+/** After an import into another engine, whose index is empty: all messages are indexed again, behind the turns. */
+export const indexAllAgain = 'UPDATE message_index SET indexed_to = 0';
 
 /** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
 const fillIndex = (tx: Tx, ids: readonly number[]) =>

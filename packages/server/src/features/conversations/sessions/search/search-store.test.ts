@@ -14,7 +14,7 @@ import { parseTextQuery } from './terms.ts';
 const add = operation('test.add', addMessages);
 const archive = operation('test.archive', archiveConversation);
 const erase = operation('test.erase', async (tx, input: { readonly ref: string }) => (await eraseMessages(tx, input.ref))?.erased);
-/** Gives the newest message an id below all others, as that of a writer that took it first and committed last. */
+/** Moves the id of the newest message below all others, like that of a writer that took it first and committed last. */
 const lowerIds = operation('test.lowerIds', (tx) =>
   tx.build((from, sql) =>
     from

@@ -14,7 +14,7 @@ import type { ConversationTarget } from '../../sessions/api.ts';
 import type { WorkClaim, WorkEnd, WorkWait } from '../../../unattended/durable/api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { DurableOutcome, DurableTurn, TurnOutcome, TurnSettlement } from '../api.ts';
-import { openRow, type Question, sumCalls, toCommit, type TurnStart } from '../running/outcome.ts';
+import { openRow, type Question, sumCalls, toCommit, type TurnStart } from '../running/turn-row.ts';
 import { addCalls, type Checkpoint, type DurableOf, type LedgerDeps, WorkLedger } from './ledger.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
 import { endOf, type InterruptedEnd } from './interrupted-turn.ts';

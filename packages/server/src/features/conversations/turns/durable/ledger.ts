@@ -8,7 +8,7 @@ import type { CallRecord, LedgerStep, TurnLedger, TurnPast } from '../../../../r
 import type { ReserveStore } from '../../../access/budgets/api.ts';
 import type { ConversationTarget } from '../../sessions/api.ts';
 import type { WorkClaim, WorkWait } from '../../../unattended/durable/api.ts';
-import { toCallRow } from '../running/outcome.ts';
+import { toCallRow } from '../running/turn-row.ts';
 import type { InterruptedTurn } from './ledger-store.ts';
 import type { ModelCallRow } from '../store.ts';
 

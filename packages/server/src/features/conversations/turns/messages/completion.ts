@@ -3,7 +3,7 @@ import type { ModelMessage, ModelPart, ToolCall } from '../../../../llm/model.ts
 import { isBase64, readDataUrl } from '../../../../llm/wire/data-url.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { CompletionMessage, CompletionRequest } from '../api.ts';
-import { ResultMedia } from './result-media.ts';
+import { ResultMedia } from './media-support.ts';
 
 /** Image types supported by every vendor that supports images. */
 export const imageTypes: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);

@@ -3,7 +3,7 @@ import type { ToolBounds } from '../../../../kernel/call-context.ts';
 import { type Clock, today } from '../../../../kernel/clock.ts';
 import { countTokens } from '../../../../llm/count-tokens.ts';
 import type { ModelInfo } from '../../../../llm/model.ts';
-import { createMessageCapacity } from '../../../../runtime/context-capacity.ts';
+import { createMessageCapacity } from '../../../../runtime/plan-call.ts';
 import { buildSystemPrompt } from '../../../../runtime/prompt.ts';
 import { boundTools, restrictTools, selectTools } from '../../../../runtime/tool-policy.ts';
 import type { Tool } from '../../../../runtime/tool.ts';

@@ -13,7 +13,7 @@ import type { ContextApi, ContextOf, PreparedContext } from '../../context/api.t
 import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import type { Attachments } from '../messages/attachments.ts';
-import { fittingModels, mediaIn } from '../messages/fitting-models.ts';
+import { fittingModels, mediaIn } from '../messages/media-support.ts';
 import { lastExchanges } from '../messages/last-exchanges.ts';
 import type { Preparation } from '../preparation/preparation.ts';
 import type { PreparedTurn } from './turn-input.ts';

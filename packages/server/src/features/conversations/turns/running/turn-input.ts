@@ -12,8 +12,7 @@ import type { Alongside, DurableTurn } from '../api.ts';
 import type { OpenDurableTurn } from '../durable/durable.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import { putInFront } from '../messages/in-front.ts';
-import type { OpenRow } from './open-row.ts';
-import type { Question, TurnStart } from './outcome.ts';
+import type { Question, TurnStart, OpenRow } from './turn-row.ts';
 
 /** A fully prepared turn, ready to run and to be stored. */
 export interface PreparedTurn {

@@ -15,8 +15,7 @@ import type { TurnOutcome } from '../api.ts';
 import type { Admitted } from '../lanes/admission.ts';
 import { takenOver, type TurnCommit, type TurnCommitted, type TurnOpening } from '../store.ts';
 import { createAnnouncer } from './announce.ts';
-import { OpenRow } from './open-row.ts';
-import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart } from './outcome.ts';
+import { sumCalls, toCommit, toOutcome, type TurnCalls, type TurnStart, OpenRow } from './turn-row.ts';
 import { type BegunTurn, callingTurn, type PreparedTurn, toInput } from './turn-input.ts';
 
 export interface TurnRunnerDeps {

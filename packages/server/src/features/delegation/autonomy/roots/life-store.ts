@@ -118,7 +118,13 @@ export interface RootSpent {
 const keep = query<{ id: string; tokens: number; nano: number; activeMs: number; unpriced: number }>(({ db, sql, p }) =>
   db
     .updateTable('rootRun')
-    .set({ spentTokens: p('tokens'), spentNano: p('nano'), activeMs: p('activeMs'), unpriced: sql<number>`unpriced + ${p('unpriced')}` })
+    // Sums only grow: another daemon that knows the root may know less of it.
+    .set({
+      spentTokens: sql<number>`case when spent_tokens > ${p('tokens')} then spent_tokens else ${p('tokens')} end`,
+      spentNano: sql<number>`case when spent_nano > ${p('nano')} then spent_nano else ${p('nano')} end`,
+      activeMs: sql<number>`case when active_ms > ${p('activeMs')} then active_ms else ${p('activeMs')} end`,
+      unpriced: sql<number>`unpriced + ${p('unpriced')}`,
+    })
     .where('id', '=', p('id')),
 );
 

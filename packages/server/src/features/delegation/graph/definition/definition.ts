@@ -4,7 +4,7 @@ import type * as z from 'zod';
 /** A graph as every method receives it. */
 export interface GraphInput {
   readonly nodes: readonly GraphNode[];
-  readonly edges?: readonly z.output<typeof GraphEdge>[] | undefined;
+  readonly edges?: readonly z.output<ReturnType<typeof GraphEdge>>[] | undefined;
   readonly label?: string | undefined;
   readonly on_failure?: GraphSettings['on_failure'] | undefined;
   readonly timeout_ms?: number | undefined;
@@ -15,7 +15,9 @@ export interface GraphInput {
 }
 
 /** The work of a typed node, with the configuration of its type. */
-export type NodeWork = { [T in GraphNodeType]: { readonly type: T; readonly config: z.output<(typeof graphTypeConfigs)[T]> } }[GraphNodeType];
+export type NodeWork = {
+  [T in GraphNodeType]: { readonly type: T; readonly config: z.output<ReturnType<typeof graphTypeConfigs>[T]> };
+}[GraphNodeType];
 /** Types whose work is done by runs of agents. */
 export type RunWork = Exclude<NodeWork, { type: 'approval-gate' }>;
 
@@ -130,7 +132,7 @@ function readWork(node: GraphNode, index: number, issues: Issue[]): NodeWork | u
     if (config !== undefined) issues.push({ path: `nodes.${index}.type_config`, message: 'only allowed for a node with a type_id' });
     return undefined;
   }
-  const parsed = graphTypeConfigs[type].safeParse(config ?? {});
+  const parsed = graphTypeConfigs()[type].safeParse(config ?? {});
   // A type and its own configuration; TypeScript cannot follow the pair through the table.
   if (parsed.success) return { type, config: parsed.data } as NodeWork;
   for (const issue of parsed.error.issues)

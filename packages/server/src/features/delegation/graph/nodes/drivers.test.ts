@@ -11,19 +11,19 @@ const base = {
 };
 const inputOf = (work: RunWork | undefined): DriverInput => ({ ...base, work });
 const work = {
-  agent: { type: 'agent', config: graphTypeConfigs.agent.parse({ agent: 'one', max_steps: 3 }) },
-  debate: { type: 'debate', config: graphTypeConfigs.debate.parse({ agents: ['pro', 'con'], rounds: 2, synthesizer: 'sum' }) },
-  discussion: { type: 'debate', config: graphTypeConfigs.debate.parse({ agents: ['pro', 'con'], rounds: 1 }) },
+  agent: { type: 'agent', config: graphTypeConfigs().agent.parse({ agent: 'one', max_steps: 3 }) },
+  debate: { type: 'debate', config: graphTypeConfigs().debate.parse({ agents: ['pro', 'con'], rounds: 2, synthesizer: 'sum' }) },
+  discussion: { type: 'debate', config: graphTypeConfigs().debate.parse({ agents: ['pro', 'con'], rounds: 1 }) },
   vote: {
     type: 'vote',
-    config: graphTypeConfigs.vote.parse({ voters: ['a', 'b', 'c'], prompt_suffix: 'Be brief.', verdict_format: 'yes or no', min_voters: 2 }),
+    config: graphTypeConfigs().vote.parse({ voters: ['a', 'b', 'c'], prompt_suffix: 'Be brief.', verdict_format: 'yes or no', min_voters: 2 }),
   },
-  strict: { type: 'vote', config: graphTypeConfigs.vote.parse({ voters: ['a', 'b'] }) },
-  refine: { type: 'refine', config: graphTypeConfigs.refine.parse({ reviewers: ['draft', 'edit', 'polish'] }) },
-  collaborate: { type: 'collaborate', config: graphTypeConfigs.collaborate.parse({ agents: ['x', 'y'], rounds: 2 }) },
+  strict: { type: 'vote', config: graphTypeConfigs().vote.parse({ voters: ['a', 'b'] }) },
+  refine: { type: 'refine', config: graphTypeConfigs().refine.parse({ reviewers: ['draft', 'edit', 'polish'] }) },
+  collaborate: { type: 'collaborate', config: graphTypeConfigs().collaborate.parse({ agents: ['x', 'y'], rounds: 2 }) },
   map: {
     type: 'map-reduce',
-    config: graphTypeConfigs['map-reduce'].parse({
+    config: graphTypeConfigs()['map-reduce'].parse({
       mappers: [{ agent: 'm1', task_suffix: 'North.' }, { agent: 'm2' }],
       reducer: 'r',
       reducer_prompt: 'Merge.',
@@ -114,7 +114,7 @@ test('a failure ends sequential agents, and earlier contributions are kept', () 
 });
 
 test('only the latest contributions are passed on when there are too many', () => {
-  const long = graphTypeConfigs.debate.parse({ agents: ['pro', 'con'], rounds: 5 });
+  const long = graphTypeConfigs().debate.parse({ agents: ['pro', 'con'], rounds: 5 });
   const { asked } = play({ type: 'debate', config: long }, (agentId, step) => ({ ok: true, text: `${agentId}${step} `.padEnd(12_000, 'x') }));
   const last = asked.at(-1)?.tasks[0] ?? '';
   expect(last.length).toBeLessThan(70_000);

@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
@@ -9,18 +10,28 @@ import { nodesOfOneRun, wholeOutput } from '../status/outputs.ts';
 import { loadGraph } from '../status/read-store.ts';
 import { specOf } from '../rows.ts';
 
-const Args = z.strictObject({
-  node: z.string().min(1).max(128).describe('Id of a node that this one depends on.'),
-  offset: z.int().min(0).default(0).describe('Characters to skip.'),
-  limit: z.int().min(1).max(32_000).default(12_000),
-});
+const Args = once(() =>
+  z.strictObject({
+    node: z.string().min(1).max(128).describe('Id of a node that this one depends on.'),
+    offset: z.int().min(0).default(0).describe('Characters to skip.'),
+    limit: z.int().min(1).max(32_000).default(12_000),
+  }),
+);
 
 /** `node_result`: lets the agents of a node read the results of its dependencies, which `context_mode: refs` only names. */
-export function createNodeResultTool({ db, subagents }: { readonly db: Db; readonly subagents: Pick<SubagentsApi, 'said'> }): Tool<typeof Args> {
+export function createNodeResultTool({
+  db,
+  subagents,
+}: {
+  readonly db: Db;
+  readonly subagents: Pick<SubagentsApi, 'said'>;
+}): Tool<ReturnType<typeof Args>> {
   return {
     name: nodeResultToolName,
     description: 'Reads the complete result of a node of your graph that your own node depends on, in parts.',
-    args: Args,
+    get args() {
+      return Args();
+    },
     risk: 'read',
     readsPrivate: false,
     effect: 'pure',

@@ -35,7 +35,7 @@ export function resultOf(row: RunRow, maxTokens: number, capacity: number): { re
   const { summary, resultText, resultRefJson } = row;
   const isWhole = resultText !== null && resultRefJson === null && resultText.length <= capacity && countTokens(resultText) <= maxTokens;
   if (isWhole) return { text: resultText, more: undefined };
-  const ref = resultRefJson === null ? undefined : ResultRef.parse(parseJson(resultRefJson));
+  const ref = resultRefJson === null ? undefined : ResultRef().parse(parseJson(resultRefJson));
   const size =
     ref === undefined
       ? `${resultText?.length ?? 0} characters`
@@ -62,7 +62,7 @@ export function writeAnnouncement(rows: readonly RunRow[], maxTokens: number, fe
 
 /** Writes the same for a person; includes the cause of a failure for an owner. */
 export function inboxText(row: RunRow, { forOwner }: { readonly forOwner: boolean }): string {
-  const ref = row.resultRefJson === null ? undefined : ResultRef.parse(parseJson(row.resultRefJson));
+  const ref = row.resultRefJson === null ? undefined : ResultRef().parse(parseJson(row.resultRefJson));
   const whole = ref === undefined ? [] : [`The whole result (${ref.bytes} bytes, ${ref.kind}): ${ref.ref}`];
   const said = row.state === 'completed' ? [row.summary ?? '(nothing)'] : [];
   const cause = forOwner && row.cause !== null ? [`Cause: ${row.cause}`] : [];

@@ -15,7 +15,7 @@ interface ResultsDeps {
 
 /** Reads the complete results of runs: from the file of a large result, otherwise from the row. */
 export function createResults({ db, clock, media }: ResultsDeps) {
-  const refOf = ({ resultRefJson }: RunRow) => (resultRefJson === null ? undefined : ResultRef.parse(parseJson(resultRefJson)));
+  const refOf = ({ resultRefJson }: RunRow) => (resultRefJson === null ? undefined : ResultRef().parse(parseJson(resultRefJson)));
 
   async function wholeOf(row: RunRow): Promise<string> {
     const { ref, expiresAt } = refOf(row) ?? { ref: '', expiresAt: 0 };

@@ -32,7 +32,7 @@ export function createRunEvents({ bus, clock }: { readonly bus: EventBus; readon
       bus.emit('session:sub_agent_spawn_started', { ...about(row), resumed }, row.principalId);
     },
     completed(row: RunRow): void {
-      const telemetry = row.telemetryJson === null ? undefined : SubAgentTelemetry.parse(parseJson(row.telemetryJson));
+      const telemetry = row.telemetryJson === null ? undefined : SubAgentTelemetry().parse(parseJson(row.telemetryJson));
       bus.emit(
         'session:sub_agent_completed',
         {

@@ -20,7 +20,7 @@ export function completionOf(row: RunRow): SubAgentCompletion | undefined {
   return {
     ...facts,
     ...(row.summary !== null && { summary: row.summary }),
-    ...(row.resultRefJson !== null && { resultRef: ResultRef.parse(parseJson(row.resultRefJson)) }),
+    ...(row.resultRefJson !== null && { resultRef: ResultRef().parse(parseJson(row.resultRefJson)) }),
   };
 }
 
@@ -31,7 +31,7 @@ export function completionFor(row: RunRow, call: CallContext): SubAgentCompletio
 }
 
 /** Returns the completion without any text of the run. */
-export function completionFacts(row: RunRow): z.output<typeof SubAgentCompletionFacts> | undefined {
+export function completionFacts(row: RunRow): z.output<ReturnType<typeof SubAgentCompletionFacts>> | undefined {
   if (!isEnded(row) || row.endReason === null || row.endedAtMs === null) return undefined;
   const { effectsRefused } = telemetryOf(row) ?? {};
   return {
@@ -43,7 +43,7 @@ export function completionFacts(row: RunRow): z.output<typeof SubAgentCompletion
 }
 
 export function telemetryOf({ telemetryJson }: RunRow): SubAgentTelemetry | undefined {
-  return telemetryJson === null ? undefined : SubAgentTelemetry.parse(parseJson(telemetryJson));
+  return telemetryJson === null ? undefined : SubAgentTelemetry().parse(parseJson(telemetryJson));
 }
 
 export function runtimeOf(row: RunRow, nowMs: number): number {
@@ -62,7 +62,7 @@ const fieldsOf = (row: RunRow) => ({
   ...(row.nodeId !== null && { nodeId: row.nodeId }),
 });
 
-export function factsOf(row: RunRow): z.output<typeof SubAgentFacts> {
+export function factsOf(row: RunRow): z.output<ReturnType<typeof SubAgentFacts>> {
   const completion = completionFacts(row);
   return { ...fieldsOf(row), ...(completion !== undefined && { completion }) };
 }

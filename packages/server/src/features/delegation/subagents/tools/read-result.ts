@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { headOf } from '../../../../kernel/cut-text.ts';
@@ -9,18 +10,22 @@ import { findRuns } from '../status/list-store.ts';
 import { reachOf, unknownRun } from '../status/reach.ts';
 import { outsideOf } from './outside.ts';
 
-const Read = z.strictObject({
-  runId: z.string().min(1).max(64),
-  offset: z.int().min(0).default(0).describe('Characters to skip.'),
-  limit: z.int().min(1).max(20_000).default(8000).describe('Characters.'),
-});
+const Read = once(() =>
+  z.strictObject({
+    runId: z.string().min(1).max(64),
+    offset: z.int().min(0).default(0).describe('Characters to skip.'),
+    limit: z.int().min(1).max(20_000).default(8000).describe('Characters.'),
+  }),
+);
 
 /** Creates `read_result`: the whole result of a run, in parts. */
-export function createReadResultTool(db: Db, results: Pick<Results, 'wholeOf'>): Tool<typeof Read> {
+export function createReadResultTool(db: Db, results: Pick<Results, 'wholeOf'>): Tool<ReturnType<typeof Read>> {
   return {
     name: 'read_result',
     description: 'Reads the whole result of a sub-agent of this conversation, in parts.',
-    args: Read,
+    get args() {
+      return Read();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs: 10_000,

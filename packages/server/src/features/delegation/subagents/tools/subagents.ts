@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallContext } from '../../../../kernel/call-context.ts';
@@ -25,13 +26,15 @@ export interface ControlDeps {
   readonly wait: Wait;
 }
 
-const Control = z.strictObject({
-  action: z.enum(['list', 'wait', 'kill', 'steer']),
-  runIds: z.array(z.string().min(1).max(64)).min(1).max(32).optional().describe('For wait; all running ones when absent.'),
-  timeoutMs: z.int().min(0).max(300_000).optional().describe('For wait, in milliseconds.'),
-  target: z.string().min(1).max(64).optional().describe('Id of the run, for kill and steer.'),
-  message: z.string().min(1).max(100_000).optional().describe('For steer: the new direction.'),
-});
+const Control = once(() =>
+  z.strictObject({
+    action: z.enum(['list', 'wait', 'kill', 'steer']),
+    runIds: z.array(z.string().min(1).max(64)).min(1).max(32).optional().describe('For wait; all running ones when absent.'),
+    timeoutMs: z.int().min(0).max(300_000).optional().describe('For wait, in milliseconds.'),
+    target: z.string().min(1).max(64).optional().describe('Id of the run, for kill and steer.'),
+    message: z.string().min(1).max(100_000).optional().describe('For steer: the new direction.'),
+  }),
+);
 
 const maxListed = 50;
 const listedMinutes = 24 * 60;
@@ -40,14 +43,16 @@ const waitCharacters = 32_000;
 const shownTask = 120;
 
 /** Creates `subagents`: an agent sees and stops only what its own conversation requested. */
-export function createControlTool({ db, clock, config, methods, wait }: ControlDeps): Tool<typeof Control> {
+export function createControlTool({ db, clock, config, methods, wait }: ControlDeps): Tool<ReturnType<typeof Control>> {
   const recent = (call: CallContext) =>
     db.read(listRuns, { ...reachOf(call), agentId: null, rootRunId: null, sinceMs: clock.now() - listedMinutes * 60_000, limit: maxListed });
 
   return {
     name: 'subagents',
     description: 'Manages the sub-agents of this conversation: list them, wait for their results, stop one, or steer one in a new direction.',
-    args: Control,
+    get args() {
+      return Control();
+    },
     risk: 'read',
     effect: 'idempotent',
     timeoutMs: 310_000,

@@ -1,21 +1,24 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Tool } from '../../../../runtime/tool.ts';
 import type { FetchPage } from './fetch-page.ts';
 
-const args = z.strictObject({
-  url: z.string().min(1).max(4096).describe('Address of the page, http or https.'),
-});
+const args = once(() =>
+  z.strictObject({
+    url: z.string().min(1).max(4096).describe('Address of the page, http or https.'),
+  }),
+);
 
 const maxBytes = 2 * 1024 * 1024;
 const timeoutMs = 30_000;
 
 /** `web_fetch`: the text of a public page as Markdown; plain text and JSON as they are. */
-export function createWebFetchTool(fetchPage: FetchPage): Tool<typeof args> {
+export function createWebFetchTool(fetchPage: FetchPage): Tool<ReturnType<typeof args>> {
   return {
     name: 'web_fetch',
     description: 'Gets the readable text of a public web page (HTML as Markdown, plain text and JSON as they are).',
-    args,
+    args: args(),
     risk: 'outward',
     effect: 'pure',
     timeoutMs: timeoutMs + 15_000,

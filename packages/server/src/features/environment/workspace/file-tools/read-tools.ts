@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { listFolderInside, notHere, plainPath } from '../../../../kernel/safe-path.ts';
@@ -16,28 +17,36 @@ const maxFileBytes = 16 * 1024 * 1024;
 const maxListed = 1000;
 const searchTimeoutMs = 15_000;
 
-const folder = z.string().min(1).max(4096).default('.').describe('Folder to look in, relative to the workspace folder; all of it when left out.');
+const folder = once(() =>
+  z.string().min(1).max(4096).default('.').describe('Folder to look in, relative to the workspace folder; all of it when left out.'),
+);
 
-const readArgs = z.strictObject({
-  path: filePath,
-  offset: z.int().min(1).default(1).describe('First line to show, counted from 1.'),
-  limit: z.int().min(1).max(10_000).default(2000).describe('Lines to show.'),
-});
-const listArgs = z.strictObject({ path: folder });
-const findArgs = z.strictObject({
-  pattern: z.string().min(1).max(500).describe('Glob such as "*.md" (in any folder), "src/**/*.ts" or "report-{a,b}.txt".'),
-  path: folder,
-  limit: z.int().min(1).max(2000).default(500).describe('Paths to show.'),
-});
-const grepArgs = z.strictObject({
-  pattern: z.string().min(1).max(2000).describe('Regular expression (JavaScript), matched against each line.'),
-  path: folder.describe('Folder or file to look in, relative to the workspace folder; all of it when left out.'),
-  glob: z.string().min(1).max(500).optional().describe('Only files that match, e.g. "*.ts".'),
-  literal: z.boolean().default(false).describe('Takes the pattern as plain text.'),
-  ignoreCase: z.boolean().default(false),
-  context: z.int().min(0).max(10).default(0).describe('Lines to show before and after each hit.'),
-  limit: z.int().min(1).max(1000).default(200).describe('Hits to show.'),
-});
+const readArgs = once(() =>
+  z.strictObject({
+    path: filePath,
+    offset: z.int().min(1).default(1).describe('First line to show, counted from 1.'),
+    limit: z.int().min(1).max(10_000).default(2000).describe('Lines to show.'),
+  }),
+);
+const listArgs = once(() => z.strictObject({ path: folder() }));
+const findArgs = once(() =>
+  z.strictObject({
+    pattern: z.string().min(1).max(500).describe('Glob such as "*.md" (in any folder), "src/**/*.ts" or "report-{a,b}.txt".'),
+    path: folder(),
+    limit: z.int().min(1).max(2000).default(500).describe('Paths to show.'),
+  }),
+);
+const grepArgs = once(() =>
+  z.strictObject({
+    pattern: z.string().min(1).max(2000).describe('Regular expression (JavaScript), matched against each line.'),
+    path: folder().describe('Folder or file to look in, relative to the workspace folder; all of it when left out.'),
+    glob: z.string().min(1).max(500).optional().describe('Only files that match, e.g. "*.ts".'),
+    literal: z.boolean().default(false).describe('Takes the pattern as plain text.'),
+    ignoreCase: z.boolean().default(false),
+    context: z.int().min(0).max(10).default(0).describe('Lines to show before and after each hit.'),
+    limit: z.int().min(1).max(1000).default(200).describe('Hits to show.'),
+  }),
+);
 
 export interface ReadToolDeps {
   readonly search: Search;
@@ -45,11 +54,13 @@ export interface ReadToolDeps {
 }
 
 /** Shows a text file, in parts. */
-export function createRead(taints: FileTaints): Tool<typeof readArgs> {
+export function createRead(taints: FileTaints): Tool<ReturnType<typeof readArgs>> {
   return {
     name: 'read',
     description: 'Shows a text file of your workspace folder.',
-    args: readArgs,
+    get args() {
+      return readArgs();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs: fileTimeoutMs,
@@ -77,11 +88,13 @@ export function createRead(taints: FileTaints): Tool<typeof readArgs> {
 }
 
 /** Lists a folder. */
-export function createList(taints: FileTaints): Tool<typeof listArgs> {
+export function createList(taints: FileTaints): Tool<ReturnType<typeof listArgs>> {
   return {
     name: 'ls',
     description: 'Lists a folder of your workspace folder.',
-    args: listArgs,
+    get args() {
+      return listArgs();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs: fileTimeoutMs,
@@ -105,11 +118,13 @@ export function createList(taints: FileTaints): Tool<typeof listArgs> {
 }
 
 /** Finds files by their names. */
-export function createFind({ search, taints }: ReadToolDeps): Tool<typeof findArgs> {
+export function createFind({ search, taints }: ReadToolDeps): Tool<ReturnType<typeof findArgs>> {
   return {
     name: 'find',
     description: 'Finds files of your workspace folder by their names. Does not look into node_modules.',
-    args: findArgs,
+    get args() {
+      return findArgs();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs: searchTimeoutMs,
@@ -122,11 +137,13 @@ export function createFind({ search, taints }: ReadToolDeps): Tool<typeof findAr
 }
 
 /** Searches the lines of text files. */
-export function createGrep({ search, taints }: ReadToolDeps): Tool<typeof grepArgs> {
+export function createGrep({ search, taints }: ReadToolDeps): Tool<ReturnType<typeof grepArgs>> {
   return {
     name: 'grep',
     description: 'Searches the lines of text files of your workspace folder. Does not look into node_modules, nor into files of more than 2 MiB.',
-    args: grepArgs,
+    get args() {
+      return grepArgs();
+    },
     risk: 'read',
     effect: 'pure',
     timeoutMs: searchTimeoutMs,

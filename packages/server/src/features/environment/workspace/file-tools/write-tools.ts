@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { writeFileInside } from '../../../../kernel/safe-path.ts';
@@ -12,25 +13,31 @@ import { parsePatch } from './patch.ts';
 import { promptFileAt, writablePath } from './protected-paths.ts';
 import { maxWriteBytes, readText } from './text-file.ts';
 
-const writeArgs = z.strictObject({
-  path: filePath,
-  content: z.string().describe('The whole new content of the file.'),
-});
-const editArgs = z.strictObject({
-  path: filePath,
-  oldText: z.string().min(1).describe('Text of the file to replace, copied exactly, with enough lines around it to be unique.'),
-  newText: z.string().describe('The replacement.'),
-  replaceAll: z.boolean().default(false).describe('Replaces every match.'),
-});
-const patchArgs = z.strictObject({
-  patch: z
-    .string()
-    .min(1)
-    .max(maxWriteBytes)
-    .describe(
-      '"*** Begin Patch", then for each file "*** Add File: <path>" with lines that begin with "+", "*** Delete File: <path>", or "*** Update File: <path>" (then "*** Move to: <path>" to rename) with changes: "@@" (and a line of the file above, if needed), context lines that begin with " ", lines to remove with "-", lines to add with "+"; finally "*** End Patch".',
-    ),
-});
+const writeArgs = once(() =>
+  z.strictObject({
+    path: filePath,
+    content: z.string().describe('The whole new content of the file.'),
+  }),
+);
+const editArgs = once(() =>
+  z.strictObject({
+    path: filePath,
+    oldText: z.string().min(1).describe('Text of the file to replace, copied exactly, with enough lines around it to be unique.'),
+    newText: z.string().describe('The replacement.'),
+    replaceAll: z.boolean().default(false).describe('Replaces every match.'),
+  }),
+);
+const patchArgs = once(() =>
+  z.strictObject({
+    patch: z
+      .string()
+      .min(1)
+      .max(maxWriteBytes)
+      .describe(
+        '"*** Begin Patch", then for each file "*** Add File: <path>" with lines that begin with "+", "*** Delete File: <path>", or "*** Update File: <path>" (then "*** Move to: <path>" to rename) with changes: "@@" (and a line of the file above, if needed), context lines that begin with " ", lines to remove with "-", lines to add with "+"; finally "*** End Patch".',
+      ),
+  }),
+);
 export interface WriteToolDeps {
   readonly exclusive: Exclusive;
   readonly capacity: Pick<WorkspaceCapacity, 'assertCapacity'>;
@@ -40,11 +47,13 @@ export interface WriteToolDeps {
 }
 
 /** Writes a whole file. */
-export function createWrite(deps: WriteToolDeps): Tool<typeof writeArgs> {
+export function createWrite(deps: WriteToolDeps): Tool<ReturnType<typeof writeArgs>> {
   return {
     name: 'write',
     description: 'Writes a text file of your workspace folder: creates it, or replaces its whole content. Missing folders are created.',
-    args: writeArgs,
+    get args() {
+      return writeArgs();
+    },
     risk: 'write',
     effect: 'idempotent',
     timeoutMs: fileTimeoutMs,
@@ -59,11 +68,13 @@ export function createWrite(deps: WriteToolDeps): Tool<typeof writeArgs> {
 }
 
 /** Replaces text in a file. */
-export function createEdit(deps: WriteToolDeps): Tool<typeof editArgs> {
+export function createEdit(deps: WriteToolDeps): Tool<ReturnType<typeof editArgs>> {
   return {
     name: 'edit',
     description: 'Replaces text in a file of your workspace folder: oldText must occur exactly once, unless replaceAll is set. Read the file first.',
-    args: editArgs,
+    get args() {
+      return editArgs();
+    },
     risk: 'write',
     effect: 'once',
     timeoutMs: fileTimeoutMs,
@@ -81,11 +92,13 @@ export function createEdit(deps: WriteToolDeps): Tool<typeof editArgs> {
 }
 
 /** Applies a patch to several files, completely or not at all. */
-export function createApplyPatch(deps: WriteToolDeps): Tool<typeof patchArgs> {
+export function createApplyPatch(deps: WriteToolDeps): Tool<ReturnType<typeof patchArgs>> {
   return {
     name: 'apply_patch',
     description: 'Adds, changes, moves and deletes files of your workspace folder by one patch: all of it is applied, or nothing.',
-    args: patchArgs,
+    get args() {
+      return patchArgs();
+    },
     risk: 'write',
     effect: 'once',
     timeoutMs: 30_000,

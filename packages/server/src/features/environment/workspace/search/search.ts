@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { createLanes } from '../../../../kernel/lane.ts';
@@ -15,18 +16,20 @@ export interface SearchRequest {
   readonly limit: number;
 }
 
-const SearchAnswer = z.union([
-  z.strictObject({
-    /** Paths, or lines with their path and number. */
-    lines: z.array(z.string()),
-    found: z.int().min(0),
-    files: z.int().min(0),
-    /** Why there may be more. */
-    stopped: z.enum(['limit', 'files', 'size']).optional(),
-  }),
-  z.strictObject({ wrong: z.string(), code: z.enum(['invalid_params', 'not_found']) }),
-]);
-export type SearchAnswer = z.output<typeof SearchAnswer>;
+const SearchAnswer = once(() =>
+  z.union([
+    z.strictObject({
+      /** Paths, or lines with their path and number. */
+      lines: z.array(z.string()),
+      found: z.int().min(0),
+      files: z.int().min(0),
+      /** Why there may be more. */
+      stopped: z.enum(['limit', 'files', 'size']).optional(),
+    }),
+    z.strictObject({ wrong: z.string(), code: z.enum(['invalid_params', 'not_found']) }),
+  ]),
+);
+export type SearchAnswer = z.output<ReturnType<typeof SearchAnswer>>;
 export type Found = Extract<SearchAnswer, { lines: string[] }>;
 
 /** Searches a workspace in a separate thread: an expression may take forever on one line, and no file may block the event loop. */
@@ -54,7 +57,7 @@ export function createSearch({ after }: { readonly after: (ms: number, run: () =
     const cancelTimeout = after(searchTimeoutMs, () =>
       outcome.reject(new AppError('timeout', `The search took longer than ${searchTimeoutMs} ms: use a simpler expression, or search fewer files`)),
     );
-    worker.once('message', (message: unknown) => outcome.resolve(SearchAnswer.parse(message)));
+    worker.once('message', (message: unknown) => outcome.resolve(SearchAnswer().parse(message)));
     worker.once('error', (error) => outcome.reject(new AppError('internal', 'Internal error', { cause: error })));
     worker.once('exit', () => outcome.reject(new AppError('payload_too_large', 'The search needs too much memory: search fewer files')));
     try {

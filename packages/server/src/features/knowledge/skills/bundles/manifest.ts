@@ -1,51 +1,55 @@
 import * as z from 'zod';
-import { SkillName } from '@gatehouse/contract';
+import { SkillName, once } from '@gatehouse/contract';
 
-const TextList = z.union([
-  z.array(z.string().max(256)).max(100),
-  z
-    .string()
-    .max(4096)
-    .transform((text) => text.split(/[\s,]+/).filter(Boolean)),
-]);
-const Systems = z.union([z.string().transform((one) => [one]), z.array(z.string())]).pipe(z.array(z.string().max(32)).max(10));
+const TextList = once(() =>
+  z.union([
+    z.array(z.string().max(256)).max(100),
+    z
+      .string()
+      .max(4096)
+      .transform((text) => text.split(/[\s,]+/).filter(Boolean)),
+  ]),
+);
+const Systems = once(() => z.union([z.string().transform((one) => [one]), z.array(z.string())]).pipe(z.array(z.string().max(32)).max(10)));
 
 /** The front matter of a SKILL.md, after foreign keys were mapped. */
-export const SkillManifest = z.strictObject({
-  name: SkillName,
-  description: z.string().trim().min(1).max(1024),
-  type: z.literal('prompt').default('prompt'),
-  version: z.union([z.string().max(64), z.number().transform(String)]).optional(),
-  license: z.string().max(256).optional(),
-  argumentHint: z.string().max(256).optional(),
-  userInvocable: z.boolean().default(true),
-  disableModelInvocation: z.boolean().default(false),
-  allowedTools: TextList.default([]),
-  permissions: z
-    .strictObject({ fsRead: TextList.default([]), fsWrite: TextList.default([]), net: TextList.default([]), env: TextList.default([]) })
-    .partial()
-    .optional(),
-  inputSchema: z.record(z.string(), z.unknown()).optional(),
-  metadata: z.record(z.string().max(128), z.string().max(4096)).optional(),
-  gatehouse: z
-    .strictObject({
-      os: Systems.default([]),
-      requires: z
-        .strictObject({
-          bins: z
-            .array(z.string().regex(/^[\w.+-]{1,64}$/, 'expected the bare name of a program'))
-            .max(32)
-            .default([]),
-          env: z
-            .array(z.string().regex(/^[A-Za-z_]\w{0,127}$/, 'expected the name of a variable'))
-            .max(32)
-            .default([]),
-        })
-        .prefault({}),
-    })
-    .prefault({}),
-});
-export type SkillManifest = z.output<typeof SkillManifest>;
+export const SkillManifest = once(() =>
+  z.strictObject({
+    name: SkillName(),
+    description: z.string().trim().min(1).max(1024),
+    type: z.literal('prompt').default('prompt'),
+    version: z.union([z.string().max(64), z.number().transform(String)]).optional(),
+    license: z.string().max(256).optional(),
+    argumentHint: z.string().max(256).optional(),
+    userInvocable: z.boolean().default(true),
+    disableModelInvocation: z.boolean().default(false),
+    allowedTools: TextList().default([]),
+    permissions: z
+      .strictObject({ fsRead: TextList().default([]), fsWrite: TextList().default([]), net: TextList().default([]), env: TextList().default([]) })
+      .partial()
+      .optional(),
+    inputSchema: z.record(z.string(), z.unknown()).optional(),
+    metadata: z.record(z.string().max(128), z.string().max(4096)).optional(),
+    gatehouse: z
+      .strictObject({
+        os: Systems().default([]),
+        requires: z
+          .strictObject({
+            bins: z
+              .array(z.string().regex(/^[\w.+-]{1,64}$/, 'expected the bare name of a program'))
+              .max(32)
+              .default([]),
+            env: z
+              .array(z.string().regex(/^[A-Za-z_]\w{0,127}$/, 'expected the name of a variable'))
+              .max(32)
+              .default([]),
+          })
+          .prefault({}),
+      })
+      .prefault({}),
+  }),
+);
+export type SkillManifest = z.output<ReturnType<typeof SkillManifest>>;
 
 /** Equivalent keys of other systems. */
 const spellings: Readonly<Record<string, string>> = {
@@ -63,7 +67,7 @@ const spellings: Readonly<Record<string, string>> = {
 const executable =
   /^(?:command|commands|command-dispatch|run|exec|execute|entry|entrypoint|entry-point|main|bin|script|scripts|hooks?|install|installer|postinstall|preinstall|setup|mcp-?servers?|server)$/i;
 const unsafeKeys = new Set(['__proto__', 'constructor', 'prototype']);
-const known = new Set(Object.keys(SkillManifest.shape));
+const known = once(() => new Set(Object.keys(SkillManifest().shape)));
 const maxManifestCharacters = 16_384;
 
 export interface ParsedSkill {
@@ -100,12 +104,12 @@ export async function parseSkill(text: string): Promise<ParsedSkill | ManifestPr
   const dropped: string[] = [];
   for (const [key, entry] of Object.entries(value)) {
     const name = spellings[key] ?? key;
-    if (!known.has(name)) dropped.push(key.slice(0, 64));
+    if (!known().has(name)) dropped.push(key.slice(0, 64));
     else if (name in kept) return unparseable(`${name} is given twice`);
     else kept[name] = name === 'metadata' ? plainMetadata(entry, dropped) : entry;
   }
   if (kept['type'] !== undefined && kept['type'] !== 'prompt') return { rule: 'NOT_PROMPT', why: 'only skills of type "prompt" are supported' };
-  const parsed = SkillManifest.safeParse(kept);
+  const parsed = SkillManifest().safeParse(kept);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return unparseable(`${issue?.path.join('.') ?? 'manifest'}: ${issue?.message ?? 'not valid'}`);

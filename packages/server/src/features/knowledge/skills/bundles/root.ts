@@ -72,7 +72,7 @@ export class SkillRoot {
       this.#tidied = true;
       await tidyFolders(this.place);
     }
-    const folders = (await listFolders(this.place)).filter(({ name }) => SkillName.safeParse(name).success).slice(0, maxSkills);
+    const folders = (await listFolders(this.place)).filter(({ name }) => SkillName().safeParse(name).success).slice(0, maxSkills);
     const next = new Map<string, FoundSkill>();
     const stamps = new Map<string, string>();
     const changed: FoundSkill[] = [];

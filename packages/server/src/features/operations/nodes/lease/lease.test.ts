@@ -44,7 +44,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     const events: unknown[] = [];
     const lease = createLease({
       connect,
-      self: { bootId, homeId: `home of ${bootId}`, version: '1.0.0', schemaVersion: 160 },
+      self: { bootId, homeId: `home of ${bootId}`, version: '1.0.0' },
       clock: systemClock,
       log: silentLog,
       times,
@@ -60,13 +60,13 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
   test('one of two that start together gets it, and the other one when that one stops', async () => {
     const [one, two] = [node('one'), node('two')];
     await Promise.all([one.lease.standBy(), two.lease.standBy()]);
-    const attempts = await Promise.all([one.lease.tryAcquire(), two.lease.tryAcquire()]);
+    const attempts = await Promise.all([one.lease.tryAcquire(160), two.lease.tryAcquire(160)]);
     expect(attempts.map(({ acquired }) => acquired).toSorted()).toEqual([false, true]);
     const [winner, loser] = attempts[0]?.acquired === true ? [one, two] : [two, one];
     expect(await seat()).toMatchObject({ fence: 1 });
-    expect(await loser.lease.tryAcquire()).toMatchObject({ acquired: false, holder: { schemaVersion: 160, version: '1.0.0' } });
+    expect(await loser.lease.tryAcquire(160)).toMatchObject({ acquired: false, holder: { schemaVersion: 160, version: '1.0.0' } });
     await winner.lease.release();
-    expect(await loser.lease.tryAcquire()).toEqual({ acquired: true, fence: 2 });
+    expect(await loser.lease.tryAcquire(160)).toEqual({ acquired: true, fence: 2 });
     await loser.lease.release();
     expect(await seat()).toEqual({ boot_id: '', fence: 2 });
   });
@@ -76,14 +76,14 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     const [silent, other] = [node('silent', { clock: frozen }), node('other')];
     await silent.lease.standBy();
     await other.lease.standBy();
-    expect(await silent.lease.tryAcquire()).toEqual({ acquired: true, fence: 1 });
+    expect(await silent.lease.tryAcquire(160)).toEqual({ acquired: true, fence: 1 });
     for (let round = 0; round < 7; round++) {
       frozen.advance(times.renewMs);
       await expect.poll(() => silent.events.length).toBe(round + 2);
-      expect(await other.lease.tryAcquire()).toMatchObject({ acquired: false });
+      expect(await other.lease.tryAcquire(160)).toMatchObject({ acquired: false });
     }
     // Its clock stands still, so that it does not renew.
-    await expect.poll(() => other.lease.tryAcquire(), { interval: 100 }).toEqual({ acquired: true, fence: 2 });
+    await expect.poll(() => other.lease.tryAcquire(160), { interval: 100 }).toEqual({ acquired: true, fence: 2 });
     expect(silent.lease.fault()).toBeUndefined();
     frozen.advance(times.renewMs);
     await expect.poll(() => silent.events.at(-1)).toBe('lost');
@@ -98,7 +98,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     let isCut = false;
     const { lease, events } = node('cut', { clock, connect: async () => (isCut ? Promise.reject(new Error('cut off')) : connect()) });
     await lease.standBy();
-    expect(await lease.tryAcquire()).toEqual({ acquired: true, fence: 1 });
+    expect(await lease.tryAcquire(160)).toEqual({ acquired: true, fence: 1 });
     isCut = true;
     for (const session of open) await session.close();
     clock.advance(times.leaseMs - times.marginMs - 1);
@@ -120,22 +120,22 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     const clock = createStepClock();
     const [gone, waiting] = [node('gone', { clock: createStepClock() }), node('waiting', { clock })];
     await gone.lease.standBy();
-    expect(await gone.lease.tryAcquire()).toMatchObject({ acquired: true });
+    expect(await gone.lease.tryAcquire(160)).toMatchObject({ acquired: true });
     await waiting.lease.standBy();
     await client.query(`UPDATE node SET lease_until_ms = 1 WHERE boot_id = 'gone'`);
     for (const session of open) await session.close();
-    expect(await waiting.lease.tryAcquire()).toMatchObject({ acquired: false, holder: { bootId: 'gone' } });
+    expect(await waiting.lease.tryAcquire(160)).toMatchObject({ acquired: false, holder: { bootId: 'gone' } });
     clock.advance(times.leaseMs - 1);
-    expect(await waiting.lease.tryAcquire()).toMatchObject({ acquired: false });
+    expect(await waiting.lease.tryAcquire(160)).toMatchObject({ acquired: false });
     clock.advance(1);
-    await expect.poll(() => waiting.lease.tryAcquire()).toEqual({ acquired: true, fence: 2 });
+    await expect.poll(() => waiting.lease.tryAcquire(160)).toEqual({ acquired: true, fence: 2 });
     await waiting.lease.release();
   });
 
   test('a take-over waits for a commit under way, and refuses the next one', async () => {
     const [dead, next] = [node('dead', { clock: createStepClock() }), node('next')];
     await dead.lease.standBy();
-    await dead.lease.tryAcquire();
+    await dead.lease.tryAcquire(160);
     await next.lease.standBy();
     const commits = await connect();
     const guard = () => commits.execute(undefined, guardStatement({ bootId: 'dead', fence: 1 }), []);
@@ -143,7 +143,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     expect((await guard()).rowCount).toBe(1);
     await client.query(`UPDATE node SET lease_until_ms = 1 WHERE boot_id = 'dead'`);
     const order: string[] = [];
-    const taken = next.lease.tryAcquire().then((attempt) => (order.push('taken'), attempt));
+    const taken = next.lease.tryAcquire(160).then((attempt) => (order.push('taken'), attempt));
     await expect
       .poll(async () => (await client.query(`SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted`)).rows[0].waiting)
       .toBeGreaterThan(0);
@@ -160,9 +160,17 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     const { lease } = node('slept', { clock });
     await lease.standBy();
     await client.query(`UPDATE node SET state = 'claimed', claimed_by = 'other'`);
-    await expect(lease.tryAcquire()).resolves.toMatchObject({ acquired: false });
+    await expect(lease.tryAcquire(160)).resolves.toMatchObject({ acquired: false });
     clock.advance(times.renewMs);
-    await expect.poll(() => lease.tryAcquire()).toEqual({ acquired: true, fence: 1 });
+    await expect.poll(() => lease.tryAcquire(160)).toEqual({ acquired: true, fence: 1 });
+    await lease.release();
+  });
+
+  test('a program that the schema has outgrown does not take over', async () => {
+    const { lease } = node('old');
+    await lease.standBy();
+    await expect(lease.tryAcquire(159)).rejects.toMatchObject({ reason: 'newer_schema' });
+    expect(await seat()).toEqual({ boot_id: '', fence: 0 });
     await lease.release();
   });
 

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { machineUptimeMs } from '../../../../kernel/clock.ts';
+import { StartError } from '../../../../kernel/lifecycle/start-error.ts';
 import type { Log } from '../../../../kernel/log.ts';
 import * as statements from './statements.ts';
 
@@ -20,8 +21,6 @@ export interface NodeIdentity {
   readonly bootId: string;
   readonly homeId: string;
   readonly version: string;
-  /** Newest schema that the program knows. */
-  readonly schemaVersion: number;
 }
 
 export interface LeaseTimes {
@@ -59,14 +58,17 @@ export type Attempt = { readonly acquired: true; readonly fence: number } | { re
 export interface NodeLease {
   /** Adds this daemon as a standby, and renews its lease from now on. */
   standBy(): Promise<void>;
-  /** Takes the lease when nobody holds it. */
-  tryAcquire(): Promise<Attempt>;
+  /**
+   * Takes the lease when nobody holds it, for a program that knows schemas up to `schemaVersion`.
+   * @throws StartError when a newer program has changed the schema so that this one cannot use it.
+   */
+  tryAcquire(schemaVersion: number): Promise<Attempt>;
   /** Returns the current holder other than this daemon; undefined when there is none, or the database is new. */
   holder(): Promise<Holder | undefined>;
   /** Why this daemon may not work now: its lease has nearly ended, by its own clock, or another daemon has it. */
   fault(): string | undefined;
-  /** Stores the address at which this daemon is reached, with the next renewal. */
-  listening(address: string): void;
+  /** Stores the address at which this daemon is reached. */
+  listening(address: string): Promise<void>;
   /** Returns the fingerprint of the key that this database is used with: the given one when it is the first. */
   keepFingerprint(fingerprint: string): Promise<string>;
   /** Notes that a commit was refused, because another daemon has the lease. */
@@ -81,6 +83,7 @@ const HolderRow = z.object({
   bootId: z.string(),
   fence: z.int(),
   schemaVersion: z.int(),
+  compatibleFrom: z.int().nullable(),
   version: z.string().nullable(),
   address: z.string().nullable(),
   state: z.enum(['free', 'lapsed', 'held']),
@@ -97,6 +100,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   let fence: number | undefined;
   /** By this daemon's clock, counted from before the renewal was sent. */
   let leaseUntilMs = 0;
+  let isRegistered = false;
   let isLost = false;
   let isFailing = false;
   let isEnded = false;
@@ -168,12 +172,14 @@ export function createLease(options: LeaseOptions): NodeLease {
   const isOpen = ({ state }: { readonly state: 'free' | 'lapsed' | 'held' }) =>
     state === 'free' || (state === 'lapsed' && clock.monotonic() >= patientUntilMs);
 
-  async function takeOver(): Promise<number | undefined> {
+  async function takeOver(schemaVersion: number): Promise<number | undefined> {
     await run('BEGIN ISOLATION LEVEL READ COMMITTED');
     try {
       await run(statements.lockHolder);
-      if (isOpen(await readHolder())) {
-        const [row] = await run(statements.takeOver, [bootId, self.schemaVersion]);
+      const found = await readHolder();
+      refuseNewer(found.compatibleFrom, schemaVersion);
+      if (isOpen(found)) {
+        const [row] = await run(statements.takeOver, [bootId, schemaVersion]);
         if ((await run(statements.becomeActive, [bootId, times.leaseMs])).length > 0) {
           await run('COMMIT');
           return z.object({ fence: z.int() }).parse(row).fence;
@@ -188,11 +194,19 @@ export function createLease(options: LeaseOptions): NodeLease {
     }
   }
 
-  async function acquire(): Promise<Attempt> {
+  function refuseNewer(compatibleFrom: number | null, schemaVersion: number): void {
+    if (compatibleFrom !== null && compatibleFrom > schemaVersion)
+      throw new StartError(
+        'newer_schema',
+        `A newer version has changed the schema of the database meanwhile; version ${self.version} cannot use it.`,
+      );
+  }
+
+  async function acquire(schemaVersion: number): Promise<Attempt> {
     const [sentAtMs, sentUptimeMs] = [clock.monotonic(), machineUptimeMs()];
     const found = await readHolder();
     // It is this daemon after a commit whose answer was lost.
-    const got = found.bootId === bootId && found.state === 'held' ? found.fence : isOpen(found) ? await takeOver() : undefined;
+    const got = found.bootId === bootId && found.state === 'held' ? found.fence : isOpen(found) ? await takeOver(schemaVersion) : undefined;
     if (got === undefined) return { acquired: false, holder: found };
     fence = got;
     noteRenewal(sentAtMs, sentUptimeMs);
@@ -208,7 +222,7 @@ export function createLease(options: LeaseOptions): NodeLease {
 
   async function end(): Promise<void> {
     try {
-      if (!isLost) await run(statements.endNode, [bootId]);
+      if (isRegistered && !isLost) await run(statements.endNode, [bootId]);
       if (!isLost && fence !== undefined) await run(statements.release, [bootId, fence]);
     } catch (error) {
       log.warn({ err: error }, 'Failed to end the lease of this daemon: a standby waits until it ends');
@@ -219,9 +233,10 @@ export function createLease(options: LeaseOptions): NodeLease {
   return {
     async standBy() {
       await inTurn(register);
+      isRegistered = true;
       renewIn(times.renewMs);
     },
-    tryAcquire: () => inTurn(acquire),
+    tryAcquire: (schemaVersion) => inTurn(() => acquire(schemaVersion)),
     holder: () => inTurn(findHolder),
     fault() {
       if (isLost) return 'Another daemon has taken over';
@@ -229,8 +244,9 @@ export function createLease(options: LeaseOptions): NodeLease {
         return 'The lease of this daemon could not be renewed in time: it works again when the database answers';
       return undefined;
     },
-    listening(at) {
+    async listening(at) {
       address = at;
+      if (isRegistered) await inTurn(renew).catch((error: unknown) => log.warn({ err: error }, 'Failed to store the address of this daemon'));
     },
     keepFingerprint: (fingerprint) =>
       inTurn(async () => {

@@ -28,7 +28,8 @@ export const renewActive = `
 
 /** Who holds the lease: `free` after a stop in order, `lapsed` after silence. */
 export const readHolder = `
-  SELECT a.boot_id AS "bootId", a.fence, a.schema_version AS "schemaVersion", n.version, n.address,
+  SELECT a.boot_id AS "bootId", a.fence, a.schema_version AS "schemaVersion",
+    (SELECT max(compatible_from) FROM schema_migration) AS "compatibleFrom", n.version, n.address,
     CASE WHEN n.boot_id IS NULL OR n.state NOT IN ('live', 'draining') THEN 'free' WHEN n.lease_until_ms <= ${now} THEN 'lapsed' ELSE 'held' END AS state
   FROM active_node a LEFT JOIN node n ON n.boot_id = a.boot_id WHERE a.id = 1`;
 

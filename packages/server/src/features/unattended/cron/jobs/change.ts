@@ -58,7 +58,7 @@ export function changed(
 
 /** Drops the keys whose value is undefined. */
 export function present(given: Partial<Record<keyof CronPolicies, unknown>>): CronPolicies {
-  return CronPoliciesSchema.parse(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
+  return CronPoliciesSchema().parse(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)));
 }
 
 function merged(former: CronPolicies, changes: Partial<Record<keyof CronPolicies, unknown>>): CronPolicies {

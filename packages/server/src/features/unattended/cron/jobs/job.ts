@@ -21,12 +21,12 @@ const workKinds: Readonly<Record<CronJobPayload['kind'], CronWorkKind>> = {
 /** Parses a row; returns undefined when it is damaged. */
 export function parseJob(row: JobRow): Job | undefined {
   try {
-    const payload = CronJobPayload.parse(parseJson(row.payloadJson));
+    const payload = CronJobPayload().parse(parseJson(row.payloadJson));
     return {
       row,
-      schedule: CronSchedule.parse(parseJson(row.scheduleJson)),
+      schedule: CronSchedule().parse(parseJson(row.scheduleJson)),
       payload,
-      policies: CronPolicies.parse(parseJson(row.policiesJson)),
+      policies: CronPolicies().parse(parseJson(row.policiesJson)),
       workKind: workKinds[payload.kind],
     };
   } catch {

@@ -58,6 +58,6 @@ const maxCounters = 32;
 
 function countersOf(counts: Readonly<Record<string, number>>): CronCounter[] {
   return Object.entries(counts)
-    .map(([name, value]) => CronCounter.parse({ name: name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value }))
+    .map(([name, value]) => CronCounter().parse({ name: name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value }))
     .slice(0, maxCounters);
 }

@@ -1,4 +1,4 @@
-import { CronCounter, CronGateVerdict, type CronRun } from '@gatehouse/contract';
+import { CronCounter, CronGateVerdict, type CronRun, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { type CallContext, isAdmin } from '../../../../kernel/call-context.ts';
 import { parseJson } from '../../../../kernel/json.ts';
@@ -8,7 +8,7 @@ import { identityOf } from './work.ts';
 
 /** Maximum number of characters of script output shown in a list. */
 const shownLogs = 1000;
-const Counters = z.array(CronCounter);
+const Counters = once(() => z.array(CronCounter()));
 
 /** Returns a run as its caller may see it. */
 export function runView(row: RunRow, call: CallContext): CronRun {
@@ -25,17 +25,21 @@ export function runView(row: RunRow, call: CallContext): CronRun {
     ...(row.errorKind !== null && { errorKind: row.errorKind }),
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.gateJson !== null && { wakeGate: verdictView(row.gateJson) }),
-    ...(row.countersJson !== null && { counters: Counters.parse(parseJson(row.countersJson)) }),
+    ...(row.countersJson !== null && { counters: Counters().parse(parseJson(row.countersJson)) }),
     ...(isOwner && row.cause !== null && { cause: row.cause }),
     ...(waiting !== undefined && { waiting }),
   };
 }
 
-const StoredVerdict = CronGateVerdict.extend({ logs: z.string().default('') }).strip();
+const StoredVerdict = once(() =>
+  CronGateVerdict()
+    .extend({ logs: z.string().default('') })
+    .strip(),
+);
 
 /** Returns the verdict with the end of the output and the beginning of a long reason. */
 function verdictView(gateJson: string): CronGateVerdict {
-  const { outcome, reason, logs } = StoredVerdict.parse(parseJson(gateJson));
+  const { outcome, reason, logs } = StoredVerdict().parse(parseJson(gateJson));
   return {
     outcome,
     ...(reason !== undefined && { reason }),

@@ -58,7 +58,7 @@ export function createRunner(deps: RunnerDeps) {
   }
 
   const handler: WorkHandler = async (item, signal) => {
-    const work = CronWork.parse(item.payload);
+    const work = CronWork().parse(item.payload);
     const claim = claiming.get(work.executionId);
     if (claim === undefined) {
       const row = await db.read(findRun, { executionId: work.executionId });
@@ -113,7 +113,7 @@ export function createRunner(deps: RunnerDeps) {
     handler,
     /** Ends the occurrence of work that was given up; how far the last attempt got is unknown. */
     async gaveUp(item: WorkItem, errorKind: string, cause: string): Promise<void> {
-      await finish(planOf(CronWork.parse(item.payload), resultOfGivenUp(errorKind, cause)), item);
+      await finish(planOf(CronWork().parse(item.payload), resultOfGivenUp(errorKind, cause)), item);
     },
     /** Ends an occurrence that was left without an end although its work is over. */
     async reconcile(row: OccurrenceRow): Promise<void> {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { CronJobPayload, CronPolicies, cronTriggers } from '@gatehouse/contract';
+import { CronJobPayload, CronPolicies, cronTriggers, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { newId } from '../../../../kernel/ids.ts';
 import type { NewWork } from '../../durable/api.ts';
@@ -8,22 +8,24 @@ import type { OccurrenceRow } from './occurrence-store.ts';
 import { cronWork } from './work-kind.ts';
 
 /** Snapshot of a job taken when its occurrence starts; later changes of the job do not affect it. */
-export const CronWork = z.strictObject({
-  executionId: z.string(),
-  jobId: z.string(),
-  jobName: z.string(),
-  agentId: z.string(),
-  principalId: z.string(),
-  tokenId: z.string(),
-  scheduledForMs: z.int(),
-  startedAtMs: z.int(),
-  trigger: z.enum(cronTriggers),
-  /** Time zone of the schedule, when it has one. */
-  timeZone: z.string().optional(),
-  payload: CronJobPayload,
-  policies: CronPolicies,
-});
-export type CronWork = z.output<typeof CronWork>;
+export const CronWork = once(() =>
+  z.strictObject({
+    executionId: z.string(),
+    jobId: z.string(),
+    jobName: z.string(),
+    agentId: z.string(),
+    principalId: z.string(),
+    tokenId: z.string(),
+    scheduledForMs: z.int(),
+    startedAtMs: z.int(),
+    trigger: z.enum(cronTriggers),
+    /** Time zone of the schedule, when it has one. */
+    timeZone: z.string().optional(),
+    payload: CronJobPayload(),
+    policies: CronPolicies(),
+  }),
+);
+export type CronWork = z.output<ReturnType<typeof CronWork>>;
 
 export function workOf({ row, schedule, payload, policies }: Job, occurrence: OccurrenceRow, atMs: number): NewWork {
   const work: CronWork = {

@@ -1,4 +1,4 @@
-import { contract, type CronDeliveryTarget, type CronRun, type ResultInput, type TurnOrigin } from '@gatehouse/contract';
+import { contract, type CronDeliveryTarget, type CronRun, type ResultInput, type TurnOrigin, once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { CallingTurn } from '../../../../kernel/call-context.ts';
@@ -12,6 +12,8 @@ import { type Add, Args, ModelArgs, type Update } from './args.ts';
 import { fenceWritten } from './written.ts';
 import type { CronMethods } from '../methods.ts';
 import { nextRun } from '../schedule/schedule.ts';
+
+const parameters = once(() => z.toJSONSchema(ModelArgs(), { io: 'input' }));
 
 export interface CronToolDeps {
   readonly methods: CronMethods;
@@ -30,7 +32,7 @@ const shownText = 200;
 const iso = (ms: number) => new Date(ms).toISOString();
 
 /** `cron`: an agent manages its own jobs for its user. Added jobs run with the agent's whole policy, so only a turn that has it may add. */
-export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
+export function createCronTool(deps: CronToolDeps): Tool<ReturnType<typeof Args>> {
   const { methods, clock } = deps;
 
   function admit(action: Args['action'], { call, agentId }: ToolContext): void {
@@ -40,7 +42,7 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     deps.autonomy.admit('orch:cron', deps.agents.usable(agentId, call), call);
   }
 
-  async function add({ action: _, tell: recipient, ...given }: z.output<typeof Add>, context: ToolContext): Promise<ToolResult> {
+  async function add({ action: _, tell: recipient, ...given }: z.output<ReturnType<typeof Add>>, context: ToolContext): Promise<ToolResult> {
     if (recipient !== undefined && given.payload.kind !== 'agent_turn')
       throw new AppError('invalid_params', 'tell: belongs to a payload of kind agent_turn; a delivery goes to the inbox', { param: 'tell' });
     const delivery = recipient !== undefined && recipient !== 'nobody' && { deliveryTarget: targetOf(recipient, context, deps.tenantId) };
@@ -52,7 +54,7 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     return { content: `Job ${added.jobId} was added. Next run: ${nextMs === null ? 'none' : iso(nextMs)}` };
   }
 
-  async function update({ action: _, jobName: meant, ...changes }: z.output<typeof Update>, context: ToolContext): Promise<ToolResult> {
+  async function update({ action: _, jobName: meant, ...changes }: z.output<ReturnType<typeof Update>>, context: ToolContext): Promise<ToolResult> {
     const { jobName: now } = await methods['cron.update'](
       { ...meaning(meant), ...(context.tainted() ? fenceWritten(changes, meant, deps.fence) : changes) },
       context.call,
@@ -84,8 +86,12 @@ export function createCronTool(deps: CronToolDeps): Tool<typeof Args> {
     name: 'cron',
     description:
       'Your scheduled jobs, one-time or recurring: each sends you a message as a separate turn, or a text to your user. Only turns started by a person may add, change and run jobs.',
-    args: Args,
-    parameters: z.toJSONSchema(ModelArgs, { io: 'input' }),
+    get args() {
+      return Args();
+    },
+    get parameters() {
+      return parameters();
+    },
     risk: 'write',
     effect: 'once',
     timeoutMs: 30_000,
@@ -151,8 +157,8 @@ function refusalOf(action: Args['action'], turn: CallingTurn | undefined): strin
   return undefined;
 }
 
-const isId = contract['cron.remove'].params.shape.jobId.unwrap();
-const meaning = (nameOrId: string) => (isId.safeParse(nameOrId).success ? { jobId: nameOrId } : { jobName: nameOrId });
+const isId = () => contract['cron.remove'].params.shape.jobId.unwrap();
+const meaning = (nameOrId: string) => (isId().safeParse(nameOrId).success ? { jobId: nameOrId } : { jobName: nameOrId });
 
 type Listed = ResultInput<'cron.list'>['jobs'][number];
 const textOf = ({ payload: what }: Listed): string => (what.kind === 'agent_turn' ? what.message : '');

@@ -58,7 +58,7 @@ export function createBeats(deps: BeatDeps) {
   const { db, bus, clock, log, coalescer } = deps;
 
   const handler: WorkHandler = async (item, signal) => {
-    const payload = BeatPayload.parse(item.payload);
+    const payload = BeatPayload().parse(item.payload);
     const begun = deps.beginning.get(item.id);
     const { correlationId, lane, reason, startedAtMs, eventCount } = payload;
     const agentId = item.agentId ?? '';
@@ -131,7 +131,7 @@ export function createBeats(deps: BeatDeps) {
 
   /** Ends a beat during which processes died repeatedly; its effects are unknown. A committed turn is left to the next start. */
   async function gaveUp(item: WorkItem, errorKind: string): Promise<void> {
-    const { correlationId, lane, reason, startedAtMs, eventCount } = BeatPayload.parse(item.payload);
+    const { correlationId, lane, reason, startedAtMs, eventCount } = BeatPayload().parse(item.payload);
     const agentId = item.agentId ?? '';
     const occurrence = { correlationId, lane, reason, startedAtMs, agentId };
     coalescer.adopt(occurrence);

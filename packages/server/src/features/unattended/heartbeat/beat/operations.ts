@@ -45,7 +45,7 @@ export interface LostBeat {
 
 /** Operations that commit together with other features; see `heartbeat-work.ts`. */
 export interface HeartbeatOperations {
-  /** Returns false, and stores nothing, when another process has begun the beat of this due time. */
+  /** Returns false, and begins nothing, when another process has begun the beat of this due time or taken its events. */
   readonly begin: Operation<BeatBeginning, boolean>;
   readonly end: Operation<BeatEnding, BeatEnd>;
   readonly recover: Operation<object, LostBeat[]>;

@@ -17,7 +17,7 @@ export async function recoverBeats(deps: {
     deps.coalescer.adopt(occurrence);
     // Its turn resumes on its own.
     if (work !== undefined && (work.state === 'accepted' || work.state === 'running')) continue;
-    const parsed = BeatResult.safeParse(work?.result);
+    const parsed = BeatResult().safeParse(work?.result);
     const result = parsed.data ?? { kind: 'failed' as const, errorKind: work?.errorKind ?? 'lost', spoke: true };
     await deps.finish({ id, agentId, occurrence, eventCount }, result, { isUnknown: work?.state !== 'done' && work?.state !== 'failed' });
   }

@@ -1,4 +1,4 @@
-import { AgentId, ConversationRef, FinishReason, PrintedSessionKey } from '@gatehouse/contract';
+import { AgentId, ConversationRef, FinishReason, PrintedSessionKey, once } from '@gatehouse/contract';
 import { hash } from 'node:crypto';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
@@ -18,23 +18,27 @@ import type { Rule } from '../rules/rules.ts';
 import { hasExpressions } from '../rules/template.ts';
 
 /** Work of a delivery with everything its turn needs, so that the list of deliveries may be pruned. */
-const DeliveryWork = z.strictObject({
-  mappingId: z.string(),
-  target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
-  /** The rendered message, unfenced. */
-  message: z.string(),
-  template: z.string().optional(),
-  traceId: z.string(),
-});
-export type DeliveryWork = z.input<typeof DeliveryWork>;
+const DeliveryWork = once(() =>
+  z.strictObject({
+    mappingId: z.string(),
+    target: z.strictObject({ ref: ConversationRef, sessionKey: PrintedSessionKey, agentId: AgentId, principalId: z.string() }),
+    /** The rendered message, unfenced. */
+    message: z.string(),
+    template: z.string().optional(),
+    traceId: z.string(),
+  }),
+);
+export type DeliveryWork = z.input<ReturnType<typeof DeliveryWork>>;
 
 /** Result stored with the work. */
-export const DeliveryResult = z.object({
-  turnId: z.string(),
-  finishReason: FinishReason,
-  cause: z.string().optional(),
-  effectsRefused: z.int().optional(),
-});
+export const DeliveryResult = once(() =>
+  z.object({
+    turnId: z.string(),
+    finishReason: FinishReason,
+    cause: z.string().optional(),
+    effectsRefused: z.int().optional(),
+  }),
+);
 
 /** Limits of concurrent webhook turns; agents have their own limits too. */
 export const deliveryLimits = { concurrency: 64, maxAttempts: 5 };
@@ -79,7 +83,7 @@ export function createRunDelivery(deps: {
 
   return {
     async run(item, signal) {
-      const work = DeliveryWork.parse(item.payload);
+      const work = DeliveryWork().parse(item.payload);
       const { mapping } = deps.ruleOf(work.mappingId) ?? {};
       if (mapping === undefined) {
         await giveUp(item, work, 'mapping_removed', 'its mapping was removed from the configuration');
@@ -133,7 +137,7 @@ export function createRunDelivery(deps: {
       }
     },
     async gaveUp(item, errorKind, cause) {
-      const work = DeliveryWork.parse(item.payload);
+      const work = DeliveryWork().parse(item.payload);
       if (errorKind !== 'deleted') return giveUp(item, work, errorKind, cause);
       failed(item, work, errorKind);
       announce(item, work, 'failed');

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../kernel/app-error.ts';
 import { type DeliveryReading, type DeliveryRequest, readDelivery } from './read-delivery.ts';
@@ -6,20 +7,22 @@ import { type DeliveryReading, type DeliveryRequest, readDelivery } from './read
 /** Larger bodies take too long to parse on the event loop. */
 const inlineBytes = 524_288;
 const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64, stackSizeMb: 4 };
-const Answer = z.union([
-  z.strictObject({
-    reading: z
-      .strictObject({
-        ruleId: z.string(),
-        sessionKey: z.string(),
-        message: z.string(),
-        deliveryId: z.string().optional(),
-        isPing: z.boolean(),
-      })
-      .optional(),
-  }),
-  z.strictObject({ refusal: z.strictObject({ code: z.enum(['parse_error', 'invalid_params']), message: z.string() }) }),
-]);
+const Answer = once(() =>
+  z.union([
+    z.strictObject({
+      reading: z
+        .strictObject({
+          ruleId: z.string(),
+          sessionKey: z.string(),
+          message: z.string(),
+          deliveryId: z.string().optional(),
+          isPing: z.boolean(),
+        })
+        .optional(),
+    }),
+    z.strictObject({ refusal: z.strictObject({ code: z.enum(['parse_error', 'invalid_params']), message: z.string() }) }),
+  ]),
+);
 
 /** Reads a delivery, a large one in its own thread; the body intake limits how many of those run concurrently. */
 export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): Promise<DeliveryReading | undefined> {
@@ -32,7 +35,7 @@ export async function readOffThread(request: DeliveryRequest, workerUrl?: URL): 
   worker.once('error', tooLarge);
   worker.once('exit', () => tooLarge());
   try {
-    const answer = Answer.parse(await outcome.promise);
+    const answer = Answer().parse(await outcome.promise);
     if ('refusal' in answer) throw new AppError(answer.refusal.code, answer.refusal.message);
     const { reading } = answer;
     return reading === undefined ? undefined : { ...reading, deliveryId: reading.deliveryId };

@@ -42,6 +42,14 @@ export async function createTestDatabase(migrations: readonly Migration[]): Prom
   return testDatabase(toDatabase(url, name));
 }
 
+/** Creates a database without any table. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  const url = await testServer();
+  const name = `d_${randomBytes(9).toString('hex')}`;
+  await withClient(url, async (admin) => void (await admin.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE 'C.UTF-8' ENCODING 'UTF8'`)));
+  return testDatabase(toDatabase(url, name));
+}
+
 /** Returns a new database, or the one that `folder` has already: a restart in the same folder finds its data. */
 export async function databaseOf(folder: string, migrations: readonly Migration[]): Promise<TestDatabase> {
   const note = join(folder, 'postgres-url');

@@ -22,7 +22,7 @@ test('an entry that becomes visible after others with higher versions is read on
   expect(changes.read(1, [])).toEqual([]);
 });
 
-test('a version that is missing for good is given up with its neighbours, which is no reason to begin again', () => {
+test('a version that is missing for good is given up with its neighbours, and the index is not built again', () => {
   const changes = new ReadChanges();
   changes.read(1, log(1, 3, 4));
   expect(changes.hasMissed(4)).toBe(false);

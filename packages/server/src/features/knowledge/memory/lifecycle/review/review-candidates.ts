@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../../kernel/app-error.ts';
 import { parseJson } from '../../../../../kernel/json.ts';
@@ -11,14 +12,16 @@ const maxCharacters = 1_000;
 
 const isWellFormed = (text: string) => text.isWellFormed();
 
-const Candidate = z.strictObject({
-  content: z.string().trim().min(3).max(maxCharacters).refine(isWellFormed),
-  type: z.enum(['episodic', 'semantic', 'procedural']).default('semantic'),
-  tags: z.array(z.string().trim().min(1).max(40).refine(isWellFormed)).max(5).default([]),
-  /** Below this confidence of the reviewer a fact is not worth storing. */
-  confidence: z.number().min(0.3).max(1).optional(),
-});
-export type Candidate = z.output<typeof Candidate>;
+const Candidate = once(() =>
+  z.strictObject({
+    content: z.string().trim().min(3).max(maxCharacters).refine(isWellFormed),
+    type: z.enum(['episodic', 'semantic', 'procedural']).default('semantic'),
+    tags: z.array(z.string().trim().min(1).max(40).refine(isWellFormed)).max(5).default([]),
+    /** Below this confidence of the reviewer a fact is not worth storing. */
+    confidence: z.number().min(0.3).max(1).optional(),
+  }),
+);
+export type Candidate = z.output<ReturnType<typeof Candidate>>;
 
 export const reviewInstructions = `You review a conversation between a user and an AI agent and note what the agent should still know in later conversations: stable facts about the user and their world, preferences, decisions, agreements, how things are done. Leave out what holds for this conversation alone, small talk, general knowledge, anything secret (passwords, keys, tokens, card numbers) and everything you are not sure of.
 
@@ -62,7 +65,7 @@ export function parseCandidates(answer: string): { readonly candidates: readonly
   const candidates: Candidate[] = [];
   let rejected = Math.max(0, list.length - maxCandidates);
   for (const item of list.slice(0, maxCandidates)) {
-    const parsed = Candidate.safeParse(item);
+    const parsed = Candidate().safeParse(item);
     if (parsed.success) candidates.push(parsed.data);
     else rejected += 1;
   }

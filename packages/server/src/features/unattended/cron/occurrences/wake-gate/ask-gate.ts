@@ -1,3 +1,4 @@
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Db } from '../../../../../kernel/db/db.ts';
 import { parseJson } from '../../../../../kernel/json.ts';
@@ -6,14 +7,16 @@ import type { CronWork } from '../work.ts';
 import type { RunWakeGate, WakeGateInput } from './wake-gate.ts';
 
 /** Verdict of a wake gate script (json-rpc.md §2.3 `wakeGate`). */
-const GateAnswer = z.object({
-  outcome: z.enum(['woke', 'failed_open', 'skipped']),
-  context: z.string().optional(),
-  deliver: z.string().optional(),
-  reason: z.string().optional(),
-  logs: z.string(),
-});
-export type GateAnswer = z.output<typeof GateAnswer>;
+const GateAnswer = once(() =>
+  z.object({
+    outcome: z.enum(['woke', 'failed_open', 'skipped']),
+    context: z.string().optional(),
+    deliver: z.string().optional(),
+    reason: z.string().optional(),
+    logs: z.string(),
+  }),
+);
+export type GateAnswer = z.output<ReturnType<typeof GateAnswer>>;
 
 export interface AskGateDeps {
   readonly db: Db;
@@ -26,10 +29,10 @@ export interface AskGateDeps {
 export async function askGate(deps: AskGateDeps, work: CronWork, signal: AbortSignal): Promise<GateAnswer> {
   const { executionId, policies } = work;
   const known = await deps.db.read(readGate, { executionId });
-  if (known !== null) return GateAnswer.parse(parseJson(known));
+  if (known !== null) return GateAnswer().parse(parseJson(known));
   const { script = '', language = 'js', timeoutSeconds = 1 } = policies.wakeGate ?? {};
   const input = await gateInput(deps, work);
-  const answer = GateAnswer.parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
+  const answer = GateAnswer().parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
   // A verdict interrupted by a stop is meaningless.
   signal.throwIfAborted();
   return GateAnswer.parse(parseJson(await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) })));

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import { AppError } from '../../../../../kernel/app-error.ts';
 import { createLanes, type Lease } from '../../../../../kernel/lane.ts';
@@ -41,11 +42,13 @@ export interface WakeGateTask {
 
 const maxLength = 65_536;
 const maxLines = 2_000;
-const Report = z.union([
-  z.strictObject({ line: z.string().max(maxLength) }),
-  z.strictObject({ ended: z.enum(['well', 'overflow']) }),
-  z.strictObject({ failed: z.string().max(1_000) }),
-]);
+const Report = once(() =>
+  z.union([
+    z.strictObject({ line: z.string().max(maxLength) }),
+    z.strictObject({ ended: z.enum(['well', 'overflow']) }),
+    z.strictObject({ failed: z.string().max(1_000) }),
+  ]),
+);
 
 /** Maximum threads; each holds the memory of one sandbox. An agent uses one at a time, and agents take turns. */
 const maxThreads = 2;
@@ -88,7 +91,7 @@ export function createWakeGate({ after }: { readonly after: (ms: number, run: ()
     signal.addEventListener('abort', onAbort, { once: true });
     const cancelTimeout = after(timeoutMs, () => outcome.resolve(`ran longer than ${timeoutMs} ms`));
     worker.on('message', (message: unknown) => {
-      const report = Report.parse(message);
+      const report = Report().parse(message);
       if ('line' in report) output += `${report.line}\n`;
       else if ('failed' in report) outcome.resolve(report.failed);
       else outcome.resolve(report.ended === 'well' ? undefined : `printed more than ${maxLength} characters or ${maxLines} lines`);

@@ -1,0 +1,50 @@
+import type { RootConfig } from '../../config-schema.ts';
+import { createControlSocket } from '../../gateway/control-socket.ts';
+import { openStandbyListener } from '../../gateway/standby-listener.ts';
+import { AppError } from '../../kernel/app-error.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import { createEventBus } from '../../kernel/event-bus.ts';
+import type { HomePaths } from '../../kernel/home-paths.ts';
+import type { Log } from '../../kernel/log.ts';
+
+export interface StandbyOptions {
+  readonly config: RootConfig;
+  readonly home: HomePaths;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Standby extends AsyncDisposable {
+  readonly address: string | null;
+}
+
+/** Opens what a standby answers on: its listener, and the socket of its owner. */
+export async function openStandby({ config, home, version, clock, log }: StandbyOptions): Promise<Standby> {
+  await using opened = new AsyncDisposableStack();
+  const listener = opened.use(
+    await openStandbyListener({
+      config: config.gateway,
+      homeDir: home.dir,
+      clock,
+      // Nobody follows events of a standby.
+      bus: createEventBus((error) => log.error({ err: error }, 'An event listener failed')),
+      log,
+      version,
+      waitsFor: () => 'waits for the active node',
+    }),
+  );
+  opened.use(
+    await createControlSocket({
+      file: home.socketFile,
+      backupsDir: home.backupsDir,
+      info: () => ({ address: listener.address, pid: process.pid, version }),
+      backup: () => Promise.reject(new AppError('unavailable', 'This node is a standby: the active one answers')),
+      serve: listener.serve,
+      clock,
+      log,
+    }),
+  );
+  const owned = opened.move();
+  return { address: listener.address, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}

@@ -1,0 +1,121 @@
+import { findPostgres } from '@gatehouse/testkit/postgres';
+import { startFakeProvider } from '@gatehouse/testkit';
+import { describe, test } from 'vitest';
+import { exitCodes } from '../exit-codes.ts';
+import { openSharedNodes } from './testing/shared-nodes.ts';
+
+/** Longer than a lease, a start and a take-over on a machine that does other work too. */
+const takeOver = { timeout: 60_000, interval: 50 };
+
+describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one PostgreSQL', { timeout: 120_000 }, () => {
+  test('one is active and the other stands by, and takes over at once when that one stops', async ({ expect }) => {
+    await using provider = await fakeProvider();
+    await using nodes = await openSharedNodes({ providerUrl: provider.url });
+    const both = await Promise.all([nodes.start('a'), nodes.start('b')]);
+    const active = await nodes.active(both);
+    const standby = both[0] === active ? both[1] : both[0];
+    await expect.poll(() => standby.ready(), takeOver).toMatchObject([503, { status: 'standby', role: 'standby' }]);
+    await expect.poll(() => standby.output()).toContain(`Standby: another node is active\n${standby.url}`);
+    expect((await active.ready())[1]).toMatchObject({ status: 'ok', role: 'active', checks: { lease: { status: 'ok' } } });
+    const refused = await fetch(`${standby.url}/v1/chat/completions`, { method: 'POST', body: '{}' });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    const listed = async () =>
+      (await active.client.call('gateway.status')).nodes?.map(({ leaseLeftMs, ...node }) => ({ ...node, hasLease: leaseLeftMs > 0 }));
+    // Addresses are stored with the next renewal.
+    await expect.poll(listed, takeOver).toMatchObject([
+      { self: true, role: 'active', state: 'live', address: active.url, hasLease: true },
+      { role: 'standby', state: 'live', address: standby.url, hasLease: true },
+    ]);
+
+    active.child.kill('SIGTERM');
+    expect(await active.exit).toBe(exitCodes.ok.code);
+    await expect.poll(() => standby.ready(), takeOver).toMatchObject([200, { role: 'active' }]);
+    // In the time of the database: before the lease of the first one would have ended.
+    const [times] = await nodes.rows(
+      'SELECT a.fence::int, a.since_ms < min(n.lease_until_ms) AS early FROM active_node a, node n GROUP BY a.fence, a.since_ms',
+    );
+    expect(times).toEqual({ fence: 2, early: true });
+
+    // A standby stops at once, too.
+    const again = await nodes.start(both[0] === active ? 'a' : 'b');
+    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    again.child.kill('SIGTERM');
+    expect(await again.exit).toBe(exitCodes.ok.code);
+    expect((await standby.ready())[0]).toBe(200);
+  });
+
+  test('the standby continues the work of one that was killed, once', async ({ expect }) => {
+    await using provider = await fakeProvider();
+    const mapping = { id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}}', allowUnauthenticated: true };
+    await using nodes = await openSharedNodes({ providerUrl: provider.url, webhooks: { mappings: [mapping] } });
+    const first = await nodes.start('a');
+    await nodes.active([first]);
+    const second = await nodes.start('b');
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    provider.setAnswer(() => ({ hang: true }));
+    for (const number of [1, 2, 3])
+      expect(
+        (await fetch(`${first.url}/hooks/build`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: `{"number":${number}}` }))
+          .status,
+      ).toBe(200);
+    await expect.poll(() => asked(provider), takeOver).toBeGreaterThan(0);
+    first.child.kill('SIGKILL');
+    provider.setAnswer(undefined);
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([200, {}]);
+    const states = async () => (await second.client.call('webhooks.deliveries', {})).deliveries.map(({ state }) => state);
+    await expect.poll(states, takeOver).toEqual(['done', 'done', 'done']);
+    expect(await nodes.rows(`SELECT count(*)::int AS answers FROM message WHERE role = 'assistant'`)).toEqual([{ answers: 3 }]);
+    const [times] = await nodes.rows(`SELECT a.since_ms >= n.lease_until_ms AS late FROM active_node a, node n WHERE n.boot_id <> a.boot_id`);
+    expect(times).toEqual({ late: true });
+  });
+
+  test('one that was frozen ends when it wakes up, and nothing of it is kept', async ({ expect }) => {
+    await using provider = await fakeProvider();
+    await using nodes = await openSharedNodes({ providerUrl: provider.url });
+    const first = await nodes.start('a');
+    await nodes.active([first]);
+    const second = await nodes.start('b');
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    const chat = (url: string) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer gh_${'Tk4'.repeat(20)}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'hello' }] }),
+      });
+    const answer = Promise.withResolvers<void>();
+    provider.queue({ text: 'late', after: answer.promise });
+    const late = chat(first.url).then(
+      ({ status }) => status,
+      () => 0,
+    );
+    await expect.poll(() => asked(provider), takeOver).toBe(1);
+    first.child.kill('SIGSTOP');
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([200, {}]);
+    answer.resolve();
+    first.child.kill('SIGCONT');
+    expect(await first.exit).toBe(exitCodes.lease.code);
+    expect(await late).not.toBe(200);
+    expect(first.output()).toContain('Another node took over');
+    expect((await chat(second.url)).status).toBe(200);
+  });
+
+  test('a daemon with another install key does not start', async ({ expect }) => {
+    await using provider = await fakeProvider();
+    await using nodes = await openSharedNodes({ providerUrl: provider.url });
+    await nodes.active([await nodes.start('a')]);
+    const other = await nodes.start('b', { env: { GATEHOUSE_MASTER_KEY: '08'.repeat(32) } });
+    expect(await other.exit).toBe(exitCodes.config.code);
+    expect(other.output()).toMatch(
+      /install key of fingerprint [0-9a-f]{16}, and this daemon has the one of fingerprint [0-9a-f]{16}: give all daemons/,
+    );
+  });
+});
+
+async function fakeProvider() {
+  const provider = await startFakeProvider();
+  return { ...provider, [Symbol.asyncDispose]: () => provider.close() };
+}
+
+function asked({ requests }: { readonly requests: readonly { readonly path: string }[] }): number {
+  return requests.filter(({ path }) => path.endsWith('/chat/completions')).length;
+}

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
+import { pause } from './lib/daemon.ts';
+import { type Node, type Nodes, openNodes } from './lib/nodes.ts';
+import { askForCall, makeAskedCall, proofConfig } from './lib/provider.ts';
+import { rpcCall } from './lib/rpc.ts';
+
+export interface TakeoverFrozenOptions {
+  /** How long the active daemon is frozen, at least until the standby has taken over. */
+  readonly frozenMs: number;
+  readonly broken?: string;
+}
+
+export interface TakeoverFrozenReport {
+  /** Bytes that the command had written when the standby took over. */
+  readonly written: number;
+  /** Writes that were sent to the daemon when it woke up, all of which must fail. */
+  readonly late: number;
+  readonly wrong: readonly string[];
+}
+
+/** Turns whose model answers when the daemon wakes up. */
+const turns = 10;
+const lateMs = 5_000;
+
+/**
+ * The active daemon is frozen while a background command of an agent writes to a file ten times a second, and turns wait for their
+ * model. The standby takes over when the lease has ended; from then on the command writes nothing, and nothing of the first one is
+ * kept when it wakes up.
+ */
+export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOptions): Promise<TakeoverFrozenReport> {
+  const wakes = Promise.withResolvers<void>();
+  const provider = await startFakeProvider({
+    journal: 0,
+    answer: (request) =>
+      JSON.stringify(request.body).includes('late turn') ? { text: 'a late answer', after: wakes.promise } : makeAskedCall(request),
+  });
+  await using nodes = await openNodes(
+    {
+      ...proofConfig(provider.url, {
+        agents: { default: { model: 'local/test-model', maxConcurrentRuns: 1000, tools: { profile: 'full' } } },
+        approvals: { rules: [{ tools: ['exec'], action: 'auto' }] },
+      }),
+    },
+    { broken },
+  );
+  const wrong: string[] = [];
+  try {
+    const first = await nodes.start(0);
+    await nodes.ready(first);
+    const second = await nodes.start(1);
+    await nodes.standsBy(second);
+    const argv = ['sh', '-c', 'mkdir -p out; while true; do echo x >>out/written; sleep 0.1; done'];
+    await rpcCall(first, 'agent.execute', { message: askForCall('exec', { argv: ['mkdir', '-p', 'out'] }), sessionKey: 'make:proof' });
+    await rpcCall(first, 'agent.execute', { message: askForCall('exec', { argv, background: true }), sessionKey: 'write:proof' });
+    const file = await fileOf(nodes);
+    const pending = Array.from({ length: turns }, (_, n) =>
+      rpcCall(first, 'agent.execute', { message: 'late turn', sessionKey: `late-${n}:proof` }, { timeoutMs: frozenMs + 60_000 }).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await pause(500);
+    first.child.kill('SIGSTOP');
+    const frozenAt = performance.now();
+    await nodes.ready(second);
+    const written = (await stat(file)).size;
+    if (written === 0) wrong.push('the command never wrote');
+    await pause(Math.max(2_000, frozenAt + frozenMs - performance.now()));
+    const grown = (await stat(file)).size - written;
+    if (grown > 0) wrong.push(`the command wrote ${grown} bytes after the take-over`);
+    wakes.resolve();
+    first.child.kill('SIGCONT');
+    const late = await writeLate(first, wrong);
+    for (const answered of await Promise.all(pending)) if (answered) wrong.push('a turn of the frozen daemon was answered');
+    const kept = await nodes.query<{ count: string }>(`SELECT count(*) AS count FROM message WHERE content = 'a late answer'`);
+    if (Number(kept[0]?.count) > 0) wrong.push(`${kept[0]?.count} late answers were kept`);
+    const exit = await Promise.race([first.exited, pause(lateMs).then(() => undefined)]);
+    if (exit?.code !== 76)
+      wrong.push(exit === undefined ? 'the daemon that was taken for dead still runs' : `it ended with ${exit.code ?? exit.signal}`);
+    return { written, late, wrong };
+  } finally {
+    wakes.resolve();
+    await provider.close();
+  }
+}
+
+/** Waits until the command writes to the workspace, which is on the shared path. */
+async function fileOf(nodes: Nodes): Promise<string> {
+  for (const deadline = performance.now() + 30_000; performance.now() < deadline; await pause(50)) {
+    for (const agent of await readdir(join(nodes.shared, 'workspaces')).catch(() => [])) {
+      const file = join(nodes.shared, 'workspaces', agent, 'out', 'written');
+      if ((await stat(file).catch(() => undefined)) !== undefined) return file;
+    }
+  }
+  throw new Error('the command does not write');
+}
+
+/** Calls that write, as long as the daemon answers; none may succeed. */
+async function writeLate(node: Node, wrong: string[]): Promise<number> {
+  let sent = 0;
+  for (const deadline = performance.now() + lateMs; performance.now() < deadline && node.child.exitCode === null; await pause(20)) {
+    sent += 1;
+    const kept = await rpcCall(node, 'tokens.create', { id: `late-${randomUUID()}`, scopes: ['rpc'] }, { timeoutMs: 2_000 }).then(
+      () => true,
+      () => false,
+    );
+    if (kept) wrong.push('a write of the frozen daemon was acknowledged after the take-over');
+  }
+  return sent;
+}
