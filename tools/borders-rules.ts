@@ -57,6 +57,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
   {
+    from: /^bench\/micro\/postgres\.ts$/,
+    to: /^packages\/server\/src\/(transactions\/commit-turn|features\/(conversations\/turns|operations\/nodes)\/migrations)\.ts$/,
+    reason: 'commits turns without a daemon',
+  },
+  {
     from: /^bench\/lib\/fill\.ts$/,
     to: /^packages\/server\/src\/(kernel|features\/conversations\/sessions)\//,
     reason: 'fills the database of a stopped daemon',
