@@ -107,7 +107,7 @@ describe.skipIf(findPostgres() === undefined)('on a migrated PostgreSQL', () => 
       },
       call: ({ operation, input }) => Promise.resolve(operations.find(({ name }) => name === operation)?.run(tx, input as never)),
     };
-    for (const input of [widest, narrowest]) {
+    for (const input of [widest, narrowest, emptiest]) {
       for (pretends of [false, true]) {
         for (const { run } of operations) {
           await client.query('BEGIN');
@@ -236,4 +236,16 @@ const narrowest = {
   role: 'user',
   tags: ['t'],
   trustLevel: 'learned',
+};
+/** The same with lists of nothing. */
+const emptiest = {
+  ...narrowest,
+  agentIds: [],
+  around: [],
+  ids: [],
+  principalIds: [],
+  ranges: [],
+  reach: { agentIds: [], principalId: 'p' },
+  refs: [],
+  tags: [],
 };
