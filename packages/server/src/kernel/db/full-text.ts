@@ -46,7 +46,7 @@ const wordTypes = `asciiword, word, numword, asciihword, hword, numhword, hword_
 const measured = '[a-z]*[aeiouy][b-df-hj-np-tv-xz][a-z]*';
 
 /**
- * Gives PostgreSQL the words of FTS5's `porter unicode61`: without case and accents, as stems of Porter, no stop words. Every migration that makes an index
+ * Statements that make PostgreSQL return the words of FTS5's `porter unicode61`: without case and accents, as stems of Porter, no stop words. Every migration that makes an index
  * lists them, since each feature can have its tables alone. Tokens begin with `=`, which no word does.
  * FTS5 has the author's later rules for `logi` and `bli`, which the algorithm as published lacks: here such words are spelled as others of the same stem.
  */
