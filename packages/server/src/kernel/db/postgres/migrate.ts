@@ -31,7 +31,7 @@ export const importTable = 'storage_import';
 const lockKey = 0x67617465;
 /** Longer than a change of the schema takes elsewhere. */
 const turnTimeout = '60s';
-/** A change that waits for a lock holds up everything that comes after it: it gives up soon, lets the others pass and tries again. */
+/** A change waiting for a lock holds up everything that comes after it: it gives up soon, lets the others pass and tries again. */
 const lockTimeout = '2s';
 const attempts = 10;
 const lockNotAvailable = '55P03';
