@@ -83,7 +83,8 @@ const claims: Driver<{ readonly round: string }, Claims> = {
       const got = valueOf(await writer.write(claimLapsed, claiming));
       for (const { bootId } of got ?? []) {
         claimed.push(bootId);
-        const index = Number(bootId.split('-').at(-1));
+        const index = Array.from({ length: boots }, (_, each) => names.id('boot', each)).indexOf(bootId);
+        if (index === -1) continue;
         seen.push([index, await writer.read(countStored, { target: bootId })]);
       }
     }
