@@ -46,6 +46,7 @@ import { proveMissed } from './r8-missed.ts';
 import { proveClock } from './r9-clock.ts';
 import { proveReplacedData } from './replaced-data.ts';
 import { proveFewDescriptors, proveFullDisk } from './scarcity.ts';
+import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveWrongClock } from './wrong-clock.ts';
 
 type Findings = readonly string[];
@@ -122,6 +123,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'no-jail': () => wrongOf(proveJailEscapes({ broken: 'no-jail' })),
   'no-keep-alive': () => wrongOf(proveDoctorRuns({ runs: 1, atOnce: 1, broken: ['pausing-doctor', 'no-keep-alive'] })),
   'no-lanes': () => wrongOf(proveArrivalOrder({ conversations: 1, broken: 'no-lanes' }), /ran at once/),
+  'no-lease-fence': () => wrongOf(proveTakeoverFrozen({ frozenMs: 0, broken: 'no-lease-fence' }), /after the take-over/),
   'no-max-payload': (seed) =>
     wrongOf(proveFrames({ sequences: 6, seed, broken: 'no-max-payload', kinds: ['huge length', 'fragments that are too much together'] })),
   'no-origin-check': () => wrongOf(proveBrowserAttacks({ broken: 'no-origin-check' }), /was answered with 200/),

@@ -16,6 +16,7 @@ import { transportProofs } from './run-transports.ts';
 import { exhaustionProofs } from './run-exhaustion.ts';
 import { hookProofs } from './run-hooks.ts';
 import { loadProofs } from './run-load.ts';
+import { nodeProofs } from './run-nodes.ts';
 import { ownerProofs } from './run-owners.ts';
 import { storageProofs } from './run-storage.ts';
 import { delegationProofs } from './run-delegation.ts';
@@ -88,6 +89,7 @@ const proofs: Proofs = {
   ...loadProofs({ seed, progress }),
   ...hookProofs({ seed, progress }),
   ...ownerProofs({ seed, progress }),
+  ...nodeProofs({ seed, progress }),
   ...timeProofs({ seed, progress }),
   ...delegationProofs({ seed, progress }),
   ...storageProofs({ seed, progress }),

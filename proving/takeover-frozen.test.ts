@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { findPostgres } from '../packages/testkit/src/postgres.ts';
+import { findPostgres } from '@gatehouse/testkit/postgres';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 
 test

@@ -41,7 +41,7 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     {
       ...proofConfig(provider.url, {
         agents: { default: { model: 'local/test-model', maxConcurrentRuns: 1000, tools: { profile: 'full' } } },
-        approvals: { rules: [{ tools: ['exec'], action: 'auto' }] },
+        approvals: { rules: [{ tools: ['group:fs', 'exec'], action: 'auto', tainted: true }] },
       }),
     },
     { broken },
@@ -52,10 +52,11 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     await nodes.ready(first);
     const second = await nodes.start(1);
     await nodes.standsBy(second);
-    const argv = ['sh', '-c', 'mkdir -p out; while true; do echo x >>out/written; sleep 0.1; done'];
-    await rpcCall(first, 'agent.execute', { message: askForCall('exec', { argv: ['mkdir', '-p', 'out'] }), sessionKey: 'make:proof' });
-    await rpcCall(first, 'agent.execute', { message: askForCall('exec', { argv, background: true }), sessionKey: 'write:proof' });
-    const file = await fileOf(nodes);
+    const argv = ['sh', '-c', 'while true; do echo x >>out/written; sleep 0.1; done'];
+    const run = (tool: string, args: object) => rpcCall(first, 'agent.execute', { message: askForCall(tool, args), sessionKey: `${tool}:proof` });
+    const made = await run('write', { path: 'out/written', content: '' });
+    const begun = await run('exec', { argv, background: true });
+    const file = await fileOf(nodes, JSON.stringify([made, begun]));
     const pending = Array.from({ length: turns }, (_, n) =>
       rpcCall(first, 'agent.execute', { message: 'late turn', sessionKey: `late-${n}:proof` }, { timeoutMs: frozenMs + 60_000 }).then(
         () => true,
@@ -88,14 +89,14 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
 }
 
 /** Waits until the command writes to the workspace, which is on the shared path. */
-async function fileOf(nodes: Nodes): Promise<string> {
+async function fileOf(nodes: Nodes, answers: string): Promise<string> {
   for (const deadline = performance.now() + 30_000; performance.now() < deadline; await pause(50)) {
     for (const agent of await readdir(join(nodes.shared, 'workspaces')).catch(() => [])) {
       const file = join(nodes.shared, 'workspaces', agent, 'out', 'written');
-      if ((await stat(file).catch(() => undefined)) !== undefined) return file;
+      if (((await stat(file).catch(() => undefined))?.size ?? 0) > 0) return file;
     }
   }
-  throw new Error('the command does not write');
+  throw new Error(`the command does not write: ${answers}`);
 }
 
 /** Calls that write, as long as the daemon answers; none may succeed. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findPostgres } from '../packages/testkit/src/postgres.ts';
+import { findPostgres } from '@gatehouse/testkit/postgres';
 import { freshSeed } from './lib/random.ts';
 import { proveTakeoverKilled } from './takeover-killed.ts';
 

@@ -11,8 +11,8 @@ buildIn({
   module: 'kernel/db/sqlite/migrate.ts',
   replace: [
     {
-      from: 'for (const statement of step.up) db.exec(statement);',
-      to: `for (const statement of step.up) { db.exec(statement); ${die('begun')} } ${die('run')}`,
+      from: 'for (const statement of step.statements) db.exec(statement);',
+      to: `for (const statement of step.statements) { db.exec(statement); ${die('begun')} } ${die('run')}`,
     },
     {
       from: 'record.run(step.number, step.name, step.checksum, nowMs, programVersion);',

@@ -21,6 +21,7 @@ buildIn({
     ],`,
       to: "['-c', 'exec \"$@\"', 'open', ...spec.argv],",
     },
-    { from: "{ cwd: '/', env: { PATH: '/usr/bin:/bin' }, detached: true,", to: "{ cwd: spec.mounts[0]?.from ?? '/', env: spec.env, detached: true," },
+    { from: "cwd: '/',\n      env: {", to: "cwd: spec.mounts[0]?.from ?? '/',\n      env: { ...spec.env," },
+    { from: "PATH: '/usr/bin:/bin', [daemonVariable]", to: '[daemonVariable]' },
   ],
 });

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { Client } from 'pg';
-import { startPostgres, type TestPostgres } from '../../packages/testkit/src/postgres.ts';
+import { startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { type Daemon, logOf, pause, spawnDaemon } from './daemon.ts';
 import { http } from './http.ts';
 import { ageBoots, makeHome, removeHome, writeConfig } from './home.ts';
@@ -31,7 +31,7 @@ export async function openNodes(config: object, options: { readonly broken?: str
   const server = opened.use(await startPostgres());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
   for (const home of homes) opened.defer(() => removeHome(home));
-  const [shared = ''] = homes;
+  const [shared] = homes;
   const client = new Client({ connectionString: server.url() });
   client.on('error', () => {});
   await client.connect();

@@ -102,6 +102,22 @@ test("status shows health and, with an admin token, the daemon's state", async (
   expect(JSON.parse((await user.run({ args: ['status', '-o', 'json'], env })).out)).toEqual({ url: server.url, health, status });
 });
 
+test('status shows the nodes of a shared database, and what a standby is', async () => {
+  const nodes = [
+    { self: true, role: 'active', state: 'live', version: '0.1.0', address: 'http://127.0.0.1:1', leaseLeftMs: 9_000 },
+    { role: 'standby', state: 'lapsed', version: '0.2.0', address: null, leaseLeftMs: -2_000 },
+  ];
+  await using server = await startServer(rpcAnswers({ 'gateway.status': { ...status, nodes } }, { '/health': { ...health, role: 'active' } }));
+  await using user = await createUser();
+  const { out } = await user.run({ args: ['status', '--url', server.url], env: { GATEHOUSE_TOKEN: token } });
+  expect(out).toMatch(/^active node +http:\/\/127\.0\.0\.1:1 \(this one\), version 0\.1\.0, live, lease ends in 9 s$/m);
+  expect(out).toMatch(/^standby node +no address, version 0\.2\.0, lapsed, lease ended 2 s ago$/m);
+
+  await using standby = await startServer(rpcAnswers({}, { '/health': { ...health, status: 'standby', role: 'standby' } }));
+  const waiting = await user.run({ args: ['status', '--url', standby.url], env: { GATEHOUSE_TOKEN: token } });
+  expect([waiting.code, waiting.out]).toEqual([0, expect.stringContaining('another node is active; ask that one')]);
+});
+
 test('status of a daemon without a listener shows no address', async () => {
   await using server = await startServer(rpcAnswers({ 'gateway.status': { ...status, address: null } }, { '/health': health }));
   await using user = await createUser();

@@ -79,7 +79,11 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
   try {
     const { client, url, hasToken } = await connect(flags, io);
     const health = await client.health({ timeoutMs: 5_000 });
-    checks.push({ name: 'daemon', status: health.status === 'ok' ? 'ok' : 'warn', detail: `version ${health.version} at ${url}: ${health.status}` });
+    const isStandby = health.status === 'standby';
+    const isWell = health.status === 'ok' || isStandby;
+    checks.push({ name: 'daemon', status: isWell ? 'ok' : 'warn', detail: `version ${health.version} at ${url}: ${health.status}` });
+    // It answers nothing else, and its providers are asked by the active node.
+    if (isStandby) return checks;
     const providers = await providerChecks(client, io);
     checks.push(
       ...Object.entries(health.checks).flatMap(([name, check]) =>

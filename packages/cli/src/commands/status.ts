@@ -15,7 +15,8 @@ export function addStatusCommand(program: Command, io: Io): void {
     .action(async (flags: CommonFlags) => {
       const { client, url } = await connect(flags, io);
       const health = await client.health();
-      const status = await gatewayStatus(client);
+      // A standby answers nothing else.
+      const status = health.status === 'standby' ? undefined : await gatewayStatus(client);
       print(io, flags, { url, health, status: status ?? null }, statusText);
     });
 }
@@ -28,7 +29,8 @@ interface Status {
 
 function statusText({ url, health, status }: Status): string {
   const place = status?.address === null ? 'its owner-only socket, without a listener' : url;
-  const details = status === null ? [['details', 'need a token with scope admin']] : statusRows(status);
+  const missing = health.status === 'standby' ? 'another node is active; ask that one' : 'need a token with scope admin';
+  const details = status === null ? [['details', missing]] : statusRows(status);
   return [
     `Gatehouse ${health.version} at ${place}: ${health.status}, up ${renderDuration(health.uptimeMs)}`,
     renderColumns([...checkRows(health), ...details]),
@@ -51,12 +53,18 @@ function checkRows({ checks }: Health): string[][] {
   );
 }
 
-function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths }: Result<'gateway.status'>): string[][] {
+function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths, nodes }: Result<'gateway.status'>): string[][] {
   return [
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
     ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
     ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
     ['configuration', configPaths.join(', ')],
+    ...(nodes ?? []).map(nodeRow),
   ];
+}
+
+function nodeRow({ self, role, state, version, address, leaseLeftMs }: NonNullable<Result<'gateway.status'>['nodes']>[number]): string[] {
+  const lease = leaseLeftMs > 0 ? `lease ends in ${renderDuration(leaseLeftMs)}` : `lease ended ${renderDuration(-leaseLeftMs)} ago`;
+  return [`${role} node`, `${address ?? 'no address'}${self === true ? ' (this one)' : ''}, version ${version}, ${state}, ${lease}`];
 }

@@ -7,7 +7,7 @@ import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { checkAccess } from '../kernel/home.ts';
-import { type HomePaths, homePaths } from '../kernel/home-paths.ts';
+import { type HomePaths, homePaths, sharedPaths } from '../kernel/home-paths.ts';
 import { type LockHolder, lockHolder } from '../kernel/lifecycle/lock-file.ts';
 import { silentLog } from '../kernel/log.ts';
 import { checkPrivate, readOwnFile } from '../kernel/private-file.ts';
@@ -108,13 +108,15 @@ async function examineDatabase({ dataDir }: HomePaths, holder: string | undefine
 }
 
 /** Asks the server, also while the daemon runs: one connection more does not disturb it. */
-async function examinePostgres({ storage }: RootConfig, { dir }: HomePaths): Promise<Finding> {
+async function examinePostgres({ storage }: RootConfig, paths: HomePaths): Promise<Finding> {
   const [{ checkPostgres }, { placeOf }, { serverAddress }] = await Promise.all([
     import('../kernel/db/postgres/open-postgres.ts'),
     import('../kernel/db/postgres/place.ts'),
     import('../kernel/db/postgres/server-address.ts'),
   ]);
-  const address = serverAddress(storage, dir);
+  const { sharedDir } = sharedPaths(paths, storage.sharedPath ?? '.');
+  if (!existsSync(sharedDir)) return { status: 'fail', detail: `${sharedDir} does not exist, and storage.sharedPath names it` };
+  const address = serverAddress(storage, paths.dir);
   const { serverVersion, warnings } = await checkPostgres(address);
   const detail = `PostgreSQL ${serverVersion} at ${placeOf(address.url)}`;
   return warnings.length === 0 ? ok(detail) : warn(`${detail}: ${warnings.join('; ')}`);

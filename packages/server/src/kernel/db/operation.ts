@@ -77,7 +77,7 @@ export interface OperationTraits<Input, Output = unknown> {
   /** Writes with different keys may be applied in any order. A write without a key keeps its order with every other. */
   readonly orderKey?: (input: Input) => string | undefined;
   /** Runs several inputs at once on PostgreSQL, where each statement costs a round trip. */
-  readonly bulk?: BulkForm<Input, Output>;
+  readonly bulk?: BulkForm<NoInfer<Input>, NoInfer<Output>>;
 }
 
 /** Statements that do for several inputs what `run` does for them one after another. When one fails, all of them run alone. */

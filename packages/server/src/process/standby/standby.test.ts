@@ -2,6 +2,7 @@ import { findPostgres } from '@gatehouse/testkit/postgres';
 import { startFakeProvider } from '@gatehouse/testkit';
 import { describe, test } from 'vitest';
 import { exitCodes } from '../exit-codes.ts';
+import { writeNewerProgram } from './testing/newer-program.ts';
 import { openSharedNodes } from './testing/shared-nodes.ts';
 
 /** Longer than a lease, a start and a take-over on a machine that does other work too. */
@@ -97,6 +98,33 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     expect(await late).not.toBe(200);
     expect(first.output()).toContain('Another node took over');
     expect((await chat(second.url)).status).toBe(200);
+  });
+
+  test('a newer program changes the schema at once when the active one can live with it, and otherwise when that one has stopped', async ({
+    expect,
+  }) => {
+    await using provider = await fakeProvider();
+    await using nodes = await openSharedNodes({ providerUrl: provider.url });
+    const old = await nodes.start('a');
+    await nodes.active([old]);
+    const schema = async () => (await nodes.rows('SELECT max(number)::int AS schema FROM schema_migration'))[0];
+    const current = await schema();
+    const demanding = await nodes.start('b', { program: writeNewerProgram(900) });
+    await expect.poll(() => demanding.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    expect([await schema(), (await old.ready())[0]]).toEqual([current, 200]);
+    demanding.child.kill('SIGTERM');
+    expect(await demanding.exit).toBe(exitCodes.ok.code);
+
+    const modest = await nodes.start('b', { program: writeNewerProgram(1) });
+    await expect.poll(() => modest.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    await expect.poll(schema, takeOver).toEqual({ schema: 900 });
+    expect((await old.ready())[0]).toBe(200);
+    old.child.kill('SIGTERM');
+    expect(await old.exit).toBe(exitCodes.ok.code);
+    await expect.poll(() => modest.ready(), takeOver).toMatchObject([200, { role: 'active' }]);
+    // The program of the version before starts, too.
+    const again = await nodes.start('a');
+    await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
   });
 
   test('a daemon with another install key does not start', async ({ expect }) => {

@@ -101,7 +101,8 @@ export async function createNodes({ db, clock, log, bootId, homeId, isSole, vers
     },
     async [Symbol.asyncDispose]() {
       await timers.disposeAsync();
-      await move('ended');
+      // A shared lease ends when nothing of this daemon is written any more.
+      if (lease === undefined) await move('ended');
     },
   };
 }

@@ -131,7 +131,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   }
 
   function lose(): void {
-    if (isLost) return;
+    if (isLost || isEnded) return;
     isLost = true;
     cancel();
     onLost();
