@@ -320,7 +320,7 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
         workId: work.id,
         agentId,
         correlationId: '',
-        lane: 'main' as const,
+        lane: 'normal' as const,
         reason: 'interval' as const,
         eventCount: 1,
         bootId: liveBoot,
@@ -340,7 +340,7 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
     ]);
     const alone = names.id('agent', 'planned');
     const { beat, work, ...rest } = beatOf(`planned-${side}`);
-    const time = { ...rest, beat: { ...beat, agentId: alone }, work, state: stateOf(alone), isPlanned: true };
+    const time = { ...rest, beat: { ...beat, agentId: alone, eventCount: 0 }, work, state: stateOf(alone), isPlanned: true };
     const planned = count([await writer.write(beginBeat, time)], Boolean);
     const ending = { agentId, handled: false, state, once: true, atMs, ageNowMs: atMs };
     const ends = await writer.all(
