@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { beginNode } from '../packages/server/src/features/operations/nodes/store.ts';
 import { startPostgres } from '../packages/testkit/src/postgres.ts';
 import { root } from './lib/daemon.ts';
-import { atMs, liveBoot, namesOf } from './lib/hammer/driver.ts';
+import { atMs, liveBoot, namesOf, otherBoot } from './lib/hammer/driver.ts';
 import { drivers } from './lib/hammer/drivers.ts';
 import { lookAt, openAt } from './lib/hammer/engine.ts';
 import { endLeft } from './lib/hammer/work.ts';
@@ -58,6 +58,7 @@ export async function proveHammer(options: {
       atMs,
     };
     await db.write(beginNode, node);
+    await db.write(beginNode, { ...node, bootId: otherBoot, homeId: 'home-other' });
     for (const side of [0, 1])
       children.push(
         fork(join(import.meta.dirname, 'lib/hammer/process.ts'), [place, String(side), String(options.seed)], {

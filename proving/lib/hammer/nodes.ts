@@ -2,10 +2,11 @@ import { leaveRequest } from '../../../packages/server/src/features/access/appro
 import { recoverRoots } from '../../../packages/server/src/features/delegation/autonomy/roots/life-store.ts';
 import { recoverTasks } from '../../../packages/server/src/features/environment/background/store.ts';
 import { adoptNode, beginNode, claimLapsed, moveNode, renewNode } from '../../../packages/server/src/features/operations/nodes/store.ts';
-import { takeOverWork } from '../../../packages/server/src/features/unattended/durable/store.ts';
+import { freeWork, takeOverWork } from '../../../packages/server/src/features/unattended/durable/store.ts';
+import { beginReceipt, dropReceipt } from '../../../packages/server/src/features/conversations/receipts/store.ts';
 import { commitTurn, openTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { abortOpenTurns } from '../../../packages/server/src/transactions/open-work.ts';
-import { atMs, count, differs, driver, type Driver, liveBoot, type Names, namesOf, quote, valueOf } from './driver.ts';
+import { atMs, count, differs, driver, type Driver, liveBoot, type Names, namesOf, otherBoot, principalId, quote, valueOf } from './driver.ts';
 import { modelCall, turnOf } from './rows.ts';
 import { commitSlowly, countStored } from './slow-write.ts';
 
@@ -83,7 +84,8 @@ const claims: Driver<{ readonly round: string }, Claims> = {
       const got = valueOf(await writer.write(claimLapsed, claiming));
       for (const { bootId } of got ?? []) {
         claimed.push(bootId);
-        const index = Number(bootId.split('-').at(-1));
+        const index = Array.from({ length: boots }, (_, each) => names.id('boot', each)).indexOf(bootId);
+        if (index === -1) continue;
         seen.push([index, await writer.read(countStored, { target: bootId })]);
       }
     }
@@ -96,6 +98,7 @@ const claims: Driver<{ readonly round: string }, Claims> = {
     await writer.race([
       () => writer.write(renewNode, { bootId: own.bootId, address: null, leaseMs, atMs }),
       () => writer.write(abortOpenTurns, { atMs }),
+      () => writer.write(freeWork, { owner: liveBoot }),
       () => writer.write(takeOverWork, { owner: liveBoot, atMs, untilMs: atMs * 2, stepMs: 1_000 }),
       () => writer.write(recoverTasks, { bootId: liveBoot, atMs, content: 'ended' }),
       () => writer.write(recoverRoots, { atMs, sinceMs: 0, limit: 10 }),
@@ -137,4 +140,46 @@ const claims: Driver<{ readonly round: string }, Claims> = {
   },
 };
 
-export const nodeDrivers = [driver(claims)];
+const keys = 8;
+
+/** Turns of the same key that begin in two daemons: one of them runs. */
+const receipts: Driver<{ readonly round: string }, { readonly begun: readonly number[] }> = {
+  name: 'receipts',
+  prepare: (_, { round }) => Promise.resolve({ round }),
+  async run(writer, { round }, side) {
+    const names = namesOf(round);
+    const bootId = side === 0 ? liveBoot : otherBoot;
+    const rowOf = (index: number) => ({
+      principalId,
+      key: names.id('key', index),
+      digest: '',
+      conversationRef: names.ref(0),
+      state: 'running' as const,
+      bootId,
+      outcomeJson: null,
+      createdAtMs: atMs,
+      expiresAtMs: atMs + leaseMs,
+    });
+    const begun = await writer.all(
+      Array.from({ length: keys }, (_, index) => async () => {
+        const outcome = await writer.write(beginReceipt, { row: rowOf(index), ageNowMs: atMs });
+        return 'value' in outcome && outcome.value === undefined ? 1 : 0;
+      }),
+    );
+    await writer.write(dropReceipt, { principalId, key: names.id('key', 'none'), bootId });
+    return { begun };
+  },
+  async check(look, { round }, [first, second]) {
+    const names = namesOf(round);
+    const wrong: string[] = [];
+    for (let index = 0; index < keys; index += 1) {
+      const [row] = await look(`select boot_id from receipt where idempotency_key = ${quote(names.id('key', index))}`);
+      const owner = first.begun[index] === 1 ? liveBoot : otherBoot;
+      wrong.push(...differs(`turns that began under the key ${index}`, (first.begun[index] ?? 0) + (second.begun[index] ?? 0), 1));
+      if (row?.['boot_id'] !== owner) wrong.push(`the key ${index} belongs to ${String(row?.['boot_id'])}, and its turn runs in ${owner}`);
+    }
+    return wrong;
+  },
+};
+
+export const nodeDrivers = [driver(claims), driver(receipts)];
