@@ -86,6 +86,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     to: /^packages\/server\/src\/kernel\/egress\.ts$/,
     reason: 'requests archives as the product does, from a site that replaces GitHub',
   },
+  {
+    from: /^proving\/(hammer|lib\/hammer\/)/,
+    to: /^packages\/server\/src\//,
+    reason: 'runs every write operation as storage threads of two daemons do',
+  },
   { from: /^proving\/broken\//, to: /^packages\/server\/src\//, reason: 'names the types of the exports that it changes' },
   {
     from: /^packages\/server\/src\/transactions\/.*\.test\.ts$/,

@@ -139,7 +139,7 @@ async function awaitActive(client: MigrationClient, place: string, pending: read
   if (active === undefined || Number(active['schema_version']) >= Math.max(...pending.map(({ compatibleFrom }) => compatibleFrom))) return;
   throw new StartError(
     'awaits_active',
-    `${place} is used by version ${String(active['version'])}, which cannot go on with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
+    `${place} is used by version ${String(active['version'])}, which cannot continue with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
   );
 }
 
