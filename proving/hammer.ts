@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beginNode } from '../packages/server/src/features/operations/nodes/store.ts';
-import { startPostgres } from '../packages/testkit/src/postgres.ts';
+import { startPostgres } from '@gatehouse/testkit/postgres';
 import { root } from './lib/daemon.ts';
 import { atMs, liveBoot, namesOf, otherBoot } from './lib/hammer/driver.ts';
 import { drivers } from './lib/hammer/drivers.ts';

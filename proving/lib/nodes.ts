@@ -36,8 +36,8 @@ export async function openNodes(config: object, options: { readonly broken?: str
   client.on('error', () => {});
   await client.connect();
   opened.defer(() => client.end());
-  const places = await Promise.all(homes.slice(1).map(async (home) => ({ home, port: await freePort() })));
-  for (const { home } of places)
+  const slots = await Promise.all(homes.slice(1).map(async (home) => ({ home, port: await freePort() })));
+  for (const { home } of slots)
     await writeConfig(home, { ...config, storage: { driver: 'postgres', url: server.url(), poolSize: 4, sharedPath: shared } });
   const running = new Set<Node>();
   opened.defer(async () => {
@@ -67,13 +67,13 @@ export async function openNodes(config: object, options: { readonly broken?: str
     server,
     shared,
     async start(which) {
-      const place = places[which];
-      if (place === undefined) throw new Error('there are two nodes');
+      const slot = slots[which];
+      if (slot === undefined) throw new Error('there are two nodes');
       // Kills are what these proofs are about; three within five minutes would stop the agents.
-      await mkdir(join(place.home, 'data'), { recursive: true, mode: 0o700 });
-      await ageBoots(place.home).catch(() => undefined);
+      await mkdir(join(slot.home, 'data'), { recursive: true, mode: 0o700 });
+      await ageBoots(slot.home).catch(() => undefined);
       const { broken } = options;
-      const node = spawnDaemon({ ...place, env: { GATEHOUSE_MASTER_KEY: '07'.repeat(32) }, ...(broken !== undefined && { broken }) });
+      const node = spawnDaemon({ ...slot, env: { GATEHOUSE_MASTER_KEY: '07'.repeat(32) }, ...(broken !== undefined && { broken }) });
       running.add(node);
       void node.exited.then(() => running.delete(node));
       return node;

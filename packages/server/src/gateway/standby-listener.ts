@@ -24,7 +24,7 @@ const healthPaths = new Set(['/health', '/api/health']);
 const retryAfterMs = 1_000;
 const elsewhere = () => new AppError('unavailable', 'This node is a standby: the active one answers', { retryAfterMs });
 
-/** Opens the listener of a daemon that stands by: it reports its health, and everything else is at the active one. */
+/** Opens the listener of a standby: it reports its health, and everything else is at the active one. */
 export async function openStandbyListener(deps: StandbyListenerDeps): Promise<StandbyListener> {
   const { config, clock, log, version, waitsFor } = deps;
   const startedAt = clock.monotonic();

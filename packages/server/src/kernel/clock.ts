@@ -43,8 +43,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * Returns milliseconds since the machine started, in steps of 10: the same in all its processes, and, unlike `monotonic`, going on
- * while it is suspended.
+ * Returns milliseconds since the machine started, in steps of 10: the same in all its processes, and, unlike `monotonic`, counting
+ * the time of a suspension.
  */
 export function machineUptimeMs(): number {
   return Math.round(uptime() * 1000);

@@ -41,7 +41,7 @@ export interface ServerLifeOptions {
 interface Running {
   readonly server: ServerHandle;
   readonly loaded: Loaded;
-  /** Where daemons share the database. */
+  /** The place among daemons that share the database; undefined when there are no others. */
   readonly node: ActiveNode | undefined;
 }
 

@@ -77,7 +77,7 @@ describe.skipIf(findPostgres() === undefined)('on a migrated PostgreSQL', () => 
   /** Runs operations with inputs that are not theirs, for the texts that they send; returns those that are wrong. */
   async function faultsOf(operations: readonly Operation<never, unknown>[], built: (at: string) => void): Promise<string[]> {
     const faults: string[] = [];
-    /** When there is no row, makes one, so that an operation goes on. */
+    /** Makes a row where there is none, so that an operation continues. */
     let pretends = false;
 
     async function execute(compiled: CompiledQuery, params: unknown = {}) {
@@ -107,7 +107,7 @@ describe.skipIf(findPostgres() === undefined)('on a migrated PostgreSQL', () => 
       },
       call: ({ operation, input }) => Promise.resolve(operations.find(({ name }) => name === operation)?.run(tx, input as never)),
     };
-    for (const input of [widest, narrowest]) {
+    for (const input of [widest, narrowest, emptiest]) {
       for (pretends of [false, true]) {
         for (const { run } of operations) {
           await client.query('BEGIN');
@@ -167,7 +167,7 @@ const made = new Map<number, unknown>([
   [16, 1],
 ]);
 
-/** Rows without which some operations do not go on. */
+/** Rows that some operations need to continue. */
 const found = [
   `INSERT INTO memory (id, tenant_id, agent_id, principal_id, memory_type, trust_level, taint_level, source_who, tags, created_at_ms, content)
     VALUES ('m', 't', 'a', 'p', 'working', 'learned', 'clean', 'agent', '["t"]', 1, 'w')`,
@@ -236,4 +236,16 @@ const narrowest = {
   role: 'user',
   tags: ['t'],
   trustLevel: 'learned',
+};
+/** The same with lists of nothing. */
+const emptiest = {
+  ...narrowest,
+  agentIds: [],
+  around: [],
+  ids: [],
+  principalIds: [],
+  ranges: [],
+  reach: { agentIds: [], principalId: 'p' },
+  refs: [],
+  tags: [],
 };

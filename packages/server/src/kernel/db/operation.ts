@@ -28,7 +28,7 @@ export interface Query<Params, Row> {
 export interface QueryTools<Params> {
   readonly db: Database;
   readonly sql: typeof sql;
-  /** For the few texts in which the engines differ. */
+  /** Needed by the few texts in which the engines differ. */
   readonly dialect: Dialect;
   readonly json: JsonSql;
   readonly p: <Name extends keyof Params & string>(name: Name, type?: ParameterType) => Expression<Stored<Params[Name]>>;
@@ -133,7 +133,7 @@ export interface Migration {
   readonly up: readonly string[];
   /** Statements for PostgreSQL where the types alone do not translate `up`. */
   readonly postgres?: readonly string[];
-  /** Number of the oldest schema whose program may go on with a database that has this step; its own number when absent: none. PostgreSQL only. */
+  /** Number of the oldest schema whose program may use a database that has this step; its own number when absent: none. PostgreSQL only. */
   readonly compatibleFrom?: number;
   /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
   readonly database?: 'main' | 'telemetry';

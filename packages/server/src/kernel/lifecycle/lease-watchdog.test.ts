@@ -13,7 +13,7 @@ let daemon: ChildProcess;
 let otherPid: number;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gatehouse-watchdog-'));
-  daemon = spawn(process.execPath, [join(import.meta.dirname, 'testing', 'watched-daemon.ts'), folder], { stdio: ['pipe', 'pipe', 'inherit'] });
+  daemon = spawn(process.execPath, [join(import.meta.dirname, 'testing', 'watched-process.ts'), folder], { stdio: ['pipe', 'pipe', 'inherit'] });
   const [line]: unknown[] = await once(daemon.stdout ?? daemon, 'data');
   otherPid = Number(String(line));
   await expect.poll(() => written()).toBeGreaterThan(1);

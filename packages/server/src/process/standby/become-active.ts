@@ -35,7 +35,7 @@ export interface BecomeActiveOptions {
 /** Disposed of after the server that uses it: ends the lease, so that a standby takes over at once. */
 export interface ActiveNode extends SharedNode, AsyncDisposable {}
 
-/** How often a standby looks whether the lease is free. */
+/** How often a standby checks whether the lease is free. */
 const pollMs = 1_000;
 
 /**
@@ -122,7 +122,7 @@ class Waiting implements AsyncDisposable {
   }
 }
 
-/** A newer program changes the schema only when the active one can go on with it. */
+/** A newer program changes the schema only when the active one can continue with it. */
 async function openWhenAllowed(open: () => Promise<SharedDb>, waiting: Waiting, lease: NodeLease, { signal }: BecomeActiveOptions) {
   while (!signal.aborted) {
     try {

@@ -9,7 +9,7 @@ import { openSharedNodes } from './testing/shared-nodes.ts';
 const takeOver = { timeout: 60_000, interval: 50 };
 
 describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one PostgreSQL', { timeout: 120_000 }, () => {
-  test('one is active and the other stands by, and takes over at once when that one stops', async ({ expect }) => {
+  test('one is active and the other is a standby, which takes over at once when that one stops', async ({ expect }) => {
     await using provider = await fakeProvider();
     await using nodes = await openSharedNodes({ providerUrl: provider.url });
     const both = await Promise.all([nodes.start('a'), nodes.start('b')]);

@@ -19,7 +19,7 @@ export interface NodesDeps {
    */
   readonly isSole: boolean;
   readonly version: string;
-  /** Where daemons share the database: this one is in it already, and its lease is renewed elsewhere. */
+  /** The lease of a shared database, which has this daemon's row already and is renewed elsewhere. */
   readonly lease?: Pick<NodeLease, 'listening' | 'fault'> | undefined;
 }
 

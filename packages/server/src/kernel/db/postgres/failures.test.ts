@@ -13,7 +13,7 @@ interface Rig extends AsyncDisposable {
   readonly db: Db;
   readonly proxy: TcpProxy;
   readonly states: string[];
-  /** Of the database, past the proxy. */
+  /** Names the database, past the proxy. */
   readonly url: string;
 }
 

@@ -44,8 +44,8 @@ describe.skipIf(findPostgres() === undefined)('on a PostgreSQL server', () => {
 
   it('runs in the order of the numbers, once', async () => {
     await using client = await createDatabase();
-    expect(await migrate(client, [extend, create])).toEqual({ schemaVersion: 2, applied: ['1', '2'] });
-    expect(await migrate(client, [create, extend])).toEqual({ schemaVersion: 2, applied: [] });
+    expect(await migrate(client, [extend, create])).toEqual({ schemaVersion: 2, programSchema: 2, applied: ['1', '2'] });
+    expect(await migrate(client, [create, extend])).toEqual({ schemaVersion: 2, programSchema: 2, applied: [] });
     expect((await client.query('SELECT text, size FROM note')).rows).toEqual([{ text: 'first', size: '5' }]);
   });
 
@@ -56,11 +56,11 @@ describe.skipIf(findPostgres() === undefined)('on a PostgreSQL server', () => {
     expect(both.map(({ applied }) => applied.length).toSorted()).toEqual([0, 2]);
   });
 
-  it('refuses a newer database, unless its steps say that this program may go on', async () => {
+  it('refuses a newer database, unless its steps say that this program may use it', async () => {
     await using client = await createDatabase();
     const compatible: Migration = { ...extend, compatibleFrom: 1 };
     await migrate(client, [create, compatible], '2.0.0');
-    expect(await migrate(client, [create])).toEqual({ schemaVersion: 2, applied: [] });
+    expect(await migrate(client, [create])).toEqual({ schemaVersion: 2, programSchema: 1, applied: [] });
     await migrate(client, [create, compatible, step('003-drop', 'ALTER TABLE note DROP COLUMN text')], '3.0.0');
     await expect(migrate(client, [create])).rejects.toMatchObject({
       reason: 'newer_schema',

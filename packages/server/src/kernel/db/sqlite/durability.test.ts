@@ -192,7 +192,7 @@ it('loads neither the query builder nor SQLite on the main thread', async () => 
     const db = await openDb({ dataDir: process.argv[1], clock: systemClock, log: silentLog });
     await db.read(operations.find((operation) => operation.name === 'agents.list'), {});
     await db[Symbol.asyncDispose]();
-    console.log(JSON.stringify({ operations: operations.length, seen, sqlite: process.moduleLoadList.includes('NativeModule sqlite') }));`;
+    console.log(JSON.stringify({ operations: operations.length, seen: [...new Set(seen)], sqlite: process.moduleLoadList.includes('NativeModule sqlite') }));`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';
   child.stdout.on('data', (chunk) => (printed += String(chunk)));

@@ -71,7 +71,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     expect(await seat()).toEqual({ boot_id: '', fence: 2 });
   });
 
-  test('a holder that renews keeps it; one that is silent loses it, and is told so', async () => {
+  test('a holder that renews keeps it; one that is silent loses it, and learns so', async () => {
     const frozen = createStepClock();
     const [silent, other] = [node('silent', { clock: frozen }), node('other')];
     await silent.lease.standBy();
@@ -82,7 +82,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
       await expect.poll(() => silent.events.length).toBe(round + 2);
       expect(await other.lease.tryAcquire(160)).toMatchObject({ acquired: false });
     }
-    // Its clock stands still, so that it does not renew.
+    // Its clock is stopped, so that it does not renew.
     await expect.poll(() => other.lease.tryAcquire(160), { interval: 100 }).toEqual({ acquired: true, fence: 2 });
     expect(silent.lease.fault()).toBeUndefined();
     frozen.advance(times.renewMs);
@@ -93,7 +93,7 @@ describe.runIf(findPostgres() !== undefined)('the lease on PostgreSQL', () => {
     await other.lease.release();
   });
 
-  test('a daemon stops by its own clock before its lease ends, and goes on when nobody took over', async () => {
+  test('a daemon stops by its own clock before its lease ends, and continues when nobody took over', async () => {
     const clock = createStepClock();
     let isCut = false;
     const { lease, events } = node('cut', { clock, connect: async () => (isCut ? Promise.reject(new Error('cut off')) : connect()) });

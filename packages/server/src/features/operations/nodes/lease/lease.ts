@@ -98,7 +98,7 @@ export function createLease(options: LeaseOptions): NodeLease {
   let address: string | null = null;
   /** Set while this daemon is the active one. */
   let fence: number | undefined;
-  /** By this daemon's clock, counted from before the renewal was sent. */
+  /** Time of this daemon's clock, counted from before the renewal was sent. */
   let leaseUntilMs = 0;
   let isRegistered = false;
   let isLost = false;

@@ -26,14 +26,14 @@ export const renewActive = `
   UPDATE node SET lease_until_ms = ${now} + $2, renewed_at_ms = ${now}, address = $3
   FROM held WHERE boot_id = $1 AND state IN ('live', 'draining') RETURNING 1`;
 
-/** Who holds the lease: `free` after a stop in order, `lapsed` after silence. */
+/** The holder of the lease: `free` after a stop in order, `lapsed` after silence. */
 export const readHolder = `
   SELECT a.boot_id AS "bootId", a.fence, a.schema_version AS "schemaVersion",
     (SELECT max(compatible_from) FROM schema_migration) AS "compatibleFrom", n.version, n.address,
     CASE WHEN n.boot_id IS NULL OR n.state NOT IN ('live', 'draining') THEN 'free' WHEN n.lease_until_ms <= ${now} THEN 'lapsed' ELSE 'held' END AS state
   FROM active_node a LEFT JOIN node n ON n.boot_id = a.boot_id WHERE a.id = 1`;
 
-/** In a transaction before `readHolder`, whose snapshot is then newer than every renewal: those wait for this lock. */
+/** Locks the row, before `readHolder` in the same transaction, whose snapshot is then newer than every renewal: those wait for this lock. */
 export const lockHolder = `SELECT 1 FROM active_node WHERE id = 1 FOR UPDATE`;
 
 /** $1 boot, $2 schema version of the program. */
