@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { findPostgres } from '@gatehouse/testkit/postgres';
 import * as z from 'zod';
 import { judgeAll, readBudgets } from './lib/budgets.ts';
 import { Measures } from './lib/measures.ts';
@@ -18,13 +19,14 @@ import { historyProduct, runHistory } from './scenarios/history.ts';
 import { runHooks } from './scenarios/hooks.ts';
 import { runLoop } from './scenarios/loop.ts';
 import { runPages } from './scenarios/pages.ts';
+import { runPostgres } from './scenarios/postgres.ts';
 import { runRpc } from './scenarios/rpc.ts';
 import { runSchedule } from './scenarios/schedule.ts';
 import { runSoak } from './scenarios/soak.ts';
 import { runIdle, runStart } from './scenarios/start.ts';
 import { runTools } from './scenarios/tools.ts';
 
-const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools,hooks,schedule,graphs,crowd,pages] [--scenarios json16,json1] [--reference-only]
+const help = `npm run bench -- [--quick | --full] [--only completions,rpc,fanout,start,idle,loop,soak,store,history,conversations,memory,tools,hooks,schedule,graphs,crowd,pages,postgres] [--scenarios json16,json1] [--reference-only]
 
 --quick           about six minutes; goals are judged with the tolerance of budgets.json (the default)
 --full            about twenty minutes; writes bench/RESULTS.md
@@ -50,6 +52,7 @@ const parts = [
   'graphs',
   'crowd',
   'pages',
+  'postgres',
 ] as const;
 const { values } = parseArgs({
   options: {
@@ -86,6 +89,7 @@ const scheduleSize = values.full
 const graphSize = values.full ? { rounds: 7, graphs: 25, ms: 1_000 } : { rounds: 3, graphs: 10, ms: 600 };
 const crowdSize = values.full ? { rounds: 5, delayMs: 4_000, turns: 200 } : { rounds: 2, delayMs: 3_000, turns: 100 };
 const pageSize = values.full ? { rounds: 3, delayMs: 4_000 } : { rounds: 1, delayMs: 3_000 };
+const postgresSize = values.full ? { rounds: 7, commits: 10_000 } : { rounds: 3, commits: 4_000 };
 const root = join(import.meta.dirname, '..');
 const say = (text: string): void => console.error(text);
 
@@ -259,6 +263,13 @@ try {
   if (only.includes('pages') && subject) {
     say('pages');
     pages = await runPages({ upstreamUrl: upstream.url, ...pageSize }, measures);
+  }
+  if (only.includes('postgres') && subject) {
+    if (findPostgres() === undefined) say('postgres: skipped, PostgreSQL is not installed');
+    else {
+      say('postgres');
+      await runPostgres({ upstream, ...postgresSize }, measures);
+    }
   }
   figures = { ...load, start, loop, soak, history, conversations, tools, hooks, schedule, graphs, crowd, pages };
 } finally {

@@ -162,6 +162,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),
   'unguarded-parse': (seed) => wrongOf(proveMalformed({ raw: 90, json: 300, seed, broken: 'unguarded-parse' }), /: 500 /),
+  'unlocked-boot': (seed) => hammered('unlocked-boot', seed, ['boots'], /which was claimed after/),
   'unlocked-claims': (seed) => hammered('unlocked-claims', seed, ['claims', 'take-overs'], /at the same fence|instead of 1/),
   'unlocked-fence': (seed) => hammered('unlocked-fence', seed, ['slow owners'], /was taken over, and then/),
   'unsigned-timestamp-trust': async (seed) => (await proveReplays({ honest: 30, forgeries: 0, seed, broken: 'unsigned-timestamp-trust' })).unalarmed,

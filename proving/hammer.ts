@@ -2,9 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { startPostgres } from '../packages/testkit/src/postgres.ts';
+import { beginNode } from '../packages/server/src/features/operations/nodes/store.ts';
+import { startPostgres } from '@gatehouse/testkit/postgres';
 import { root } from './lib/daemon.ts';
-import { namesOf } from './lib/hammer/driver.ts';
+import { atMs, liveBoot, namesOf, otherBoot } from './lib/hammer/driver.ts';
 import { drivers } from './lib/hammer/drivers.ts';
 import { lookAt, openAt } from './lib/hammer/engine.ts';
 import { endLeft } from './lib/hammer/work.ts';
@@ -46,6 +47,18 @@ export async function proveHammer(options: {
   const faults = options.broken === undefined ? [] : ['--import', pathToFileURL(join(root, 'proving/broken', `${options.broken}.ts`)).href];
   let rounds = 0;
   try {
+    const node = {
+      bootId: liveBoot,
+      homeId: 'home-live',
+      version: '1',
+      role: 'active' as const,
+      leaseMs: atMs,
+      isSole: 0 as const,
+      prunedBeforeMs: 0,
+      atMs,
+    };
+    await db.write(beginNode, node);
+    await db.write(beginNode, { ...node, bootId: otherBoot, homeId: 'home-other' });
     for (const side of [0, 1])
       children.push(
         fork(join(import.meta.dirname, 'lib/hammer/process.ts'), [place, String(side), String(options.seed)], {

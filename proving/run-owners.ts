@@ -90,14 +90,14 @@ export function ownerProofs({ seed, progress }: ProofOptions): Proofs {
       if (findPostgres() === undefined) return { promise, figure: 'not run: PostgreSQL is not installed', caught: '-', good: false };
       const { wrong, driven, ...report } = await proveHammer({ engine: 'postgres', rounds: 20, seed, progress });
       printFindings(wrong);
-      const faults = ['no-retries', 'unlocked-claims', 'unlocked-fence', 'no-fence'] as const;
+      const faults = ['no-retries', 'unlocked-claims', 'unlocked-fence', 'unlocked-boot', 'no-fence'] as const;
       const found: Record<string, number> = {};
       for (const broken of faults)
         found[broken] = (await proveHammer({ engine: 'postgres', rounds: 5, seed, broken, untilFound: true })).wrong.length;
       return {
         promise,
         figure: `${driven.length} operations, ${report.rounds} rounds on PostgreSQL: ${wrong.length} faults; seed ${seed}`,
-        caught: `faults in builds without retries, locks of claims, locks of fences, and fences: ${counts(found)}`,
+        caught: `faults in builds without retries, locks of claims, fences and boots, and fences: ${counts(found)}`,
         good: wrong.length === 0 && Object.values(found).every((some) => some > 0),
       };
     },

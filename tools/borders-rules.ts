@@ -57,6 +57,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
   },
   { from: /^bench\/micro\//, to: /^packages\/server\/src\/(kernel|llm|features\/knowledge\/memory)\//, reason: 'measures parts alone' },
   {
+    from: /^bench\/micro\/postgres\.ts$/,
+    to: /^packages\/server\/src\/(transactions\/commit-turn|features\/(conversations\/turns|operations\/nodes)\/migrations)\.ts$/,
+    reason: 'commits turns without a daemon',
+  },
+  {
     from: /^bench\/lib\/fill\.ts$/,
     to: /^packages\/server\/src\/(kernel|features\/conversations\/sessions)\//,
     reason: 'fills the database of a stopped daemon',
@@ -80,6 +85,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     from: /^proving\/lib\/outward-process\.ts$/,
     to: /^packages\/server\/src\/kernel\/egress\.ts$/,
     reason: 'requests archives as the product does, from a site that replaces GitHub',
+  },
+  {
+    from: /^proving\/(hammer|lib\/hammer\/)/,
+    to: /^packages\/server\/src\//,
+    reason: 'runs every write operation as storage threads of two daemons do',
   },
   { from: /^proving\/broken\//, to: /^packages\/server\/src\//, reason: 'names the types of the exports that it changes' },
   {

@@ -6,8 +6,10 @@ import { parseArgs } from 'node:util';
 import { isMainThread, workerData } from 'node:worker_threads';
 import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
 import { turnMigrations } from '../../packages/server/src/features/conversations/turns/migrations.ts';
+import { nodeMigrations } from '../../packages/server/src/features/operations/nodes/migrations.ts';
 import { systemClock } from '../../packages/server/src/kernel/clock.ts';
 import type { Db } from '../../packages/server/src/kernel/db/db.ts';
+import { operation, raw } from '../../packages/server/src/kernel/db/operation.ts';
 import { openPostgresDb } from '../../packages/server/src/kernel/db/postgres/open-postgres.ts';
 import { servePostgres } from '../../packages/server/src/kernel/db/postgres/worker.ts';
 import { openDb } from '../../packages/server/src/kernel/db/sqlite/open-db.ts';
@@ -16,8 +18,12 @@ import { silentLog } from '../../packages/server/src/kernel/log.ts';
 import { commitTurn } from '../../packages/server/src/transactions/commit-turn.ts';
 import { median } from '../lib/stats.ts';
 
-const operations = [commitTurn];
-const migrations = turnMigrations;
+/** Turns are stored for a daemon that is alone. */
+const addNode = operation('bench.addNode', async (tx, _input: object): Promise<void> => {
+  await tx.build((db, sql) => raw(db, sql`INSERT INTO node VALUES ('boot_1', 'home', NULL, '1', 'active', 'live', 0, 0, 0, '')`));
+});
+const operations = [commitTurn, addNode];
+const migrations = [...turnMigrations, ...nodeMigrations];
 const callers = 64;
 
 function turnOf(number: number): Parameters<typeof commitTurn.run>[1] {
@@ -53,6 +59,7 @@ function turnOf(number: number): Parameters<typeof commitTurn.run>[1] {
       traceId: '0af7651916cd43dd8448eb211c80319c',
       startedAtMs: number,
       endedAtMs: number + 12,
+      bootId: 'boot_1',
     },
     calls: [call, call],
     conversation: null,
@@ -91,6 +98,7 @@ export async function measurePostgres(rounds: number, perRound: number): Promise
   try {
     await using sqlite = await openDb({ ...common, dataDir: dir });
     await using postgres = await openPostgresDb({ ...common, address: { url: server.url() } });
+    for (const db of [sqlite, postgres]) await db.write(addNode, {});
     const results: PostgresRound[] = [];
     // The first two warm up.
     for (let round = -2; round < rounds; round++) {

@@ -18,9 +18,9 @@ import type { Discovery } from './llm/create-models.ts';
 import type { Probe } from './llm/discover.ts';
 import type { Tool } from './runtime/tool.ts';
 
-/** The place of this daemon among those that share a database: the active one. Owned by whoever started the server. */
+/** The place of this daemon among those that share a database: the active one. Owned by the caller that started the server. */
 export interface SharedNode {
-  /** Of this boot, with the lock of the home folder. */
+  /** The lifetime of this boot, with the lock of the home folder. */
   readonly lifetime: Lifetime;
   /** Keeps nothing once another daemon has the lease. */
   readonly db: Db;

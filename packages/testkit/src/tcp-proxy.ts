@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createConnection, createServer, type Socket } from 'node:net';
 
-/** Stands between a client and a server on 127.0.0.1 and fails as networks do. */
+/** Forwards between a client and a server on 127.0.0.1, and fails as networks do. */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
   /** Ends all connections with a reset. */

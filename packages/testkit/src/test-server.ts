@@ -67,7 +67,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
   if (emptyData !== undefined && options.homeDir === undefined) await cp(emptyData, join(homeDir, 'data'), { recursive: true });
-  const database = engine === 'postgres' ? await openDatabase(options.homeDir) : undefined;
+  const database = engine === 'postgres' ? await openDatabase(homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
   const config = RootConfig.parse({
@@ -166,15 +166,17 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
       await provider.close();
-      await database?.[Symbol.asyncDispose]();
-      if (options.homeDir === undefined) await rm(homeDir, { recursive: true, force: true });
+      // A home that is kept keeps its database, which ends with the test run.
+      if (options.homeDir === undefined) {
+        await database?.[Symbol.asyncDispose]();
+        await rm(homeDir, { recursive: true, force: true });
+      }
       if (misfits.length > 0) throw new Error(`Events that do not fit their declaration:\n${misfits.join('\n')}`);
     },
   };
 }
 
-/** Servers in the same home share a database, which ends with the test run. */
-async function openDatabase(homeDir: string | undefined): Promise<AsyncDisposable & { readonly url: string }> {
+async function openDatabase(homeDir: string): Promise<AsyncDisposable & { readonly url: string }> {
   const { openDatabaseOf } = await import('@gatehouse/server/test-database');
   return openDatabaseOf(homeDir);
 }

@@ -22,7 +22,21 @@ import { markInboxRead } from '../../../packages/server/src/features/unattended/
 import { writeAudit } from '../../../packages/server/src/kernel/audit.ts';
 import { askApproval, withdrawApproval } from '../../../packages/server/src/transactions/ask-approval.ts';
 import { escalate } from '../../../packages/server/src/transactions/escalate.ts';
-import { agentId, atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, type Side, valueOf } from './driver.ts';
+import {
+  agentId,
+  atMs,
+  count,
+  differs,
+  driver,
+  type Driver,
+  type Names,
+  namesOf,
+  principalId,
+  quote,
+  type Side,
+  valueOf,
+  liveBoot,
+} from './driver.ts';
 import { messageOf } from './rows.ts';
 
 interface Round {
@@ -59,6 +73,7 @@ const askingOf = (request: NewRequest, perAgent = 1_000): Asking => ({
   grantMs: 1_000_000,
   keepMs: 1_000_000,
   isRefused: false,
+  waitsAt: liveBoot,
 });
 
 interface Decided {

@@ -35,6 +35,7 @@ import {
   type Side,
   valueOf,
   type Writer,
+  liveBoot,
 } from './driver.ts';
 import { endingOf, graphOf, leaseOf, messageOf, rootOf, runOf, turnOf, workOf } from './rows.ts';
 
@@ -278,7 +279,11 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
           async () => {
             if (did(await writer.write(beginScript, { root: rootOf(rootRunId, 'script'), lease }, refusals)) === 1) {
               begun += 1;
-              await writer.write(endScript, { leaseId: lease.id, root: { rootRunId, kind: 'script', failed: false, tokens: 0, costNano: 0, atMs } });
+              await writer.write(endScript, {
+                leaseId: lease.id,
+                bootId: liveBoot,
+                root: { rootRunId, kind: 'script', failed: false, tokens: 0, costNano: 0, atMs },
+              });
             }
           },
           async () => {
@@ -300,7 +305,11 @@ const stops: Driver<Round, { readonly begun: number; readonly killed: number; re
     const free = names.id('root', `free-${side}`);
     const script = leaseOf(names, `free-${side}`, free);
     await writer.write(beginScript, { root: rootOf(free, 'script'), lease: script });
-    await writer.write(endScript, { leaseId: script.id, root: { rootRunId: free, kind: 'script', failed: false, tokens: 0, costNano: 0, atMs } });
+    await writer.write(endScript, {
+      leaseId: script.id,
+      bootId: liveBoot,
+      root: { rootRunId: free, kind: 'script', failed: false, tokens: 0, costNano: 0, atMs },
+    });
     await writer.write(keepRoots, { atMs, spent: [{ id: names.id('root', 0), tokens: 1, nano: 1, activeMs: 1, unpriced: false }] });
     await writer.write(pruneRoots, { beforeMs: 0, limit: 10 });
     await writer.write(escalate, messageOf(names, 'escalated', side));

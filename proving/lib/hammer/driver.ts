@@ -51,6 +51,10 @@ export interface Writer {
 export const atMs = Date.UTC(2026, 8, 21, 12);
 export const agentId = 'default';
 export const principalId = 'token:root';
+/** The daemon that owns what has no fence; both processes write for it. */
+export const liveBoot = 'boot-live';
+/** A second one, for what belongs to one of two daemons. */
+export const otherBoot = 'boot-other';
 
 export function namesOf(round: string): Names {
   const id = (prefix: string, index: number | string = 0) => `${prefix}_${round}-${index}`;

@@ -2,6 +2,7 @@ import { accessDrivers } from './access.ts';
 import { delegationDrivers } from './delegation.ts';
 import type { Driver } from './driver.ts';
 import { knowledgeDrivers } from './knowledge.ts';
+import { nodeDrivers } from './nodes.ts';
 import { scheduleDrivers } from './schedule.ts';
 import { turnDrivers } from './turns.ts';
 import { workDrivers } from './work.ts';
@@ -14,4 +15,5 @@ export const drivers: readonly Driver[] = [
   ...scheduleDrivers,
   ...accessDrivers,
   ...knowledgeDrivers,
+  ...nodeDrivers,
 ];

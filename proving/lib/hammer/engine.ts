@@ -7,9 +7,9 @@ import { valueTypes } from '../../../packages/server/src/kernel/db/postgres/valu
 import { openInlineDb } from '../../../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations as registered } from '../../../packages/server/src/transactions/registry.ts';
 import type { Look } from './driver.ts';
-import { isStored, storeSlowly } from './slow-write.ts';
+import { commitSlowly, countStored, isStored, storeSlowly } from './slow-write.ts';
 
-const operations = [...registered, storeSlowly, isStored];
+const operations = [...registered, storeSlowly, commitSlowly, countStored, isStored];
 const isUrl = (place: string) => place.startsWith('postgres:');
 
 /** Opens the database of a place: a folder, or the URL of PostgreSQL. */

@@ -16,7 +16,7 @@ import {
 import { forgetSkill, keepSkill, saveStats } from '../../../packages/server/src/features/knowledge/skills/store.ts';
 import { commitTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { failReview, keepReview } from '../../../packages/server/src/transactions/review-conversation.ts';
-import { atMs, count, differs, driver, type Driver, namesOf, principalId, quote, type Side, valueOf } from './driver.ts';
+import { atMs, count, differs, driver, type Driver, namesOf, principalId, quote, type Side, valueOf, liveBoot } from './driver.ts';
 import { memoryOf, messagesOf, turnOf } from './rows.ts';
 
 interface Round {
@@ -131,7 +131,7 @@ const files: Driver<Round, null> = {
     };
     const stat = { agentId, owner: '', name: row.name, uses: 1, failures: 0, streak: 1, standing: 'neutral' as const, atMs };
     const file = (path: string) => ({ path, name: path, tree: 0 as const, tainted: 1 as const, digest: names.id('digest', path) });
-    const window = { id: names.id('window', side), agentId, sinceMs: atMs };
+    const window = { id: names.id('window', side), agentId, sinceMs: atMs, bootId: liveBoot };
     await writer.write(openWindow, window);
     await writer.race([
       () => writer.write(keepSkill, { row, audits: [names.audit(`skill-${side}`)] }),

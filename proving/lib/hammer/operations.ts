@@ -14,12 +14,7 @@ const reading = [
 ] as const;
 
 /** Operations without a driver, and why. */
-export const exempt: Readonly<Record<string, string>> = {
-  'autonomy.recover': 'runs once, at the start of a daemon',
-  'background.recover': 'runs once, at the start of a daemon',
-  'durable.takeOver': 'runs once, at the start of a daemon',
-  'turns.abortOpen': 'runs once, at the start of a daemon',
-};
+export const exempt: Readonly<Record<string, string>> = {};
 
 /** Returns the names of the registered operations that write: all but those that the program passes only to `read` and `search`. */
 export async function writingOperations(): Promise<readonly string[]> {

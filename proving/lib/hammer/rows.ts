@@ -9,7 +9,7 @@ import type { NewWork } from '../../../packages/server/src/features/unattended/d
 import type { InboxMessage } from '../../../packages/server/src/features/unattended/inbox/api.ts';
 import type { DeliveryIntake } from '../../../packages/server/src/features/unattended/webhooks/deliveries/delivery-intake.ts';
 import type { MemoryInput } from '../../../packages/server/src/features/knowledge/memory/entries/store.ts';
-import { agentId, atMs, type Names, principalId } from './driver.ts';
+import { agentId, atMs, liveBoot, type Names, principalId } from './driver.ts';
 
 /** The least that each kind of row needs; what matters to a driver replaces it. */
 
@@ -42,6 +42,7 @@ export const turnOf = (names: Names, index: number | string, ref: string, more: 
   traceId: '',
   startedAtMs: atMs,
   endedAtMs: atMs,
+  bootId: liveBoot,
   ...more,
 });
 
@@ -145,6 +146,7 @@ export const leaseOf = (names: Names, index: number | string, rootRunId: string,
   issuedAtMs: atMs,
   expiresAtMs: atMs * 2,
   bearerDigest: null,
+  bootId: liveBoot,
 });
 
 export const runOf = (names: Names, index: number | string, rootRunId: string, more: Partial<RunAcceptance['row']> = {}): RunAcceptance => {

@@ -20,7 +20,7 @@ import { acceptDelivery } from '../../../packages/server/src/transactions/accept
 import { claimManually, claimOccurrence } from '../../../packages/server/src/transactions/claim-occurrence.ts';
 import { finishOccurrence } from '../../../packages/server/src/transactions/finish-occurrence.ts';
 import { beginBeat, endBeat } from '../../../packages/server/src/transactions/heartbeat-work.ts';
-import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf } from './driver.ts';
+import { atMs, count, differs, driver, type Driver, type Names, namesOf, principalId, quote, valueOf, liveBoot } from './driver.ts';
 import { deliveryOf, jobOf, messageOf, workOf } from './rows.ts';
 
 interface Round {
@@ -73,7 +73,7 @@ const occurrences: Driver<Round, Fired> = {
       idle = items === undefined || items.length === 0 ? idle + 1 : 0;
       await writer.race(
         (items ?? []).map((item) => async () => {
-          const work = CronWork.parse(item.payload);
+          const work = CronWork().parse(item.payload);
           const claim: WorkClaim = { id: item.id, owner: item.owner, fence: item.fence };
           const gateJson = JSON.stringify({ outcome: 'woke', logs: `of ${side}` });
           await writer.write(keepGate, { executionId: work.executionId, gateJson });
@@ -264,7 +264,7 @@ const resets: Driver<Round, { readonly prepared: number; readonly added: readonl
         const expected = { store: status.store.digest, ledger: status.ledger.digest };
         const asked = { agentId, target: 'all' as const, expected };
         await writer.write(compareReset, asked, refusals);
-        const reset = { ...asked, operationId: names.id('op', side), atMs, audit: names.audit(`reset-${side}`) };
+        const reset = { ...asked, operationId: names.id('op', side), bootId: liveBoot, atMs, audit: names.audit(`reset-${side}`) };
         if ('value' in (await writer.write(prepareReset, reset, refusals))) prepared += 1;
       },
     ]);
@@ -300,7 +300,7 @@ const stateOf = (agentId: string): HeartbeatStateRow => ({
 });
 
 /** Events that beats take while more come, and ends of the same beats. */
-const beats: Driver<Round, { readonly closed: number; readonly delivered: number }> = {
+const beats: Driver<Round, { readonly closed: number; readonly delivered: number; readonly planned: number }> = {
   name: 'beats',
   async prepare(db, names) {
     const agentId = names.id('agent', 0);
@@ -320,12 +320,13 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
         workId: work.id,
         agentId,
         correlationId: '',
-        lane: 'main' as const,
+        lane: 'normal' as const,
         reason: 'interval' as const,
         eventCount: 1,
+        bootId: liveBoot,
         startedAtMs: atMs,
       };
-      return { beat, state, lastEventId: 1_000_000_000, work };
+      return { beat, state, isPlanned: false, lastEventId: 1_000_000_000, work };
     };
     const begun = beatOf(`own-${side}`);
     await writer.race([
@@ -333,10 +334,14 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
         const event = { agentId, text: 'again', source: 'webhook', opKey: names.id('event', `${index}-${side}`), atMs };
         return writer.write(acceptDelivery, { ...deliveryOf(names, `${index}-${side}`), event });
       }),
-      () => writer.write(beginBeat, begun as never),
+      () => writer.write(beginBeat, begun),
       () => writer.write(keepState, state),
       () => writer.write(forgetHeartbeat, { agentId: names.id('agent', 'gone') }),
     ]);
+    const alone = names.id('agent', 'planned');
+    const { beat, work, ...rest } = beatOf(`planned-${side}`);
+    const time = { ...rest, beat: { ...beat, agentId: alone, eventCount: 0 }, work, state: stateOf(alone), isPlanned: true };
+    const planned = count([await writer.write(beginBeat, time)], Boolean);
     const ending = { agentId, handled: false, state, once: true, atMs, ageNowMs: atMs };
     const ends = await writer.all(
       [0, 1].map(
@@ -348,7 +353,11 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
           }),
       ),
     );
-    return { closed: count(ends, ({ closed }) => closed), delivered: ends.reduce((sum, end) => sum + (valueOf(end)?.delivered.length ?? 0), 0) };
+    return {
+      planned,
+      closed: count(ends, ({ closed }) => closed),
+      delivered: ends.reduce((sum, end) => sum + (valueOf(end)?.delivered.length ?? 0), 0),
+    };
   },
   async check(look, { round }, [first, second]) {
     const names = namesOf(round);
@@ -356,6 +365,7 @@ const beats: Driver<Round, { readonly closed: number; readonly delivered: number
     const [events] = await look(`select sum(repeats) as count from heartbeat_event where agent_id = ${quote(names.id('agent', 0))}`);
     const closed = first.closed + second.closed;
     return [
+      ...differs('beats of one time', first.planned + second.planned, 1),
       ...differs('beats that are open or closed once', Number(beatsLeft?.['count']) + closed, 2),
       ...differs('events, with repeats', events?.['count'], 10),
       ...(first.delivered + second.delivered > 1 ? ['the same text was delivered twice'] : []),

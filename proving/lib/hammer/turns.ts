@@ -28,6 +28,7 @@ import {
   quote,
   type Side,
   valueOf,
+  liveBoot,
 } from './driver.ts';
 import { messagesOf, modelCall, turnOf } from './rows.ts';
 import { sendOf } from './delegation.ts';
@@ -65,6 +66,7 @@ const taskOf = (names: Names, index: string) => ({
   content: null,
   startedAtMs: atMs,
   endedAtMs: null,
+  bootId: liveBoot,
 });
 
 /** Both store turns in the same conversations, with what their callers add. */
@@ -89,6 +91,8 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
         principalId,
         key: names.id('key', `${place}-${turn}`),
         digest: '',
+        state: 'opened' as const,
+        bootId: liveBoot,
         conversationRef: ref,
         outcomeJson: null,
         createdAtMs: atMs,
@@ -111,7 +115,7 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
         await writer.write(commitTurn, {
           ...commit,
           alongside: [
-            toCall(keepReceipt, { ...receipt, outcomeJson: '{}' }),
+            toCall(keepReceipt, { ...receipt, state: 'ended', outcomeJson: '{}' }),
             toCall(keepResponse, response),
             toCall(markTasks, { ids: [names.id('bg', 'shared')], state: 'told' }),
           ],
@@ -124,7 +128,15 @@ const growing: Driver<Round, { readonly stored: readonly number[]; readonly crea
     const work = (turn: number) => async () => {
       const id = `wk_${names.round}-${side}-${turn}`;
       const of = { id, agentId, principalId, conversationRef: names.ref(conversations) };
-      await writer.write(openWork, { ...of, operation: 'compaction', model: 'hammer', reservedNano: 1, traceId: '', startedAtMs: atMs });
+      await writer.write(openWork, {
+        ...of,
+        operation: 'compaction',
+        model: 'hammer',
+        reservedNano: 1,
+        traceId: '',
+        startedAtMs: atMs,
+        bootId: liveBoot,
+      });
       const call = {
         provider: 'hammer',
         modelId: 'hammer',

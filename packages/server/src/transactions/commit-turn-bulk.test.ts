@@ -1,11 +1,11 @@
 import { findPostgres } from '@gatehouse/testkit/postgres';
 import { describe, expect, it } from 'vitest';
-import { turnMigrations } from '../features/conversations/turns/migrations.ts';
 import type { ModelCallRow, TurnCommit, TurnRow } from '../features/conversations/turns/store.ts';
 import { operation, raw } from '../kernel/db/operation.ts';
 import { openInlinePostgres } from '../kernel/db/postgres/inline.ts';
 import { createTestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
 import { commitTurn, openTurn } from './commit-turn.ts';
+import { migrations } from './registry.ts';
 
 /** Returns every column, but for the ids that the database chose. */
 const readAll = operation('test.readAll', async (tx) => ({
@@ -18,7 +18,10 @@ const countStatements = operation(
   async (tx) =>
     (await tx.build<{ count: number }>((db, sql) => raw(db, sql`SELECT count(DISTINCT (xmin::text, cmin::text)) AS count FROM turn`)))[0]?.count,
 );
-const operations = [openTurn, commitTurn, readAll, countStatements];
+const addNode = operation('test.addNode', async (tx): Promise<void> => {
+  await tx.build((db, sql) => raw(db, sql`INSERT INTO node VALUES ('boot_1', 'home', NULL, '1', 'active', 'live', 0, 0, 0, '')`));
+});
+const operations = [openTurn, commitTurn, readAll, countStatements, addNode];
 
 const call: ModelCallRow = {
   provider: 'mock',
@@ -57,6 +60,7 @@ function turnOf(number: number, changes: Partial<TurnRow> = {}): TurnCommit {
     traceId: '0'.repeat(32),
     startedAtMs: 1_790_000_000_000,
     endedAtMs: 1_790_000_000_012,
+    bootId: 'boot_1',
     ...changes,
   };
   return { turn, calls: Array.from({ length: number % 3 }, (_, index) => ({ ...call, atMs: number * 10 + index })), conversation: null };
@@ -64,8 +68,9 @@ function turnOf(number: number, changes: Partial<TurnRow> = {}): TurnCommit {
 
 async function open() {
   const stack = new AsyncDisposableStack();
-  const { url } = stack.use(await createTestDatabase(turnMigrations));
-  const db = stack.use(await openInlinePostgres({ address: { url }, operations, migrations: turnMigrations }));
+  const { url } = stack.use(await createTestDatabase(migrations));
+  const db = stack.use(await openInlinePostgres({ address: { url }, operations, migrations }));
+  await db.write(addNode, {});
   return { db, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
@@ -85,6 +90,18 @@ describe.skipIf(findPostgres() === undefined)('turns that are committed at once'
     expect([stored.turns.length, stored.calls.length]).toEqual([20, 19]);
   });
 
+  it('of a boot that another one claimed are refused, and their calls charged', async () => {
+    await using rig = await open();
+    const commits = [turnOf(1, { bootId: 'boot_0' }), turnOf(2, { bootId: 'boot_0' })];
+    const answers = await Promise.all(commits.map((commit) => rig.db.write(commitTurn, commit)));
+    expect(answers).toEqual([
+      { created: false, isRefused: true },
+      { created: false, isRefused: true },
+    ]);
+    const stored = await rig.db.read(readAll, {});
+    expect([stored.turns.length, stored.calls.length]).toEqual([0, 3]);
+  });
+
   it('run alone when one of them fails', async () => {
     await using rig = await open();
     const twice = turnOf(1, { state: 'failed' });
@@ -92,10 +109,11 @@ describe.skipIf(findPostgres() === undefined)('turns that are committed at once'
       [turnOf(0), turnOf(1), turnOf(2, { steps: 0.5 }), twice, turnOf(4, { costNano: Number.NaN })].map((commit) => rig.db.write(commitTurn, commit)),
     );
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled', 'rejected']);
+    expect(outcomes[3]).toMatchObject({ value: { isRefused: true } });
     const { turns } = await rig.db.read(readAll, {});
     expect(turns).toMatchObject([
       { id: 'turn_0', state: 'completed' },
-      { id: 'turn_1', state: 'failed' },
+      { id: 'turn_1', state: 'completed' },
     ]);
   });
 });

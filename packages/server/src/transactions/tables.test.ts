@@ -1,7 +1,10 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { findPostgres } from '@gatehouse/testkit/postgres';
+import { Client } from 'pg';
 import { expect, test } from 'vitest';
+import { createTestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
 import { migrations } from './registry.ts';
 
 const source = join(import.meta.dirname, '..');
@@ -60,10 +63,41 @@ function columnsStored(db: DatabaseSync, table: string, isVirtual: boolean): rea
   return isVirtual ? [{ name: 'rowid', kind: 'number', isNullable: false }, ...own] : own;
 }
 
-test('the declared tables have the columns, kinds and nulls of the database', () => {
+/** Runs all migrations on a PostgreSQL and reads what they made. */
+async function storedOnPostgres(): Promise<ReadonlyMap<string, readonly Column[]>> {
+  await using database = await createTestDatabase(migrations);
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ table: string; name: string; type: string; required: boolean; key: boolean }>(
+      `SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull AS required,
+        EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND a.attnum = ANY (i.indkey)) AS key
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, a.attnum`,
+    );
+    const columns = rows.map(({ table, name, type, required, key }) => ({ table, name, kind: postgresKinds[type], isNullable: !required && !key }));
+    return new Map([...Map.groupBy(columns, ({ table }) => table)].map(([table, all]) => [table, all.map(({ table: _, ...column }) => column)]));
+  } finally {
+    await client.end();
+  }
+}
+
+// What holds the words of a text is text on SQLite.
+const postgresKinds: Readonly<Record<string, string>> = {
+  bigint: 'number',
+  'double precision': 'number',
+  text: 'text',
+  bytea: 'bytes',
+  tsvector: 'text',
+};
+
+/** Every table that the source declares. */
+function declaredTables(): ReadonlyMap<string, readonly Column[]> {
   const texts = globSync('{features/**/tables.ts,kernel/db/audit.ts}', { cwd: source }).map((path) => readFileSync(join(source, path), 'utf8'));
-  const declared = new Map(texts.flatMap((text) => [...declaredIn(text)]));
-  const stored = storedTables();
+  return new Map(texts.flatMap((text) => [...declaredIn(text)]));
+}
+
+function expectSame(declared: ReadonlyMap<string, readonly Column[]>, stored: ReadonlyMap<string, readonly Column[]>): void {
   expect([...declared.keys()].toSorted()).toEqual([...stored.keys()].toSorted());
   for (const [table, columns] of declared) {
     const inDatabase = stored.get(table) ?? [];
@@ -75,4 +109,17 @@ test('the declared tables have the columns, kinds and nulls of the database', ()
     const byName = (a: Column, b: Column) => a.name.localeCompare(b.name);
     expect(columns.toSorted(byName), table).toEqual(expected.toSorted(byName));
   }
+}
+
+test('the declared tables have the columns, kinds and nulls of the database', () => {
+  expectSame(declaredTables(), storedTables());
+});
+
+test.skipIf(findPostgres() === undefined)('the declared tables have the columns, kinds and nulls of PostgreSQL', async () => {
+  const stored = await storedOnPostgres();
+  expect(stored.get('schema_migration')).toHaveLength(6);
+  // Its `body` holds the tokens of `part` too.
+  const isPart = (table: string, { name }: Column) => table.endsWith('_fts') && name === 'part';
+  const declared = [...declaredTables()].map(([table, columns]) => [table, columns.filter((column) => !isPart(table, column))] as const);
+  expectSame(new Map(declared), new Map([...stored].filter(([table]) => table !== 'schema_migration')));
 });

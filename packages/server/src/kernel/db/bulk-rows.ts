@@ -1,6 +1,6 @@
 import type { Expression, RawBuilder } from 'kysely';
-import { toSqlValue } from './binding.ts';
 import type { QueryTools } from './operation.ts';
+import { toSqlValue } from './sql-value.ts';
 
 /** Names the columns of rows that travel as one parameter, with their types on PostgreSQL. */
 export type BulkColumns<Row> = { readonly [Name in keyof Row & string]: 'text' | 'bigint' };

@@ -102,6 +102,18 @@ for (const [kind, { driver, open }] of Object.entries(kinds)) {
       expect(rows.map((row) => row.flag)).toEqual([1, 0, null]);
     });
 
+    it('replaces U+0000 in texts, and refuses whole numbers beyond 2^53', async () => {
+      await db.write(parts.addNote, { text: 'a\0b' });
+      expect(await db.read(parts.listTexts, {})).toEqual(['a\ufffdb']);
+      const greatest = String(Number.MAX_SAFE_INTEGER);
+      expect(await db.read(parts.readNumbers, { texts: [greatest, `-${greatest}`] })).toEqual([
+        { number: Number.MAX_SAFE_INTEGER },
+        { number: -Number.MAX_SAFE_INTEGER },
+      ]);
+      for (const text of ['9007199254740993', '-9007199254740993'])
+        await expect(db.read(parts.readNumbers, { texts: [text] })).rejects.toThrow(/9007199254740993|too large|beyond/);
+    });
+
     it('builds a query for each input', async () => {
       for (const text of ['ab', 'ac', 'b']) await db.write(parts.addNote, { text });
       expect(await db.read(parts.findByPrefix, { prefix: 'a', limit: 10 })).toEqual(['ab', 'ac']);

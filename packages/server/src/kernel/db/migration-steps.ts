@@ -24,7 +24,7 @@ export interface Step {
 export interface StepComparison {
   /** The database, as messages name it. */
   readonly place: string;
-  /** In the order of their numbers. */
+  /** Sorted by number. */
   readonly applied: readonly AppliedStep[];
   readonly steps: readonly Step[];
   readonly programVersion: string;

@@ -28,7 +28,7 @@ export interface Query<Params, Row> {
 export interface QueryTools<Params> {
   readonly db: Database;
   readonly sql: typeof sql;
-  /** For the few texts in which the engines differ. */
+  /** Needed by the few texts in which the engines differ. */
   readonly dialect: Dialect;
   readonly json: JsonSql;
   readonly p: <Name extends keyof Params & string>(name: Name, type?: ParameterType) => Expression<Stored<Params[Name]>>;
@@ -77,7 +77,7 @@ export interface OperationTraits<Input, Output = unknown> {
   /** Writes with different keys may be applied in any order. A write without a key keeps its order with every other. */
   readonly orderKey?: (input: Input) => string | undefined;
   /** Runs several inputs at once on PostgreSQL, where each statement costs a round trip. */
-  readonly bulk?: BulkForm<Input, Output>;
+  readonly bulk?: BulkForm<NoInfer<Input>, NoInfer<Output>>;
 }
 
 /** Statements that do for several inputs what `run` does for them one after another. When one fails, all of them run alone. */
@@ -133,7 +133,7 @@ export interface Migration {
   readonly up: readonly string[];
   /** Statements for PostgreSQL where the types alone do not translate `up`. */
   readonly postgres?: readonly string[];
-  /** Number of the oldest schema whose program may go on with a database that has this step; its own number when absent: none. PostgreSQL only. */
+  /** Number of the oldest schema whose program may use a database that has this step; its own number when absent: none. PostgreSQL only. */
   readonly compatibleFrom?: number;
   /** The file it belongs to; `telemetry` holds what may be lost with the power (decisions §10). */
   readonly database?: 'main' | 'telemetry';

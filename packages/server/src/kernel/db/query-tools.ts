@@ -1,5 +1,6 @@
 import {
   type AliasNode,
+  type BinaryOperationNode,
   CastNode,
   ColumnNode,
   DummyDriver,
@@ -10,9 +11,11 @@ import {
   type LimitNode,
   type OperationNode,
   OperationNodeTransformer,
+  OperatorNode,
   PostgresAdapter,
   PostgresIntrospector,
   PostgresQueryCompiler,
+  PrimitiveValueListNode,
   RawNode,
   ReferenceNode,
   type SelectionNode,
@@ -21,6 +24,7 @@ import {
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  ValueListNode,
   ValueNode,
 } from 'kysely';
 import { jsonSql } from './json-sql.ts';
@@ -63,6 +67,16 @@ class SqliteCompiler extends SqliteQueryCompiler {
   /** Row locks (`for update`, `for share`, `skip locked`) need no counterpart: one connection writes. */
   protected override visitSelectModifier(node: SelectModifierNode): void {
     if (node.modifier === 'Distinct') super.visitSelectModifier(node);
+  }
+}
+
+/** Accepts a list without values as SQLite does: nothing is in it. */
+class PostgresCompiler extends PostgresQueryCompiler {
+  protected override visitBinaryOperation(node: BinaryOperationNode): void {
+    const { operator, rightOperand: list } = node;
+    const isEmpty = (PrimitiveValueListNode.is(list) || ValueListNode.is(list)) && list.values.length === 0;
+    if (isEmpty && OperatorNode.is(operator)) this.append(operator.operator === 'in' ? 'false' : 'true');
+    else super.visitBinaryOperation(node);
   }
 }
 
@@ -146,7 +160,7 @@ const dialects = {
     createAdapter: () => new PostgresAdapter(),
     createDriver: () => new DummyDriver(),
     createIntrospector: (db: Kysely<never>) => new PostgresIntrospector(db),
-    createQueryCompiler: () => new PostgresQueryCompiler(),
+    createQueryCompiler: () => new PostgresCompiler(),
   },
 };
 

@@ -191,7 +191,7 @@ export async function askForCall(tx: Tx, asking: Asking): Promise<Asked> {
   const { request } = asking;
   const atMs = request.createdAtMs;
   await tx.run(sweep, { beforeMs: atMs - asking.keepMs, uncollectedBeforeMs: atMs - uncollectedMs });
-  const { digest, turnJson } = request;
+  const { turnJson } = request;
   const collected = turnJson === null ? undefined : ((await collect(tx, request)) ?? (await collectChanged(tx, turnJson)));
   if (collected !== undefined) return collected;
   const decided = await tx.get(latestDecided, { digest: request.digest });

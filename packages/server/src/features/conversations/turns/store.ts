@@ -1,11 +1,11 @@
 import type { TurnOrigin } from '@gatehouse/contract';
-import type { InsertQueryBuilder, InsertResult, sql } from 'kysely';
+import type { OnConflictBuilder } from 'kysely';
 import type { CallRecord } from '../../../runtime/turn.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import { type BulkColumns, selectBulk, toBulkRows } from '../../../kernel/db/bulk-rows.ts';
-import { operation, type OperationCall, query, type Tx } from '../../../kernel/db/operation.ts';
+import { operation, type OperationCall, query, type QueryTools, type Tx } from '../../../kernel/db/operation.ts';
 import type { Tables } from '../../../kernel/db/tables.ts';
-import { ofDeadBoot, ofLiveBoot } from '../../../kernel/owners.ts';
+import { ofDeadBoot, whileLive } from '../../../kernel/owners.ts';
 import type { NewMessages } from '../sessions/api.ts';
 
 export type TurnState = 'accepted' | 'running' | 'completed' | 'failed' | 'aborted' | 'unknown';
@@ -99,17 +99,17 @@ const turnColumns = [
   'bootId',
 ] as const;
 
-const written = (tag: typeof sql) => ({
-  state: tag<TurnState>`excluded.state`,
-  finishReason: tag<string | null>`excluded.finish_reason`,
-  failureKind: tag<string | null>`excluded.failure_kind`,
-  model: tag<string>`excluded.model`,
-  steps: tag<number>`excluded.steps`,
-  inputTokens: tag<number>`excluded.input_tokens`,
-  outputTokens: tag<number>`excluded.output_tokens`,
-  costNano: tag<number>`excluded.cost_nano`,
-  reservedNano: tag<number | null>`excluded.reserved_nano`,
-  endedAtMs: tag<number | null>`excluded.ended_at_ms`,
+const written = (sql: QueryTools<TurnRow>['sql']) => ({
+  state: sql<TurnState>`excluded.state`,
+  finishReason: sql<string | null>`excluded.finish_reason`,
+  failureKind: sql<string | null>`excluded.failure_kind`,
+  model: sql<string>`excluded.model`,
+  steps: sql<number>`excluded.steps`,
+  inputTokens: sql<number>`excluded.input_tokens`,
+  outputTokens: sql<number>`excluded.output_tokens`,
+  costNano: sql<number>`excluded.cost_nano`,
+  reservedNano: sql<number | null>`excluded.reserved_nano`,
+  endedAtMs: sql<number | null>`excluded.ended_at_ms`,
 });
 
 /** Inserts a turn; a second write of the same turn ends its open row. */
@@ -120,28 +120,23 @@ const upsertTurn = query<TurnRow>(({ db, sql, each }) =>
     .onConflict((conflict) => conflict.column('id').doUpdateSet(written(sql))),
 );
 
-/** Lets a second write of a turn end the row that its boot left open. */
-function endOwnRow(insert: InsertQueryBuilder<Tables, 'turn', InsertResult>, tag: typeof sql) {
-  return insert.onConflict((conflict) =>
-    conflict
-      .column('id')
-      .doUpdateSet(written(tag))
-      .where('turn.endedAtMs', 'is', null)
-      .where(tag<boolean>`turn.boot_id = excluded.boot_id`),
-  );
+function endOwnRow(conflict: OnConflictBuilder<Tables, 'turn'>, sql: QueryTools<TurnRow>['sql']) {
+  return conflict
+    .column('id')
+    .doUpdateSet(written(sql))
+    .where('turn.endedAtMs', 'is', null)
+    .where(sql<boolean>`turn.boot_id = excluded.boot_id`);
 }
 
-/** Like `upsertTurn`, unless the boot is dead or has not left the row open: what a dead boot left is ended by who claimed it. */
+/** The same, unless the boot is dead or has not left the row open: what a dead boot left is ended by who claimed it. */
 const upsertOwnTurn = query<TurnRow>(({ db, sql, p, each }) =>
-  endOwnRow(
-    db
-      .insertInto('turn')
-      .columns(turnColumns)
-      .expression(
-        db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(ofLiveBoot(sql, p('bootId'))),
-      ),
-    sql,
-  ),
+  db
+    .insertInto('turn')
+    .columns(turnColumns)
+    .expression(
+      db.selectNoFrom(Object.entries(each(turnColumns)).map(([name, value]) => sql`${value}`.as(name))).where(whileLive({ db, sql }, p('bootId'))),
+    )
+    .onConflict((conflict) => endOwnRow(conflict, sql)),
 );
 
 /** Identifies whose calls are booked: a turn, or background work. */
@@ -231,13 +226,11 @@ const callTypes: BulkColumns<ModelCallRow & CallsOf> = {
 const callColumns = Object.keys(callTypes) as (keyof typeof callTypes)[];
 
 const upsertOwnTurns = query<{ rows: string }>(({ db, sql, p }) =>
-  endOwnRow(
-    db
-      .insertInto('turn')
-      .columns(turnColumns)
-      .expression(sql`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${ofLiveBoot(sql, sql`bulk."bootId"`)}`),
-    sql,
-  ),
+  db
+    .insertInto('turn')
+    .columns(turnColumns)
+    .expression(sql<never>`${selectBulk({ sql }, turnTypes, p('rows', 'text'))} WHERE ${whileLive({ db, sql }, sql<string>`bulk."bootId"`)}`)
+    .onConflict((conflict) => endOwnRow(conflict, sql)),
 );
 
 const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
@@ -247,7 +240,10 @@ const insertCalls = query<{ rows: string }>(({ db, sql, p }) =>
     .expression(selectBulk({ sql }, callTypes, p('rows', 'text'))),
 );
 
-/** Does what `recordOwnTurn` does, for several turns without stored messages at once; throws when one is refused. Part of `commitTurn`. */
+/**
+ * Does what `recordOwnTurn` does, for several turns without stored messages at once; fails when one of them is refused. Part of
+ * `commitTurn`.
+ */
 export async function recordOwnTurns(tx: Tx, commits: readonly Pick<TurnCommit, 'turn' | 'calls'>[]): Promise<void> {
   const turns = commits.map(({ turn }) => turn);
   const calls = commits.flatMap(({ turn, calls: ofTurn }) =>

@@ -79,7 +79,13 @@ const claim = query<Claiming, ClaimedBoot>((tools) =>
     .$narrowType<{ state: ClaimedBoot['state'] }>(),
 );
 
-const claimBoots = (tx: Tx, { bootId, homeId, isSole, atMs }: Claiming): Promise<ClaimedBoot[]> => tx.all(claim, { bootId, homeId, isSole, atMs });
+const claimable = query<Claiming, { bootId: string }>((tools) => tools.db.selectFrom('node').select('bootId').where(isClaimable(tools)).forUpdate());
+
+/** Each boot has one winner. Waits for commits of the boots that are under way: they come before the claim, and all later ones are refused. */
+async function claimBoots(tx: Tx, { bootId, homeId, isSole, atMs }: Claiming): Promise<ClaimedBoot[]> {
+  const claiming = { bootId, homeId, isSole, atMs };
+  return (await tx.all(claimable, claiming)).length === 0 ? [] : tx.all(claim, claiming);
+}
 
 /** Adds the row of a boot, and claims the dead ones. */
 export const beginNode = operation('nodes.begin', async (tx, { prunedBeforeMs, isSole, ...start }: NodeStart): Promise<ClaimedBoot[]> => {
@@ -165,10 +171,10 @@ export const moveNode = operation(
 );
 
 const liveBoot = query<{ bootId: string }, { bootId: string }>(({ db, p }) =>
-  db.selectFrom('node').select('bootId').where('bootId', '=', p('bootId')).where('state', 'in', ['live', 'draining']),
+  db.selectFrom('node').select('bootId').where('bootId', '=', p('bootId')).where('state', 'in', ['live', 'draining']).forKeyShare(),
 );
 
-/** Returns whether a boot may still write. Check it in the transaction of a write that a dead owner must not make and that has no fence. */
+/** Returns whether a boot may still write, and keeps it from being claimed until the commit. Check it in the transaction of a write that a dead owner must not make and that has no fence. */
 export async function holdsBoot(tx: Tx, bootId: string): Promise<boolean> {
   return (await tx.get(liveBoot, { bootId })) !== undefined;
 }

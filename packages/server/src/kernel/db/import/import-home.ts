@@ -6,6 +6,7 @@ import { readHomeId } from '../../lifecycle/home-id.ts';
 import type { Migration } from '../operation.ts';
 import { continueIds } from '../postgres/migrate.ts';
 import { placeOf } from '../postgres/place.ts';
+import { isConnectionFailure, sqlState } from '../postgres/postgres-errors.ts';
 import type { ServerAddress } from '../postgres/server-address.ts';
 import { compareTable, copyTable, DifferentCopy } from './copy-table.ts';
 import { noteImported, refuseOtherImport } from './imported-note.ts';
@@ -140,14 +141,14 @@ function withoutSecrets(error: unknown, url: string): string {
 }
 
 function explain(error: unknown, place: string): unknown {
-  if (error instanceof AppError || !(error instanceof Error)) return error;
-  if ('severity' in error) return new AppError('unavailable', `${place}: ${error.message}`, { cause: error });
-  if (/^Connection terminated|not queryable/.test(error.message) || 'syscall' in error) {
+  if (isConnectionFailure(error)) {
     return new AppError('unavailable', `The connection to ${place} was lost: repeat the command, which continues after the last complete table.`, {
       cause: error,
     });
   }
-  return error;
+  return sqlState(error) === undefined || !(error instanceof Error)
+    ? error
+    : new AppError('unavailable', `${place}: ${error.message}`, { cause: error });
 }
 
 function inOrder({ tables }: Source, last: readonly string[]): readonly SourceTable[] {

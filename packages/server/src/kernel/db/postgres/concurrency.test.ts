@@ -61,13 +61,15 @@ async function open(count = 1) {
   const { url } = stack.use(await createTestDatabase(migrations));
   const dbs = await Promise.all(Array.from({ length: count }, () => openInlinePostgres({ address: { url }, operations, migrations })));
   for (const db of dbs) stack.use(db);
-  return { dbs, url, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  const [db] = dbs;
+  if (db === undefined) throw new Error('no database');
+  return { db, dbs, url, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 describe.skipIf(findPostgres() === undefined)('writes on PostgreSQL', () => {
   it('of two processes that read, decide and write the same rows lose nothing', { timeout: 60_000 }, async () => {
     await using rig = await open(2);
-    for (const name of ['a', 'b']) await rig.dbs[0]?.write(createCounter, { name, value: 1_000 });
+    for (const name of ['a', 'b']) await rig.db.write(createCounter, { name, value: 1_000 });
     const calls = rig.dbs.flatMap((db, at) =>
       Array.from({ length: 60 }, async () => {
         await db.write(increment, { name: 'a' });
@@ -75,48 +77,48 @@ describe.skipIf(findPostgres() === undefined)('writes on PostgreSQL', () => {
       }),
     );
     await Promise.all(calls);
-    const values = await Promise.all(['a', 'b'].map((name) => rig.dbs[1]?.read(readCounter, { name })));
+    const values = await Promise.all(['a', 'b'].map((name) => rig.db.read(readCounter, { name })));
     expect(values).toEqual([1_120, 1_000]);
   });
 
   it('keep the units before and after one whose statement fails', async () => {
     await using rig = await open();
-    const [db] = rig.dbs;
+    const { db } = rig;
     const names = ['a', 'a', 'b'];
-    const outcomes = await Promise.allSettled(names.map((name) => db?.write(createCounter, { name, value: 1 })));
+    const outcomes = await Promise.allSettled(names.map((name) => db.write(createCounter, { name, value: 1 })));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(outcomes[1]).toMatchObject({ reason: { message: expect.stringContaining('duplicate key') } });
-    expect(await db?.read(readTotal, {})).toMatchObject({ sum: 2 });
+    expect(await db.read(readTotal, {})).toMatchObject({ sum: 2 });
   });
 
   it('fail as a whole when an operation swallows or forgets a statement that failed', async () => {
     await using rig = await open();
-    const [db] = rig.dbs;
-    await db?.write(createCounter, { name: 'a', value: 1 });
+    const { db } = rig;
+    await db.write(createCounter, { name: 'a', value: 1 });
     const outcomes = await Promise.allSettled([
-      db?.write(swallow, { name: 'a' }),
-      db?.write(createCounter, { name: 'b', value: 1 }),
-      db?.write(forget, { name: 'a' }),
-      db?.write(createCounter, { name: 'c', value: 1 }),
+      db.write(swallow, { name: 'a' }),
+      db.write(createCounter, { name: 'b', value: 1 }),
+      db.write(forget, { name: 'a' }),
+      db.write(createCounter, { name: 'c', value: 1 }),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled']);
-    expect(await db?.read(readTotal, {})).toMatchObject({ sum: 3 });
+    expect(await db.read(readTotal, {})).toMatchObject({ sum: 3 });
   });
 
   it('return numbers, bytes, and 0 or 1 for a condition; numbers beyond 2^53 and NaN are errors', async () => {
     await using rig = await open();
-    const [db] = rig.dbs;
-    await db?.write(createCounter, { name: 'a', value: Number.MAX_SAFE_INTEGER });
-    await db?.write(createCounter, { name: 'b', value: -1 });
-    expect(await db?.read(readTotal, {})).toEqual({
+    const { db } = rig;
+    await db.write(createCounter, { name: 'a', value: Number.MAX_SAFE_INTEGER });
+    await db.write(createCounter, { name: 'b', value: -1 });
+    expect(await db.read(readTotal, {})).toEqual({
       sum: Number.MAX_SAFE_INTEGER - 1,
       average: (Number.MAX_SAFE_INTEGER - 1) / 2,
       isBig: 1,
       bytes: new Uint8Array([97]),
     });
-    await db?.write(createCounter, { name: 'c', value: 5 });
-    await expect(db?.read(readTotal, {})).rejects.toThrow('beyond 2^53');
-    await expect(db?.write(storeNothing, { value: Number.NaN })).rejects.toThrow('is not a number');
+    await db.write(createCounter, { name: 'c', value: 5 });
+    await expect(db.read(readTotal, {})).rejects.toThrow('beyond 2^53');
+    await expect(db.write(storeNothing, { value: Number.NaN })).rejects.toThrow('is not a number');
   });
 
   it('are serializable and synced unless an operation is marked, whatever the server says', async () => {

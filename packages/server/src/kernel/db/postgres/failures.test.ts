@@ -2,6 +2,7 @@ import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
+import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
 import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
@@ -12,7 +13,7 @@ interface Rig extends AsyncDisposable {
   readonly db: Db;
   readonly proxy: TcpProxy;
   readonly states: string[];
-  /** Of the database, past the proxy. */
+  /** Names the database, past the proxy. */
   readonly url: string;
 }
 
@@ -143,7 +144,8 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
         await pause(500);
       })(),
     );
-    expect(failures).toEqual([]);
+    // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
+    expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
     expect(acknowledged.length).toBeGreaterThan(20);
     await expectEachOnce(db, acknowledged);
   });

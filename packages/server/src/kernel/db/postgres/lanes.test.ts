@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { operation, type OperationTraits } from '../operation.ts';
 import { createLanes, type Lanes } from './lanes.ts';
-import type { Transactions, WriteUnit } from './transaction.ts';
+import type { Transactions } from './transaction.ts';
 
 const traits: OperationTraits<{ readonly key?: string; readonly name: string }> = { orderKey: ({ key }) => key };
 const write = operation('test.write', async (_tx, _input: { readonly key?: string; readonly name: string }): Promise<void> => {}, traits);
@@ -30,7 +30,7 @@ function createRig(count: number) {
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 const add = (lanes: Lanes, name: string, key?: string) =>
-  lanes.add({ operation: write, input: { name, ...(key !== undefined && { key }) }, enteredAt: 0 } as WriteUnit);
+  lanes.add({ operation: write, input: { name, ...(key !== undefined && { key }) }, enteredAt: 0 });
 
 describe('lanes', () => {
   it('run writes with different keys at the same time, and those of one key in order', async () => {

@@ -56,7 +56,7 @@ describe.skipIf(findPostgres() === undefined)('on a PostgreSQL server', () => {
     expect(both.map(({ applied }) => applied.length).toSorted()).toEqual([0, 2]);
   });
 
-  it('refuses a newer database, unless its steps say that this program may go on', async () => {
+  it('refuses a newer database, unless its steps say that this program may use it', async () => {
     await using client = await createDatabase();
     const compatible: Migration = { ...extend, compatibleFrom: 1 };
     await migrate(client, [create, compatible], '2.0.0');

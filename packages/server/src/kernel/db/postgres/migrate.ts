@@ -31,7 +31,7 @@ export const importTable = 'storage_import';
 const lockKey = 0x67617465;
 /** Longer than a change of the schema takes elsewhere. */
 const turnTimeout = '60s';
-/** A change that waits for a lock holds up everything that comes after it: it gives up soon, lets the others pass and tries again. */
+/** A change waiting for a lock holds up everything that comes after it: it gives up soon, lets the others pass and tries again. */
 const lockTimeout = '2s';
 const attempts = 10;
 const lockNotAvailable = '55P03';
@@ -139,7 +139,7 @@ async function awaitActive(client: MigrationClient, place: string, pending: read
   if (active === undefined || Number(active['schema_version']) >= Math.max(...pending.map(({ compatibleFrom }) => compatibleFrom))) return;
   throw new StartError(
     'awaits_active',
-    `${place} is used by version ${String(active['version'])}, which cannot go on with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
+    `${place} is used by version ${String(active['version'])}, which cannot continue with schema ${pending.at(-1)?.number}: it is changed when that daemon has stopped.`,
   );
 }
 

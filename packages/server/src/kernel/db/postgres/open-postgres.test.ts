@@ -59,7 +59,7 @@ describe.skipIf(findPostgres() === undefined)('threads of PostgreSQL', () => {
 
   it('answer calls made before the close and refuse later ones; a backup names the tools of PostgreSQL', async () => {
     await using rig = await open();
-    await expect(rig.db.backup('/tmp/copy.db')).rejects.toMatchObject({
+    await expect(rig.db.backup('copy.db')).rejects.toMatchObject({
       code: 'precondition_failed',
       message: expect.stringContaining('pgBackRest'),
     });

@@ -30,7 +30,7 @@ export interface OpenPostgresOptions {
 export interface SharedDb extends Db {
   /** The newest schema that the program knows. */
   readonly programSchema: number;
-  /** From now on no write is kept unless this is the active node; `onFenced` is called when one was refused. */
+  /** Keeps no later write unless this is the active node; `onFenced` is called when one was refused. */
   guard(guard: Guard, onFenced: () => void): void;
 }
 

@@ -41,7 +41,7 @@ export interface PostgresStorage {
   write(unit: Unit): Promise<unknown>;
   telemetry(unit: Unit): Promise<unknown>;
   read(unit: Unit): Promise<unknown>;
-  /** From now on no write is kept unless this is the active node. */
+  /** Keeps no later write unless this is the active node. */
   guard(guard: Guard): void;
   /** Returns the size of the database as it was last measured, and measures it again: health checks must not wait for a server. */
   bytes(): number;

@@ -99,7 +99,7 @@ export class PostgresThread {
     });
   }
 
-  /** From now on no write is kept unless this is the active node. */
+  /** Keeps no later write unless this is the active node. */
   guard(guard: Guard): void {
     if (this.#ended === undefined && !this.#closing) this.#worker.postMessage({ guard } satisfies ToThread);
   }

@@ -192,11 +192,11 @@ it('loads neither the query builder nor SQLite on the main thread', async () => 
     const db = await openDb({ dataDir: process.argv[1], clock: systemClock, log: silentLog });
     await db.read(operations.find((operation) => operation.name === 'agents.list'), {});
     await db[Symbol.asyncDispose]();
-    console.log(JSON.stringify({ operations: operations.length, seen, sqlite: process.moduleLoadList.includes('NativeModule sqlite') }));`;
+    console.log(JSON.stringify({ operations: operations.length, seen: [...new Set(seen)], sqlite: process.moduleLoadList.includes('NativeModule sqlite') }));`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const exited = once(child, 'exit');
-  const printed = String((await once(child.stdout, 'data'))[0]);
-  await exited;
+  let printed = '';
+  child.stdout.on('data', (chunk) => (printed += String(chunk)));
+  await once(child, 'close');
   const { operations, seen, sqlite }: { operations: number; seen: string[]; sqlite: boolean } = JSON.parse(printed);
   expect(operations).toBeGreaterThan(10);
   expect(seen.some((url) => url.endsWith('/open-db.ts'))).toBe(true);

@@ -38,7 +38,7 @@ const waiting = query<{ limit: number }, Waiting>(({ db, sql, p }) =>
 );
 
 /** After an import into another engine, whose index is empty: all messages are indexed again, behind the turns. */
-export const indexAllAgain = 'UPDATE message_index SET indexed_to = 0';
+export const indexAllAgain = 'UPDATE conversation SET indexed_seq = 0';
 
 /** Copies rows into the index without reading them into memory. PostgreSQL keeps the tokens of `part` with the words. */
 const fillIndex = (tx: Tx, ids: readonly number[]) =>

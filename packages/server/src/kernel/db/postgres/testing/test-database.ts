@@ -39,10 +39,7 @@ export async function createTestDatabase(migrations: readonly Migration[]): Prom
     if (!(await exists(admin, template))) await createTemplate(admin, url, template, migrations);
     await admin.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
   });
-  return {
-    url: toDatabase(url, name),
-    [Symbol.asyncDispose]: () => withClient(url, async (admin) => void (await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
-  };
+  return testDatabase(toDatabase(url, name));
 }
 
 /** Creates a database without any table. */
@@ -50,21 +47,28 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
   const url = await testServer();
   const name = `d_${randomBytes(9).toString('hex')}`;
   await withClient(url, async (admin) => void (await admin.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE 'C.UTF-8' ENCODING 'UTF8'`)));
-  return {
-    url: toDatabase(url, name),
-    [Symbol.asyncDispose]: () => withClient(url, async (admin) => void (await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
-  };
+  return testDatabase(toDatabase(url, name));
 }
 
-/** Returns a new database, or the one that `folder` was given before: it outlives its users and ends with the test run. */
-export async function databaseOf(folder: string | undefined, migrations: readonly Migration[]): Promise<TestDatabase> {
-  if (folder === undefined) return createTestDatabase(migrations);
+/** Returns a new database, or the one that `folder` has already: a restart in the same folder finds its data. */
+export async function databaseOf(folder: string, migrations: readonly Migration[]): Promise<TestDatabase> {
   const note = join(folder, 'postgres-url');
-  if (existsSync(note)) return { url: readFileSync(note, 'utf8'), async [Symbol.asyncDispose]() {} };
-  const { url } = await createTestDatabase(migrations);
+  if (existsSync(note)) return testDatabase(readFileSync(note, 'utf8'));
+  const database = await createTestDatabase(migrations);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(note, url);
-  return { url, async [Symbol.asyncDispose]() {} };
+  writeFileSync(note, database.url);
+  return database;
+}
+
+function testDatabase(url: string): TestDatabase {
+  const name = new URL(url).pathname.slice(1);
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      const server = await testServer();
+      await withClient(server, async (admin) => void (await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)));
+    },
+  };
 }
 
 async function createTemplate(admin: Client, url: string, template: string, migrations: readonly Migration[]): Promise<void> {

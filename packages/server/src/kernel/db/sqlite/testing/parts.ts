@@ -107,7 +107,23 @@ export const remember = operation(
 
 export const unlisted = operation('test.unlisted', async (): Promise<void> => {});
 
+/** Numbers as the engine returns them. */
+export const readNumbers = operation(
+  'test.readNumbers',
+  (tx, { texts: given }: { readonly texts: readonly string[] }): Promise<{ number: number }[]> =>
+    tx.build((db, sql) =>
+      raw<{ number: number }>(
+        db,
+        sql`${sql.join(
+          given.map((text) => sql`SELECT CAST(${text} AS BIGINT) AS number`),
+          sql` UNION ALL `,
+        )}`,
+      ),
+    ),
+);
+
 export const operations = [
+  readNumbers,
   addNote,
   addTwo,
   addMany,

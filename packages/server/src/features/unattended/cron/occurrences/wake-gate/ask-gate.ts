@@ -35,7 +35,7 @@ export async function askGate(deps: AskGateDeps, work: CronWork, signal: AbortSi
   const answer = GateAnswer().parse(await deps.runWakeGate({ script, language, timeoutMs: timeoutSeconds * 1000, input, signal }));
   // A verdict interrupted by a stop is meaningless.
   signal.throwIfAborted();
-  return GateAnswer.parse(parseJson(await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) })));
+  return GateAnswer().parse(parseJson(await deps.db.write(keepGate, { executionId, gateJson: JSON.stringify(answer) })));
 }
 
 async function gateInput(
