@@ -16,7 +16,7 @@ const loop = String.raw`set -e; while read -r file <&3; do . "$file" 3<&-; print
 
 /** Starts a shell in the repository, with its files in `folder`. What it started and did not stop is killed with it. */
 export function openShell(folder: string, env: NodeJS.ProcessEnv): Shell {
-  // In a process group of its own, which holds its background processes too.
+  // A separate process group, which its background processes belong to.
   const child = spawn('bash', ['-c', loop], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
   const ended = once(child, 'exit');
   const [, stdout, stderr, blocks] = child.stdio;
