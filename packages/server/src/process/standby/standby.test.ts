@@ -109,13 +109,13 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await nodes.active([old]);
     const schema = async () => (await nodes.rows('SELECT max(number)::int AS schema FROM schema_migration'))[0];
     const current = await schema();
-    const demanding = await nodes.start('b', { program: writeNewerProgram(900) });
+    const demanding = await nodes.start('b', { program: writeNewerProgram(nodes.folder, 900) });
     await expect.poll(() => demanding.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
     expect([await schema(), (await old.ready())[0]]).toEqual([current, 200]);
     demanding.child.kill('SIGTERM');
     expect(await demanding.exit).toBe(exitCodes.ok.code);
 
-    const modest = await nodes.start('b', { program: writeNewerProgram(1) });
+    const modest = await nodes.start('b', { program: writeNewerProgram(nodes.folder, 1) });
     await expect.poll(() => modest.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
     await expect.poll(schema, takeOver).toEqual({ schema: 900 });
     expect((await old.ready())[0]).toBe(200);

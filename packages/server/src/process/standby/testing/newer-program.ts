@@ -1,14 +1,13 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Writes a program that is the daemon of the sources with one step of the schema more, which programs of schemas from `compatibleFrom` on can live
+ * Writes into a folder a program that is the daemon of the sources with one step of the schema more, which programs of schemas from `compatibleFrom` on can live
  * with; returns its path. The step is added as the list of the steps is loaded, in every thread.
  */
-export function writeNewerProgram(compatibleFrom: number): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-newer-'));
+export function writeNewerProgram(parent: string, compatibleFrom: number): string {
+  const folder = mkdtempSync(join(parent, 'program-'));
   const registry = new URL('../../../transactions/registry.ts', import.meta.url).href;
   const step = { id: '900-newer', up: ['CREATE TABLE newer (id INTEGER PRIMARY KEY)'], compatibleFrom };
   const hook = join(folder, 'hook.mjs');
