@@ -1,7 +1,7 @@
 import { proveResetRace } from './e19-reset-race.ts';
 import { proveArrivalOrder } from './e21-arrival-order.ts';
 import { counts, printFindings, type ProofOptions, type Proofs, total } from './lib/proof.ts';
-import { findPostgres } from '../packages/testkit/src/postgres.ts';
+import { findPostgres } from '@gatehouse/testkit/postgres';
 import { proveHammer } from './hammer.ts';
 import { proveCrossOwner } from './r24-cross-owner.ts';
 import { proveCanaries } from './r27-canaries.ts';

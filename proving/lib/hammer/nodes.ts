@@ -6,7 +6,21 @@ import { freeWork, takeOverWork } from '../../../packages/server/src/features/un
 import { beginReceipt, dropReceipt } from '../../../packages/server/src/features/conversations/receipts/store.ts';
 import { commitTurn, openTurn } from '../../../packages/server/src/transactions/commit-turn.ts';
 import { abortOpenTurns } from '../../../packages/server/src/transactions/open-work.ts';
-import { atMs, count, differs, driver, type Driver, liveBoot, type Names, namesOf, otherBoot, principalId, quote, valueOf } from './driver.ts';
+import {
+  atMs,
+  count,
+  differs,
+  driver,
+  type Driver,
+  liveBoot,
+  type Names,
+  namesOf,
+  otherBoot,
+  principalId,
+  quote,
+  valueOf,
+  type Writer,
+} from './driver.ts';
 import { modelCall, turnOf } from './rows.ts';
 import { commitSlowly, countStored } from './slow-write.ts';
 
@@ -25,6 +39,14 @@ const startOf = (names: Names, boot: string) => ({
   prunedBeforeMs: 0,
   atMs,
 });
+
+/** Waits for the first slow write: the next ones are under way then. */
+async function untilWritten(writer: Writer, names: Names): Promise<void> {
+  for (let look = 0; look < 1_000; look += 1) {
+    for (let index = 0; index < boots; index += 1) if ((await writer.read(countStored, { target: names.id('boot', index) })) > 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
 
 interface Claims {
   /** How many slow writes of each boot could be seen when it had been claimed. */
@@ -79,8 +101,7 @@ const claims: Driver<{ readonly round: string }, Claims> = {
         }),
       );
     else {
-      // In the middle of the writes, however the processes start.
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await untilWritten(writer, names);
       const got = valueOf(await writer.write(claimLapsed, claiming));
       for (const { bootId } of got ?? []) {
         claimed.push(bootId);
