@@ -84,5 +84,6 @@ test('the rare parts are loaded on demand and nothing native is bundled', () => 
   for (const name of parts) expect(readFileSync(join(clone, 'dist', name), 'utf8')).not.toMatch(/^import[^\n]*from *["'](?:node:)?http["']/m);
   // V8 keeps a file with other characters at two bytes a character.
   for (const name of parts) expect(readFileSync(join(clone, 'dist', name), 'utf8'), name).toMatch(/^[\u0000-\u007f]*$/);
-  expect(readFileSync(join(clone, 'dist/main.js'), 'utf8').length).toBeLessThan(4_000);
+  // Nothing but what runs the program with its kept functions.
+  expect(readFileSync(join(clone, 'dist/main.js'), 'utf8').length).toBeLessThan(8_000);
 });

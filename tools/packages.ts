@@ -36,7 +36,10 @@ export interface PackageSources {
 
 const limits = { always: 60, production: 200, group: 30 } as const;
 /** Groups that are loaded when configured or requested, by the packages that the code imports for them. */
-export const onDemand: Readonly<Record<string, readonly string[]>> = { 'MCP servers': ['@modelcontextprotocol/client'] };
+export const onDemand: Readonly<Record<string, readonly string[]>> = {
+  'MCP servers': ['@modelcontextprotocol/client'],
+  PostgreSQL: ['pg'],
+};
 
 export function readPackageSources(root: string): PackageSources {
   const json = (file: string): unknown => JSON.parse(readFileSync(join(root, file), 'utf8'));

@@ -10,7 +10,7 @@ export const systemPackages = [
   { package: 'caddy', command: 'caddy', neededBy: 'e2e/proxies.test.ts' },
   { package: 'git', command: 'git', neededBy: 'packages/server/src/features/environment/workspace/git/git.rpc.test.ts' },
   { package: 'chromium', command: 'chromium', neededBy: 'e2e/dashboard.test.ts' },
-  { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/server/src/kernel/db/postgres/postgres.test.ts' },
+  { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/testkit/src/postgres.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 

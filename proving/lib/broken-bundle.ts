@@ -38,6 +38,8 @@ export async function bundleBroken(): Promise<string> {
     target: 'node26',
     plugins: [choosing(Map.groupBy(built, ({ module }) => join(root, 'packages/server/src', module))), plainBuiltins, noNativeParts],
     logLevel: 'warning',
+    // The program loads its modules from the bundle, as sources do, instead of the file with all of them.
+    define: { 'import.meta.filename': '"main.ts"' },
     banner: { js: "import { createRequire as nodeCreateRequire } from 'node:module';const require = nodeCreateRequire(import.meta.url);" },
   });
   for (const [name, source] of Object.entries(attachments)) await copyFile(resolveFile(source), join(draft, name));

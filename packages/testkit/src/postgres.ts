@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
 
-/** The folder in which Debian and its relatives keep the programs of each version. */
+/** The folder in which Debian and its relatives keep the programs of each version, where `pg_ctlcluster` finds them too. */
 const versions = '/usr/lib/postgresql';
 const startMs = 30_000;
 

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { operations } from '../../../packages/server/src/transactions/registry.ts';
 import { root } from '../daemon.ts';
 
-/** Operations that callers get as an argument, and that only read. */
+/** Operations that only read, and that callers get as an argument or pass to `write` for its order. */
 const reading = [
   'cron.unfinished',
+  'durable.countWaiting',
   'graph.ofRoot',
   'heartbeat.recover',
   'memory.findReviewable',

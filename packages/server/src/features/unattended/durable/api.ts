@@ -29,6 +29,8 @@ export interface NewWork {
   readonly notBeforeMs?: number;
   /** Claim of the process that starts the item on acceptance (`DurableWork.begin`); it does not use queue capacity. */
   readonly claim?: { readonly owner: string; readonly leaseUntilMs: number };
+  /** Set by `DurableWork.begin` when the queue is known to have capacity. */
+  readonly fits?: true;
   readonly atMs: number;
 }
 

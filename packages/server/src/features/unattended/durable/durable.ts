@@ -7,6 +7,7 @@ import { afterErrorMs, claimDue } from './claim-due.ts';
 import { HeldWork, leaseMs } from './held-work.ts';
 import { type Kind, longestRetryMs, runItem } from './run-item.ts';
 import { startMaintenance } from './maintenance.ts';
+import { QueueCredit } from './queue-credit.ts';
 import { freeWork, type Settlement, takeOverWork } from './store.ts';
 import { Sweeper } from './sweeper.ts';
 import { createWaits } from './waits.ts';
@@ -48,6 +49,7 @@ export function createDurable(deps: DurableDeps): Durable {
   const { db, clock, log, bootId, maxWaitMs = 24 * 60 * 60_000, watchModel = () => {}, isSuspended = () => false, isHeld = () => false } = deps;
   const kinds = new Map<string, Kind>();
   const held = new HeldWork(db, clock);
+  const credit = new QueueCredit(db);
   const chores = new AsyncDisposableStack();
   const stopping = new AbortController();
   const waits = createWaits({ db, clock, log, maxWaitMs, held, wake: () => sweeper.wake(), stopping: stopping.signal });
@@ -101,7 +103,8 @@ export function createDurable(deps: DurableDeps): Durable {
     },
     begin(work, accept) {
       const kind = kinds.get(work.kind);
-      if (!canBegin(kind, work)) return accept(work).finally(() => api.wake(work.kind));
+      if (!canBegin(kind, work))
+        return accept(work.owed !== true && credit.take(work.kind) ? { ...work, fits: true } : work).finally(() => api.wake(work.kind));
       const accepted = accept({ ...work, claim: { owner: bootId, leaseUntilMs: clock.now() + leaseMs } });
       const { id, key, agentId, payload, atMs: createdAtMs } = work;
       begin({ id, owner: bootId, fence: 1, kind: work.kind, key, agentId, payload, attempts: 1, resumes: 0, resumed: false, createdAtMs });

@@ -40,7 +40,7 @@ const rowColumns = [
 // Written only by `waitWork`.
 const toWait = (json: string | null): Waiting | undefined => (json === null ? undefined : (parseJson(json) as Waiting));
 
-interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim'> {
+interface NewWorkRow extends Omit<NewWork, 'payload' | 'owed' | 'claim' | 'fits'> {
   readonly payloadJson: string;
   readonly notBeforeMs: number;
   readonly state: WorkState;
@@ -84,15 +84,29 @@ async function hasCapacity(tx: Tx, kind: string): Promise<boolean> {
   return (await tx.get(lastPlace, { kind })) === undefined;
 }
 
+const waiting = query<{ kind: string }, { count: number }>(({ db, sql, p }) =>
+  db
+    .selectFrom('workItem')
+    .select(sql<number>`count(*)`.as('count'))
+    .where('kind', '=', p('kind'))
+    .where(sql<boolean>`state = 'accepted'`),
+);
+
+/** Returns the number of queued items of a kind. */
+export const countWaiting = operation(
+  'durable.countWaiting',
+  async (tx, input: { readonly kind: string }): Promise<number> => (await tx.get(waiting, input))?.count ?? 0,
+);
+
 const unclaimed = { state: 'accepted', owner: '', fence: 0, leaseUntilMs: 0, startedAtMs: null } as const;
 
 /**
  * Accepts a work item inside the caller's transaction. A known key does not create a second item.
  * Throws `unavailable`, before anything is written, when the queue of the kind is full.
  */
-export async function acceptWork(tx: Tx, { payload, owed, claim, ...work }: NewWork): Promise<Acceptance> {
+export async function acceptWork(tx: Tx, { payload, owed, claim, fits, ...work }: NewWork): Promise<Acceptance> {
   const { kind, key, digest, atMs } = work;
-  if (owed === true || claim !== undefined || (await hasCapacity(tx, kind))) {
+  if (owed === true || claim !== undefined || fits === true || (await hasCapacity(tx, kind))) {
     const held = claim === undefined ? unclaimed : { state: 'running' as const, fence: 1 as const, ...claim, startedAtMs: atMs };
     const row = { ...work, ...held, payloadJson: JSON.stringify(payload ?? null), notBeforeMs: work.notBeforeMs ?? atMs };
     if ((await tx.run(insert, row)).changes > 0) return { accepted: true };
@@ -678,5 +692,6 @@ export const durableOperations = [
   freeWork,
   releaseWork,
   nextWorkAt,
+  countWaiting,
   pruneWork,
 ];

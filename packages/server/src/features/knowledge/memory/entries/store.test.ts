@@ -2,7 +2,7 @@ import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { operation } from '../../../../kernel/db/operation.ts';
 import { forgetConversationMemories, removeMemory } from './store.ts';
-import { openMemory, untilEmbedded } from '../testing/open-memory.ts';
+import { hashingEmbed, openMemory, untilEmbedded } from '../testing/open-memory.ts';
 
 const forget = operation('test.forget', forgetConversationMemories);
 const remove = operation('test.remove', async (tx, { id }: { readonly id: string }) => removeMemory(tx, id));
@@ -50,12 +50,22 @@ test('a purge deletes derived memories of several conversations entirely, with a
 });
 
 test('a new text gets another vector, and is found at once where the old one no longer is', async () => {
-  await using memory = await open();
+  // The queue may still be looking for more when the new text comes.
+  const mayEmbed = Promise.withResolvers<void>();
+  await using memory = await openMemory({
+    clock: createStepClock(),
+    operations: [reword],
+    embed: async (work) => {
+      if (work.texts.some((text) => text.includes('on friday'))) await mayEmbed.promise;
+      return hashingEmbed(work);
+    },
+  });
   const id = await memory.add('the meeting is on monday');
   await untilEmbedded(memory);
   await memory.db.write(reword, { id, content: 'the meeting is on friday', atMs: 5 });
   expect((await memory.explain('friday'))[0]?.explain).toEqual({ textRank: 1 });
   expect((await memory.explain('monday')).map(({ explain }) => explain.textRank)).not.toContain(1);
+  mayEmbed.resolve();
   memory.stored('default');
   await untilEmbedded(memory);
   expect((await memory.explain('friday'))[0]?.explain).toMatchObject({ textRank: 1, vectorRank: 1 });
