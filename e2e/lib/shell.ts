@@ -25,9 +25,11 @@ export function openShell(folder: string, env: NodeJS.ProcessEnv): Shell {
   stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
   const output = stdout.setEncoding('utf8')[Symbol.asyncIterator]();
   let count = 0;
+  let failed = false;
 
   return {
     async run(block) {
+      if (failed) throw new Error('An earlier block failed');
       errors = '';
       const file = join(folder, `block-${(count += 1)}.sh`);
       await writeFile(file, block);
@@ -36,7 +38,8 @@ export function openShell(folder: string, env: NodeJS.ProcessEnv): Shell {
       while (!said.endsWith('\0')) {
         const { value, done } = await output.next();
         // Background processes write to files: the output ends with the shell, at the first command that fails.
-        if (done === true) throw new Error(`A command failed:\n${block}\n${said}\n${errors}`);
+        failed = done === true;
+        if (failed) throw new Error(`A command failed:\n${block}\n${said}\n${errors}`);
         said += String(value);
       }
       return said.slice(0, -1);
