@@ -11,6 +11,7 @@ export const systemPackages = [
   { package: 'git', command: 'git', neededBy: 'packages/server/src/features/environment/workspace/git/git.rpc.test.ts' },
   { package: 'chromium', command: 'chromium', neededBy: 'e2e/dashboard.test.ts' },
   { package: 'postgresql', command: 'pg_ctlcluster', neededBy: 'packages/testkit/src/postgres.ts' },
+  { package: 'curl', command: 'curl', neededBy: 'e2e/walkthrough-postgresql.test.ts' },
   { package: 'bubblewrap', command: 'bwrap', neededBy: 'packages/server/src/features/environment/shell/shell.test.ts' },
 ];
 

@@ -11,7 +11,9 @@ const longestMs = 90_000;
 /** A page of docs/guide whose commands are run verbatim. */
 export interface Guide {
   /** The fenced blocks of the section under a heading. */
-  blocks(heading: string, language: 'sh' | 'ts' | 'yaml'): string[];
+  blocks(heading: string, language: 'sh' | 'sql' | 'text' | 'ts' | 'yaml'): string[];
+  /** The n-th command of a section, which counts as run from then on. */
+  take(heading: string, index?: number): string;
   /** Runs the n-th command of a section and returns its output. */
   paste(env: NodeJS.ProcessEnv, heading: string, index?: number): Promise<string>;
   /** Files of the pictures on the page. */
@@ -31,14 +33,19 @@ export async function readGuide(name: string): Promise<Guide> {
     return [...section.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].filter(([, each]) => each === language).map(([, , body = '']) => body);
   }
 
+  function take(heading: string, index = 0): string {
+    const block = blocks(heading, 'sh')[index] ?? '';
+    expect([heading, block]).not.toEqual([heading, '']);
+    pasted.add(`${heading} ${index}`);
+    return block;
+  }
+
   return {
     blocks,
+    take,
     pictures: [...text.matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map(([, path = '']) => join(dirname(file), path)),
-    async paste(env, heading, index = 0) {
-      const block = blocks(heading, 'sh')[index] ?? '';
-      expect([heading, block]).not.toEqual([heading, '']);
-      pasted.add(`${heading} ${index}`);
-      const { stdout } = await run('bash', ['-ec', block], { cwd: root, env, timeout: longestMs });
+    async paste(env, heading, index) {
+      const { stdout } = await run('bash', ['-ec', take(heading, index)], { cwd: root, env, timeout: longestMs });
       return stdout;
     },
     unpasted: () =>

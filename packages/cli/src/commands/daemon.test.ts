@@ -191,6 +191,7 @@ const imported = {
   digest: 'ab12',
   dataDir: '/h/data',
   keyFile: '/h/install.key',
+  tokenFile: '/h/token',
   folders: ['/h/workspaces', '/h/media'],
 };
 
@@ -210,19 +211,22 @@ test('storage import shows its progress and the next steps', async () => {
   expect(out).toContain('2 texts held the character U+0000');
   expect(out).toContain('1. In config.yaml set storage.driver to "postgres" and storage.url to "${DATABASE_URL}"');
   expect(out).toContain('2. Give each daemon on this database the install key of this home: GATEHOUSE_MASTER_KEY_FILE=/h/install.key');
-  expect(out).toContain('set storage.sharedPath to it: /h/workspaces, /h/media.');
+  expect(out).toContain('3. For a standby, copy /h/token into its home.');
+  expect(out).toContain(
+    '4. For a standby, move these folders to a path that both machines mount, and set storage.sharedPath to it: /h/workspaces, /h/media.',
+  );
   expect(out).toContain('No daemon starts on it as long as /h/data/imported-into-postgres.json exists.');
   expect(JSON.parse((await user.run({ args: ['storage', 'import', '--json'] })).out)).toEqual(imported);
   expect(await user.args()).toEqual(['--home', user.home, '--storage-import']);
 });
 
 test('storage import says what was done before, and needs a stopped daemon', async () => {
-  const earlier = { ...imported, imported: false, replacedTexts: 0, folders: [], keyFile: undefined };
+  const earlier = { ...imported, imported: false, replacedTexts: 0, folders: [], keyFile: undefined, tokenFile: undefined };
   await using user = await withDaemon(`say({ result: ${JSON.stringify(earlier)} });`);
   const { out } = await user.run({ args: ['storage', 'import'] });
   expect(out).toContain('This data is in postgres://db:5432/gatehouse already');
   expect(out).toContain('the present GATEHOUSE_MASTER_KEY');
-  expect(out).not.toMatch(/sharedPath|U\+0000/);
+  expect(out).not.toMatch(/standby|sharedPath|U\+0000/);
   await using _control = await startServer(
     () => ({ address: 'http://127.0.0.1:4766', pid: 77, version: '0.1.0' }),
     join(user.home, 'gatehouse.sock'),

@@ -19,6 +19,7 @@ interface ImportResult {
   readonly digest: string;
   readonly dataDir: string;
   readonly keyFile?: string;
+  readonly tokenFile?: string;
   readonly folders: readonly string[];
 }
 
@@ -63,7 +64,7 @@ function describe(result: ImportResult): string {
   ].join('\n');
 }
 
-function nextSteps({ place, keyFile, folders }: ImportResult): readonly string[] {
+function nextSteps({ place, keyFile, tokenFile, folders }: ImportResult): readonly string[] {
   const key =
     keyFile === undefined
       ? 'the present GATEHOUSE_MASTER_KEY'
@@ -71,6 +72,9 @@ function nextSteps({ place, keyFile, folders }: ImportResult): readonly string[]
   return [
     `In config.yaml set storage.driver to "postgres" and storage.url to "\${DATABASE_URL}", which holds ${place} with user and password.`,
     `Give each daemon on this database ${key}. Another key is refused.`,
+    ...(tokenFile === undefined
+      ? []
+      : [`For a standby, copy ${tokenFile} into its home. With GATEHOUSE_TOKEN instead, callers have another id and start new conversations.`]),
     ...(folders.length === 0
       ? []
       : [`For a standby, move these folders to a path that both machines mount, and set storage.sharedPath to it: ${folders.join(', ')}.`]),

@@ -44,7 +44,13 @@ export async function importStorage(home: string, to: string | undefined, env: E
       onProgress: (progress) => print({ progress }),
     });
     const folders = config.storage.sharedPath === undefined ? [paths.workspacesDir, paths.mediaDir, paths.skillsDir] : [];
-    return { ...report, dataDir: paths.dataDir, ...(keyFile !== undefined && { keyFile }), folders: folders.filter((folder) => existsSync(folder)) };
+    return {
+      ...report,
+      dataDir: paths.dataDir,
+      ...(keyFile !== undefined && { keyFile }),
+      ...(existsSync(paths.tokenFile) && { tokenFile: paths.tokenFile }),
+      folders: folders.filter((folder) => existsSync(folder)),
+    };
   } finally {
     lock.release();
   }
