@@ -1,5 +1,7 @@
 export { makeAuthority, makeCertificate, type Pair, writePair } from './certificates.ts';
+export { copyHome } from './copy-home.ts';
 export { type FakeAnswer, type FakeProvider, type FakeProviderOptions, type FakeRequest, fakeVector, startFakeProvider } from './fake-provider.ts';
 export { makeScheduleCases, oddZones, type ScheduleCase } from './schedule-cases.ts';
+export { onPostgres, sql, telemetrySql } from './sql.ts';
 export { createStepClock, type StepClock } from './step-clock.ts';
 export { startTestServer, type TestServer, type TestServerOptions } from './test-server.ts';

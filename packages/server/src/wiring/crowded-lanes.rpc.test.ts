@@ -1,6 +1,4 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
 
@@ -32,13 +30,7 @@ test.each([
       },
     });
     const hook = (mapping: string, text: string) => server.client.call('webhooks.test', { mapping, payload: { text }, run: true });
-    const work = () => {
-      using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
-      return db
-        .prepare('select state, max(attempts) as attempts, count(*) as n from work_item group by state')
-        .all()
-        .map((row) => ({ ...row }));
-    };
+    const work = () => sql(server.homeDir, 'select state, max(attempts) as attempts, count(*) as n from work_item group by state');
     const waiting = async () =>
       (await server.client.call('webhooks.deliveries', { limit: 100 })).deliveries.flatMap((delivery) => delivery.waiting?.kind ?? []);
 

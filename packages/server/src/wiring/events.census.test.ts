@@ -1,8 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { type EventKind, eventKinds, events } from '@gatehouse/contract';
-import { createStepClock, startTestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { openEvents } from '../gateway/testing/open-events.ts';
@@ -123,7 +122,7 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_alert').length)).toBe(1);
   await server.client.call('scheduler.wake', { target: 'agent', agentId: 'beater' });
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_wake_deferred').length)).toBeGreaterThan(0);
-  new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 }).exec('DROP TABLE token');
+  await sql(server.homeDir, 'DROP TABLE token');
   await expect(server.client.call('tokens.create', { scopes: ['rpc'] })).rejects.toThrow();
   for (let n = 0; n < 10; n += 1) await post('/rpc', {}, `wrong-${n}-${'x'.repeat(40)}`);
   clock.advance(61_000);

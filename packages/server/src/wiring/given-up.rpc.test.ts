@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 const sentence = 'The key was withdrawn on Tuesday';
@@ -33,11 +32,7 @@ async function start(maxWaitMs?: number) {
     },
   });
 }
-function sql(text: string): unknown[] {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  return db.prepare(text).all();
-}
-const waiting = () => sql(`SELECT kind FROM work_item WHERE waiting_json IS NOT NULL ORDER BY kind`).map((row) => (row as { kind: string }).kind);
+const waiting = async () => (await sql(homeDir, `SELECT kind FROM work_item WHERE waiting_json IS NOT NULL ORDER BY kind`)).map(({ kind }) => kind);
 const inbox = async () => (await server.client.call('inbox.list', {})).messages;
 
 test('accepted work that is given up is reported once, with its cause and a next step', async () => {
@@ -55,7 +50,7 @@ test('accepted work that is given up is reported once, with its cause and a next
   await expect.poll(waiting).toEqual(['announce', 'cron', 'graph_told', 'session_send', 'subagent', 'webhook']);
   await server[Symbol.asyncDispose]();
   // As after a daemon that ended repeatedly over this work.
-  sql(`UPDATE work_item SET resumes = 20, not_before_ms = 0 WHERE waiting_json IS NOT NULL`);
+  await sql(homeDir, `UPDATE work_item SET resumes = 20, not_before_ms = 0 WHERE waiting_json IS NOT NULL`);
   await start();
   const about = ['Job "job"', graphId, 'A message to ada:desk', runId, announced, deliveryId ?? 'no delivery'];
   await expect.poll(async () => (await inbox()).length).toBe(about.length);

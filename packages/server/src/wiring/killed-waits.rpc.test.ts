@@ -1,7 +1,7 @@
-import { cp, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { copyHome, createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type DbCall, interceptDb } from '../features/access/approvals/testing/intercept-db.ts';
 import { createBell, createObeyingModel, follow, page } from '../features/access/approvals/testing/obeying-model.ts';
@@ -50,7 +50,7 @@ beforeAll(async () => {
   async function take(point: Point): Promise<void> {
     if (taken.has(point)) return;
     taken.add(point);
-    copying = cp(homeDir, copyOf(point), { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
+    copying = copyHome(homeDir, copyOf(point));
     await copying;
   }
   const before = ({ operation, input }: DbCall): Point | undefined => {

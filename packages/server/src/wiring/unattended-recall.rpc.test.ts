@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { principalOf } from '../features/unattended/webhooks/intake/identity.ts';
 
@@ -28,16 +26,20 @@ test('a heartbeat, a job and a webhook recall shared memories and their principa
   const ada = await server.as(['rpc']);
   const bob = await server.as(['rpc']);
   /** Stored as the review of a conversation with this principal would. */
-  function storeFor(principalId: string, who: string): void {
-    using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-    db.prepare(
+  async function storeFor(principalId: string, who: string): Promise<void> {
+    await sql(
+      server.homeDir,
       `INSERT INTO memory (id, tenant_id, agent_id, principal_id, memory_type, trust_level, taint_level, source_who, tags, created_at_ms, content)
        VALUES (?, 'default', 'default', ?, 'semantic', 'learned', 'clean', 'default', '[]', ?, ?)`,
-    ).run(randomUUID(), principalId, clock.now(), `${who} plans ${topic}.`);
+      randomUUID(),
+      principalId,
+      clock.now(),
+      `${who} plans ${topic}.`,
+    );
   }
   await client.call('memory.store', { content: `Everybody plans ${topic}.` });
   const owners = { Ada: `token:${ada.tokenId}`, Bob: `token:${bob.tokenId}`, Beat: 'system:heartbeat', Hook: principalOf('hook') };
-  for (const [who, principalId] of Object.entries(owners)) storeFor(principalId, who);
+  for (const [who, principalId] of Object.entries(owners)) await storeFor(principalId, who);
 
   /** Names in the last model request about the topic. */
   const recalled = () => {

@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, type StepClock } from '@gatehouse/testkit';
+import { createStepClock, onPostgres, sql, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type CronServer, openCron, targetOf } from '../features/unattended/cron/testing/open-cron.ts';
 import { queueSystemEvent } from '../features/unattended/heartbeat/testing/queue-system-event.ts';
@@ -33,53 +32,55 @@ async function restart() {
   await server[Symbol.asyncDispose]();
   await start();
 }
-function sql(text: string): void {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  db.exec(text);
-}
-function rows(text: string): unknown[] {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  return db.prepare(text).all();
-}
+const rows = (text: string) => sql(homeDir, text);
 /** The storage refuses some writes from here on, as if the process had died before them. */
-const refuse = (what: string) => sql(`CREATE TRIGGER refused BEFORE ${what} BEGIN SELECT RAISE(ABORT, 'refused'); END`);
-const allow = () => sql('DROP TRIGGER refused');
-const workState = (kind: string) => rows(`SELECT state FROM work_item WHERE kind = '${kind}'`).map((row) => ({ ...(row as object) }));
+async function refuse(what: string, when = 'true'): Promise<void> {
+  if (!onPostgres) return void (await rows(`CREATE TRIGGER refused BEFORE ${what} WHEN ${when} BEGIN SELECT RAISE(ABORT, 'refused'); END`));
+  const body = `BEGIN IF ${when} THEN RAISE EXCEPTION 'refused'; END IF; RETURN COALESCE(NEW, OLD); END`;
+  await rows(`CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS '${body.replaceAll("'", "''")}'`);
+  await rows(`CREATE TRIGGER refused BEFORE ${what} FOR EACH ROW EXECUTE FUNCTION refused()`);
+}
+const allow = () => rows(onPostgres ? 'DROP FUNCTION refused() CASCADE' : 'DROP TRIGGER refused');
+const workState = (kind: string) => rows(`SELECT state FROM work_item WHERE kind = '${kind}'`);
 const inbox = async () => (await server.client.call('inbox.list', {})).messages.map(({ level, text }) => `${level}: ${text}`);
 const beats = async () => (await server.client.call('heartbeat.states')).agents[0];
 
 test.each([
-  ['nothing at all', 'DELETE ON heartbeat_beat'],
+  ['nothing at all', 'DELETE ON heartbeat_beat', 'true'],
   [
     'successes, but not failures',
-    `UPDATE ON heartbeat_state WHEN NEW.consecutive_errors = 0 AND EXISTS (SELECT 1 FROM work_item WHERE kind = 'heartbeat' AND state = 'done')`,
+    'UPDATE ON heartbeat_state',
+    `NEW.consecutive_errors = 0 AND EXISTS (SELECT 1 FROM work_item WHERE kind = 'heartbeat' AND state = 'done')`,
   ],
-])('a beat whose turn is committed and whose end is not is ended by the next start, once, without a model: storage keeps %s', async (_, writes) => {
-  await start();
-  queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
-  refuse(writes);
-  server.provider.queue({ text: 'One mail.' });
-  const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
-  const ended = server.heard('scheduler:heartbeat_wake_terminal');
-  clock.advance(250);
-  await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'done' }]);
-  await expect.poll(() => (clock.advance(1), ended.length)).toBeLessThanOrEqual(1);
-  expect(await inbox()).toEqual([]);
-  await server[Symbol.asyncDispose]();
-  allow();
-  await start();
-  expect(await inbox()).toEqual(['info: One mail.']);
-  expect(await beats()).toMatchObject({ queuedEvents: 0, consecutiveErrors: 0, tickStartedAtMs: null });
-  expect(rows('SELECT * FROM heartbeat_beat')).toEqual([]);
-  await restart();
-  expect(await inbox()).toEqual(['info: One mail.']);
-  expect(server.provider.served()).toBe(0);
-  expect(admission.correlationId).toMatch(/^hw_/);
-});
+])(
+  'a beat whose turn is committed and whose end is not is ended by the next start, once, without a model: storage keeps %s',
+  async (_, writes, when) => {
+    await start();
+    await queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
+    await refuse(writes, when);
+    server.provider.queue({ text: 'One mail.' });
+    const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
+    const ended = server.heard('scheduler:heartbeat_wake_terminal');
+    clock.advance(250);
+    await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'done' }]);
+    await expect.poll(() => (clock.advance(1), ended.length)).toBeLessThanOrEqual(1);
+    expect(await inbox()).toEqual([]);
+    await server[Symbol.asyncDispose]();
+    await allow();
+    await start();
+    expect(await inbox()).toEqual(['info: One mail.']);
+    expect(await beats()).toMatchObject({ queuedEvents: 0, consecutiveErrors: 0, tickStartedAtMs: null });
+    expect(await rows('SELECT * FROM heartbeat_beat')).toEqual([]);
+    await restart();
+    expect(await inbox()).toEqual(['info: One mail.']);
+    expect(server.provider.served()).toBe(0);
+    expect(admission.correlationId).toMatch(/^hw_/);
+  },
+);
 
 test('a beat whose end is refused by the storage is reported once, when the storage accepts it', async () => {
   await start();
-  refuse('DELETE ON heartbeat_beat');
+  await refuse('DELETE ON heartbeat_beat');
   server.provider.queue({ text: 'One mail.' });
   const { admission } = await server.client.call('heartbeat.trigger', { agentId: 'default' });
   const ended = server.heard('scheduler:heartbeat_wake_terminal');
@@ -91,22 +92,22 @@ test('a beat whose end is refused by the storage is reported once, when the stor
     await server.client.call('heartbeat.states');
   }
   expect(ended).toEqual([]);
-  allow();
+  await allow();
   await expect.poll(async () => (clock.advance(60_000), await inbox())).toEqual(['info: One mail.']);
   await expect.poll(() => ended).toMatchObject([{ correlationId: admission.correlationId, status: 'settled' }]);
-  expect(rows('SELECT * FROM heartbeat_beat')).toEqual([]);
+  expect(await rows('SELECT * FROM heartbeat_beat')).toEqual([]);
 });
 
 test('a beat whose turn failed for good just before the daemon stopped is reported, stops the beats, and keeps its events', async () => {
   await start();
-  queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
-  refuse('DELETE ON heartbeat_beat');
+  await queueSystemEvent(homeDir, { agentId: 'default', text: 'The mail came.', atMs: clock.now() });
+  await refuse('DELETE ON heartbeat_beat');
   server.provider.queue({ status: 401 });
   await server.client.call('heartbeat.trigger', { agentId: 'default' });
   clock.advance(250);
   await expect.poll(() => workState('heartbeat')).toEqual([{ state: 'failed' }]);
   await server[Symbol.asyncDispose]();
-  allow();
+  await allow();
   await start();
   expect(await beats()).toMatchObject({ stoppedBy: 'auth', queuedEvents: 1, nextDueAtMs: null });
   expect(await inbox()).toEqual([expect.stringMatching(/^alert: .* is stopped until/)]);
@@ -120,15 +121,15 @@ test('a job run whose end is refused by the storage commits nothing of its turn,
     payload: { kind: 'agent_turn', message: 'Report' },
     deliveryTarget: targetOf('token:root'),
   });
-  refuse('UPDATE ON cron_occurrence WHEN NEW.terminal_at_ms IS NOT NULL');
+  await refuse('UPDATE ON cron_occurrence', 'NEW.terminal_at_ms IS NOT NULL');
   server.provider.queue({ text: 'All is well.' }, { text: 'All is well.' });
   await server.client.call('cron.run', { jobName: 'report' });
   // Returned to the queue, for a retry.
   await expect.poll(() => workState('cron')).toEqual([{ state: 'accepted' }]);
   expect(await inbox()).toEqual([]);
-  expect(rows('SELECT * FROM turn WHERE ended_at_ms IS NOT NULL')).toEqual([]);
+  expect(await rows('SELECT * FROM turn WHERE ended_at_ms IS NOT NULL')).toEqual([]);
   await server[Symbol.asyncDispose]();
-  allow();
+  await allow();
   await start();
   server.provider.queue({ text: 'All is well.' });
   clock.advance(60_000);
@@ -149,7 +150,7 @@ test('a job run that was left without an end although its work is over ends as u
   await server.client.call('cron.run', { jobName: 'report' });
   await server.runs('report');
   await server[Symbol.asyncDispose]();
-  sql(`UPDATE cron_occurrence SET terminal_at_ms = NULL, status = 'started'`);
+  await rows(`UPDATE cron_occurrence SET terminal_at_ms = NULL, status = 'started'`);
   await start();
   expect(await server.runs('report')).toMatchObject([{ status: 'unknown', errorKind: 'owner_lost', deliveryStatus: 'not_requested' }]);
 });

@@ -1,8 +1,7 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { type StepClock, createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { copyHome, createStepClock, sql, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 
 const open: AsyncDisposable[] = [];
@@ -65,12 +64,11 @@ class World {
     return { text: 'Done.' };
   }
 
-  #count(where: string): number {
-    using db = new DatabaseSync(join(this.server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
-    return Number(db.prepare(`select count(*) as n from work_item where ${where}`).get()?.['n']);
+  async #count(where: string): Promise<number> {
+    return Number((await sql(this.server.homeDir, `select count(*) as n from work_item where ${where}`))[0]?.['n']);
   }
 
-  waiting = () => this.#count(`ended_at_ms is null and json_extract(waiting_json, '$.kind') = 'provider' and state = 'accepted'`);
+  waiting = () => this.#count(`ended_at_ms is null and waiting_json like '%"kind":"provider"%' and state = 'accepted'`);
   left = () => this.#count('ended_at_ms is null');
 
   /** Returns the runs that are listed as waiting for their provider, in the order of their origins. */
@@ -91,7 +89,7 @@ class World {
   async kill(): Promise<void> {
     const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-killed-'));
     open.unshift({ [Symbol.asyncDispose]: () => rm(homeDir, { recursive: true, force: true }) });
-    await cp(this.server.homeDir, homeDir, { recursive: true, filter: (path) => !/\.sock$|lock/.test(path) });
+    await copyHome(this.server.homeDir, homeDir);
     await open.pop()?.[Symbol.asyncDispose]();
     await this.start(homeDir);
     // A start tries some of it at once.

@@ -1,8 +1,8 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ApiChatResult } from '@gatehouse/contract';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { copyHome, createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Tool } from '../../runtime/tool.ts';
@@ -250,7 +250,7 @@ describe('a server that goes down while a turn runs', () => {
     homes.push(copy);
     dying.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }, { text: 'done' });
     // The home as a crash would leave it during the tool call.
-    hold = () => cp(dying.homeDir, copy, { recursive: true, filter: (file) => !/lock|sock/.test(file) });
+    hold = () => copyHome(dying.homeDir, copy);
     const first = ApiChatResult().parse(await (await postApi(dying, '/api/chat', body, headers)).json());
     expect([first.response, ran]).toEqual(['done', 1]);
     expect(await (await postApi(dying, '/api/chat', body, headers)).json()).toEqual(first);

@@ -4,9 +4,8 @@ import { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { ActivityList, EventGap, type EventKind } from '@gatehouse/contract';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, startTestServer, telemetrySql, type TestServer } from '@gatehouse/testkit';
 import { EventSource } from 'eventsource';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openEvents } from '../testing/open-events.ts';
@@ -388,13 +387,12 @@ describe('limits', () => {
     const waiting = (): number => answers[0]?.writableLength ?? 0;
     stuck.on('error', () => {});
     const large = 'x'.repeat(100_000);
-    using database = new DatabaseSync(join(server.homeDir, 'data', 'telemetry.db'), { readOnly: true });
-    const stored = database.prepare('SELECT sum(count) AS count FROM event_batch');
+    const stored = async () => Number((await telemetrySql(server.homeDir, 'SELECT sum(count) AS count FROM event_batch'))[0]?.['count']);
     for (let n = 0; n < 200; n += 1) {
       say(server, `${n} ${large}`);
       await expect.poll(() => quick.frames.length, { interval: 1 }).toBe(n + 1);
       // As fast as the database accepts it: sustained higher rates cause a gap.
-      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5 }).toBeGreaterThan(n - 10);
+      await expect.poll(stored, { interval: 5 }).toBeGreaterThan(n - 10);
     }
     // 20 MB were sent; the backlog of the stuck reader is bounded, and it has its time.
     expect(waiting()).toBeGreaterThan(64_000);
@@ -411,8 +409,7 @@ describe('limits', () => {
 
   it('lets a reader that was behind continue where it was', async () => {
     await using server = await startTestServer();
-    using database = new DatabaseSync(join(server.homeDir, 'data', 'telemetry.db'), { readOnly: true });
-    const stored = database.prepare('SELECT sum(count) AS count FROM event_batch');
+    const stored = async () => Number((await telemetrySql(server.homeDir, 'SELECT sum(count) AS count FROM event_batch'))[0]?.['count']);
     const slow = net.connect(Number(new URL(server.url).port), '127.0.0.1');
     slow.write(`GET /api/events?kinds=system:error HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${server.token}\r\n\r\n`);
     await new Promise((resolve) => slow.once('readable', resolve));
@@ -420,7 +417,7 @@ describe('limits', () => {
     for (let n = 0; n < 150; n += 1) {
       say(server, `<${n}> ${large}`);
       // As fast as the database accepts it: sustained higher rates cause a gap.
-      await expect.poll(() => Number(stored.get()?.['count']), { interval: 5 }).toBeGreaterThan(n - 10);
+      await expect.poll(stored, { interval: 5 }).toBeGreaterThan(n - 10);
     }
     let text = '';
     slow.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));

@@ -1,8 +1,8 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient, createSocket } from '@gatehouse/client';
-import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { copyHome, createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { describe, expect, test } from 'vitest';
 
 type Config = NonNullable<TestServerOptions['config']>;
@@ -163,7 +163,7 @@ describe('a cap', () => {
         // The call is in flight, so its reserve is on disk: a kill would leave the current files.
         await expect.poll(() => server.provider.served()).toBe(2);
         ({ reserved, used } = await capOf(server, 'perDayUsd'));
-        await cp(join(server.homeDir, 'data'), join(crashed, 'data'), { recursive: true, filter: (from) => !from.endsWith('lock') });
+        await copyHome(server.homeDir, crashed);
         await server.server.drain();
         await turn;
       }

@@ -1,8 +1,7 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { copyHome, type FakeProvider, sql, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tool } from '../../../runtime/tool.ts';
@@ -344,26 +343,16 @@ describe('a completion of /v1', () => {
 
 describe('a tool that must not run twice', () => {
   test('is preceded by a row of its turn, which survives a crash and is aborted by the next start', async () => {
-    const states = (homeDir: string) => {
-      const db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-      try {
-        return db
-          .prepare('SELECT state FROM turn')
-          .all()
-          .map((row) => row['state']);
-      } finally {
-        db.close();
-      }
-    };
+    const states = async (homeDir: string) => (await sql(homeDir, 'SELECT state FROM turn')).map(({ state }) => state);
     const crashed = await mkdtemp(join(tmpdir(), 'gatehouse-crashed-'));
     let during: unknown;
     const watched: Tool = {
       ...charge,
       async run(_args, { workspaceDir }) {
         const homeDir = dirname(dirname(workspaceDir));
-        during = states(homeDir);
-        // State after a power failure: the current files, without the lock.
-        await cp(homeDir, crashed, { recursive: true, filter: (path) => !/lock|sock/.test(path) });
+        during = await states(homeDir);
+        // State after a power failure: what is stored now, without the lock.
+        await copyHome(homeDir, crashed);
         return { content: 'charged' };
       },
     };
@@ -374,10 +363,10 @@ describe('a tool that must not run twice', () => {
     first.provider.queue({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{"amount": 1}' }] });
     await first.client.call('agent.execute', { message: 'charge' });
     expect(during).toEqual(['running']);
-    expect(states(first.homeDir)).toEqual(['completed']);
-    expect(states(crashed)).toEqual(['running']);
+    expect(await states(first.homeDir)).toEqual(['completed']);
+    expect(await states(crashed)).toEqual(['running']);
     const second = await startTestServer({ homeDir: crashed });
-    expect(states(crashed)).toEqual(['aborted']);
+    expect(await states(crashed)).toEqual(['aborted']);
     expect((await second.client.call('session.list')).total).toBe(0);
     await second[Symbol.asyncDispose]();
     await rm(crashed, { recursive: true, force: true });

@@ -1,8 +1,7 @@
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, type StepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { copyHome, createStepClock, sql, startTestServer, type StepClock, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Tool, ToolContext, ToolResult } from '../../../runtime/tool.ts';
@@ -346,7 +345,7 @@ describe('after a restart', () => {
     await promote();
     expect(asked()[0]?.tools?.map((tool) => tool.function.name)).toContain('charge');
     await server[Symbol.asyncDispose]();
-    new DatabaseSync(join(homeDir, 'data', 'gatehouse.db')).exec(`UPDATE background_task SET begun_by = 'mcp'`);
+    await sql(homeDir, `UPDATE background_task SET begun_by = 'mcp'`);
     server = await start({ homeDir });
     const sent = server.heard('message:sent');
     server.provider.queue(call('charge'), { text: 'It was refused.' });
@@ -364,7 +363,7 @@ describe('after a restart', () => {
     task?.end({ content: 'act on this' });
     await expect.poll(() => [charged, asked().length]).toEqual([1, 4]);
     // What a power cut would leave: the files as they are now, and no lock.
-    await cp(homeDir, crashed, { recursive: true, filter: (path) => !/lock|sock/.test(path) });
+    await copyHome(homeDir, crashed);
     await server[Symbol.asyncDispose]();
     server = await start({ homeDir: crashed });
     const sent = server.heard('message:sent');
@@ -385,7 +384,7 @@ describe('after a restart', () => {
     await expect.poll(async () => (await server.client.call('session.status', {})).queued).toBe(1);
     open[1]?.end({ content: 'quick' });
     await expect.poll(() => [charged, asked().length]).toEqual([1, 5]);
-    await cp(homeDir, crashed, { recursive: true, filter: (path) => !/lock|sock/.test(path) });
+    await copyHome(homeDir, crashed);
     await server[Symbol.asyncDispose]();
     await turn;
     server = await start({ homeDir: crashed });

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { contract } from '@gatehouse/contract';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 
 let server: TestServer;
@@ -18,13 +16,19 @@ const store = async (content: string, more: object = {}) => (await server.client
 const search = async (query: string, client = server.client) => (await client.call('memory.search', { query })).results.map(({ content }) => content);
 
 /** An entry of one token, as a review of its conversations would store it. */
-function storeFor(principalId: string, content: string, agentId = 'default'): string {
+async function storeFor(principalId: string, content: string, agentId = 'default'): Promise<string> {
   const id = randomUUID();
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
-  db.prepare(
+  await sql(
+    server.homeDir,
     `INSERT INTO memory (id, tenant_id, agent_id, principal_id, memory_type, trust_level, taint_level, source_who, tags, created_at_ms, content)
      VALUES (?, 'default', ?, ?, 'semantic', 'learned', 'wrapped', ?, '[]', ?, ?)`,
-  ).run(id, agentId, principalId, agentId, Date.now(), content);
+    id,
+    agentId,
+    principalId,
+    agentId,
+    Date.now(),
+    content,
+  );
   return id;
 }
 
@@ -112,8 +116,8 @@ test('a token sees its own entries and those for everybody; foreign ones fail li
   const one = await server.as(['rpc']);
   const two = await server.as(['rpc']);
   await store('a shared plan');
-  const own = storeFor(`token:${one.tokenId}`, 'a plan of one');
-  storeFor(`token:${two.tokenId}`, 'a plan of two');
+  const own = await storeFor(`token:${one.tokenId}`, 'a plan of one');
+  await storeFor(`token:${two.tokenId}`, 'a plan of two');
 
   expect((await search('plan', one)).toSorted()).toEqual(['a plan of one', 'a shared plan']);
   expect((await search('plan', two)).toSorted()).toEqual(['a plan of two', 'a shared plan']);
@@ -198,8 +202,7 @@ test('destructive calls are audited with what they removed, once for each transa
     { actionType: 'memory.delete', classification: 'destructive', metadata: { deleted: 1, failed: 1 } },
     { actionType: 'memory.flush', classification: 'destructive', target: '*', metadata: { entriesRemoved: 2 } },
   ]);
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  const row = db.prepare(`SELECT metadata_json FROM audit WHERE id = ?`).get(audited[1]?.auditId ?? '');
+  const [row] = await sql(server.homeDir, `SELECT metadata_json FROM audit WHERE id = ?`, audited[1]?.auditId ?? '');
   expect(JSON.parse(String(row?.['metadata_json']))).toEqual({ entriesRemoved: 2 });
 });
 
@@ -260,7 +263,6 @@ test('memories are embedded by a configured provider and the cost is booked on t
   await expect.poll(async () => (await paid.client.call('memory.stats', {})).embeddedEntries).toBe(1);
   const [hit] = (await paid.client.call('memory.search', { query: 'lantern' })).results;
   expect(hit?.explain).toMatchObject({ textRank: 1, vectorRank: 1 });
-  using db = new DatabaseSync(join(paid.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  const rows = db.prepare(`SELECT agent_id AS agent, count(*) AS calls FROM model_call WHERE operation = 'embedding' GROUP BY agent_id`).all();
-  expect(rows.map((row) => ({ ...row }))).toEqual([{ agent: 'default', calls: 2 }]);
+  const perAgent = `SELECT agent_id AS agent, count(*) AS calls FROM model_call WHERE operation = 'embedding' GROUP BY agent_id`;
+  expect(await sql(paid.homeDir, perAgent)).toEqual([{ agent: 'default', calls: 2 }]);
 });

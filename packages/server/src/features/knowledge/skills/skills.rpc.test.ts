@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { access, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const skill = (name: string, body = 'Group the commits by kind.', description = 'Writes release notes from commits.', head = '') =>
@@ -24,10 +23,7 @@ const exists = (path: string) =>
     () => false,
   );
 const listed = async (agentId = 'default') => (await server.client.call('skills.list', { agentId })).skills;
-const audits = (action: string) => {
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'));
-  return db.prepare('SELECT target, outcome, metadata_json FROM audit WHERE action = ? ORDER BY seq').all(action);
-};
+const audits = (action: string) => sql(server.homeDir, 'SELECT target, outcome, metadata_json FROM audit WHERE action = ? ORDER BY seq', action);
 
 describe.each(['http', 'websocket'] as const)('over %s', (transport) => {
   const at = transport === 'http' ? 'h' : 'w';
@@ -295,7 +291,7 @@ test('only administrators change skills, and foreign agents fail like unknown on
 test('decisions of the gate are audited, with the findings and never the text', async () => {
   await server.client.call('skills.create', { name: 'audited', content: skill('audited', dangerous), agentId: 'helper' }).catch(() => undefined);
   await server.client.call('skills.create', { name: 'audited', content: skill('audited', 'Good.') });
-  const refused = audits('skill.vet.reject').at(-1);
+  const refused = (await audits('skill.vet.reject')).at(-1);
   expect(refused).toMatchObject({ target: 'audited', outcome: 'denied' });
   expect(JSON.parse(String(refused?.['metadata_json']))).toMatchObject({
     source: 'created',
@@ -308,8 +304,8 @@ test('decisions of the gate are audited, with the findings and never the text', 
     rules: expect.arrayContaining(['EXEC_PIPE_BASH']),
   });
   expect(JSON.stringify(refused)).not.toContain('setup.example.net');
-  expect(audits('skill.vet').at(-1)).toMatchObject({ target: 'audited', outcome: 'success' });
-  expect(audits('skill.create').at(-1)).toMatchObject({ target: 'audited' });
+  expect((await audits('skill.vet')).at(-1)).toMatchObject({ target: 'audited', outcome: 'success' });
+  expect((await audits('skill.create')).at(-1)).toMatchObject({ target: 'audited' });
 });
 
 test('a link instead of the folder of skills is not written through', async () => {

@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { sql, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../../runtime/tool.ts';
@@ -34,13 +33,7 @@ function chargingTool(): Tool {
   };
 }
 
-function rows(text: string): unknown[] {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  return db
-    .prepare(text)
-    .all()
-    .map((row) => ({ ...row }));
-}
+const rows = (text: string) => sql(homeDir, text);
 
 const start = (provider: NonNullable<TestServerOptions['provider']> = {}) =>
   startTestServer({
@@ -115,19 +108,19 @@ test.each([
     const folder = join(homeDir, 'workspaces', 'scout');
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, 'HEARTBEAT.md'), '- Charge the card\n');
-    queueSystemEvent(homeDir, { agentId: 'scout', text: 'An order came.', atMs: Date.now() });
+    await queueSystemEvent(homeDir, { agentId: 'scout', text: 'An order came.', atMs: Date.now() });
     server.provider.setAnswer(() => ({ toolCalls: [{ id: 'c1', name: 'charge', arguments: '{}' }] }));
     await server.client.call('heartbeat.trigger', { agentId: 'scout' });
     await expect.poll(() => started).toBe(1);
   }
   // While the daemon runs, both would abort the turn.
-  rows(change);
+  await rows(change);
   await using server = await start();
   const states = () => rows(`SELECT state FROM work_item WHERE kind = 'heartbeat'`);
   await expect.poll(states).toEqual([{ state: 'unknown' }]);
-  expect(rows('SELECT state, reserved_nano FROM turn')).toEqual([{ state: 'unknown', reserved_nano: null }]);
-  expect(rows('SELECT * FROM turn_intent')).toEqual([]);
-  expect(rows('SELECT * FROM heartbeat_event')).toEqual([]);
+  expect(await rows('SELECT state, reserved_nano FROM turn')).toEqual([{ state: 'unknown', reserved_nano: null }]);
+  expect(await rows('SELECT * FROM turn_intent')).toEqual([]);
+  expect(await rows('SELECT * FROM heartbeat_event')).toEqual([]);
   const { rows: audits } = await server.client.call('obs.audit.query', { actionType: 'turn.unknown' });
   expect(audits).toMatchObject([{ outcome: 'failure', refs: { toolName: 'charge' } }]);
   expect(started).toBe(1);
@@ -147,12 +140,12 @@ test('a job run interrupted inside a run-once tool is unknown even if its agent 
     await server.client.call('cron.run', { jobName: 'charge', agentId: 'scout' });
     await expect.poll(() => started).toBe(1);
   }
-  rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
+  await rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
   await expect
     .poll(async () => (await server.client.call('cron.runs', { jobName: 'charge', agentId: 'scout' })).runs[0])
     .toMatchObject({ status: 'unknown', errorKind: 'owner_lost' });
-  expect(rows(`SELECT state FROM work_item WHERE kind = 'cron'`)).toEqual([{ state: 'unknown' }]);
+  expect(await rows(`SELECT state FROM work_item WHERE kind = 'cron'`)).toEqual([{ state: 'unknown' }]);
   expect(started).toBe(1);
 });
 
@@ -194,12 +187,12 @@ test('a sub-agent interrupted inside a run-once tool is unknown even if its agen
     await server.client.call('graph.execute', { nodes: [{ node_id: 'pay', task: 'Charge', agent: 'scout' }] });
     await expect.poll(() => started).toBe(1);
   }
-  rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
+  await rows("UPDATE agent SET suspended = 1 WHERE id = 'scout'");
   await using server = await start();
   await expect.poll(() => rows('SELECT state, error_kind FROM sub_agent_run')).toEqual([{ state: 'failed', error_kind: 'unknown' }]);
-  expect(rows(`SELECT state FROM work_item WHERE kind = 'subagent'`)).toEqual([{ state: 'unknown' }]);
-  expect(rows('SELECT state FROM turn')).toEqual([{ state: 'unknown' }]);
-  expect(rows('SELECT * FROM turn_intent')).toEqual([]);
+  expect(await rows(`SELECT state FROM work_item WHERE kind = 'subagent'`)).toEqual([{ state: 'unknown' }]);
+  expect(await rows('SELECT state FROM turn')).toEqual([{ state: 'unknown' }]);
+  expect(await rows('SELECT * FROM turn_intent')).toEqual([]);
   expect((await server.client.call('obs.audit.query', { actionType: 'turn.unknown' })).rows).toHaveLength(1);
   expect(started).toBe(1);
 });

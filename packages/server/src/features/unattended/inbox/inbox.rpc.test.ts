@@ -1,6 +1,4 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Db } from '../../../kernel/db/db.ts';
 import { operation } from '../../../kernel/db/operation.ts';
@@ -37,20 +35,18 @@ const message = (over: Partial<InboxMessage> = {}): InboxMessage => ({
 });
 
 /** Inserts messages like the daemon's own writer. */
-function put(...messages: readonly InboxMessage[]): void {
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  const insert = db.prepare(
-    'INSERT INTO inbox_message (id, op_key, digest, source, agent_id, conversation_ref, principal_id, level, text, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-  );
+async function put(...messages: readonly InboxMessage[]): Promise<void> {
+  const insert =
+    'INSERT INTO inbox_message (id, op_key, digest, source, agent_id, conversation_ref, principal_id, level, text, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)';
   for (const { id, opKey, digest, source, agentId, conversationRef, principalId, level, text, atMs } of messages)
-    insert.run(id, opKey, digest, source, agentId, conversationRef, principalId, level, text, atMs);
+    await sql(server.homeDir, insert, id, opKey, digest, source, agentId, conversationRef, principalId, level, text, atMs);
 }
 
 test('shows each caller its own messages and an admin all, on both transports, newest first', async () => {
   const ada = await server.as(['rpc']);
   const bob = await server.as(['rpc']);
   const own = ['first', 'second', 'third'].map((text) => message({ principalId: `token:${ada.tokenId}`, text }));
-  put(...own, message({ principalId: `token:${bob.tokenId}`, text: 'for Bob' }));
+  await put(...own, message({ principalId: `token:${bob.tokenId}`, text: 'for Bob' }));
   using socket = server.socket(ada.token);
   for (const client of [ada, socket]) {
     const { messages, unread } = await client.call('inbox.list', {});
@@ -69,7 +65,7 @@ test('shows each caller its own messages and an admin all, on both transports, n
 
 test('a token limited to agents sees nothing of other agents, and invalid input is named', async () => {
   const bound = await server.as(['rpc'], { agents: ['other'] });
-  put(
+  await put(
     message({ principalId: `token:${bound.tokenId}`, agentId: 'default' }),
     message({ principalId: `token:${bound.tokenId}`, agentId: 'other', text: 'mine' }),
   );

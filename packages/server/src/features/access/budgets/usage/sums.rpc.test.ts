@@ -1,6 +1,4 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { type FakeProvider, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { type FakeProvider, sql, startFakeProvider, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import { parseExposition } from '../../../../kernel/testing/exposition.ts';
@@ -99,8 +97,7 @@ test('calls, conversations, agents, reports, events and metrics agree to the las
   claude.queue(...Array.from({ length: 20 }, () => ({ text: 'A summary.', usage: { input: 901, output: 31 } })));
   expect(await server.client.call('session.compact', { sessionKey })).toMatchObject({ method: 'summary' });
 
-  const database = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  const rows = z.array(Row).parse(database.prepare('SELECT * FROM model_call').all());
+  const rows = z.array(Row).parse(await sql(server.homeDir, 'SELECT * FROM model_call'));
   const all = sumsOf(rows);
   expect([...new Set(rows.map(({ operation }) => operation))].toSorted()).toEqual(['compaction', 'embedding', 'interactive']);
   expect(rows.filter(({ outcome }) => outcome === 'error').length).toBeGreaterThanOrEqual(4);
@@ -115,7 +112,7 @@ test('calls, conversations, agents, reports, events and metrics agree to the las
   const inConversation = sumsOf(rows.filter((row) => row.conversation_ref === conversationRef));
   const Conversation = z.object({ input: z.number(), output: z.number(), nano: z.number() });
   const select = 'SELECT input_tokens AS input, output_tokens AS output, cost_nano AS nano FROM conversation WHERE ref = ?';
-  expect(Conversation.parse(database.prepare(select).get(conversationRef))).toEqual({
+  expect(Conversation.parse((await sql(server.homeDir, select, conversationRef))[0])).toEqual({
     input: inConversation.input,
     output: inConversation.output,
     nano: inConversation.nano,
@@ -125,7 +122,6 @@ test('calls, conversations, agents, reports, events and metrics agree to the las
     inConversation.input + inConversation.output,
     inConversation.nano,
   ]);
-  database.close();
 
   // The report, grouped in every way: its totals and the sum of its rows.
   for (const groupBy of [

@@ -1,22 +1,22 @@
-import { DatabaseSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
-import { join } from 'node:path';
+import { sql } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { longMessage, sentBy, startSmallWindow } from '../testing/small-window.ts';
 
-/** Adds messages to a conversation directly in the database, without blocking the server's event loop. */
+/** Adds messages to a conversation directly in the database. */
 async function addHistory(homeDir: string, ref: string, count: number, length: number): Promise<void> {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
-  db.exec('PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE');
-  const { id, last_seq: last } = db.prepare('SELECT id, last_seq FROM conversation WHERE ref = ?').get(ref) as { id: number; last_seq: number };
-  const insert = db.prepare('INSERT INTO message (conversation_id, seq, turn_id, role, content, created_at_ms) VALUES (?, ?, ?, ?, ?, ?)');
-  for (let index = 1; index <= count; index += 1) {
-    if (index % 100 === 0) await setImmediate();
-    const text = longMessage(index).repeat(10).slice(0, length);
-    insert.run(id, last + index, `tn_${Math.ceil(index / 2)}`, index % 2 === 1 ? 'user' : 'assistant', text, 1_790_000_000_000 + index);
+  const [found] = await sql(homeDir, 'SELECT id, last_seq FROM conversation WHERE ref = ?', ref);
+  const [id, last] = [Number(found?.['id']), Number(found?.['last_seq'])];
+  const batch = 100;
+  for (let from = 1; from <= count; from += batch) {
+    const values = Array.from({ length: Math.min(batch, count - from + 1) }, (_, offset) => {
+      const index = from + offset;
+      const text = longMessage(index).repeat(10).slice(0, length);
+      return [id, last + index, `tn_${Math.ceil(index / 2)}`, index % 2 === 1 ? 'user' : 'assistant', text, 1_790_000_000_000 + index];
+    });
+    const rows = values.map(() => '(?, ?, ?, ?, ?, ?)').join(', ');
+    await sql(homeDir, `INSERT INTO message (conversation_id, seq, turn_id, role, content, created_at_ms) VALUES ${rows}`, ...values.flat());
   }
-  db.prepare('UPDATE conversation SET last_seq = last_seq + ?, message_count = message_count + ? WHERE id = ?').run(count, count, id);
-  db.exec('COMMIT');
+  await sql(homeDir, `UPDATE conversation SET last_seq = last_seq + ${count}, message_count = message_count + ${count} WHERE id = ?`, id);
 }
 
 test('a window of 8000 tokens works with 5 MB of history, and a question finds a fact from the first message', async () => {

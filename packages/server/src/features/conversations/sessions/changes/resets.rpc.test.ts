@@ -1,6 +1,4 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, type StepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type StepClock, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 let server: TestServer;
@@ -30,13 +28,8 @@ function sent(): string[] {
 
 const say = (message: string, sessionKey: string, agentId = 'default') => server.client.call('agent.execute', { message, sessionKey, agentId });
 
-function count(sql: string): number {
-  const file = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  try {
-    return Number(file.prepare(sql).get()?.['n']);
-  } finally {
-    file.close();
-  }
+async function count(text: string): Promise<number> {
+  return Number((await sql(server.homeDir, text))[0]?.['n']);
 }
 
 describe('session.reset', () => {
@@ -85,7 +78,7 @@ describe('session.reset_conversation', () => {
     const history = await client.call('session.history', { conversationRef });
     expect(history).toMatchObject({ total: 0, messages: [], session: { messageCount: 0, totalTokens: 25, resetSeq: 0 } });
     expect(history.session.title).toBeUndefined();
-    expect(count(`SELECT count(*) AS n FROM conversation WHERE title LIKE '%secret wish%'`)).toBe(0);
+    expect(await count(`SELECT count(*) AS n FROM conversation WHERE title LIKE '%secret wish%'`)).toBe(0);
 
     await say('again', 'erase:desk');
     expect(sent()).toEqual(['again']);
@@ -246,10 +239,10 @@ test('E20: deleting a conversation keeps its memories, and its archive keeps the
   const expired = server.heard('session:expired');
   const { conversationRef } = await say('archive me', 'delete:desk');
   await server.client.call('memory.store', { content: 'Ada likes archives' });
-  const memories = count('SELECT count(*) AS n FROM memory');
+  const memories = await count('SELECT count(*) AS n FROM memory');
   expect(memories).toBeGreaterThan(0);
   const { archiveId } = await server.client.call('session.delete', { conversationRef });
-  expect(count('SELECT count(*) AS n FROM memory')).toBe(memories);
-  expect(count(`SELECT count(*) AS n FROM session_archive WHERE id = '${archiveId}' AND messages_json LIKE '%archive me%'`)).toBe(1);
+  expect(await count('SELECT count(*) AS n FROM memory')).toBe(memories);
+  expect(await count(`SELECT count(*) AS n FROM session_archive WHERE id = '${archiveId}' AND messages_json LIKE '%archive me%'`)).toBe(1);
   expect(expired.map(({ reason }) => reason)).toEqual(['deleted']);
 });

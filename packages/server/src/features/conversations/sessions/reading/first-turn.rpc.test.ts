@@ -84,6 +84,43 @@ describe('while its first turn runs, a conversation', () => {
     expect((await ada.call('session.list', {})).sessions.map(({ sessionKey }) => sessionKey)).not.toContain('ada:deleted');
   });
 
+  test('is found when the turn ends between the query and its answer', async () => {
+    const answered = Promise.withResolvers<void>();
+    const looked = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    let isHeld = false;
+    await using own = await startTestServer({
+      db: (db) => ({
+        write: (operation, input) => db.write(operation, input),
+        telemetry: (operation, input) => db.telemetry(operation, input),
+        search: (operation, input) => db.search(operation, input),
+        backup: (path, onProgress) => db.backup(path, onProgress),
+        status: () => db.status(),
+        async read(operation, input) {
+          const output = await db.read(operation, input);
+          if (!isHeld || operation.name !== 'sessions.find') return output;
+          isHeld = false;
+          looked.resolve();
+          await ended.promise;
+          return output;
+        },
+        [Symbol.asyncDispose]: () => db[Symbol.asyncDispose](),
+      }),
+    });
+    own.provider.setAnswer(() => ({ text: 'Done.', after: answered.promise }));
+    const eve = await own.as(['rpc']);
+    const turn = eve.call('agent.execute', { message: 'Hello', sessionKey: 'eve:raced' });
+    await expect.poll(() => own.provider.requests.length).toBe(1);
+    isHeld = true;
+    const reset = eve.call('session.reset', { sessionKey: 'eve:raced' });
+    await looked.promise;
+    answered.resolve();
+    await turn;
+    await expect.poll(async () => (await eve.call('session.status', { sessionKey: 'eve:raced' })).running).toBe(false);
+    ended.resolve();
+    expect(await reset).toMatchObject({ reset: true, previousMessageCount: 2 });
+  });
+
   test('is deleted even when its caller left and nothing was stored; a crash does not restore it', async () => {
     const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-first-'));
     try {

@@ -51,15 +51,24 @@ export function createAddressing({
 }): Addressing {
   /** Returns the row, or its substitute during the first turn. */
   async function byRef(ref: string, reach: Reach): Promise<ConversationRow | undefined> {
-    return (await db.read(findConversation, { ref, ...reach })) ?? pending.find(ref, reach);
+    // Found before the query: the turn may end, and store its conversation, after the query has looked.
+    const begun = pending.find(ref, reach);
+    return (await db.read(findConversation, { ref, ...reach })) ?? begun ?? pending.find(ref, reach);
   }
 
   /** Returns conversations of any principal with a key: at most two with a row, and those in their first turn. */
   async function byKey(agentId: string, sessionKey: string, reach: Reach): Promise<ConversationRow[]> {
+    const before = pending.list(reach);
     const stored = await db.read(findConversationsByKey, { agentId, sessionKey, ...reach });
     const known = new Set(stored.map(({ ref }) => ref));
-    const begun = pending.list(reach).filter((row) => row.agentId === agentId && row.sessionKey === sessionKey && !known.has(row.ref));
-    return [...stored, ...begun];
+    return [
+      ...stored,
+      ...[...before, ...pending.list(reach)].filter((row) => {
+        if (row.agentId !== agentId || row.sessionKey !== sessionKey || known.has(row.ref)) return false;
+        known.add(row.ref);
+        return true;
+      }),
+    ];
   }
 
   function keyOf(address: ConversationAddress, call: CallContext): Named {

@@ -1,9 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { Result } from '@gatehouse/contract';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { onPostgres, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 let server: TestServer;
@@ -18,13 +17,8 @@ function hitsOf(found: Result<'session.search'>) {
 }
 
 /** Returns how many messages are in the index. */
-function indexed(homeDir: string): number {
-  const file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  try {
-    return Number(file.prepare('SELECT sum(indexed_seq) AS indexed FROM conversation').get()?.['indexed']);
-  } finally {
-    file.close();
-  }
+async function indexed(homeDir: string): Promise<number> {
+  return Number((await sql(homeDir, 'SELECT sum(indexed_seq) AS indexed FROM conversation'))[0]?.['indexed']);
 }
 
 describe('session.search', () => {
@@ -125,9 +119,8 @@ test('indexing resumes after a restart, including messages left by an earlier pr
     await first.client.call('agent.execute', { message: 'an axolotl before the restart' });
     await first[Symbol.asyncDispose]();
     // Simulates the state after a crash.
-    const file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'));
-    file.exec(`INSERT INTO message_fts (message_fts) VALUES ('delete-all'); UPDATE conversation SET indexed_seq = 0`);
-    file.close();
+    await sql(homeDir, onPostgres ? 'DELETE FROM message_fts' : `INSERT INTO message_fts (message_fts) VALUES ('delete-all')`);
+    await sql(homeDir, 'UPDATE conversation SET indexed_seq = 0');
     await using again = await startTestServer({ homeDir });
     expect(hitsOf(await again.client.call('session.search', { query: 'axolotl' })).total).toBe(1);
     await expect.poll(() => indexed(homeDir)).toBe(2);

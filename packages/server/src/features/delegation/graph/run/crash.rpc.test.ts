@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, type StepClock } from '@gatehouse/testkit';
+import { createStepClock, sql, type StepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type GraphServer, openGraphs, type Nodes, scripted } from '../testing/open-graphs.ts';
 
@@ -23,10 +22,7 @@ const start = (provider: NonNullable<Parameters<typeof openGraphs>[0]>['provider
     config: { gateway: { drainTimeoutMs: 50, tokens: [{ id: 'owner', secret: 'x'.repeat(40), scopes: ['*'] }] } },
   });
 
-function select(statement: string) {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  return db.prepare(statement).all();
-}
+const select = (statement: string) => sql(homeDir, statement);
 
 const toInbox = { announceChannelType: 'gateway', announceChannelId: 'inbox' } as const;
 const inboxOf = async (server: GraphServer) => (await server.client.call('inbox.list', {})).messages.filter(({ source }) => source === 'graph');
@@ -54,7 +50,7 @@ test.each([1, 2, 3, 4, 5])('a graph resumes at model call %i when the daemon sto
     await server.stop();
   }
   // Any number of restarts may interrupt a graph.
-  expect(select("select attempts from work_item where kind = 'graph'").map(({ attempts }) => attempts)).toEqual([1]);
+  expect((await select("select attempts from work_item where kind = 'graph'")).map(({ attempts }) => attempts)).toEqual([1]);
   let calls = at - 1;
   // The graph resumes as soon as the server starts.
   await using server = await start({ answer: () => ({ text: `SAID ${(calls += 1)}` }) });

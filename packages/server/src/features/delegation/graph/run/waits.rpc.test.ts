@@ -1,7 +1,9 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { sql } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
+import * as z from 'zod';
 import { openGraphs } from '../testing/open-graphs.ts';
+
+const Waiting = z.object({ waits: z.number() });
 
 test('an outage longer than the timeouts of a node and its graph ends neither of them', async () => {
   let isDown = true;
@@ -35,29 +37,28 @@ test('neither an outage nor a jump of the clock uses up the hours of a root run'
   const graphId = await server.execute([{ node_id: 'one', task: 'Work', timeout_ms: 600_000 }], { settings: { timeout_ms: 600_000 } });
   const { runId } = await server.client.call('session.spawn', { task: 'Look' });
   /** How often each run has begun to wait; empty while one of them is being retried. */
-  const waits = () => {
-    using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
+  const waits = async () => {
     const parked = `kind = 'subagent' and state = 'accepted' and waiting_json is not null`;
-    const rows = db.prepare(`select json_extract(waiting_json, '$.waits') as n from work_item where ${parked} order by id`).all();
-    return rows.length === 2 ? rows.map(({ n }) => Number(n)) : [];
+    const rows = await sql(server.homeDir, `select waiting_json from work_item where ${parked} order by id`);
+    return rows.length === 2 ? rows.map((row) => Waiting.parse(JSON.parse(String(row['waiting_json']))).waits) : [];
   };
   let before = [0, 0];
   // Six hours, stepped only while both runs wait: a run that is being retried would time out.
   for (let half = 0; half < 12; half += 1) {
-    const triedAgain = () => {
+    const triedAgain = async () => {
       server.clock.advance(50);
-      const now = waits();
+      const now = await waits();
       return now.length === 2 && now.every((count, index) => count > (before[index] ?? 0));
     };
     await expect.poll(triedAgain, { interval: 5 }).toBe(true);
     // Answered after the process has learned what is stored.
     expect((await server.view(graphId)).isTerminal).toBe(false);
-    before = waits();
+    before = await waits();
     server.clock.advance(1_800_000);
     if (half === 4) server.clock.step(365 * 86_400_000);
     if (half === 6) server.clock.step(-365 * 86_400_000);
   }
-  await expect.poll(() => (server.clock.advance(50), waits().length), { interval: 5 }).toBe(2);
+  await expect.poll(async () => (server.clock.advance(50), (await waits()).length), { interval: 5 }).toBe(2);
   isDown = false;
   await server.client.call('providers.retry', { provider: 'mock' });
   const view = await server.until(graphId, ({ isTerminal }) => isTerminal, 1_000);

@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { startTestServer, type TestServer } from '@gatehouse/testkit';
+import { sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Db } from '../../../../kernel/db/db.ts';
@@ -78,19 +77,18 @@ const answer: Answering = ({ question, results }) => {
 };
 
 /** Returns what remains in the tables. */
-function remaining() {
-  using db = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { readOnly: true, timeout: 5_000 });
-  const one = (sql: string) => Object.values(db.prepare(sql).get() ?? {})[0];
+async function remaining() {
+  const one = async (text: string) => Object.values((await sql(homeDir, text))[0] ?? {})[0];
   return {
-    openWork: one('SELECT count(*) FROM work_item WHERE ended_at_ms IS NULL'),
-    openTurns: one("SELECT count(*) FROM turn WHERE state IN ('accepted', 'running')"),
-    ledgers: one('SELECT (SELECT count(*) FROM durable_turn) + (SELECT count(*) FROM turn_step)'),
-    openLeases: one('SELECT count(*) FROM lease WHERE ended_at_ms IS NULL'),
-    openRoots: one("SELECT count(*) FROM root_run WHERE state = 'active' OR open_runs <> 0"),
-    inbox: one('SELECT count(*) FROM inbox_message'),
-    turns: one("SELECT count(*) FROM message WHERE content LIKE '%Sub-agents that you asked for ended%'"),
-    unannounced: one("SELECT count(*) FROM sub_agent_run WHERE announced = 'pending'"),
-    runs: one('SELECT count(*) FROM sub_agent_run'),
+    openWork: await one('SELECT count(*) FROM work_item WHERE ended_at_ms IS NULL'),
+    openTurns: await one("SELECT count(*) FROM turn WHERE state IN ('accepted', 'running')"),
+    ledgers: await one('SELECT (SELECT count(*) FROM durable_turn) + (SELECT count(*) FROM turn_step)'),
+    openLeases: await one('SELECT count(*) FROM lease WHERE ended_at_ms IS NULL'),
+    openRoots: await one("SELECT count(*) FROM root_run WHERE state = 'active' OR open_runs <> 0"),
+    inbox: await one('SELECT count(*) FROM inbox_message'),
+    turns: await one("SELECT count(*) FROM message WHERE content LIKE '%Sub-agents that you asked for ended%'"),
+    unannounced: await one("SELECT count(*) FROM sub_agent_run WHERE announced = 'pending'"),
+    runs: await one('SELECT count(*) FROM sub_agent_run'),
   };
 }
 
@@ -127,10 +125,10 @@ test.each(deaths)('a process that dies at $operation $time (committed: $committe
   {
     await using second = await start();
     const runs = death.operation === 'subagents.accept' && !death.committed ? 0 : 1;
-    await expect.poll(() => [remaining().openWork, remaining().unannounced, remaining().runs]).toEqual([0, 0, runs]);
+    await expect.poll(remaining).toMatchObject({ openWork: 0, unannounced: 0, runs });
     const { runs: found } = await second.client.call('subagent.list', {});
     expect(found).toMatchObject(Array.from({ length: runs }, () => ({ status: 'completed', completion: { summary: 'The report.' } })));
-    const { inbox, turns, ...rest } = remaining();
+    const { inbox, turns, ...rest } = await remaining();
     expect(rest).toEqual({ ...clean, runs });
     expect(Number(inbox) + Number(turns)).toBe(runs);
   }

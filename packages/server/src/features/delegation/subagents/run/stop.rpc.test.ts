@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock, startTestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { answerBy, call } from './testing/delegation-model.ts';
 
@@ -119,11 +118,8 @@ test('the sweep ends a run that nothing else ends, and announces it', async () =
   const { runId } = await server.client.call('session.spawn', { task: 'lost' });
   const status = () => server.client.call('session.run_status', { runId });
   await expect.poll(async () => (clock.advance(10), (await status()).status)).toBe('running');
-  {
-    // State after a fault: the work is gone, and the running process can write nothing.
-    using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-    db.exec("UPDATE work_item SET state = 'aborted', fence = fence + 1, ended_at_ms = 1 WHERE kind = 'subagent'");
-  }
+  // State after a fault: the work is gone, and the running process can write nothing.
+  await sql(server.homeDir, "UPDATE work_item SET state = 'aborted', fence = fence + 1, ended_at_ms = 1 WHERE kind = 'subagent'");
   await expect.poll(async () => (clock.advance(60_000), (await status()).status)).toBe('failed');
   expect(await status()).toMatchObject({ completion: { endReason: 'ghost_sweep', errorKind: 'ghost_sweep' } });
   await expect

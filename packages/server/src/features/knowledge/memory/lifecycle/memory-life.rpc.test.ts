@@ -1,7 +1,5 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { createSocket } from '@gatehouse/client';
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, sql, startTestServer, type TestServer } from '@gatehouse/testkit';
 import * as z from 'zod';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Tool } from '../../../../runtime/tool.ts';
@@ -58,10 +56,7 @@ const review = (agentId: string) => server.client.call('memory.review', { agentI
 const list = (...found: readonly (string | object)[]) => ({
   text: JSON.stringify(found.map((one) => (typeof one === 'string' ? { content: one } : one))),
 });
-function stored<T>(sql: string): T[] {
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  return db.prepare(sql).all() as T[];
-}
+const stored = (text: string) => sql(server.homeDir, text);
 
 describe('a turn', () => {
   test('receives what is remembered about its message, and stores nothing of it', async () => {
@@ -357,7 +352,7 @@ describe('memory.lifecycle', () => {
     const plan = await server.client.call('memory.lifecycle', { agentId: 'small', dryRun: true });
     expect(plan).toMatchObject({ dryRun: true, examined: 3, evicted: 1, demoted: 0, actions: [{ id, kind: 'evict', reason: 'expired' }] });
     expect(swept).toEqual([]);
-    expect(stored(`SELECT count(*) AS n FROM memory WHERE agent_id = 'small'`)).toEqual([{ n: 3 }]);
+    expect(await stored(`SELECT count(*) AS n FROM memory WHERE agent_id = 'small'`)).toEqual([{ n: 3 }]);
     expect(await server.client.call('memory.lifecycle', { agentId: 'small' })).toMatchObject({ dryRun: false, evicted: 1 });
     await remember('small', 'Second');
     expect(await server.client.call('memory.lifecycle', { agentId: 'small' })).toMatchObject({ evicted: 1, actions: [{ reason: 'too_many' }] });
@@ -365,7 +360,7 @@ describe('memory.lifecycle', () => {
     expect(swept.map(({ count }) => count)).toEqual([3, 3]);
     expect(evicted.map(({ count }) => count)).toEqual([1, 1]);
     expect(demoted).toEqual([]);
-    expect(stored(`SELECT action FROM audit WHERE action = 'memory.lifecycle' AND target = 'small'`)).toHaveLength(2);
+    expect(await stored(`SELECT action FROM audit WHERE action = 'memory.lifecycle' AND target = 'small'`)).toHaveLength(2);
   });
 });
 

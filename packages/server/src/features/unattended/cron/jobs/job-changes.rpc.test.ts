@@ -1,6 +1,5 @@
-import { DatabaseSync } from 'node:sqlite';
-import { join } from 'node:path';
 import type { ParamsInput } from '@gatehouse/contract';
+import { sql } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { type CronServer, openCron, targetOf } from '../testing/open-cron.ts';
 
@@ -114,8 +113,7 @@ test('a job of any kind whose token was revoked is skipped with a reason', async
 test('a job can be paused, renamed and rescheduled even when its payload is no longer valid', async () => {
   const server = await start();
   await server.client.call('cron.add', { name: 'old', schedule: hourly, payload: { ...says('x'), model: 'mock/mock-fast' } });
-  using file = Object.assign(new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 }));
-  file.exec(`UPDATE cron_job SET payload_json = replace(payload_json, 'mock/mock-fast', 'mock/gone')`);
+  await sql(server.homeDir, `UPDATE cron_job SET payload_json = replace(payload_json, 'mock/mock-fast', 'mock/gone')`);
   await server.client.call('cron.update', { jobName: 'old', paused: true, name: 'older', schedule: { kind: 'every', everyMs: 7_200_000 } });
   expect(await jobOf(server, 'older')).toMatchObject({ lifecycle: { state: 'paused' }, schedule: { everyMs: 7_200_000 } });
   await expect(server.client.call('cron.update', { jobName: 'older', continuationMode: 'none' })).rejects.toMatchObject({ code: 'invalid_params' });

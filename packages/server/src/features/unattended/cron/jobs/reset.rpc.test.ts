@@ -1,8 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { createStepClock } from '@gatehouse/testkit';
+import { createStepClock, sql } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 import { type CronServer, openCron } from '../testing/open-cron.ts';
 
@@ -26,10 +25,7 @@ async function start(options: Parameters<typeof openCron>[0] = {}): Promise<Cron
 }
 
 /** Writes directly to the database, as a disk fault or another tool would. */
-function damage({ homeDir }: Pick<CronServer, 'homeDir'>, sql: string): void {
-  using file = new DatabaseSync(join(homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-  file.exec(sql);
-}
+const damage = ({ homeDir }: Pick<CronServer, 'homeDir'>, text: string) => sql(homeDir, text);
 
 async function resetAll({ client }: CronServer) {
   const { store, ledger } = await client.call('cron.status', {});
@@ -42,7 +38,7 @@ test.each(['schedule_json', 'payload_json', 'policies_json'])(
     const server = await start(two);
     const { call } = server.client;
     for (const agentId of ['default', 'other']) await call('cron.add', { name: 'bell', agentId, schedule: hourly, payload: bell });
-    damage(server, `UPDATE cron_job SET ${column} = '{"kind":' WHERE agent_id = 'default'`);
+    await damage(server, `UPDATE cron_job SET ${column} = '{"kind":' WHERE agent_id = 'default'`);
     await server.pass(hourMs + 1_000, 500_000);
     await expect.poll(async () => (server.clock.advance(200), (await call('cron.status', {})).state)).toBe('failed');
     expect(await call('cron.status', {})).toMatchObject({
@@ -66,7 +62,7 @@ test('a job whose row is damaged while it runs still finishes, so that a reset c
   await server.client.call('cron.add', { name: 'slow', schedule: hourly, payload: { kind: 'agent_turn', message: 'Go' } });
   await server.pass(hourMs, 600_000);
   await expect.poll(() => (server.clock.advance(1), server.provider.requests.length)).toBe(1);
-  damage(server, `UPDATE cron_job SET policies_json = '{"max'`);
+  await damage(server, `UPDATE cron_job SET policies_json = '{"max'`);
   answered.resolve();
   await expect.poll(async () => (await server.client.call('cron.status', {})).activeClaimCount).toBe(0);
   expect(await resetAll(server)).toMatchObject({ target: 'all' });
@@ -85,8 +81,8 @@ test('one damaged unfinished row does not stop the jobs of other agents', async 
   await expect.poll(() => (clock.advance(1), first.provider.requests.length)).toBe(1);
   open.splice(open.indexOf(first), 1);
   await first[Symbol.asyncDispose]();
-  damage(first, `UPDATE cron_job SET policies_json = '{"max' WHERE name = 'slow'`);
-  damage(first, `UPDATE work_item SET state = 'failed', result_json = NULL`);
+  await damage(first, `UPDATE cron_job SET policies_json = '{"max' WHERE name = 'slow'`);
+  await damage(first, `UPDATE work_item SET state = 'failed', result_json = NULL`);
   const second = await start({ ...two, homeDir: home, clock });
   await expect.poll(async () => (await second.client.call('cron.status', { agentId: 'other' })).state).toBe('active');
   expect((await second.client.call('cron.status', {})).state).toBe('failed');

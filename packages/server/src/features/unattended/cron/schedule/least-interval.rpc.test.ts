@@ -1,6 +1,4 @@
-import { DatabaseSync } from 'node:sqlite';
-import { join } from 'node:path';
-import { createStepClock } from '@gatehouse/testkit';
+import { createStepClock, sql } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import { openCron } from '../testing/open-cron.ts';
 
@@ -29,10 +27,7 @@ test('a stored job with a shorter interval runs at the limit and reports it', as
   const plain = await server.as(['rpc']);
   const { jobId } = await plain.call('cron.add', { name: 'bell', schedule: every(10_000), payload: bell });
   expect((await plain.call('cron.list', {})).jobs[0]).not.toHaveProperty('leastIntervalMs');
-  {
-    using file = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { timeout: 5_000 });
-    file.exec(`UPDATE cron_job SET schedule_json = json_set(schedule_json, '$.everyMs', 10) WHERE id = '${jobId}'`);
-  }
+  await sql(server.homeDir, `UPDATE cron_job SET schedule_json = replace(schedule_json, '"everyMs":10000', '"everyMs":10') WHERE id = ?`, jobId);
   expect((await plain.call('cron.list', {})).jobs[0]).toMatchObject({ schedule: { everyMs: 10 }, leastIntervalMs: 10_000 });
   await server.pass(60_000, 1_000);
   const runs = (await server.runs(jobId)).filter(({ status }) => status === 'completed');

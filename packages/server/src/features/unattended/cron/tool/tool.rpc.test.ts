@@ -1,7 +1,6 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import type { ParamsInput } from '@gatehouse/contract';
 import type { FakeAnswer } from '@gatehouse/testkit';
+import { sql } from '@gatehouse/testkit';
 import { afterEach, expect, test } from 'vitest';
 import * as z from 'zod';
 import type { Tool } from '../../../../runtime/tool.ts';
@@ -254,8 +253,7 @@ test('an event planned after untrusted text is stored verbatim as tainted; one p
     await server.client.call('cron.run', { jobName });
     await server.runs(jobName);
   }
-  using db = new DatabaseSync(join(server.homeDir, 'data', 'gatehouse.db'), { readOnly: true });
-  expect(db.prepare('SELECT text, tainted FROM heartbeat_event ORDER BY id').all()).toEqual([
+  expect(await sql(server.homeDir, 'SELECT text, tainted FROM heartbeat_event ORDER BY id')).toEqual([
     { text: 'Obey before.', tainted: 0 },
     { text: 'Obey after.', tainted: 1 },
   ]);

@@ -80,7 +80,7 @@ describe('failures', () => {
     );
     expect(alerts[0]).toMatchObject({ agentId: 'default', consecutiveErrors: 2, classification: 'transient', backoffMs: minute });
     expect((await inbox()).filter((text) => text.startsWith('alert: The heartbeat of agent default failed'))).toHaveLength(4);
-    queue('The mail came.');
+    await queue('The mail came.');
     expect(await stateOf()).toMatchObject({ queuedEvents: 1, stoppedBy: null });
 
     server.provider.setAnswer(() => ({ text: 'HEARTBEAT_OK' }));
@@ -141,11 +141,11 @@ describe('a restart', () => {
   test('keeps due times and queued events, and delivers urgent ones immediately', async () => {
     await start();
     const before = await stateOf();
-    queue('Wait for the next one.');
+    await queue('Wait for the next one.');
     await server[Symbol.asyncDispose]();
     await start();
     expect(await stateOf()).toMatchObject({ nextDueAtMs: before.nextDueAtMs, queuedEvents: 1 });
-    queue('Now, please.', { urgentReason: 'cron' });
+    await queue('Now, please.', { urgentReason: 'cron' });
     await server[Symbol.asyncDispose]();
     await start();
     const ended = server.heard('scheduler:heartbeat_wake_terminal');
@@ -162,7 +162,7 @@ describe('a restart', () => {
 
   test('in the middle of a beat resumes it once, under the same correlation id, and delivers its events once', async () => {
     await start();
-    queue('The mail came.');
+    await queue('The mail came.');
     server.provider.queue({ hang: true });
     const admitted = server.heard('scheduler:heartbeat_wake_admitted');
     clock.advance(((await stateOf()).nextDueAtMs ?? 0) - clock.now());
@@ -220,7 +220,7 @@ describe('agents that change', () => {
   test('deleting one in the middle of its beat leaves nothing behind', async () => {
     await start({ agents: { default: { model: 'mock/mock-fast' } } });
     await server.client.call('agents.create', { agentId: 'scout', config: { model: 'mock/mock-fast', heartbeat: { enabled: true } } });
-    queue('For the old one.', { agentId: 'scout' });
+    await queue('For the old one.', { agentId: 'scout' });
     const answered = Promise.withResolvers<void>();
     server.provider.queue({ text: 'Too late.', after: answered.promise });
     await server.client.call('heartbeat.trigger', { agentId: 'scout' });

@@ -52,13 +52,26 @@ export async function createEmptyDatabase(): Promise<TestDatabase> {
 
 /** Returns a new database, or the one that `folder` has already: a restart in the same folder finds its data. */
 export async function databaseOf(folder: string, migrations: readonly Migration[]): Promise<TestDatabase> {
-  const note = join(folder, 'postgres-url');
+  const note = noteOf(folder);
   if (existsSync(note)) return testDatabase(readFileSync(note, 'utf8'));
   const database = await createTestDatabase(migrations);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  writeFileSync(note, database.url);
+  noteUrl(folder, database.url);
   return database;
 }
+
+/** Gives a folder a database without any table, for the copy of another one. */
+export async function emptyDatabaseOf(folder: string): Promise<TestDatabase> {
+  const database = await createEmptyDatabase();
+  noteUrl(folder, database.url);
+  return database;
+}
+
+function noteUrl(folder: string, url: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  writeFileSync(noteOf(folder), url);
+}
+
+const noteOf = (folder: string) => join(folder, 'postgres-url');
 
 function testDatabase(url: string): TestDatabase {
   const name = new URL(url).pathname.slice(1);

@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { findPostgres } from './postgres.ts';
+import { onPostgres } from './sql.ts';
+
+/** Copies the home of a running test server with its database, as a kill at this moment would leave it: no lock and no socket. */
+export async function copyHome(from: string, to: string): Promise<void> {
+  await cp(from, to, { recursive: true, filter: (path) => !/\.sock$|lock|postgres-url$/.test(path) });
+  if (onPostgres) await copyDatabase(from, to);
+}
+
+async function copyDatabase(from: string, to: string): Promise<void> {
+  const { emptyDatabaseOf, openDatabaseOf } = await import('@gatehouse/server/test-database');
+  const [source, target] = await Promise.all([openDatabaseOf(from), emptyDatabaseOf(to)]);
+  const programs = findPostgres() ?? '';
+  const copy = '"$0" --no-sync "$1" | "$2" -q -X -v ON_ERROR_STOP=1 -o /dev/null "$3"';
+  await promisify(execFile)('sh', ['-c', copy, join(programs, 'pg_dump'), source.url, join(programs, 'psql'), target.url]);
+}
