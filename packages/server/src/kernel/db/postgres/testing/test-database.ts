@@ -59,7 +59,7 @@ export async function databaseOf(folder: string, migrations: readonly Migration[
   return database;
 }
 
-/** Gives a folder a database without any table, for the copy of another one. */
+/** Makes for a folder a database without any table, for the copy of another one. */
 export async function emptyDatabaseOf(folder: string): Promise<TestDatabase> {
   const database = await createEmptyDatabase();
   noteUrl(folder, database.url);
