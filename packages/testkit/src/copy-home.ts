@@ -3,7 +3,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findPostgres } from './postgres.ts';
-import { onPostgres } from './sql.ts';
+import { onPostgres, sql } from './sql.ts';
 
 /** Copies the home of a running test server with its database, as a kill at this moment would leave it: no lock and no socket. */
 export async function copyHome(from: string, to: string): Promise<void> {
@@ -15,6 +15,10 @@ async function copyDatabase(from: string, to: string): Promise<void> {
   const { emptyDatabaseOf, openDatabaseOf } = await import('@gatehouse/server/test-database');
   const [source, target] = await Promise.all([openDatabaseOf(from), emptyDatabaseOf(to)]);
   const programs = findPostgres() ?? '';
-  const copy = '"$0" --no-sync "$1" | "$2" -q -X -v ON_ERROR_STOP=1 -o /dev/null "$3"';
-  await promisify(execFile)('sh', ['-c', copy, join(programs, 'pg_dump'), source.url, join(programs, 'psql'), target.url]);
+  const dump = join(to, 'database.sql');
+  const run = promisify(execFile);
+  await run(join(programs, 'pg_dump'), ['--no-sync', '-f', dump, source.url]);
+  await run(join(programs, 'psql'), ['-q', '-X', '-v', 'ON_ERROR_STOP=1', '-1', '-o', '/dev/null', '-f', dump, target.url]);
+  // The daemon that was killed is silent for longer than its lease: the home is another one, so its lock says nothing about it.
+  await sql(to, 'UPDATE node SET lease_until_ms = 0');
 }

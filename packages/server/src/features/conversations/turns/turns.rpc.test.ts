@@ -348,6 +348,7 @@ describe('a tool that must not run twice', () => {
     let during: unknown;
     const watched: Tool = {
       ...charge,
+      timeoutMs: 30_000,
       async run(_args, { workspaceDir }) {
         const homeDir = dirname(dirname(workspaceDir));
         during = await states(homeDir);
