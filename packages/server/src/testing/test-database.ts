@@ -1,12 +1,16 @@
+import { join } from 'node:path';
 import { Client, types } from 'pg';
-import { databaseOf, type TestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
+import { databaseOf, emptyDatabaseOf as emptyOf, type TestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
 import { migrations } from '../transactions/registry.ts';
-
-export { emptyDatabaseOf } from '../kernel/db/postgres/testing/test-database.ts';
 
 /** Returns an empty database for a home; the same one again for the same home. */
 export function openDatabaseOf(homeDir: string): Promise<TestDatabase> {
-  return databaseOf(homeDir, migrations);
+  return databaseOf(join(homeDir, 'data'), migrations);
+}
+
+/** Gives a home a database without any table, for the copy of another one. */
+export function emptyDatabaseOf(homeDir: string): Promise<TestDatabase> {
+  return emptyOf(join(homeDir, 'data'));
 }
 
 /** Types of PostgreSQL that are numbers in tests, as on SQLite: bigint, real, double and numeric. */
