@@ -8,7 +8,7 @@ export function openDatabaseOf(homeDir: string): Promise<TestDatabase> {
   return databaseOf(join(homeDir, 'data'), migrations);
 }
 
-/** Gives a home a database without any table, for the copy of another one. */
+/** Creates a database without any table for a home, to copy another one into. */
 export function emptyDatabaseOf(homeDir: string): Promise<TestDatabase> {
   return emptyOf(join(homeDir, 'data'));
 }

@@ -83,7 +83,7 @@ test('E15: a job that comes every second is caught up with in one run after a we
   await stop(first);
   clock.advance(7 * 24 * hourMs + 500);
   const second = await start(home, clock);
-  // The clock stands until all of them have their rows: a time that passes meanwhile would be the last one missed.
+  // The clock is held until all of them have their rows: a time that passes meanwhile would be the last one missed.
   await second.runs('often', 1001);
   await second.pass(2_000, 1_000);
   const runs = await second.runs('often', 1001);
