@@ -12,34 +12,6 @@ beforeEach(async () => {
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
 // About the files of SQLite: with PostgreSQL there are none.
-test.skipIf(onPostgres)(
-  'a write is refused by the first commit after the files were moved, and accepted work waits for them and runs once',
-  async () => {
-    const clock = createStepClock();
-    const data = join(homeDir, 'data');
-    // The periodic check of the files only runs with a step of the clock.
-    await using server = await startTestServer({ clock, homeDir });
-    await server.client.call('cron.add', { name: 'bell', schedule: { kind: 'in', seconds: 60 }, payload: { kind: 'agent_turn', message: 'ring' } });
-    await rename(data, `${data}.away`);
-    await expect(server.client.call('tokens.create', { scopes: ['rpc'] })).rejects.toMatchObject({
-      code: 'unavailable',
-      message: expect.stringContaining('gatehouse.db was removed'),
-    });
-    for (let step = 0; step < 12; step += 1) {
-      clock.advance(10_000);
-      await new Promise((done) => setTimeout(done, 10));
-    }
-    expect(server.provider.requests).toHaveLength(0);
-    await rename(`${data}.away`, data);
-    await expect.poll(() => (clock.advance(5_000), server.provider.requests.length)).toBe(1);
-    for (let step = 0; step < 12; step += 1) {
-      clock.advance(10_000);
-      await new Promise((done) => setTimeout(done, 10));
-    }
-    expect(server.provider.requests).toHaveLength(1);
-  },
-);
-
 test.skipIf(onPostgres)('nothing is acknowledged into files that were removed or replaced, and the next start reports what happened', async () => {
   const clock = createStepClock();
   const file = join(homeDir, 'data', 'gatehouse.db');
