@@ -4,6 +4,7 @@ import type { StartStorageThread } from '@gatehouse/server';
 
 /** Threads of this process that serve no database at the moment. */
 const idle = new Set<Worker>();
+const ended = new WeakSet<Worker>();
 
 /** Takes an idle thread for a database, or starts one from the module at `url`; it is idle again once the database is closed. */
 export const takeStorageThread =
@@ -19,7 +20,10 @@ function startThread(url: URL): Worker {
   const worker = new Worker(url, { execArgv: [], name: 'storage' });
   // The ports of open databases keep the process alive.
   worker.unref();
-  worker.once('exit', () => idle.delete(worker));
+  worker.once('exit', () => {
+    ended.add(worker);
+    idle.delete(worker);
+  });
   return worker;
 }
 
@@ -39,7 +43,7 @@ class Lease extends EventEmitter {
     port1.on('messageerror', (error) => this.emit('messageerror', error));
     port1.once('close', () => {
       worker.off('error', fail);
-      idle.add(worker);
+      if (!ended.has(worker)) idle.add(worker);
       this.emit('exit', 0);
     });
     worker.postMessage({ data, port: port2 }, [port2]);

@@ -12,6 +12,44 @@ beforeEach(async () => {
 afterEach(() => rm(homeDir, { recursive: true, force: true }));
 
 // About the files of SQLite: with PostgreSQL there are none.
+test.skipIf(onPostgres)(
+  'a write is refused by the first commit after the files were moved, and accepted work waits for them and runs once',
+  async () => {
+    const clock = createStepClock();
+    process.stderr.write('T1 ' + Math.round(performance.now()) + '\n');
+    const data = join(homeDir, 'data');
+    process.stderr.write('T2 ' + Math.round(performance.now()) + '\n');
+    // The periodic check of the files only runs with a step of the clock.
+    await using server = await startTestServer({ clock, homeDir });
+    process.stderr.write('T3 ' + Math.round(performance.now()) + '\n');
+    await server.client.call('cron.add', { name: 'bell', schedule: { kind: 'in', seconds: 60 }, payload: { kind: 'agent_turn', message: 'ring' } });
+    process.stderr.write('T4 ' + Math.round(performance.now()) + '\n');
+    await rename(data, `${data}.away`);
+    process.stderr.write('T5 ' + Math.round(performance.now()) + '\n');
+    await expect(server.client.call('tokens.create', { scopes: ['rpc'] })).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('gatehouse.db was removed'),
+    });
+    process.stderr.write('T6 ' + Math.round(performance.now()) + '\n');
+    for (let step = 0; step < 12; step += 1) {
+      clock.advance(10_000);
+      await new Promise((done) => setTimeout(done, 10));
+    }
+    expect(server.provider.requests).toHaveLength(0);
+    process.stderr.write('T7 ' + Math.round(performance.now()) + '\n');
+    await rename(`${data}.away`, data);
+    process.stderr.write('T8 ' + Math.round(performance.now()) + '\n');
+    await expect.poll(() => (clock.advance(5_000), server.provider.requests.length)).toBe(1);
+    process.stderr.write('T9 ' + Math.round(performance.now()) + '\n');
+    for (let step = 0; step < 12; step += 1) {
+      clock.advance(10_000);
+      await new Promise((done) => setTimeout(done, 10));
+    }
+    expect(server.provider.requests).toHaveLength(1);
+    process.stderr.write('T10 ' + Math.round(performance.now()) + '\n');
+  },
+);
+
 test.skipIf(onPostgres)('nothing is acknowledged into files that were removed or replaced, and the next start reports what happened', async () => {
   const clock = createStepClock();
   const file = join(homeDir, 'data', 'gatehouse.db');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -43,6 +43,16 @@ describe('storage threads', () => {
       const counts = await Promise.all(Array.from({ length: 100 }, () => db.read(parts.countNotes, {})));
       expect(new Set(counts)).toEqual(new Set([1_000]));
     }
+  });
+
+  it('answer reads again once files that were moved are back', async () => {
+    db = await open({ settleMs: 0 });
+    await db.write(parts.addNote, { text: 'kept' });
+    renameSync(dataDir, `${dataDir}.away`);
+    // The writer answers until the reading thread has started.
+    await expect.poll(() => db.read(parts.countNotes, {}).catch((error: unknown) => error)).toMatchObject({ code: 'unavailable' });
+    renameSync(`${dataDir}.away`, dataDir);
+    expect(await db.read(parts.countNotes, {})).toBe(1);
   });
 
   it('report a full disk in clear words and recover with the first write that works', async () => {

@@ -126,10 +126,19 @@ async function serveCalls(
     await commitKind(calls, callKinds.telemetry, telemetryCommit, results);
     // After the commits, so that a query sees every write that was requested before it.
     for (const [index, call] of calls.entries()) {
-      if (call.kind === callKinds.read)
-        results[index] = await runInSnapshot((queries ??= createSession(openForQueries(dataDir), findOperation)), call);
+      if (call.kind === callKinds.read) results[index] = await query(call);
     }
     postAnswers(port, results, { stored, moved: move !== undefined });
+  }
+
+  async function query(call: Call): Promise<unknown> {
+    try {
+      queries ??= createSession(openForQueries(dataDir), findOperation);
+    } catch (error) {
+      // The files may be back when the next query comes.
+      return new Failure(new AppError('unavailable', 'The database cannot be read: its files in data/ cannot be opened', { cause: error }));
+    }
+    return runInSnapshot(queries, call);
   }
 
   async function commitKind(calls: readonly Call[], kind: CallKind, commit: GroupCommit | undefined, results: unknown[]): Promise<boolean> {
