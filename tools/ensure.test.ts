@@ -23,7 +23,15 @@ let clone: string;
 
 beforeAll(() => {
   clone = mkdtempSync(join(tmpdir(), 'gatehouse-clone-'));
-  for (const name of ['package.json', 'package-lock.json', 'tsconfig.base.json', 'tools/ensure.mjs', 'tools/build.mjs', 'tools/build-dashboard.mjs'])
+  for (const name of [
+    '.npmrc',
+    'package.json',
+    'package-lock.json',
+    'tsconfig.base.json',
+    'tools/ensure.mjs',
+    'tools/build.mjs',
+    'tools/build-dashboard.mjs',
+  ])
     cpSync(join(root, name), join(clone, name));
   for (const name of ['contract', 'client', 'server', 'cli', 'dashboard'])
     cpSync(join(root, 'packages', name), join(clone, 'packages', name), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
@@ -53,6 +61,11 @@ test('builds what is missing, says so, and then finds nothing to do', () => {
   expect(parts.filter((name) => name.endsWith('.js.br')).length).toBeGreaterThan(0);
   expect(ensure()).toEqual({ status: 0, said: '' });
   expect(existsSync(join(clone, '.build', 'ensure-lock'))).toBe(false);
+});
+
+test('`npm start` shows what the daemon prints and nothing of npm', () => {
+  const { status, stdout, stderr } = spawnSync('npm', ['start', '--', '--version'], { cwd: clone, encoding: 'utf8' });
+  expect([status, stdout, stderr]).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/), '']);
 });
 
 test('compares the text of the sources, not their time', () => {

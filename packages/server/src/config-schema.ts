@@ -56,8 +56,9 @@ export const RootConfig = z.strictObject({
     .strictObject({
       level: LogLevel.default('info'),
       modules: z.record(z.string(), LogLevel).default({}).describe('Level per module, overrides `level`.'),
+      format: z.enum(['auto', 'json', 'text']).default('auto').describe('`auto`: text on a terminal, one JSON object per line otherwise.'),
     })
     .prefault({})
-    .describe('The log, one JSON object per line on standard error.'),
+    .describe('The log on standard error.'),
 });
 export type RootConfig = z.output<typeof RootConfig>;

@@ -3,6 +3,7 @@ import { type Logger as Pino, pino } from 'pino';
 import type * as z from 'zod';
 import type { Log } from './log.ts';
 import { createFileSink, type LogSink } from './log-sink.ts';
+import { toLogText } from './log-text.ts';
 
 type Level = z.output<typeof LogLevel>;
 
@@ -11,7 +12,7 @@ export interface Logger {
   readonly log: Log;
   /** Takes effect at once, until the next start. Returns false when no module has this name. */
   setLevel(level: Level, module?: string): boolean;
-  /** Resets all levels to those of a start. */
+  /** Resets all levels and the format to those of a start. */
   reset(levels: LogLevels): void;
   /** Names of the modules that have asked for their log. */
   modules(): string[];
@@ -23,22 +24,34 @@ export interface LogLevels {
   readonly level: Level;
   /** Level per module, wins over `level`. */
   readonly modules?: Readonly<Record<string, Level>>;
+  /** `auto`, which is the default: text on a terminal, JSON otherwise. */
+  readonly format?: LogFormat;
 }
 
+export type LogFormat = 'auto' | 'json' | 'text';
+
 export interface LoggerOptions extends LogLevels {
+  /** What standard error is, when it is a terminal. */
+  readonly terminal?: { readonly color: boolean } | undefined;
   /** Every line passes it before it is written. */
   readonly redact: (line: string) => string;
   /** Destination of lines; standard error in batches by default. */
   readonly write?: (line: string) => void;
 }
 
-/** Structured log, one JSON object per line: `level`, `time` (milliseconds since the epoch), `module`, the fields, `msg`. */
+/**
+ * Structured log, one JSON object per line: `level`, `time` (milliseconds since the epoch), `module`, the fields, `msg`; as
+ * text for people when `format` says so.
+ */
 export function createLogger(options: LoggerOptions): Logger {
   const { write } = options;
   const sink: LogSink =
     write === undefined
       ? createFileSink(2, (dropped) => root.warn({ dropped }, 'Log lines were dropped: the reader of the log is too slow'))
       : { write, flush() {} };
+  let format = options.format ?? 'auto';
+  const show = (line: string) =>
+    format === 'text' || (format === 'auto' && options.terminal !== undefined) ? toLogText(line, options.terminal?.color === true) : line;
   const root: Pino = pino(
     {
       level: options.level,
@@ -46,7 +59,7 @@ export function createLogger(options: LoggerOptions): Logger {
       formatters: { level: (level) => ({ level }) },
       serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
     },
-    { write: (line: string) => sink.write(options.redact(line)) },
+    { write: (line: string) => sink.write(show(options.redact(line))) },
   );
   const modules = new Map<string, Pino>();
   /** A level set for a named module survives changes of the common level. */
@@ -93,6 +106,7 @@ export function createLogger(options: LoggerOptions): Logger {
       ownLevel.clear();
       for (const [name, level] of Object.entries(levels.modules ?? {})) ownLevel.set(name, level);
       common = levels.level;
+      format = levels.format ?? 'auto';
       root.level = common;
       for (const [name, child] of modules) child.level = ownLevel.get(name) ?? common;
     },

@@ -30,7 +30,9 @@ export async function runDaemon(process: NodeJS.Process): Promise<void> {
   if (args.kind !== 'start') return keepProcessAlive(runMode(args, process));
 
   const redactor = createRedactor(Object.entries(env).flatMap(([name, value]) => (isSecretName(name) && value !== undefined ? [value] : [])));
-  const logger = createLogger({ level: 'info', redact: redactor.redact });
+  const { stderr } = process;
+  const terminal = stderr.isTTY ? { color: stderr.hasColors(env) } : undefined;
+  const logger = createLogger({ level: 'info', redact: redactor.redact, terminal });
   const { log } = logger;
   const end = (code: number): never => {
     logger.flush();
