@@ -36,7 +36,6 @@ describe('the log on a terminal', () => {
     const { logger, lines } = collect({ terminal: { color: false } });
     logger.log.info({ name: '\u001b[2J\u009b1A', key: 'a\nb' }, 'clear\u001b[2J');
     logger.log.error({ err: Object.assign(new Error('x'), { stack: 'Error: \u001b[31mred\n at y' }) }, 'Failed');
-    // oxlint-disable-next-line no-control-regex
     expect(lines.join('')).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
     expect(lines).toHaveLength(2);
   });

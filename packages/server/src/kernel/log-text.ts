@@ -1,11 +1,12 @@
 import { styleText } from 'node:util';
+import { parseJson } from './json.ts';
 
 const styles = { fatal: 'red', error: 'red', warn: 'yellow', info: 'green', debug: 'cyan', trace: 'gray' } as const;
 type Paint = (style: (typeof styles)[keyof typeof styles] | 'dim', text: string) => string;
 
 /**
  * Turns a line of the JSON log into text for a terminal: local time, level, module, message and fields, with the stack of an
- * error on lines of its own. A line that is not one of the log stays as it is.
+ * error on separate lines. A line that is not one of the log stays as it is.
  */
 export function toLogText(line: string, color: boolean): string {
   const paint: Paint = (style, text) => (color ? styleText(style, text, { validateStream: false }) : text);
@@ -32,7 +33,7 @@ export function toLogText(line: string, color: boolean): string {
 
 function parse(line: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(line);
+    const value: unknown = parseJson(line);
     return typeof value === 'object' && value !== null && 'level' in value ? { ...value } : undefined;
   } catch {
     return undefined;
@@ -57,7 +58,6 @@ function shortValue(value: unknown): string {
 
 /** Without control characters: a logged text must not move the cursor or recolor the terminal. */
 function printable(text: string, lines = false): string {
-  // oxlint-disable-next-line no-control-regex
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, (found) =>
     lines && found === '\n' ? found : `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
