@@ -1,7 +1,7 @@
 import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { Client } from 'pg';
-import { describe, expect, it } from 'vitest';
+import { describe, type ExpectStatic, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
@@ -52,7 +52,7 @@ async function writeWhile(db: Db, until: Promise<unknown>): Promise<{ readonly a
   return { acknowledged, failures };
 }
 
-async function expectEachOnce(db: Db, acknowledged: readonly string[]): Promise<void> {
+async function expectEachOnce(expect: ExpectStatic, db: Db, acknowledged: readonly string[]): Promise<void> {
   const stored = await db.read(listTexts, {});
   expect(new Set(stored).size).toBe(stored.length);
   expect(acknowledged.filter((text) => !stored.includes(text))).toEqual([]);
@@ -60,8 +60,9 @@ async function expectEachOnce(db: Db, acknowledged: readonly string[]): Promise<
 
 const pause = (ms: number) => new Promise<void>((resolve) => systemClock.after(ms, resolve));
 
-describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () => {
-  it('that is cut again and again loses and doubles nothing', async () => {
+// Each waits for time limits of connections most of the time, with its own database or server.
+describe.skipIf(findPostgres() === undefined).concurrent('a connection to PostgreSQL', { timeout: 60_000 }, () => {
+  it('that is cut again and again loses and doubles nothing', async ({ expect }) => {
     await using rig = await open();
     const cutting = (async () => {
       for (let round = 0; round < 50; round++) {
@@ -73,10 +74,10 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     // A change whose commit was in doubt is looked up, so no caller is left without an answer.
     expect(failures).toEqual([]);
     expect(acknowledged.length).toBeGreaterThan(20);
-    await expectEachOnce(rig.db, acknowledged);
+    await expectEachOnce(expect, rig.db, acknowledged);
   });
 
-  it('that is lost with the answer of a commit finds out that the change was kept', async () => {
+  it('that is lost with the answer of a commit finds out that the change was kept', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     const count = async () => {
@@ -98,7 +99,7 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     }
   });
 
-  it('that is half open is given up, and the change is stored once', { timeout: 30_000 }, async () => {
+  it('that is half open is given up, and the change is stored once', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.halfOpen();
@@ -106,7 +107,7 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('that stalls makes calls wait and then fail with the time to retry, and works again afterwards', { timeout: 60_000 }, async () => {
+  it('that stalls makes calls wait and then fail with the time to retry, and works again afterwards', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.stall();
@@ -115,10 +116,10 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     rig.proxy.resume();
     await expect.poll(async () => (await rig.db.status()).state).toBe('ok');
     await rig.db.write(addNote, { text: 'third' });
-    await expectEachOnce(rig.db, ['first', 'third']);
+    await expectEachOnce(expect, rig.db, ['first', 'third']);
   });
 
-  it('that cannot be opened makes calls fail after a bounded wait, and state says so', { timeout: 30_000 }, async () => {
+  it('that cannot be opened makes calls fail after a bounded wait, and state says so', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.refuse();
@@ -133,7 +134,7 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('outlives a restart of the server without losing or doubling', { timeout: 60_000 }, async () => {
+  it('outlives a restart of the server without losing or doubling', async ({ expect }) => {
     await using server = await startPostgres();
     await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
     const { acknowledged, failures } = await writeWhile(
@@ -147,10 +148,10 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
     expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
     expect(acknowledged.length).toBeGreaterThan(20);
-    await expectEachOnce(db, acknowledged);
+    await expectEachOnce(expect, db, acknowledged);
   });
 
-  it('to a server that became read-only stores nothing, still reads, and writes again afterwards', { timeout: 60_000 }, async () => {
+  it('to a server that became read-only stores nothing, still reads, and writes again afterwards', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     const admin = new Client({ connectionString: rig.url });
