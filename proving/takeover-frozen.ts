@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
-import { pause } from './lib/daemon.ts';
+import { logOf, pause } from './lib/daemon.ts';
 import { type Node, type Nodes, openNodes } from './lib/nodes.ts';
 import { askForCall, makeAskedCall, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
@@ -83,6 +83,7 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     const exit = await Promise.race([first.exited, pause(lateMs).then(() => undefined)]);
     if (exit?.code !== 76)
       wrong.push(exit === undefined ? 'the daemon that was taken for dead still runs' : `it ended with ${exit.code ?? exit.signal}`);
+    if (!logOf(first).includes('Another node took over')) wrong.push('it did not say why it ended');
     return { written, late, wrong };
   } finally {
     wakes.resolve();
