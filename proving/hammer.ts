@@ -3,13 +3,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beginNode } from '../packages/server/src/features/operations/nodes/store.ts';
-import { startPostgres } from '@gatehouse/testkit/postgres';
+import { Client } from 'pg';
 import { root } from './lib/daemon.ts';
 import { atMs, liveBoot, namesOf, otherBoot } from './lib/hammer/driver.ts';
 import { drivers } from './lib/hammer/drivers.ts';
 import { lookAt, openAt } from './lib/hammer/engine.ts';
 import { endLeft } from './lib/hammer/work.ts';
 import { makeHome, removeHome } from './lib/home.ts';
+import { openPostgresDatabase } from './lib/shared-postgres.ts';
 
 /** Every write operation, run by two processes at the same time against the same rows. */
 export interface HammerReport {
@@ -35,10 +36,10 @@ export async function proveHammer(options: {
   /** Ends the run at the first finding. */
   readonly untilFound?: boolean;
 }): Promise<HammerReport> {
-  // Both lock the same rows in other orders on purpose: the usual second until a deadlock is looked for would be most of the run.
-  await using server = options.engine === 'postgres' ? await startPostgres({ settings: { deadlock_timeout: '20ms' } }) : undefined;
+  await using database = options.engine === 'postgres' ? await openPostgresDatabase() : undefined;
+  if (database !== undefined) await findDeadlocksSoon(database.url);
   const home = await makeHome();
-  const place = server?.url() ?? home;
+  const place = database?.url ?? home;
   const driven = new Set<string>();
   const wrong: string[] = [];
   const children: ChildProcess[] = [];
@@ -102,6 +103,14 @@ export async function proveHammer(options: {
     await db[Symbol.asyncDispose]();
     await removeHome(home);
   }
+}
+
+/** Both processes lock the same rows in other orders on purpose: the usual second until a deadlock is looked for would be most of the run. */
+async function findDeadlocksSoon(url: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET deadlock_timeout = '20ms'`);
+  await client.end();
 }
 
 /** Returns the next message of a process, which must not end before it. */

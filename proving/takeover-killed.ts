@@ -76,6 +76,11 @@ export async function proveTakeoverKilled({ rounds, load, seed, broken, progress
     const tookMs = performance.now() - killedAt;
     slowestMs = Math.max(slowestMs, tookMs);
     if (tookMs > takeOverMs) wrong.push(`round ${round}: the standby was ready after ${Math.round(tookMs)} ms`);
+    // In the time of the database.
+    const [times] = await nodes.query<{ late: boolean }>(
+      'SELECT a.since_ms >= max(n.lease_until_ms) AS late FROM active_node a, node n WHERE n.boot_id <> a.boot_id GROUP BY a.since_ms',
+    );
+    if (times?.late !== true) wrong.push(`round ${round}: the standby took over before the lease had ended`);
     await settled(nodes, works);
     wrong.push(...(await faultsOf(nodes, next, works)).map((fault) => `round ${round}: ${fault}`));
     progress?.(

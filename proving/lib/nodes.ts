@@ -2,10 +2,10 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { Client } from 'pg';
-import { startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { type Daemon, logOf, pause, spawnDaemon } from './daemon.ts';
 import { http } from './http.ts';
 import { ageBoots, makeHome, removeHome, writeConfig } from './home.ts';
+import { openPostgresDatabase } from './shared-postgres.ts';
 
 /** A daemon that shares its database with others; it may be a standby. */
 export type Node = Omit<Daemon, 'readyMs'>;
@@ -16,7 +16,6 @@ const startMs = 60_000;
 
 /** Daemons on one PostgreSQL, each with its home, and one folder that they share. */
 export interface Nodes extends AsyncDisposable {
-  readonly server: TestPostgres;
   readonly shared: string;
   /** Starts the first or second daemon. */
   start(which: 0 | 1): Promise<Node>;
@@ -28,17 +27,17 @@ export interface Nodes extends AsyncDisposable {
 
 export async function openNodes(config: object, options: { readonly broken?: string | undefined } = {}): Promise<Nodes> {
   const opened = new AsyncDisposableStack();
-  const server = opened.use(await startPostgres());
+  const { url } = opened.use(await openPostgresDatabase());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
   for (const home of homes) opened.defer(() => removeHome(home));
   const [shared] = homes;
-  const client = new Client({ connectionString: server.url() });
+  const client = new Client({ connectionString: url });
   client.on('error', () => {});
   await client.connect();
   opened.defer(() => client.end());
   const slots = await Promise.all(homes.slice(1).map(async (home) => ({ home, port: await freePort() })));
   for (const { home } of slots)
-    await writeConfig(home, { ...config, storage: { driver: 'postgres', url: server.url(), poolSize: 4, sharedPath: shared } });
+    await writeConfig(home, { ...config, storage: { driver: 'postgres', url, poolSize: 4, sharedPath: shared } });
   const running = new Set<Node>();
   opened.defer(async () => {
     for (const node of running) await node.kill();
@@ -64,7 +63,6 @@ export async function openNodes(config: object, options: { readonly broken?: str
   }
 
   return {
-    server,
     shared,
     async start(which) {
       const slot = slots[which];

@@ -1,8 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { freePort } from './free-port.ts';
 
 /** The folder in which Debian and its relatives keep the programs of each version, where `pg_ctlcluster` finds them too. */
@@ -43,12 +44,8 @@ export async function startPostgres({ settings = {}, port: wanted }: PostgresOpt
   if (identity.uid !== undefined && identity.gid !== undefined) chownSync(folder, identity.uid, identity.gid);
   const data = join(folder, 'data');
   const options = { ...identity, cwd: folder, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8' } };
-  const init = spawnSync(
-    join(programs, 'initdb'),
-    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'],
-    options,
-  );
-  if (init.status !== 0) throw new Error(`initdb failed: ${init.stderr.toString()}`);
+  const run = promisify(execFile);
+  await run(join(programs, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'], options);
   const port = wanted ?? (await freePort());
   const all = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', max_connections: '200', max_prepared_transactions: '0', ...settings };
   const parameters = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -60,7 +57,7 @@ export async function startPostgres({ settings = {}, port: wanted }: PostgresOpt
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-10_000)));
     const end = Date.now() + startMs;
-    while (spawnSync(join(programs, 'pg_isready'), ['-q', '-h', '127.0.0.1', '-p', String(port)], options).status !== 0) {
+    while (!said.includes('is ready to accept connections')) {
       if (child.exitCode !== null || Date.now() > end) throw new Error(`PostgreSQL did not start: ${said}`);
       await sleep(20);
     }

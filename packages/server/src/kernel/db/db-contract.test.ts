@@ -2,14 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findPostgres } from '@gatehouse/testkit/postgres';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../app-error.ts';
 import { systemClock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import type { Db } from './db.ts';
 import { openInlinePostgres } from './postgres/inline.ts';
 import { openPostgresDb } from './postgres/open-postgres.ts';
-import { createTestDatabase, type TestDatabase } from './postgres/testing/test-database.ts';
+import { createTestDatabase } from './postgres/testing/test-database.ts';
 import { openInlineSqlite } from './sqlite/inline.ts';
 import { openDb } from './sqlite/open-db.ts';
 import * as parts from './sqlite/testing/parts.ts';
@@ -23,41 +24,51 @@ const postgresWorker = new URL('./postgres/testing/worker.ts', import.meta.url);
 
 let dataDir: string;
 let db: Db;
-const databases: TestDatabase[] = [];
 
-async function freshDatabase(): Promise<{ readonly url: string }> {
-  const database = await createTestDatabase(migrations);
-  databases.push(database);
-  return database;
-}
+type Kind =
+  | { readonly driver: 'sqlite'; readonly open: () => Promise<Db> }
+  | { readonly driver: 'postgres'; readonly open: (address: { readonly url: string }) => Promise<Db> };
 
-const kinds: Readonly<Record<string, { readonly driver: 'sqlite' | 'postgres'; readonly open: () => Promise<Db> }>> = {
+const kinds: Readonly<Record<string, Kind>> = {
   'SQLite, reads on the writer thread': { driver: 'sqlite', open: () => openDb({ dataDir, workerUrl: sqliteWorker, clock, log, settleMs: 1e9 }) },
   'SQLite, reads on a reader thread': { driver: 'sqlite', open: () => openDb({ dataDir, workerUrl: sqliteWorker, clock, log, settleMs: 0 }) },
   'SQLite, inline': { driver: 'sqlite', open: () => openInlineSqlite({ dataDir, operations, migrations }) },
-  'PostgreSQL, threads': {
-    driver: 'postgres',
-    open: async () => openPostgresDb({ address: await freshDatabase(), workerUrl: postgresWorker, clock, log }),
-  },
-  'PostgreSQL, inline': { driver: 'postgres', open: async () => openInlinePostgres({ address: await freshDatabase(), operations, migrations }) },
+  'PostgreSQL, threads': { driver: 'postgres', open: (address) => openPostgresDb({ address, workerUrl: postgresWorker, clock, log }) },
+  'PostgreSQL, inline': { driver: 'postgres', open: (address) => openInlinePostgres({ address, operations, migrations }) },
 };
 
-beforeEach(() => {
-  dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-test-'));
-});
+/** Opens a database before each test. */
+function openEach(open: () => Promise<Db>): void {
+  beforeEach(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'gatehouse-test-'));
+    db = await open();
+  });
+  afterEach(async () => {
+    await db[Symbol.asyncDispose]();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+}
 
-afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
-afterAll(async () => {
-  for (const database of databases) await database[Symbol.asyncDispose]();
-});
+/** Opens one database for all tests, which a copy and a thread take long for, and deletes its rows before each. */
+function openOnce(open: (address: { readonly url: string }) => Promise<Db>): void {
+  const opened = new AsyncDisposableStack();
+  let client: Client;
+  beforeAll(async () => {
+    const database = opened.use(await createTestDatabase(migrations));
+    db = opened.use(await open(database));
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+    opened.defer(() => client.end());
+  });
+  beforeEach(() => client.query('TRUNCATE note, point, audit RESTART IDENTITY'));
+  afterAll(() => opened.disposeAsync());
+}
 
-for (const [kind, { driver, open }] of Object.entries(kinds)) {
-  describe.skipIf(driver === 'postgres' && findPostgres() === undefined)(`a database (${kind})`, () => {
-    beforeEach(async () => {
-      db = await open();
-    });
-
-    afterEach(() => db[Symbol.asyncDispose]());
+for (const [name, kind] of Object.entries(kinds)) {
+  const { driver } = kind;
+  describe.skipIf(driver === 'postgres' && findPostgres() === undefined)(`a database (${name})`, () => {
+    if (kind.driver === 'sqlite') openEach(kind.open);
+    else openOnce(kind.open);
 
     it('reads what was written as soon as the write has resolved', async () => {
       for (let index = 0; index < 40; index++) {

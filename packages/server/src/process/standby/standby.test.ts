@@ -8,6 +8,7 @@ import { openSharedNodes } from './testing/shared-nodes.ts';
 /** Longer than a lease, a start and a take-over on a machine that does other work too. */
 const takeOver = { timeout: 60_000, interval: 50 };
 
+// `proving/takeover.test.ts` has what happens to the work of one that was killed or frozen.
 describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one PostgreSQL', { timeout: 120_000 }, () => {
   test('one is active and the other is a standby, which takes over at once when that one stops', async ({ expect }) => {
     await using provider = await fakeProvider();
@@ -43,61 +44,6 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     again.child.kill('SIGTERM');
     expect(await again.exit).toBe(exitCodes.ok.code);
     expect((await standby.ready())[0]).toBe(200);
-  });
-
-  test('the standby continues the work of one that was killed, once', async ({ expect }) => {
-    await using provider = await fakeProvider();
-    const mapping = { id: 'build', match: { path: 'build' }, messageTemplate: 'Build {{number}}', allowUnauthenticated: true };
-    await using nodes = await openSharedNodes({ providerUrl: provider.url, webhooks: { mappings: [mapping] } });
-    const first = await nodes.start('a');
-    await nodes.active([first]);
-    const second = await nodes.start('b');
-    await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
-    provider.setAnswer(() => ({ hang: true }));
-    for (const number of [1, 2, 3])
-      expect(
-        (await fetch(`${first.url}/hooks/build`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: `{"number":${number}}` }))
-          .status,
-      ).toBe(200);
-    await expect.poll(() => asked(provider), takeOver).toBeGreaterThan(0);
-    first.child.kill('SIGKILL');
-    provider.setAnswer(undefined);
-    await expect.poll(() => second.ready(), takeOver).toMatchObject([200, {}]);
-    const states = async () => (await second.client.call('webhooks.deliveries', {})).deliveries.map(({ state }) => state);
-    await expect.poll(states, takeOver).toEqual(['done', 'done', 'done']);
-    expect(await nodes.rows(`SELECT count(*)::int AS answers FROM message WHERE role = 'assistant'`)).toEqual([{ answers: 3 }]);
-    const [times] = await nodes.rows(`SELECT a.since_ms >= n.lease_until_ms AS late FROM active_node a, node n WHERE n.boot_id <> a.boot_id`);
-    expect(times).toEqual({ late: true });
-  });
-
-  test('one that was frozen ends when it wakes up, and nothing of it is kept', async ({ expect }) => {
-    await using provider = await fakeProvider();
-    await using nodes = await openSharedNodes({ providerUrl: provider.url });
-    const first = await nodes.start('a');
-    await nodes.active([first]);
-    const second = await nodes.start('b');
-    await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
-    const chat = (url: string) =>
-      fetch(`${url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { authorization: `Bearer gh_${'Tk4'.repeat(20)}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'hello' }] }),
-      });
-    const answer = Promise.withResolvers<void>();
-    provider.queue({ text: 'late', after: answer.promise });
-    const late = chat(first.url).then(
-      ({ status }) => status,
-      () => 0,
-    );
-    await expect.poll(() => asked(provider), takeOver).toBe(1);
-    first.child.kill('SIGSTOP');
-    await expect.poll(() => second.ready(), takeOver).toMatchObject([200, {}]);
-    answer.resolve();
-    first.child.kill('SIGCONT');
-    expect(await first.exit).toBe(exitCodes.lease.code);
-    expect(await late).not.toBe(200);
-    expect(first.output()).toContain('Another node took over');
-    expect((await chat(second.url)).status).toBe(200);
   });
 
   test('a newer program changes the schema at once when the active one can live with it, and otherwise when that one has stopped', async ({
@@ -142,8 +88,4 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
 async function fakeProvider() {
   const provider = await startFakeProvider();
   return { ...provider, [Symbol.asyncDispose]: () => provider.close() };
-}
-
-function asked({ requests }: { readonly requests: readonly { readonly path: string }[] }): number {
-  return requests.filter(({ path }) => path.endsWith('/chat/completions')).length;
 }

@@ -58,4 +58,6 @@ export const autonomyMigrations: readonly Migration[] = [
   { id: '117-root-run-cause', up: [`ALTER TABLE root_run ADD COLUMN cause TEXT`] },
   { id: '119-root-active', up: [`ALTER TABLE root_run ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0`] },
   { id: '142-lease-boots', up: [`ALTER TABLE lease ADD COLUMN boot_id TEXT NOT NULL DEFAULT ''`] },
+  // SQLite kept fractions; PostgreSQL refuses them, also in an import.
+  { id: '165-whole-active', up: [`UPDATE root_run SET active_ms = round(active_ms) WHERE active_ms <> round(active_ms)`] },
 ];

@@ -1,9 +1,9 @@
 import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { Client } from 'pg';
-import { describe, expect, it } from 'vitest';
+import { describe, type ExpectStatic, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
-import { systemClock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
 import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
 import { openInlinePostgres } from './inline.ts';
@@ -17,7 +17,7 @@ interface Rig extends AsyncDisposable {
   readonly url: string;
 }
 
-async function open(): Promise<Rig> {
+async function open(clock = systemClock): Promise<Rig> {
   const stack = new AsyncDisposableStack();
   const { url } = stack.use(await createTestDatabase(migrations));
   const proxy = stack.use(await startTcpProxy(Number(new URL(url).port)));
@@ -25,18 +25,28 @@ async function open(): Promise<Rig> {
   proxied.port = String(proxy.port);
   const states: string[] = [];
   const db = stack.use(
-    await openInlinePostgres({ address: { url: proxied.href }, operations, migrations, poolSize: 6, onState: (state) => states.push(state) }),
+    await openInlinePostgres({
+      address: { url: proxied.href },
+      operations,
+      migrations,
+      poolSize: 6,
+      clock,
+      onState: (state) => states.push(state),
+    }),
   );
   return { db, proxy, states, url, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 /** Writes numbered notes from several callers until `until` has resolved; returns what was acknowledged and what failed. */
-async function writeWhile(db: Db, until: Promise<unknown>): Promise<{ readonly acknowledged: string[]; readonly failures: unknown[] }> {
+async function writeWhile(
+  db: Db,
+  until: (acknowledged: readonly string[]) => Promise<unknown>,
+): Promise<{ readonly acknowledged: string[]; readonly failures: unknown[] }> {
   const acknowledged: string[] = [];
   const failures: unknown[] = [];
   let next = 0;
   let isOver = false;
-  const over = until.finally(() => (isOver = true));
+  const over = until(acknowledged).finally(() => (isOver = true));
   await Promise.all([
     over,
     ...Array.from({ length: 8 }, async () => {
@@ -52,31 +62,36 @@ async function writeWhile(db: Db, until: Promise<unknown>): Promise<{ readonly a
   return { acknowledged, failures };
 }
 
-async function expectEachOnce(db: Db, acknowledged: readonly string[]): Promise<void> {
+async function expectEachOnce(expect: ExpectStatic, db: Db, acknowledged: readonly string[]): Promise<void> {
   const stored = await db.read(listTexts, {});
   expect(new Set(stored).size).toBe(stored.length);
   expect(acknowledged.filter((text) => !stored.includes(text))).toEqual([]);
 }
 
-const pause = (ms: number) => new Promise<void>((resolve) => systemClock.after(ms, resolve));
+/** The limits of connections end in a quarter of their time. */
+const quickClock: Clock = {
+  ...systemClock,
+  monotonic: () => systemClock.monotonic() * 4,
+  after: (ms, run) => systemClock.after(ms / 4, run),
+};
 
-describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () => {
-  it('that is cut again and again loses and doubles nothing', async () => {
+// Each waits for time limits of connections most of the time, with its own database or server.
+describe.skipIf(findPostgres() === undefined).concurrent('a connection to PostgreSQL', { timeout: 60_000 }, () => {
+  it('that is cut again and again loses and doubles nothing', async ({ expect }) => {
     await using rig = await open();
-    const cutting = (async () => {
-      for (let round = 0; round < 50; round++) {
-        await pause(50);
+    const { acknowledged, failures } = await writeWhile(rig.db, async (done) => {
+      for (let round = 0; round < 20; round++) {
+        const before = done.length;
+        await expect.poll(() => done.length).toBeGreaterThan(before);
         rig.proxy.cut();
       }
-    })();
-    const { acknowledged, failures } = await writeWhile(rig.db, cutting);
+    });
     // A change whose commit was in doubt is looked up, so no caller is left without an answer.
     expect(failures).toEqual([]);
-    expect(acknowledged.length).toBeGreaterThan(20);
-    await expectEachOnce(rig.db, acknowledged);
+    await expectEachOnce(expect, rig.db, acknowledged);
   });
 
-  it('that is lost with the answer of a commit finds out that the change was kept', async () => {
+  it('that is lost with the answer of a commit finds out that the change was kept', async ({ expect }) => {
     await using rig = await open();
     await rig.db.write(addNote, { text: 'first' });
     const count = async () => {
@@ -98,16 +113,16 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     }
   });
 
-  it('that is half open is given up, and the change is stored once', { timeout: 30_000 }, async () => {
-    await using rig = await open();
+  it('that is half open is given up, and the change is stored once', async ({ expect }) => {
+    await using rig = await open(quickClock);
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.halfOpen();
     expect(await rig.db.write(addNote, { text: 'second' })).toEqual({ added: 'second' });
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('that stalls makes calls wait and then fail with the time to retry, and works again afterwards', { timeout: 60_000 }, async () => {
-    await using rig = await open();
+  it('that stalls makes calls wait and then fail with the time to retry, and works again afterwards', async ({ expect }) => {
+    await using rig = await open(quickClock);
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.stall();
     await expect(rig.db.write(addNote, { text: 'second' })).rejects.toMatchObject({ code: 'unavailable', details: { retryAfterMs: 2_000 } });
@@ -115,11 +130,11 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     rig.proxy.resume();
     await expect.poll(async () => (await rig.db.status()).state).toBe('ok');
     await rig.db.write(addNote, { text: 'third' });
-    await expectEachOnce(rig.db, ['first', 'third']);
+    await expectEachOnce(expect, rig.db, ['first', 'third']);
   });
 
-  it('that cannot be opened makes calls fail after a bounded wait, and state says so', { timeout: 30_000 }, async () => {
-    await using rig = await open();
+  it('that cannot be opened makes calls fail after a bounded wait, and state says so', async ({ expect }) => {
+    await using rig = await open(quickClock);
     await rig.db.write(addNote, { text: 'first' });
     rig.proxy.refuse();
     const calls = [rig.db.write(addNote, { text: 'lost' }), rig.db.read(countNotes, {}), rig.db.telemetry(addNote, { text: 'lost' })];
@@ -133,25 +148,22 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('outlives a restart of the server without losing or doubling', { timeout: 60_000 }, async () => {
+  it('outlives a restart of the server without losing or doubling', async ({ expect }) => {
     await using server = await startPostgres();
     await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
-    const { acknowledged, failures } = await writeWhile(
-      db,
-      (async () => {
-        await pause(200);
-        await server.restart('SIGQUIT');
-        await pause(500);
-      })(),
-    );
+    const { acknowledged, failures } = await writeWhile(db, async (done) => {
+      await expect.poll(() => done.length).toBeGreaterThan(20);
+      await server.restart('SIGQUIT');
+      const before = done.length;
+      await expect.poll(() => done.length).toBeGreaterThan(before + 20);
+    });
     // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
     expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
-    expect(acknowledged.length).toBeGreaterThan(20);
-    await expectEachOnce(db, acknowledged);
+    await expectEachOnce(expect, db, acknowledged);
   });
 
-  it('to a server that became read-only stores nothing, still reads, and writes again afterwards', { timeout: 60_000 }, async () => {
-    await using rig = await open();
+  it('to a server that became read-only stores nothing, still reads, and writes again afterwards', async ({ expect }) => {
+    await using rig = await open(quickClock);
     await rig.db.write(addNote, { text: 'first' });
     const admin = new Client({ connectionString: rig.url });
     await admin.connect();

@@ -1,5 +1,5 @@
 import { AppError } from '../../app-error.ts';
-import { systemClock } from '../../clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
 import type { Operation } from '../operation.ts';
 import { Failure, indexOperations, type Unit } from '../unit.ts';
@@ -12,6 +12,7 @@ import { openPostgresSearch, openPostgresStorage, type PostgresParts } from './s
 export interface InlinePostgresOptions extends PostgresParts {
   readonly address: ServerAddress;
   readonly poolSize?: number;
+  readonly clock?: Clock;
   readonly onState?: (state: 'ok' | 'read_only') => void;
 }
 
@@ -19,12 +20,12 @@ export interface InlinePostgresOptions extends PostgresParts {
  * Runs the same engine for tests and tools on the calling thread. Input, output and errors are serialized as between threads, so what would
  * not survive that fails here as well.
  */
-export async function openInlinePostgres({ poolSize = 4, onState, ...options }: InlinePostgresOptions): Promise<Db> {
+export async function openInlinePostgres({ poolSize = 4, clock = systemClock, onState, ...options }: InlinePostgresOptions): Promise<Db> {
   let state: 'ok' | 'read_only' = 'ok';
   const storage = await openPostgresStorage({
     ...options,
     poolSize,
-    clock: systemClock,
+    clock,
     programVersion: 'inline',
     onState(next) {
       state = next;
@@ -45,7 +46,7 @@ export async function openInlinePostgres({ poolSize = 4, onState, ...options }: 
     telemetry: (operation, input) => call(operation, input, storage.telemetry),
     read: (operation, input) => call(operation, input, storage.read),
     search: (operation, input) =>
-      call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock: systemClock })).search(unit)),
+      call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock })).search(unit)),
     backup: () => Promise.reject(new AppError('precondition_failed', postgresBackups)),
     async status() {
       const { schemaVersion, serverVersion } = storage;

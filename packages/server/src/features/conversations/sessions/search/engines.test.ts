@@ -13,7 +13,12 @@ import { type MessageSearch, searchMessages } from './search-store.ts';
 import { parseTextQuery } from './terms.ts';
 
 const add = operation('test.add', addMessages);
-const operations = [add, indexMessages, searchMessages];
+/** The index is lost. */
+const forget = operation('test.forget', async (tx) => {
+  await tx.build((db) => db.deleteFrom('messageFts'));
+  await tx.build((db) => db.updateTable('conversation').set({ indexedSeq: 0 }));
+});
+const operations = [add, forget, indexMessages, searchMessages];
 const migrations = [...auditMigrations, ...sessionMigrations];
 
 const texts = [
@@ -123,6 +128,7 @@ const queries = [
 describe.skipIf(findPostgres() === undefined)('messages in SQLite and in PostgreSQL', () => {
   const stack = new AsyncDisposableStack();
   let engines: readonly [Db, Db];
+  let second: Db;
 
   beforeAll(async () => {
     const database = stack.use(await createTestDatabase(migrations));
@@ -130,6 +136,7 @@ describe.skipIf(findPostgres() === undefined)('messages in SQLite and in Postgre
       stack.use(await openInlineSqlite({ operations, migrations })),
       stack.use(await openInlinePostgres({ address: database, operations, migrations })),
     ];
+    second = stack.use(await openInlinePostgres({ address: database, operations, migrations }));
     for (const db of engines) {
       for (const [index, content] of texts.entries()) {
         await db.write(add, {
@@ -159,6 +166,15 @@ describe.skipIf(findPostgres() === undefined)('messages in SQLite and in Postgre
     expect(found).toMatchObject({ behind: false, total: found.hits.length });
     return found.hits.map(({ ref, seq, snippet }) => `${ref}:${seq} ${snippet.text}`);
   }
+
+  test('are indexed once by two that index them at the same time', async () => {
+    const [, first] = engines;
+    for (let round = 0; round < 10; round++) {
+      await first.write(forget, undefined);
+      const indexed = await Promise.all([first, second].map((db) => db.write(indexMessages, { maxRows: 1_000, maxBytes: 1_000_000 })));
+      expect(indexed.map(({ rows }) => rows).toSorted((a, b) => a - b)).toEqual([0, texts.length]);
+    }
+  });
 
   test.each([
     ['all', {}],

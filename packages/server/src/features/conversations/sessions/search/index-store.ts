@@ -61,7 +61,9 @@ const fillIndex = (tx: Tx, ids: readonly number[]) =>
     return db
       .insertInto('messageFts')
       .columns(['rowid', 'body'])
-      .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')));
+      .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')))
+      // A row that another daemon inserts at the same time is a conflict, and this runs again, instead of a duplicate key.
+      .onConflict((conflict) => conflict.doNothing());
   });
 
 const markIndexed = query<{ id: number; seq: number }>(({ db, p }) =>

@@ -1,9 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startTestServer } from '@gatehouse/testkit';
+import { DatabaseSync } from 'node:sqlite';
+import { onPostgres, sql, startTestServer } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
+import { openInlineDb } from '../../../../kernel/db/sqlite/inline.ts';
 import { answerBy, call } from '../../subagents/run/testing/delegation-model.ts';
+import { autonomyMigrations } from '../migrations.ts';
 
 test('what a request spent survives a restart of the daemon and is counted once', async () => {
   const homeDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
@@ -32,7 +35,26 @@ test('what a request spent survives a restart of the daemon and is counted once'
       [all, all],
       [all, all],
     ]);
+    const [root] = await sql(homeDir, 'SELECT active_ms FROM root_run');
+    expect(root).toEqual({ active_ms: expect.toSatisfy(Number.isInteger) });
   } finally {
     await rm(homeDir, { recursive: true, force: true });
+  }
+});
+
+test.skipIf(onPostgres)('a home of an earlier version has whole milliseconds of activity after the upgrade (SQLite alone keeps fractions)', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
+  try {
+    {
+      await using _old = await openInlineDb({ dataDir, migrations: autonomyMigrations.filter(({ id }) => id < '165'), operations: [] });
+    }
+    using file = new DatabaseSync(join(dataDir, 'gatehouse.db'));
+    const columns = file.prepare(`SELECT name FROM pragma_table_info('root_run') WHERE "notnull"`).all();
+    const values = columns.map(({ name }) => (name === 'active_ms' ? 136.6 : 1));
+    file.exec(`INSERT INTO root_run (${columns.map(({ name }) => name).join(', ')}) VALUES (${values.join(', ')})`);
+    await using _upgraded = await openInlineDb({ dataDir, migrations: autonomyMigrations, operations: [] });
+    expect(file.prepare('SELECT active_ms, typeof(active_ms) AS type FROM root_run').all()).toEqual([{ active_ms: 137, type: 'integer' }]);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
   }
 });

@@ -27,9 +27,10 @@ test('a node of a graph costs two writes for its turn, two for its run and two f
   await using server = await openGraphs({ db: wrap });
   server.provider.setAnswer(() => ({ text: 'Done.' }));
   counts.clear();
-  const graphId = await server.execute(nodes);
-  const view = await server.ended(graphId);
-  expect(view.status).toBe('completed');
+  const ended = server.heard('graph:completed');
+  await server.execute(nodes);
+  // A poll of its status would read.
+  await expect.poll(() => (server.clock.advance(1), ended)).toMatchObject([{ status: 'completed' }]);
   const often = [...counts].filter(([, count]) => count >= nodes.length / 2);
   expect(Object.fromEntries(often.map(([name, count]) => [name, Math.round(count / nodes.length)]))).toEqual({
     'write subagents.accept': 1,
