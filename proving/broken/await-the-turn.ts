@@ -6,8 +6,8 @@ buildIn({
   module: 'features/unattended/webhooks/deliveries/deliver.ts',
   replace: [
     {
-      from: 'if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);',
-      to: `if (intake.delivery.ownState === null) {
+      from: 'if (ownState === null) deps.durable.wake(deliveryKind);',
+      to: `if (ownState === null) {
         deps.durable.wake(deliveryKind);
         const { listDeliveries } = await import('../store.ts');
         for (let state = 'accepted'; state === 'accepted' || state === 'running'; ) {

@@ -256,6 +256,7 @@ export const deliveryOf = (
     },
     sameSinceMs: 0,
     workId: `wi_${id}`,
+    fits: false,
     template: undefined,
     mappingPrincipalId: principalId,
     auditId: `au_${id}`,

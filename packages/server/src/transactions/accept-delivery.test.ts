@@ -33,6 +33,7 @@ const intake = (row: DeliveryRow) => ({
   delivery: row,
   sameSinceMs: row.receivedAtMs - sameMs,
   workId: `wi_${row.id}`,
+  fits: false,
   template: 'Look',
   mappingPrincipalId: 'webhook:m',
   auditId: `au_${row.id}`,

@@ -29,8 +29,8 @@ export interface NewWork {
   readonly notBeforeMs?: number;
   /** Claim of the process that starts the item on acceptance (`DurableWork.begin`); it does not use queue capacity. */
   readonly claim?: { readonly owner: string; readonly leaseUntilMs: number };
-  /** Set by `DurableWork.begin` when the queue is known to have capacity. */
-  readonly fits?: true;
+  /** Whether the queue is known to have capacity (`DurableWork.begin`, `DurableWork.fits`); otherwise the acceptance looks. */
+  readonly fits?: boolean;
   readonly atMs: number;
 }
 
@@ -145,6 +145,8 @@ export interface DurableWork {
    * without it, provided each of them checks the claim.
    */
   begin<T>(work: NewWork, accept: (work: NewWork) => Promise<T>): Promise<T>;
+  /** Returns whether the queue of the kind is known to have capacity for one more item, which is then `NewWork.fits`, and counts that item. */
+  fits(kind: string): boolean;
   /** Call after a commit with `acceptWork` of the kind. Only a hint: a sweep finds missed items. */
   wake(kind: string): void;
   /**

@@ -104,12 +104,13 @@ export function createDurable(deps: DurableDeps): Durable {
     begin(work, accept) {
       const kind = kinds.get(work.kind);
       if (!canBegin(kind, work))
-        return accept(work.owed !== true && credit.take(work.kind) ? { ...work, fits: true } : work).finally(() => api.wake(work.kind));
+        return accept(work.owed === true ? work : { ...work, fits: credit.take(work.kind) }).finally(() => api.wake(work.kind));
       const accepted = accept({ ...work, claim: { owner: bootId, leaseUntilMs: clock.now() + leaseMs } });
       const { id, key, agentId, payload, atMs: createdAtMs } = work;
       begin({ id, owner: bootId, fence: 1, kind: work.kind, key, agentId, payload, attempts: 1, resumes: 0, resumed: false, createdAtMs });
       return accepted;
     },
+    fits: (kind) => credit.take(kind),
     wake(kind) {
       const woken = kinds.get(kind);
       // Without a free slot a sweep is useless: the end of a running item triggers the next one.

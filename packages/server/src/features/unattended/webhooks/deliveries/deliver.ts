@@ -23,7 +23,7 @@ export interface DeliverDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId'>;
-  readonly durable: Pick<DurableWork, 'wake'>;
+  readonly durable: Pick<DurableWork, 'fits' | 'wake'>;
   readonly heartbeat: HeartbeatApi;
   /** Commits a delivery together with its effects. */
   readonly acceptDelivery: Operation<DeliveryIntake, { readonly isNew: boolean; readonly isKnownBody: boolean }>;
@@ -74,6 +74,7 @@ export function createDeliver(deps: DeliverDeps) {
     const id = newId('wd');
     const atMs = clock.now();
     const isWake = action === 'wake' && !delivery.isPing;
+    const ownState = delivery.isPing ? 'ignored' : isWake ? 'done' : null;
     const intake: DeliveryIntake = {
       delivery: {
         ...row,
@@ -83,12 +84,13 @@ export function createDeliver(deps: DeliverDeps) {
         agentId,
         message,
         receivedAtMs: atMs,
-        ownState: delivery.isPing ? 'ignored' : isWake ? 'done' : null,
+        ownState,
         conversationRef: target?.ref ?? null,
         sessionKey: target?.sessionKey ?? null,
       },
       sameSinceMs: clock.ageNow() - sameMs,
       workId: newId('wi'),
+      fits: ownState === null && deps.durable.fits(deliveryKind),
       template: messageTemplate,
       mappingPrincipalId: rule.principalId,
       auditId: newId('au'),
@@ -101,8 +103,8 @@ export function createDeliver(deps: DeliverDeps) {
     if (!added.isNew) return { id, ...added };
     log.debug({ deliveryId: id, mapping: mappingId, agentId, ...keysOf(target) }, 'Webhook accepted');
     announceAudit(bus, auditOf(intake));
-    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: delivery.isPing ? 'ignored' : isWake ? 'done' : 'accepted' });
-    if (intake.delivery.ownState === null) deps.durable.wake(deliveryKind);
+    announceDelivery(deps, { deliveryId: id, mapping: mappingId, agentId, state: ownState ?? 'accepted' });
+    if (ownState === null) deps.durable.wake(deliveryKind);
     if (isWake) {
       const admission = deps.heartbeat.wake({ agentId, reason: 'hook', mode: wakeMode ?? 'now', bypassSpacing: wakeMode !== 'next-heartbeat' });
       if (!admission.accepted && admission.status === 'refused')

@@ -22,3 +22,22 @@ test("each change of a delivery's state is announced", async () => {
   await expect.poll(() => statesOf(failing)).toEqual(['accepted', 'running', 'failed']);
   expect((await server.client.call('webhooks.deliveries', {})).deliveries.find(({ deliveryId }) => deliveryId === failing)?.state).toBe('failed');
 });
+
+test('deliveries do not look through the queue while it is known to have capacity', async () => {
+  const intakes: unknown[] = [];
+  await using server = await startTestServer({
+    config: { webhooks: { mappings: [{ id: 'rest' }] } },
+    db(db) {
+      const write = db.write.bind(db);
+      return Object.assign(db, {
+        write: (...[operation, input]: Parameters<typeof write>) => {
+          if (operation.name === 'webhooks.accept') intakes.push(input);
+          return write(operation, input);
+        },
+      });
+    },
+  });
+  for (let n = 0; n < 4; n += 1) await server.client.call('webhooks.test', { mapping: 'rest', run: true });
+  // The first one starts the count.
+  expect(intakes).toMatchObject([{ fits: false }, { fits: true }, { fits: true }, { fits: true }]);
+});

@@ -10,6 +10,8 @@ export interface DeliveryIntake {
   /** Repeats of deliveries received after this time count as the same delivery. */
   readonly sameSinceMs: number;
   readonly workId: string;
+  /** `NewWork.fits` of its work. */
+  readonly fits: boolean;
   /** Message template of the mapping, so that its turn sees the operator's text. */
   readonly template: string | undefined;
   /** Principal of the turn. */
@@ -21,11 +23,11 @@ export interface DeliveryIntake {
 }
 
 /** Returns the turn requested by a delivery; undefined when the delivery has its own state. */
-export function workOf({ delivery, workId, template, mappingPrincipalId }: DeliveryIntake): NewWork | undefined {
+export function workOf({ delivery, workId, fits, template, mappingPrincipalId }: DeliveryIntake): NewWork | undefined {
   const { id: key, mappingId, agentId, conversationRef: ref, sessionKey, message, traceId, receivedAtMs: atMs } = delivery;
   if (delivery.ownState !== null || ref === null || sessionKey === null) return undefined;
   const payload: DeliveryWork = { mappingId, target: { ref, sessionKey, agentId, principalId: mappingPrincipalId }, message, traceId, template };
-  return { id: workId, kind: deliveryKind, key, digest: delivery.bodyDigest, agentId, payload, atMs };
+  return { id: workId, kind: deliveryKind, key, digest: delivery.bodyDigest, agentId, payload, fits, atMs };
 }
 
 export function auditOf({ delivery, auditId, principalId }: DeliveryIntake): AuditRow {
