@@ -28,9 +28,14 @@ const keepAliveMs = 2_000;
 export interface ServerFacts {
   /** A write is refused: a standby, or an operator set `default_transaction_read_only`. */
   readonly readOnly: boolean;
-  /** Changes when another server takes over; transaction ids are comparable only within it. */
+  /** Changes when another server takes over; null on a standby. */
   readonly timeline: string | null;
+  /** Changes when the server crashes, which loses its statistics and the newest transaction ids. */
+  readonly recoveredAt: string | null;
 }
+
+/** The span in which a transaction id names one transaction. */
+export type ServerLife = Pick<ServerFacts, 'timeline' | 'recoveredAt'>;
 
 interface Outstanding {
   settle(error: Error | undefined, result?: QueryResult): void;
@@ -75,10 +80,13 @@ export class Connection {
     const cancel = clock.after(connectMs, () => late.reject(new LostConnection('The database server did not answer in time')));
     try {
       await Promise.race([client.connect(), late.promise]);
-      const { rows } = await Promise.race([client.query<{ readOnly: number; timeline: string | null }>(sessionSettings(purpose)), late.promise]);
+      const { rows } = await Promise.race([
+        client.query<Omit<ServerFacts, 'readOnly'> & { readOnly: number }>(sessionSettings(purpose)),
+        late.promise,
+      ]);
       const [found] = rows;
       if (found === undefined) throw new LostConnection('The database server did not describe itself');
-      const facts = { readOnly: found.readOnly === 1, timeline: found.timeline };
+      const facts = { readOnly: found.readOnly === 1, timeline: found.timeline, recoveredAt: found.recoveredAt };
       return new Connection(client, facts, statementMs[purpose] + graceMs, clock);
     } catch (error) {
       void client.end().catch(() => {});
@@ -182,5 +190,6 @@ function sessionSettings(purpose: Purpose): string {
     );
   return `SELECT current_setting('transaction_read_only') = 'on' AS "readOnly",
     CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
+    (SELECT stats_reset::text FROM pg_stat_wal) AS "recoveredAt",
     ${list.join(', ')}`;
 }

@@ -1,7 +1,7 @@
-import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
+import { findPostgres, startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { Client } from 'pg';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
 import { systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
@@ -56,6 +56,14 @@ async function expectEachOnce(db: Db, acknowledged: readonly string[]): Promise<
   const stored = await db.read(listTexts, {});
   expect(new Set(stored).size).toBe(stored.length);
   expect(acknowledged.filter((text) => !stored.includes(text))).toEqual([]);
+}
+
+async function connectTo(url: string): Promise<AsyncDisposable & { readonly client: Client }> {
+  const client = new Client({ connectionString: url });
+  // A crash of the server ends it.
+  client.on('error', () => {});
+  await client.connect();
+  return { client, [Symbol.asyncDispose]: () => client.end() };
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => systemClock.after(ms, resolve));
@@ -133,21 +141,50 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('outlives a restart of the server without losing or doubling', { timeout: 60_000 }, async () => {
-    await using server = await startPostgres();
-    await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
-    const { acknowledged, failures } = await writeWhile(
-      db,
-      (async () => {
-        await pause(200);
-        await server.restart('SIGQUIT');
-        await pause(500);
-      })(),
-    );
-    // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
-    expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
-    expect(acknowledged.length).toBeGreaterThan(20);
-    await expectEachOnce(db, acknowledged);
+  describe('to a server that crashes', { timeout: 60_000 }, () => {
+    let server: TestPostgres;
+    beforeAll(async () => {
+      // What no commit flushes is lost in a crash, as it can be at any time.
+      server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
+    });
+    afterAll(() => server[Symbol.asyncDispose]());
+
+    it('is opened again, and nothing is lost or doubled', async () => {
+      await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
+      const { acknowledged, failures } = await writeWhile(
+        db,
+        (async () => {
+          await pause(200);
+          await server.restart('SIGQUIT');
+          await pause(500);
+        })(),
+      );
+      // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
+      expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
+      expect(acknowledged.length).toBeGreaterThan(20);
+      await expectEachOnce(db, acknowledged);
+    });
+
+    it('does not take the commit of another transaction for its own, which gets the same id after the crash', async () => {
+      await using admin = await connectTo(server.url());
+      await admin.client.query('CREATE DATABASE reused');
+      await using proxy = await startTcpProxy(server.port);
+      const url = server.url('reused');
+      await using db = await openInlinePostgres({ address: { url: url.replace(String(server.port), String(proxy.port)) }, operations, migrations });
+      await db.write(addNote, { text: 'first' });
+      proxy.holdOn('COMMIT');
+      const lost = db.write(addNote, { text: 'lost' }).catch((error: unknown) => error);
+      const held = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = 'reused' AND state = 'idle in transaction' AND query LIKE 'insert%'`;
+      await expect.poll(async () => (await admin.client.query(held)).rows[0].count).toBe(1);
+      proxy.resume();
+      proxy.refuse();
+      await server.restart('SIGQUIT');
+      await using other = await connectTo(url);
+      for (let number = 0; number < 20; number++) await other.client.query('SELECT pg_current_xact_id()');
+      proxy.accept();
+      expect(await lost).toMatchObject({ code: 'unavailable', message: expect.stringContaining('is not known') });
+      expect(await db.read(listTexts, {})).toEqual(['first']);
+    });
   });
 
   it('to a server that became read-only stores nothing, still reads, and writes again afterwards', { timeout: 60_000 }, async () => {
