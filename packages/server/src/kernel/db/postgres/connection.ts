@@ -1,7 +1,7 @@
 import { Client, type QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
 import { LostConnection } from './postgres-errors.ts';
-import type { ServerAddress } from './server-address.ts';
+import { type ServerAddress, serversOf } from './server-address.ts';
 import { valueTypes } from './values.ts';
 
 /** What a connection is for: `lane` writes, `fast` writes without waiting for the disk, `read` reads snapshots, `lease` keeps that of the daemon. */
@@ -44,6 +44,8 @@ interface Outstanding {
 /** One session: statements are sent at once and answered in their order. */
 export class Connection {
   readonly facts: ServerFacts;
+  /** Names the one server that it leads to. */
+  readonly url: string;
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
@@ -53,8 +55,9 @@ export class Connection {
   #lost: Error | undefined;
   #onLost = (_error: Error) => {};
 
-  private constructor(client: Client, facts: ServerFacts, deadlineMs: number, clock: Clock) {
+  private constructor(client: Client, url: string, facts: ServerFacts, deadlineMs: number, clock: Clock) {
     this.#client = client;
+    this.url = url;
     this.facts = facts;
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
@@ -62,9 +65,25 @@ export class Connection {
     client.on('end', () => this.#lose(new LostConnection('The connection to the database ended')));
   }
 
-  static async open({ address, purpose, clock }: ConnectionOptions): Promise<Connection> {
+  /** Connects to the server of the address; when it lists several, to the one that accepts writes. */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const [first = '', ...others] = serversOf(options.address.url);
+    if (others.length === 0) return Connection.#openAt(first, options);
+    const attempts = await Promise.allSettled([first, ...others].map((url) => Connection.#openAt(url, options)));
+    const opened = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? [attempt.value] : []));
+    // A former primary that came back accepts writes as well: the newest timeline is that of its successor.
+    const chosen = opened
+      .filter(({ facts }) => !facts.readOnly)
+      .reduce<Connection | undefined>((best, next) => ((next.facts.timeline ?? '') > (best?.facts.timeline ?? '') ? next : best), undefined);
+    await Promise.all(opened.map((connection) => (connection === chosen ? undefined : connection.close())));
+    if (chosen !== undefined) return chosen;
+    if (opened.length > 0) throw new LostConnection('none of the database servers accepts writes');
+    throw (attempts[0] as PromiseRejectedResult).reason;
+  }
+
+  static async #openAt(url: string, { address, purpose, clock }: ConnectionOptions): Promise<Connection> {
     const client = new Client({
-      connectionString: address.url,
+      connectionString: url,
       ...(address.ssl !== undefined && { ssl: address.ssl }),
       application_name: `gatehouse ${purpose}`,
       connectionTimeoutMillis: connectMs,
@@ -87,7 +106,7 @@ export class Connection {
       const [found] = rows;
       if (found === undefined) throw new LostConnection('The database server did not describe itself');
       const facts = { readOnly: found.readOnly === 1, timeline: found.timeline, recoveredAt: found.recoveredAt };
-      return new Connection(client, facts, statementMs[purpose] + graceMs, clock);
+      return new Connection(client, url, facts, statementMs[purpose] + graceMs, clock);
     } catch (error) {
       void client.end().catch(() => {});
       destroy(client);
@@ -164,6 +183,14 @@ export class Connection {
     for (const entry of this.#outstanding) entry.settle(error);
     this.#onLost(error);
   }
+}
+
+/** Returns the address of the one server that accepts writes, when an address lists several. */
+export async function findServer(address: ServerAddress, clock: Clock): Promise<ServerAddress> {
+  if (serversOf(address.url).length === 1) return address;
+  const connection = await Connection.open({ address, purpose: 'read', clock });
+  await connection.close();
+  return { ...address, url: connection.url };
 }
 
 function destroy(client: Client): void {

@@ -7,7 +7,7 @@ import { systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
 import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
 import { openInlinePostgres } from './inline.ts';
-import { createTestDatabase } from './testing/test-database.ts';
+import { createTestDatabase, testServer } from './testing/test-database.ts';
 
 interface Rig extends AsyncDisposable {
   readonly db: Db;
@@ -163,6 +163,29 @@ describe.skipIf(findPostgres() === undefined)('a connection to PostgreSQL', () =
       expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
       expect(acknowledged.length).toBeGreaterThan(20);
       await expectEachOnce(db, acknowledged);
+    });
+
+    it('continues on another one of its address that accepts writes', async () => {
+      const other = await testServer();
+      const hosts = `127.0.0.1:${server.port},127.0.0.1:${new URL(other).port}`;
+      const name = `several_${process.pid}`;
+      await using first = await connectTo(server.url());
+      await using second = await connectTo(other);
+      for (const { client } of [first, second]) await client.query(`CREATE DATABASE ${name}`);
+      const refuse = ({ client }: typeof first) => client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+      const accept = ({ client }: typeof first) => client.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+      for (const url of [server.url(name), `postgres://postgres@127.0.0.1:${new URL(other).port}/${name}`])
+        await (await openInlinePostgres({ address: { url }, operations, migrations }))[Symbol.asyncDispose]();
+      await refuse(first);
+      await using db = await openInlinePostgres({ address: { url: `postgres://postgres@${hosts}/${name}` }, operations, migrations });
+      await db.write(addNote, { text: 'on the second' });
+      expect(await db.read(listTexts, {})).toEqual(['on the second']);
+      await refuse(second);
+      await accept(first);
+      await second.client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+      await db.write(addNote, { text: 'on the first' });
+      expect(await db.read(listTexts, {})).toEqual(['on the first']);
+      expect((await db.status()).path).toBe(`postgres://${hosts}/${name}`);
     });
 
     it('does not take the commit of another transaction for its own, which gets the same id after the crash', async () => {
