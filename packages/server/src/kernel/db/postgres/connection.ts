@@ -17,7 +17,7 @@ export interface ConnectionOptions {
  * Time limits of the server for one statement, in milliseconds. Those of writes are short, because a frozen owner must not block its
  * successor; searches may take long, because nobody waits for their locks.
  */
-const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 8_000, search: 30_000, lease: 2_000 };
+const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 7_000, search: 30_000, lease: 2_000 };
 const idleTransactionMs = 5_000;
 /** A server that answers nothing for this much longer than it would allow itself is gone, although its connection is still open. */
 const graceMs = 1_000;
