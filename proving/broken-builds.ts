@@ -38,6 +38,7 @@ import { proveSkillVetting } from './r35-skill-vetting.ts';
 import { proveUpgrade } from './r38-upgrade.ts';
 import { proveBackup } from './r39-backup.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
+import { provePostgresFaults } from './r36-postgres-faults.ts';
 import { proveOutage } from './r43-outage.ts';
 import { proveKilledDelegation } from './r6-killed-delegation.ts';
 import { proveKilledTurns } from './r6-killed-turns.ts';
@@ -91,6 +92,9 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     return finding(header.left + body.left > 0, `${header.left} slow headers and ${body.left} slow bodies left`);
   },
   'digest-without-files': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'digest-without-files' }), /^script/),
+  'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-fails' }), /calls were refused/),
+  'doubt-repeats': (seed) =>
+    wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' }), /already exists|Internal error|was refused and is there/),
   'every-file-clean': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'every-file-clean' }), /^(file|text in files)/),
   'exit-at-once': async (seed) => (await proveStopUnderLoad({ stops: 1, seed, broken: 'exit-at-once' })).dropped,
   'fence-without-policy': () =>
@@ -101,6 +105,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' }), /(continue|are left) after/),
   'leaking-readers': async () => growthOf(await proveNoGrowth({ requests: 300, streams: 200, warm: 0.5, settleMs: 100, broken: 'leaking-readers' })),
   'locked-address': (seed) => wrongOf(proveGuessing({ guesses: 60, seed, broken: 'locked-address' })),
+  'lost-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'lost-fails' }), /calls were refused/),
   'lookup-only-guard': () => wrongOf(proveOutwardRequests({ statuses: 1, broken: 'lookup-only-guard' })),
   'method-without-scope': () => wrongOf(proveAuthorityMatrix({ broken: 'method-without-scope' }), /tokens\.create × rpc/),
   async 'missing-intent'(seed) {
@@ -114,6 +119,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'naive-add': (seed) => wrongOf(proveClock({ cases: 400, clocks: 0, seed, broken: 'naive-add' })),
   'next-run-only': (seed) => wrongOf(proveMissed({ jobs: 3, seed, broken: 'next-run-only' }), /has 0 rows/),
   'no-answer-bound': () => wrongOf(proveEndlessProvider({ megabytes: 100, broken: 'no-answer-bound' })),
+  'no-deadline': (seed) => wrongOf(provePostgresFaults({ rounds: { 'half open': 1 }, seed, broken: 'no-deadline' }), /no answers/),
   'no-descriptor-cap': () => wrongOf(proveFewDescriptors({ sockets: 400, broken: 'no-descriptor-cap' })),
   async 'no-fence'(seed) {
     const stale = await wrongOf(proveStaleOwners({ pauses: 50, seed, broken: 'no-fence' }), /has changed/);

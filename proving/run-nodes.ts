@@ -1,4 +1,6 @@
-import { printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
+import { counts, printFindings, total, type ProofOptions, type Proofs } from './lib/proof.ts';
+import { proveFailover } from './r36-failover.ts';
+import { provePostgresFaults } from './r36-postgres-faults.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveTakeoverKilled } from './takeover-killed.ts';
 
@@ -16,6 +18,34 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `30 kills: ${report.acknowledged} acknowledged, ${report.lost} lost, ${report.doubled} doubled, ready after ${report.slowestMs} ms at most; frozen for 30 s: ${frozen.late} late writes, ${wrong.length + frozen.wrong.length} wrong; seed ${seed}`,
         caught: `fences not compared: ${broken.wrong.length} faults`,
         good: wrong.length + frozen.wrong.length + report.lost + report.doubled === 0 && report.acknowledged > 0 && broken.wrong.length > 0,
+      };
+    },
+    async r36() {
+      // Each has a server and a daemon; the slow ones wait most of the time.
+      const reports = await Promise.all(
+        [{ cut: 50, restarted: 50, 'read-only': 50 }, { stalled: 50 }, { 'half open': 50 }].map((rounds) =>
+          provePostgresFaults({ rounds, seed, progress }),
+        ),
+      );
+      const failover = await proveFailover({ rounds: 5, seed, progress });
+      const all = [...reports, failover];
+      const wrong = all.flatMap((report) => report.wrong);
+      printFindings(wrong.slice(0, 20));
+      const sum = (of: (report: (typeof all)[number]) => number) => total(Object.fromEntries(all.map((report, index) => [index, of(report)])));
+      const caught = {
+        'an in-doubt commit fails': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-fails' }),
+        'it is repeated blindly': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' }),
+        'a write without its connection fails': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'lost-fails' }),
+        'no limit for an answer': await provePostgresFaults({ rounds: { 'half open': 1 }, seed, broken: 'no-deadline' }),
+      };
+      return {
+        promise:
+          'Whatever happens to PostgreSQL and its connections, nothing acknowledged is lost or done twice, nothing refused is kept, callers learn when to retry, and answers come again within 10 s, after a failover within 15 s',
+        figure: `50 times each: ${counts(Object.assign({}, ...reports.map(({ slowestMs }) => slowestMs)))} ms until answers at most; 5 primaries killed, ${failover.slowestMs} ms at most; ${sum(({ answers }) => answers.acknowledged)} acknowledged, ${sum(({ answers }) => answers.refused)} refused, ${sum(({ answers }) => answers.unknown)} answered as unknown: ${sum(({ lost }) => lost)} lost, ${sum(({ doubled }) => doubled)} doubled, ${wrong.length} wrong; seed ${seed}`,
+        caught: Object.entries(caught)
+          .map(([fault, report]) => `${fault}: ${report.wrong.length} wrong`)
+          .join('; '),
+        good: wrong.length === 0 && Object.values(caught).every((report) => report.wrong.length > 0),
       };
     },
   };

@@ -18,12 +18,20 @@ export interface TestPostgres extends AsyncDisposable {
   readonly pid: number;
   /** Ends the server at once, as a crash does, and starts it again on the same port. */
   restart(signal?: 'SIGQUIT' | 'SIGINT' | 'SIGKILL'): Promise<void>;
+  /** Ends the server by SIGKILL; `restart` starts it again. */
+  kill(): Promise<void>;
+  /** Makes a standby the primary; resolves when it accepts writes. */
+  promote(): Promise<void>;
 }
 
 export interface PostgresOptions {
   /** Lines of `postgresql.conf`. Without `fsync = on` a kill of the machine loses data; a kill of the server does not. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly port?: number;
+  /** Where the data folder is made, such as a small disk; the system's temporary folder when absent. */
+  readonly parent?: string;
+  /** Copies this server and follows it. */
+  readonly standbyOf?: TestPostgres;
 }
 
 /** Returns the folder of the newest installed server programs; undefined when PostgreSQL is not installed. */
@@ -36,16 +44,17 @@ export function findPostgres(): string | undefined {
 }
 
 /** Starts a server; it refuses to run as root, so root starts it as the user of the package. */
-export async function startPostgres({ settings = {}, port: wanted }: PostgresOptions = {}): Promise<TestPostgres> {
+export async function startPostgres({ settings = {}, port: wanted, parent = tmpdir(), standbyOf }: PostgresOptions = {}): Promise<TestPostgres> {
   const programs = findPostgres();
   if (programs === undefined) throw new Error('PostgreSQL is not installed (Debian package postgresql)');
   const identity = unprivileged();
-  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-pg-'));
+  const folder = mkdtempSync(join(parent, 'gatehouse-pg-'));
   if (identity.uid !== undefined && identity.gid !== undefined) chownSync(folder, identity.uid, identity.gid);
   const data = join(folder, 'data');
   const options = { ...identity, cwd: folder, env: { PATH: process.env['PATH'] ?? '', LC_ALL: 'C.UTF-8' } };
-  const run = promisify(execFile);
-  await run(join(programs, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'], options);
+  const run = (program: string, args: readonly string[]) => promisify(execFile)(join(programs, program), args, options);
+  if (standbyOf === undefined) await run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync']);
+  else await run('pg_basebackup', ['-D', data, '-d', standbyOf.url(), '-R', '-X', 'stream', '-c', 'fast', '--no-sync']);
   const port = wanted ?? (await freePort());
   const all = { fsync: 'off', full_page_writes: 'off', shared_buffers: '32MB', max_connections: '200', max_prepared_transactions: '0', ...settings };
   const parameters = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -79,6 +88,10 @@ export async function startPostgres({ settings = {}, port: wanted }: PostgresOpt
     async restart(signal = 'SIGQUIT') {
       await stop(signal);
       child = await start();
+    },
+    kill: () => stop('SIGKILL'),
+    async promote() {
+      await run('pg_ctl', ['promote', '-D', data, '-w']);
     },
     async [Symbol.asyncDispose]() {
       await stop('SIGQUIT');

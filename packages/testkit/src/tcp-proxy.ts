@@ -13,6 +13,8 @@ export interface TcpProxy extends AsyncDisposable {
   stall(): void;
   /** Once a client sends this text, forwards to the server alone: it does what it is asked, and nobody hears of it. */
   muteOn(text: string): void;
+  /** Once a client sends this text, forwards nothing any more, this text included: the server is never asked. */
+  holdOn(text: string): void;
   resume(): void;
   /** The server loses the connections that exist and the client does not notice: what it sends is never answered. New ones work. */
   halfOpen(): void;
@@ -30,6 +32,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let toServer = true;
   let toClient = true;
   let muting: string | undefined;
+  let holding: string | undefined;
 
   /** Applies the present state to a connection: what is not forwarded stays in the buffers of the system. */
   function apply({ client, server, lost }: Pair): void {
@@ -55,6 +58,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     server.setNoDelay(true);
     client.on('data', (chunk) => {
       if (pair.lost) return;
+      if (holding !== undefined && chunk.includes(holding)) {
+        holding = undefined;
+        setFlow(false, false);
+        return;
+      }
       if (muting !== undefined && chunk.includes(muting)) {
         muting = undefined;
         setFlow(true, false);
@@ -93,6 +101,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     accept: () => void (refusing = false),
     stall: () => setFlow(false, false),
     muteOn: (text) => void (muting = text),
+    holdOn: (text) => void (holding = text),
     resume: () => setFlow(true, true),
     halfOpen() {
       for (const pair of pairs) {

@@ -7,7 +7,7 @@ import { AppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { type Environment, resolveReferences } from '../kernel/config/references.ts';
 import { importHome } from '../kernel/db/import/import-home.ts';
-import { type ServerAddress, serverAddress } from '../kernel/db/postgres/server-address.ts';
+import { type ServerAddress, serverAddress, serversOf } from '../kernel/db/postgres/server-address.ts';
 import { type HomePaths, homePaths } from '../kernel/home-paths.ts';
 import { type InstallKey, openInstallKey } from '../kernel/install-key.ts';
 import { acquireLock } from '../kernel/lifecycle/lock-file.ts';
@@ -69,8 +69,8 @@ function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): 
 function givenAddress(to: string, env: Environment): ServerAddress {
   const resolved = resolveReferences(to, env);
   if (resolved.kind === 'problem') throw new AppError('invalid_params', `--to: ${resolved.message}`);
-  const url = URL.canParse(resolved.text) ? new URL(resolved.text) : undefined;
-  if (url === undefined || !/^postgres(?:ql)?:$/.test(url.protocol))
+  const [url = null] = serversOf(resolved.text).map((server) => URL.parse(server));
+  if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol))
     throw new AppError(
       'invalid_params',
       `--to: expected postgres://user@host:port/database, or '\${NAME}' for a variable that holds it with its password`,

@@ -11,7 +11,9 @@ export const StorageConfig = z
       .string()
       .refine((text) => /^postgres(?:ql)?:\/\/./.test(text), 'expected postgres://user:password@host:port/database')
       .optional()
-      .describe('The PostgreSQL database, as postgres://user:password@host:port/database; "${DATABASE_URL}" takes it from the environment.')
+      .describe(
+        'The PostgreSQL database, as postgres://user:password@host:port/database; "${DATABASE_URL}" takes it from the environment. Of several servers, host1:port,host2:port, the one that accepts writes is used.',
+      )
       .meta({ secret: true }),
     ssl: z
       .boolean()

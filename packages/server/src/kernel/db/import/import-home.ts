@@ -4,10 +4,11 @@ import { AppError } from '../../app-error.ts';
 import type { Clock } from '../../clock.ts';
 import { readHomeId } from '../../lifecycle/home-id.ts';
 import type { Migration } from '../operation.ts';
+import { findServer } from '../postgres/connection.ts';
 import { continueIds } from '../postgres/migrate.ts';
 import { placeOf } from '../postgres/place.ts';
 import { isConnectionFailure, sqlState } from '../postgres/postgres-errors.ts';
-import type { ServerAddress } from '../postgres/server-address.ts';
+import { type ServerAddress, serversOf } from '../postgres/server-address.ts';
 import { compareTable, copyTable, DifferentCopy } from './copy-table.ts';
 import { noteImported, refuseOtherImport } from './imported-note.ts';
 import { quoteName } from './row-text.ts';
@@ -68,7 +69,7 @@ export async function importHome(options: ImportOptions): Promise<ImportReport> 
   const { dataDir, address, migrations, programVersion, clock, finish = [] } = options;
   const place = placeOf(address.url);
   refuseOtherImport(dataDir, place);
-  const client = await connect(address);
+  const client = await connect(address, clock);
   try {
     using source = openSource({ dataDir, migrations, programVersion });
     const origin = { homeId: readHomeId(dataDir), stamp: source.stamp };
@@ -115,8 +116,9 @@ export async function importHome(options: ImportOptions): Promise<ImportReport> 
   }
 }
 
-async function connect({ url, ssl }: ServerAddress): Promise<Client> {
+async function connect(address: ServerAddress, clock: Clock): Promise<Client> {
   try {
+    const { url, ssl } = await findServer(address, clock);
     const client = new Client({
       connectionString: url,
       ...(ssl !== undefined && { ssl }),
@@ -129,15 +131,18 @@ async function connect({ url, ssl }: ServerAddress): Promise<Client> {
     await client.connect();
     return client;
   } catch (error) {
-    throw new AppError('unavailable', `Cannot connect to ${placeOf(url)}: ${withoutSecrets(error, url)}`);
+    throw new AppError('unavailable', `Cannot connect to ${placeOf(address.url)}: ${withoutSecrets(error, address.url)}`);
   }
 }
 
 /** The message of an error about an address may quote it. */
 function withoutSecrets(error: unknown, url: string): string {
   const text = error instanceof Error ? error.message || String('code' in error ? error.code : error.name) : String(error);
-  const { password = '' } = URL.canParse(url) ? new URL(url) : {};
-  return [url, password, decodeURIComponent(password)].filter((secret) => secret !== '').reduce((kept, secret) => kept.replaceAll(secret, '…'), text);
+  const servers = serversOf(url);
+  const { password = '' } = servers.map((server) => URL.parse(server)).find((parsed) => parsed !== null) ?? {};
+  return [url, ...servers, password, decodeURIComponent(password)]
+    .filter((secret) => secret !== '')
+    .reduce((kept, secret) => kept.replaceAll(secret, '…'), text);
 }
 
 function explain(error: unknown, place: string): unknown {

@@ -1,7 +1,7 @@
 import { Client, type QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
 import { LostConnection } from './postgres-errors.ts';
-import type { ServerAddress } from './server-address.ts';
+import { type ServerAddress, serversOf } from './server-address.ts';
 import { valueTypes } from './values.ts';
 
 /** What a connection is for: `lane` writes, `fast` writes without waiting for the disk, `read` reads snapshots, `lease` keeps that of the daemon. */
@@ -17,7 +17,7 @@ export interface ConnectionOptions {
  * Time limits of the server for one statement, in milliseconds. Those of writes are short, because a frozen owner must not block its
  * successor; searches may take long, because nobody waits for their locks.
  */
-const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 8_000, search: 30_000, lease: 2_000 };
+const statementMs: Readonly<Record<Purpose, number>> = { lane: 5_000, fast: 5_000, read: 7_000, search: 30_000, lease: 2_000 };
 const idleTransactionMs = 5_000;
 /** A server that answers nothing for this much longer than it would allow itself is gone, although its connection is still open. */
 const graceMs = 1_000;
@@ -28,9 +28,14 @@ const keepAliveMs = 2_000;
 export interface ServerFacts {
   /** A write is refused: a standby, or an operator set `default_transaction_read_only`. */
   readonly readOnly: boolean;
-  /** Changes when another server takes over; transaction ids are comparable only within it. */
+  /** Changes when another server takes over; null on a standby. */
   readonly timeline: string | null;
+  /** Changes when the server crashes, which loses its statistics and the newest transaction ids. */
+  readonly recoveredAt: string | null;
 }
+
+/** The span in which a transaction id names one transaction. */
+export type ServerLife = Pick<ServerFacts, 'timeline' | 'recoveredAt'>;
 
 interface Outstanding {
   settle(error: Error | undefined, result?: QueryResult): void;
@@ -39,6 +44,8 @@ interface Outstanding {
 /** One session: statements are sent at once and answered in their order. */
 export class Connection {
   readonly facts: ServerFacts;
+  /** Names the one server that it leads to. */
+  readonly url: string;
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
@@ -48,8 +55,9 @@ export class Connection {
   #lost: Error | undefined;
   #onLost = (_error: Error) => {};
 
-  private constructor(client: Client, facts: ServerFacts, deadlineMs: number, clock: Clock) {
+  private constructor(client: Client, url: string, facts: ServerFacts, deadlineMs: number, clock: Clock) {
     this.#client = client;
+    this.url = url;
     this.facts = facts;
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
@@ -57,9 +65,25 @@ export class Connection {
     client.on('end', () => this.#lose(new LostConnection('The connection to the database ended')));
   }
 
-  static async open({ address, purpose, clock }: ConnectionOptions): Promise<Connection> {
+  /** Connects to the server of the address; when it lists several, to the one that accepts writes. */
+  static async open(options: ConnectionOptions): Promise<Connection> {
+    const [first = '', ...others] = serversOf(options.address.url);
+    if (others.length === 0) return Connection.#openAt(first, options);
+    const attempts = await Promise.allSettled([first, ...others].map((url) => Connection.#openAt(url, options)));
+    const opened = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? [attempt.value] : []));
+    // A former primary that came back accepts writes as well: the newest timeline is that of its successor.
+    const chosen = opened
+      .filter(({ facts }) => !facts.readOnly)
+      .reduce<Connection | undefined>((best, next) => ((next.facts.timeline ?? '') > (best?.facts.timeline ?? '') ? next : best), undefined);
+    await Promise.all(opened.map((connection) => (connection === chosen ? undefined : connection.close())));
+    if (chosen !== undefined) return chosen;
+    if (opened.length > 0) throw new LostConnection('none of the database servers accepts writes');
+    throw (attempts[0] as PromiseRejectedResult).reason;
+  }
+
+  static async #openAt(url: string, { address, purpose, clock }: ConnectionOptions): Promise<Connection> {
     const client = new Client({
-      connectionString: address.url,
+      connectionString: url,
       ...(address.ssl !== undefined && { ssl: address.ssl }),
       application_name: `gatehouse ${purpose}`,
       connectionTimeoutMillis: connectMs,
@@ -75,11 +99,14 @@ export class Connection {
     const cancel = clock.after(connectMs, () => late.reject(new LostConnection('The database server did not answer in time')));
     try {
       await Promise.race([client.connect(), late.promise]);
-      const { rows } = await Promise.race([client.query<{ readOnly: number; timeline: string | null }>(sessionSettings(purpose)), late.promise]);
+      const { rows } = await Promise.race([
+        client.query<Omit<ServerFacts, 'readOnly'> & { readOnly: number }>(sessionSettings(purpose)),
+        late.promise,
+      ]);
       const [found] = rows;
       if (found === undefined) throw new LostConnection('The database server did not describe itself');
-      const facts = { readOnly: found.readOnly === 1, timeline: found.timeline };
-      return new Connection(client, facts, statementMs[purpose] + graceMs, clock);
+      const facts = { readOnly: found.readOnly === 1, timeline: found.timeline, recoveredAt: found.recoveredAt };
+      return new Connection(client, url, facts, statementMs[purpose] + graceMs, clock);
     } catch (error) {
       void client.end().catch(() => {});
       destroy(client);
@@ -158,6 +185,14 @@ export class Connection {
   }
 }
 
+/** Returns the address of the one server that accepts writes, when an address lists several. */
+export async function findServer(address: ServerAddress, clock: Clock): Promise<ServerAddress> {
+  if (serversOf(address.url).length === 1) return address;
+  const connection = await Connection.open({ address, purpose: 'read', clock });
+  await connection.close();
+  return { ...address, url: connection.url };
+}
+
 function destroy(client: Client): void {
   // Its `end` waits for answers, which may never come.
   (client as unknown as { readonly connection: { readonly stream: { destroy(): void } } }).connection.stream.destroy();
@@ -182,5 +217,6 @@ function sessionSettings(purpose: Purpose): string {
     );
   return `SELECT current_setting('transaction_read_only') = 'on' AS "readOnly",
     CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
+    (SELECT stats_reset::text FROM pg_stat_wal) AS "recoveredAt",
     ${list.join(', ')}`;
 }

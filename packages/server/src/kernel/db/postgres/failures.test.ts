@@ -1,13 +1,13 @@
-import { findPostgres, startPostgres } from '@gatehouse/testkit/postgres';
+import { findPostgres, startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { Client } from 'pg';
-import { describe, type ExpectStatic, it } from 'vitest';
+import { afterAll, beforeAll, describe, type ExpectStatic, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Db } from '../db.ts';
 import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
 import { openInlinePostgres } from './inline.ts';
-import { createTestDatabase } from './testing/test-database.ts';
+import { createTestDatabase, testServer } from './testing/test-database.ts';
 
 interface Rig extends AsyncDisposable {
   readonly db: Db;
@@ -74,6 +74,14 @@ const quickClock: Clock = {
   monotonic: () => systemClock.monotonic() * 4,
   after: (ms, run) => systemClock.after(ms / 4, run),
 };
+
+async function connectTo(url: string): Promise<AsyncDisposable & { readonly client: Client }> {
+  const client = new Client({ connectionString: url });
+  // A crash of the server ends it.
+  client.on('error', () => {});
+  await client.connect();
+  return { client, [Symbol.asyncDispose]: () => client.end() };
+}
 
 // Each waits for time limits of connections most of the time, with its own database or server.
 describe.skipIf(findPostgres() === undefined).concurrent('a connection to PostgreSQL', { timeout: 60_000 }, () => {
@@ -148,18 +156,70 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  it('outlives a restart of the server without losing or doubling', async ({ expect }) => {
-    await using server = await startPostgres();
-    await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
-    const { acknowledged, failures } = await writeWhile(db, async (done) => {
-      await expect.poll(() => done.length).toBeGreaterThan(20);
-      await server.restart('SIGQUIT');
-      const before = done.length;
-      await expect.poll(() => done.length).toBeGreaterThan(before + 20);
+  describe.sequential('to a server that crashes', () => {
+    let server: TestPostgres;
+    beforeAll(async () => {
+      // What no commit flushes is lost in a crash, as it can be at any time.
+      server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
     });
-    // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
-    expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
-    await expectEachOnce(expect, db, acknowledged);
+    afterAll(() => server[Symbol.asyncDispose]());
+
+    it('is opened again, and nothing is lost or doubled', async ({ expect }) => {
+      await using db = await openInlinePostgres({ address: { url: server.url() }, operations, migrations });
+      const { acknowledged, failures } = await writeWhile(db, async (done) => {
+        await expect.poll(() => done.length).toBeGreaterThan(20);
+        await server.restart('SIGQUIT');
+        const before = done.length;
+        await expect.poll(() => done.length).toBeGreaterThan(before + 20);
+      });
+      // A server that takes longer than calls wait is said to be away; what was acknowledged is stored all the same.
+      expect(failures.filter((failure) => !(failure instanceof AppError && failure.code === 'unavailable'))).toEqual([]);
+      await expectEachOnce(expect, db, acknowledged);
+    });
+
+    it('continues on another one of its address that accepts writes', async ({ expect }) => {
+      const other = await testServer();
+      const hosts = `127.0.0.1:${server.port},127.0.0.1:${new URL(other).port}`;
+      const name = `several_${process.pid}`;
+      await using first = await connectTo(server.url());
+      await using second = await connectTo(other);
+      for (const { client } of [first, second]) await client.query(`CREATE DATABASE ${name}`);
+      const refuse = ({ client }: typeof first) => client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+      const accept = ({ client }: typeof first) => client.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+      for (const url of [server.url(name), `postgres://postgres@127.0.0.1:${new URL(other).port}/${name}`])
+        await (await openInlinePostgres({ address: { url }, operations, migrations }))[Symbol.asyncDispose]();
+      await refuse(first);
+      await using db = await openInlinePostgres({ address: { url: `postgres://postgres@${hosts}/${name}` }, operations, migrations });
+      await db.write(addNote, { text: 'on the second' });
+      expect(await db.read(listTexts, {})).toEqual(['on the second']);
+      await refuse(second);
+      await accept(first);
+      await second.client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
+      await db.write(addNote, { text: 'on the first' });
+      expect(await db.read(listTexts, {})).toEqual(['on the first']);
+      expect((await db.status()).path).toBe(`postgres://${hosts}/${name}`);
+    });
+
+    it('does not take the commit of another transaction for its own, which gets the same id after the crash', async ({ expect }) => {
+      await using admin = await connectTo(server.url());
+      await admin.client.query('CREATE DATABASE reused');
+      await using proxy = await startTcpProxy(server.port);
+      const url = server.url('reused');
+      await using db = await openInlinePostgres({ address: { url: url.replace(String(server.port), String(proxy.port)) }, operations, migrations });
+      await db.write(addNote, { text: 'first' });
+      proxy.holdOn('COMMIT');
+      const lost = db.write(addNote, { text: 'lost' }).catch((error: unknown) => error);
+      const held = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = 'reused' AND state = 'idle in transaction' AND query LIKE 'insert%'`;
+      await expect.poll(async () => (await admin.client.query(held)).rows[0].count).toBe(1);
+      proxy.resume();
+      proxy.refuse();
+      await server.restart('SIGQUIT');
+      await using other = await connectTo(url);
+      for (let number = 0; number < 20; number++) await other.client.query('SELECT pg_current_xact_id()');
+      proxy.accept();
+      expect(await lost).toMatchObject({ code: 'unavailable', message: expect.stringContaining('is not known') });
+      expect(await db.read(listTexts, {})).toEqual(['first']);
+    });
   });
 
   it('to a server that became read-only stores nothing, still reads, and writes again afterwards', async ({ expect }) => {

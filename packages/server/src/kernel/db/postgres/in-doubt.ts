@@ -1,16 +1,18 @@
 import type { Clock } from '../../clock.ts';
+import type { ServerLife } from './connection.ts';
 import { type Link, maxWaitMs } from './link.ts';
+import { sqlState } from './postgres-errors.ts';
 
 /** Longest time that the server may still work on a transaction whose connection ended: its time-outs end it. */
 const settleMs = 8_000;
 const askMs = 100;
 
 /**
- * Finds out whether a transaction was committed whose answer was lost. Its id means something only on the same timeline: a server
- * that took over may have given it to another transaction.
+ * Finds out whether a transaction was committed whose answer was lost. A server that took over may have given its id to another
+ * transaction, and so may one that crashed: there it means something only when no such transaction was committed.
  */
 export async function findOutcome(
-  { xid, timeline }: { readonly xid: string; readonly timeline: string | null },
+  { xid, timeline, recoveredAt }: { readonly xid: string } & ServerLife,
   link: Link,
   clock: Clock,
 ): Promise<'committed' | 'aborted' | 'unknown'> {
@@ -21,10 +23,13 @@ export async function findOutcome(
       if (timeline === null || connection.facts.timeline !== timeline) return 'unknown';
       const { rows } = await connection.execute(undefined, 'SELECT pg_xact_status($1::text::xid8) AS status', [xid]);
       const { status } = rows[0] as { status: string | null };
+      if (connection.facts.recoveredAt !== recoveredAt) return status === 'aborted' ? 'aborted' : 'unknown';
       if (status === 'committed' || status === 'aborted') return status;
       if (status === null) return 'unknown';
       // In progress: the server has not noticed yet that the connection ended.
-    } catch {
+    } catch (error) {
+      // "in the future": the crash lost it.
+      if (sqlState(error) === '22023') return 'aborted';
       if (link.current === undefined && clock.monotonic() >= until) return 'unknown';
     }
     await new Promise<void>((resolve) => clock.after(askMs, resolve));

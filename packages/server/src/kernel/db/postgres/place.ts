@@ -1,8 +1,10 @@
+import { serversOf } from './server-address.ts';
+
 /** Returns the URL of a database without user, password and parameters. */
 export function placeOf(url: string): string {
   try {
-    const { protocol, host, pathname } = new URL(url);
-    return `${protocol}//${host}${pathname}`;
+    const [first = new URL(url), ...others] = serversOf(url).map((server) => new URL(server));
+    return `${first.protocol}//${[first, ...others].map(({ host }) => host).join(',')}${first.pathname}`;
   } catch {
     return 'postgres';
   }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 
 /** Names a server and how it is reached; parts of the URL are secret. */
 export interface ServerAddress {
+  /** May list several servers, `host1:port,host2:port`, of which one accepts writes. */
   readonly url: string;
   /** Absent when the URL decides. */
   readonly ssl?: true | { readonly ca: string } | undefined;
@@ -20,4 +21,10 @@ export function serverAddress(
   } catch (error) {
     throw new Error(`storage.sslCaPath: cannot read ${sslCaPath}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
+}
+
+/** Returns a URL for each server that one lists, with the same user, database and parameters. */
+export function serversOf(url: string): readonly string[] {
+  const [, before = '', hosts = '', after = ''] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
+  return hosts.includes(',') ? hosts.split(',').map((host) => `${before}${host}${after}`) : [url];
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.ts';
 import { StartError } from '../../lifecycle/start-error.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { indexOperations, type Unit } from '../unit.ts';
-import { Connection, type Purpose } from './connection.ts';
+import { Connection, findServer, type Purpose } from './connection.ts';
 import type { ServerAddress } from './server-address.ts';
 import type { Guard } from './guard.ts';
 import { createLanes } from './lanes.ts';
@@ -176,9 +176,10 @@ function divide(poolSize: number): { readonly lanes: number; readonly readers: n
 }
 
 async function migrate({ address, migrations, clock, programVersion }: PostgresStorageOptions) {
+  const { url, ssl } = await findServer(address, clock);
   const client = new Client({
-    connectionString: address.url,
-    ...(address.ssl !== undefined && { ssl: address.ssl }),
+    connectionString: url,
+    ...(ssl !== undefined && { ssl }),
     application_name: 'gatehouse schema',
     connectionTimeoutMillis: startMs,
   });

@@ -3,7 +3,7 @@ import type { QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
 import type { FindOperation, Tx } from '../operation.ts';
 import { Failure, runUnit, type Unit } from '../unit.ts';
-import type { Connection } from './connection.ts';
+import type { Connection, ServerLife } from './connection.ts';
 import { FencedOut, type Guard, guardStatement } from './guard.ts';
 import { findOutcome } from './in-doubt.ts';
 import { type Link, maxWaitMs } from './link.ts';
@@ -31,7 +31,7 @@ type Attempt =
   /** The connection ended before the commit: nothing was kept. */
   | { readonly kind: 'lost'; readonly error: unknown }
   /** It ended during the commit. */
-  | { readonly kind: 'doubt'; readonly results: readonly unknown[]; readonly xid: string; readonly timeline: string | null; readonly error: unknown };
+  | ({ readonly kind: 'doubt'; readonly results: readonly unknown[]; readonly error: unknown } & Begun);
 
 /** Units from `from` up to, not including, `to`. */
 interface Range {
@@ -192,9 +192,8 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
   return { run };
 }
 
-interface Begun {
+interface Begun extends ServerLife {
   readonly xid: string;
-  readonly timeline: string | null;
 }
 
 /** Starts the transaction along with its first statement: nothing waits for the answer until the commit. */
@@ -204,7 +203,7 @@ function begin(connection: Connection, units: readonly Unit[], guard: Guard | un
   const begun = connection.send(`BEGIN ISOLATION LEVEL ${isolation}; SELECT pg_current_xact_id()::text AS xid${proof}`).then((results) => {
     const [, { rows } = { rows: [] }, proven] = results as unknown as readonly QueryResult<{ xid: string }>[];
     if (guard !== undefined && proven?.rows.length !== 1) throw new FencedOut();
-    return { xid: rows[0]?.xid ?? '', timeline: connection.facts.timeline };
+    return { xid: rows[0]?.xid ?? '', ...connection.facts };
   });
   begun.catch(() => {});
   return begun;

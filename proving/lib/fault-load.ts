@@ -1,0 +1,155 @@
+import { pause } from './daemon.ts';
+import { bearer, http, type HttpReply } from './http.ts';
+import { answerTo, askWith, nonceOf } from './provider.ts';
+import type { RpcTarget } from './rpc.ts';
+
+/** What the clients of a daemon send while its database fails. */
+export const kinds = ['v1', 'v1-stream', 'turn', 'token', 'hook', 'job'] as const;
+export type Kind = (typeof kinds)[number];
+
+/** `unknown`: the answer says that it is not known whether the change was kept. */
+export type Outcome = 'acknowledged' | 'refused' | 'unknown';
+
+export interface Sent {
+  readonly kind: Kind;
+  readonly nonce: string;
+  readonly outcome: Outcome;
+  /** Id of a completion. */
+  readonly id: string | undefined;
+}
+
+/** Clients of each kind, one request after the other. */
+export interface FaultLoad {
+  readonly sent: readonly Sent[];
+  /** Answers that are neither an acknowledgement nor a refusal as it should be. */
+  readonly wrong: readonly string[];
+  count(outcome: Outcome): number;
+  /** Resolves when every request is answered. */
+  stop(): Promise<void>;
+}
+
+const paceMs = 10;
+/** A call may wait for the database several times. */
+const answerMs = 60_000;
+
+export const webhookMapping = { id: 'item', sessionKey: '{{nonce}}', messageTemplate: askWith('{{nonce}}'), allowUnauthenticated: true };
+
+export function startFaultLoad(target: RpcTarget, mark: string): FaultLoad {
+  const sent: Sent[] = [];
+  const wrong: string[] = [];
+  let isOver = false;
+  const client = async (kind: Kind): Promise<void> => {
+    for (let n = 0; !isOver; n += 1) {
+      const nonce = nonceOf([mark, kind, n]);
+      try {
+        const reply = await send(target, kind, nonce);
+        const outcome = outcomeOf(kind, reply, nonce);
+        if (outcome === undefined) wrong.push(`${nonce} was answered ${reply.status} ${reply.text.slice(0, 300)}`);
+        else sent.push({ kind, nonce, outcome, id: /"id":"(chatcmpl-[^"]+)"/.exec(reply.text)?.[1] });
+      } catch (error) {
+        wrong.push(`${nonce}: ${String(error)}`);
+      }
+      await pause(paceMs);
+    }
+  };
+  const done = Promise.all(kinds.map(client));
+  return {
+    sent,
+    wrong,
+    count: (outcome) => sent.filter((one) => one.outcome === outcome).length,
+    async stop() {
+      isOver = true;
+      await done;
+    },
+  };
+}
+
+export function callRpc({ port, token }: RpcTarget, method: string, params: object): Promise<HttpReply> {
+  return http({ port, path: '/rpc', headers: bearer(token), body: { jsonrpc: '2.0', id: 1, method, params }, timeoutMs: answerMs });
+}
+
+function send(target: RpcTarget, kind: Kind, nonce: string): Promise<HttpReply> {
+  const { port, token } = target;
+  const message = askWith(nonce);
+  if (kind === 'turn') return callRpc(target, 'agent.execute', { message, sessionKey: `${nonce}:faults` });
+  if (kind === 'token') return callRpc(target, 'tokens.create', { id: nonce, scopes: ['rpc'] });
+  if (kind === 'job')
+    return callRpc(target, 'cron.add', { name: nonce, schedule: { kind: 'in', seconds: 1 }, payload: { kind: 'agent_turn', message } });
+  if (kind === 'hook') return http({ port, path: '/hooks/item', body: { nonce }, timeoutMs: answerMs });
+  const body = { model: 'default', messages: [{ role: 'user', content: message }], stream: kind === 'v1-stream' };
+  return http({ port, path: '/v1/chat/completions', headers: bearer(token), body, timeoutMs: answerMs });
+}
+
+/** Undefined for an answer that no client could act on. */
+export function outcomeOf(kind: Kind, { status, headers, text }: HttpReply, nonce: string): Outcome | undefined {
+  const isCall = kind === 'turn' || kind === 'token' || kind === 'job';
+  const isRefused = isCall
+    ? /"code":-32006,/.test(text) && /"code":"unavailable","retryAfterMs":\d+/.test(text)
+    : (status === 503 && Number(headers['retry-after']) > 0) || (kind === 'v1-stream' && status === 200 && text.includes('data: {"error":'));
+  if (isRefused) return text.includes('is not known') ? 'unknown' : 'refused';
+  if (status !== 200) return undefined;
+  if (isCall) return text.includes('"result":') ? 'acknowledged' : undefined;
+  if (kind === 'hook') return 'acknowledged';
+  return text.includes(answerTo(nonce)) && (kind === 'v1' || text.includes('"finish_reason":"stop"')) ? 'acknowledged' : undefined;
+}
+
+/** Reads the database past whatever fails. */
+export type Query = <Row>(text: string) => Promise<readonly Row[]>;
+
+const settleMs = 90_000;
+
+/** Waits until nothing waits any more, and compares the database with the answers. */
+export async function findFaults(
+  query: Query,
+  sent: readonly Sent[],
+): Promise<{ readonly lost: string[]; readonly doubled: string[]; readonly kept: string[] }> {
+  const owed = sent.filter(({ kind, outcome }) => outcome === 'acknowledged' && (kind === 'hook' || kind === 'job'));
+  let answers = await countAnswers(query);
+  for (const until = performance.now() + settleMs; performance.now() < until; answers = await countAnswers(query)) {
+    const [open] = await query<{ count: number }>(
+      `SELECT count(*)::int AS count FROM work_item WHERE state NOT IN ('done', 'failed', 'aborted', 'unknown')`,
+    );
+    if (open?.count === 0 && owed.every(({ nonce }) => answers.has(nonce))) break;
+    await pause(200);
+  }
+  const tokens = new Set((await query<{ id: string }>('SELECT id FROM token')).map(({ id }) => id));
+  const turns = await query<{ id: string; session_key: string; state: string; calls: number }>(
+    `SELECT id, session_key, state, (SELECT count(*)::int FROM model_call WHERE turn_id = turn.id) AS calls FROM turn WHERE origin = 'v1'`,
+  );
+  const completed = countsOf(
+    turns.filter(({ state }) => state === 'completed'),
+    ({ session_key }) => session_key,
+  );
+  const storedOf = ({ kind, nonce, id }: Sent): number => {
+    if (kind === 'token') return tokens.has(nonce) ? 1 : 0;
+    if (kind === 'v1' || kind === 'v1-stream') return completed.get(`compat-api:compat:${id}`) ?? 0;
+    return answers.get(nonce) ?? 0;
+  };
+  const lines = (found: readonly Sent[]) => found.map((one) => `${one.nonce} was ${one.outcome} and is there ${storedOf(one)} times`);
+  // A refused completion has no id, so its row is known only by what remains.
+  const v1 = sent.filter(({ kind }) => kind.startsWith('v1'));
+  const most = v1.filter(({ outcome }) => outcome !== 'refused').length;
+  const all = turns.filter(({ state }) => state === 'completed').length;
+  return {
+    lost: lines(sent.filter((one) => one.outcome === 'acknowledged' && storedOf(one) === 0)),
+    doubled: [
+      ...lines(sent.filter((one) => storedOf(one) > 1)),
+      ...turns.filter(({ calls }) => calls > 1).map(({ id, calls }) => `turn ${id} was paid ${calls} times`),
+    ],
+    kept: [
+      ...lines(sent.filter((one) => one.outcome === 'refused' && storedOf(one) > 0)),
+      ...(all > most ? [`${all} completions are stored of ${most} that were not refused`] : []),
+    ],
+  };
+}
+
+async function countAnswers(query: Query): Promise<ReadonlyMap<string, number>> {
+  const rows = await query<{ content: string }>(`SELECT content FROM message WHERE role = 'assistant'`);
+  return countsOf(rows, ({ content }) => /^noted (nonce-\S+-end)$/.exec(content)?.[1] ?? '');
+}
+
+function countsOf<Row>(rows: readonly Row[], key: (row: Row) => string): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const row of rows) counts.set(key(row), (counts.get(key(row)) ?? 0) + 1);
+  return counts;
+}

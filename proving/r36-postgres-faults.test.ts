@@ -1,0 +1,20 @@
+import { findPostgres } from '@gatehouse/testkit/postgres';
+import { describe, expect, test } from 'vitest';
+import { freshSeed } from './lib/random.ts';
+import { provePostgresFaults } from './r36-postgres-faults.ts';
+
+const seed = freshSeed();
+
+describe.skipIf(findPostgres() === undefined)('a daemon whose PostgreSQL fails', () => {
+  test('loses nothing that it acknowledged, does nothing twice, and answers again', async () => {
+    const rounds = { cut: 3, stalled: 1, 'half open': 1, restarted: 2, 'read-only': 1 };
+    const { wrong, answers } = await provePostgresFaults({ rounds, seed, longestMs: 1_000 });
+    expect(wrong, `seed ${seed}`).toEqual([]);
+    expect(answers.acknowledged).toBeGreaterThan(0);
+  });
+
+  test('is caught when it runs a commit again whose answer was lost', async () => {
+    const { wrong } = await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' });
+    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/already exists|Internal error|was refused and is there/);
+  });
+});
