@@ -24,9 +24,11 @@ export interface Nodes extends AsyncDisposable {
   ready(node: Node, withinMs?: number): Promise<number>;
   standsBy(node: Node): Promise<void>;
   query<Row>(text: string): Promise<readonly Row[]>;
+  /** Ends the lease of the active daemon in the database, as if it had been silent for that long. */
+  lapse(): Promise<void>;
 }
 
-export async function openNodes(config: object, options: { readonly broken?: string | undefined } = {}): Promise<Nodes> {
+export async function openNodes(config: object, options: { readonly broken?: string | readonly string[] | undefined } = {}): Promise<Nodes> {
   const opened = new AsyncDisposableStack();
   const server = opened.use(await startPostgres());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
@@ -83,6 +85,10 @@ export async function openNodes(config: object, options: { readonly broken?: str
       await until(node, 'a standby', startMs, ({ status, text }) => status === 503 && text.includes('"standby"'));
     },
     query: async <Row>(text: string) => (await client.query(text)).rows as readonly Row[],
+    async lapse() {
+      // A renewal may be under way.
+      await client.query(`UPDATE node SET lease_until_ms = 0 FROM active_node WHERE node.boot_id = active_node.boot_id`);
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
