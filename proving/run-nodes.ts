@@ -41,13 +41,14 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
     },
     async 'r11-nodes'() {
       const { wrong, tried, ...report } = await staleNodes({ freezes: { work: 75, node: 50 }, seed, progress });
-      printFindings(wrong.slice(0, 20));
+      const frozen = await proveTakeoverFrozen({ frozenMs: 20_000 });
+      printFindings([...wrong.slice(0, 20), ...frozen.wrong]);
       const broken = await staleNodes({ freezes: { work: 1, node: 1 }, seed, broken: ['no-fence', 'no-lease-fence'] });
       return {
         promise: 'A process that is frozen past its lease writes nothing when the other one of the same PostgreSQL has taken over',
-        figure: `${report.freezes} processes stopped and continued, with ${counts(tried)}; ${report.writes} writes tried: ${wrong.length} accepted or with an effect; seed ${seed}`,
+        figure: `${report.freezes} processes stopped and continued, with ${counts(tried)}; ${report.writes} writes tried: ${wrong.length} accepted or with an effect; a daemon frozen for 20 s during turns of ${frozen.kinds.join(', ')}: ${frozen.wrong.length} wrong; seed ${seed}`,
         caught: `neither leases nor claims checked: ${broken.wrong.length} accepted or with an effect`,
-        good: wrong.length === 0 && broken.wrong.length > 0,
+        good: wrong.length + frozen.wrong.length === 0 && broken.wrong.length > 0,
       };
     },
     async 'r28-nodes'() {
