@@ -47,7 +47,9 @@ import { proveMissed } from './r8-missed.ts';
 import { proveClock } from './r9-clock.ts';
 import { proveReplacedData } from './replaced-data.ts';
 import { proveFewDescriptors, proveFullDisk } from './scarcity.ts';
+import { fewNodeCells } from './r32-nodes.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
+import { proveTakeoverPromises } from './takeover-promises.ts';
 import { proveWrongClock } from './wrong-clock.ts';
 
 type Findings = readonly string[];
@@ -58,6 +60,7 @@ interface Wrong {
 const wrongOf = async (proof: Promise<Wrong>, shows = /./): Promise<Findings> => (await proof).wrong.filter((line) => shows.test(line));
 const hammered = (broken: string, seed: number, only: readonly string[], shows: RegExp): Promise<Findings> =>
   wrongOf(proveHammer({ engine: 'postgres', rounds: 5, seed, broken, only, untilFound: true }), shows);
+const takenOver = [{ by: 'kill', lapses: true }] as const;
 const finding = (is: boolean, what: string): Findings => (is ? [what] : []);
 const fewJobs = { webhooks: 20, messages: 5, oneShots: 5, recurring: 2, minutes: 10, patienceMin: 20 };
 
@@ -91,6 +94,11 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     const { header, body } = await proveSlowClients({ each: 10, broken: 'default-timeouts' });
     return finding(header.left + body.left > 0, `${header.left} slow headers and ${body.left} slow bodies left`);
   },
+  'deliveries-of-one-process': (seed) =>
+    wrongOf(
+      proveTakeoverPromises({ deaths: takenOver, replays: { honest: 3, forgeries: 0 }, seed, broken: 'deliveries-of-one-process' }),
+      /turns instead of/,
+    ),
   'digest-without-files': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'digest-without-files' }), /^script/),
   'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-fails' }), /calls were refused/),
   'doubt-repeats': (seed) =>
@@ -164,6 +172,10 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'scans-what-is-shown': () => wrongOf(proveSkillVetting({ each: 4, broken: 'scans-what-is-shown' }), /: written$/),
   'slow-for-strangers': (seed) => wrongOf(proveCrossOwner({ pairs: 25, only: 'session.e', seed, broken: 'slow-for-strangers' }), /foreign takes/),
   'statistics-at-stop': async () => (await proveStartAfterCrash({ megabytes: 8, kills: 0, broken: 'statistics-at-stop' })).scans,
+  'stops-in-memory': (seed) => {
+    const cells = fewNodeCells.filter(({ stop }) => stop === 'tokens.revoke');
+    return wrongOf(proveTakeoverPromises({ deaths: takenOver, stops: { cells, controls: [] }, seed, broken: 'stops-in-memory' }), /opens something/);
+  },
   'swallowed-error': () => wrongOf(proveStorageFaults({ calls: [15, 25, 35], commits: 8, broken: 'swallowed-error' })),
   'synchronous-normal': async () => (await proveSyncBeforeAck({ each: 4, broken: 'synchronous-normal' })).early,
   'unbounded-queue': async (seed) => faultsOf(await proveOverload({ forMs: 800, looks: 1, seed, broken: 'unbounded-queue' })),

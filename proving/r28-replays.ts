@@ -28,11 +28,20 @@ export interface R28Report {
 
 const secret = 'secret-of-the-webhooks-of-the-proving-suite';
 const signing = Buffer.from('another-secret-for-standard-webhooks');
-const modes = ['exact', 'body', 'signed'] as const;
-type Mode = (typeof modes)[number];
+export const modes = ['exact', 'body', 'signed'] as const;
+export type Mode = (typeof modes)[number];
+
+/** A mapping for each mode. */
+export const replayMappings = modes.map((mode) => ({
+  id: mode,
+  match: { path: mode },
+  replay: mode,
+  messageTemplate: '{{text}}',
+  secret: mode === 'signed' ? `whsec_${signing.toString('base64')}` : secret,
+}));
 
 type Headers = Record<string, string>;
-interface Shot {
+export interface Shot {
   readonly path: string;
   readonly body: string;
   readonly headers: Headers;
@@ -47,7 +56,7 @@ interface Replay extends Shot {
 const hex = (text: string, key: string | Buffer = secret) => createHmac('sha256', key).update(text).digest('hex');
 const seconds = (agoSec = 0) => String(Math.floor(Date.now() / 1000) - agoSec);
 
-function sign(mode: Mode, body: string, random: Random): Headers {
+export function sign(mode: Mode, body: string, random: Random): Headers {
   if (mode !== 'signed') {
     const named: Headers = random.int(2) === 0 ? { 'x-github-delivery': randomBytes(8).toString('hex') } : { 'x-webhook-timestamp': seconds(1) };
     return { 'x-webhook-signature': hex(body), ...named };
@@ -58,7 +67,7 @@ function sign(mode: Mode, body: string, random: Random): Headers {
 }
 
 /** Replays that are possible for a client that saw the request and has no secret. */
-function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
+export function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
   const plain = headers['x-webhook-signature'];
   const again = (name: string, changed: Headers = {}, counts = false, at = path): Replay => ({
     name,
@@ -90,7 +99,7 @@ function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
 }
 
 /** Forgeries without the secret; each must be refused. */
-function forge(mode: Mode, { path, body, headers }: Shot, random: Random): Shot & { readonly name: string } {
+export function forge(mode: Mode, { path, body, headers }: Shot, random: Random): Shot & { readonly name: string } {
   const name = mode === 'signed' ? 'webhook-signature' : 'x-webhook-signature';
   const right = headers[name] ?? '';
   const with_ = (kind: string, value: string | undefined, other = body, more: Headers = {}) => {
@@ -148,14 +157,7 @@ export async function proveReplays(options: {
   const provider = await startEchoProvider();
   const home = await makeHome();
   const port = await freePort();
-  const mappings = modes.map((mode) => ({
-    id: mode,
-    match: { path: mode },
-    replay: mode,
-    messageTemplate: '{{text}}',
-    ...(mode === 'signed' && { secret: `whsec_${signing.toString('base64')}` }),
-  }));
-  await writeConfig(home, { ...proofConfig(provider.url), webhooks: { token: secret, mappings } });
+  await writeConfig(home, { ...proofConfig(provider.url), webhooks: { token: secret, mappings: replayMappings } });
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   let daemon: Daemon | undefined;
   try {

@@ -1,7 +1,8 @@
 import { counts, printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { proveStaleOwners } from './r11-stale-owners.ts';
+import type { CellStop } from './lib/stop-cell.ts';
 import type { WorkName } from './lib/stop-work.ts';
-import { type CellStop, proveStopCells, proveStopsOverRestart } from './r32-cells.ts';
+import { proveStopCells, proveStopsOverRestart } from './r32-cells.ts';
 import { proveStops } from './r32-stops.ts';
 import { proveJailEscapes } from './r33-jail-escapes.ts';
 import { proveKilledDelegation, delegationKillPoints } from './r6-killed-delegation.ts';

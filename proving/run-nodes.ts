@@ -1,8 +1,29 @@
+import { startPostgres } from '@gatehouse/testkit/postgres';
 import { counts, printFindings, total, type ProofOptions, type Proofs } from './lib/proof.ts';
+import { randomFrom } from './lib/random.ts';
+import type { Death } from './lib/takeover.ts';
+import { type R11NodesReport, proveStaleNodes } from './r11-nodes.ts';
+import { allNodeCells, fewNodeCells, nodeControls } from './r32-nodes.ts';
 import { proveFailover } from './r36-failover.ts';
 import { provePostgresFaults } from './r36-postgres-faults.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveTakeoverKilled } from './takeover-killed.ts';
+import { proveTakeoverPromises } from './takeover-promises.ts';
+
+/** Deaths by kill and freeze, with leases that end in their time or at once, some of them in the middle of what they acknowledge. */
+function deathsOf(count: number, seed: number): readonly Death[] {
+  const random = randomFrom(seed);
+  return Array.from({ length: count }, (_, index) => ({
+    by: index % 3 === 2 ? ('freeze' as const) : ('kill' as const),
+    lapses: index % 2 === 0,
+    ...(index % 4 === 3 && { afterMs: random.int(60) }),
+  }));
+}
+
+async function staleNodes(options: Omit<Parameters<typeof proveStaleNodes>[0], 'url'>): Promise<R11NodesReport> {
+  await using server = await startPostgres();
+  return await proveStaleNodes({ ...options, url: server.url() });
+}
 
 /** The full forms of the proofs of two daemons on one PostgreSQL. */
 export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
@@ -46,6 +67,48 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
           .map(([fault, report]) => `${fault}: ${report.wrong.length} wrong`)
           .join('; '),
         good: wrong.length === 0 && Object.values(caught).every((report) => report.wrong.length > 0),
+      };
+    },
+    async 'r11-nodes'() {
+      const { wrong, tried, ...report } = await staleNodes({ freezes: { work: 75, node: 50 }, seed, progress });
+      const frozen = await proveTakeoverFrozen({ frozenMs: 20_000 });
+      printFindings([...wrong.slice(0, 20), ...frozen.wrong]);
+      const broken = await staleNodes({ freezes: { work: 1, node: 1 }, seed, broken: ['no-fence', 'no-lease-fence'] });
+      return {
+        promise: 'A process that is frozen past its lease writes nothing when the other one of the same PostgreSQL has taken over',
+        figure: `${report.freezes} processes stopped and continued, with ${counts(tried)}; ${report.writes} writes tried: ${wrong.length} accepted or with an effect; a daemon frozen for 20 s during turns of ${frozen.kinds.join(', ')}: ${frozen.wrong.length} wrong; seed ${seed}`,
+        caught: `neither leases nor claims checked: ${broken.wrong.length} accepted or with an effect`,
+        good: wrong.length + frozen.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r28-nodes'() {
+      const deaths = deathsOf(6, seed);
+      const report = await proveTakeoverPromises({ deaths, replays: { honest: 12, forgeries: 300 }, seed, progress });
+      printFindings(report.wrong.slice(0, 20));
+      const broken = await proveTakeoverPromises({
+        deaths: deaths.slice(0, 1),
+        replays: { honest: 3, forgeries: 0 },
+        seed,
+        broken: 'deliveries-of-one-process',
+      });
+      return {
+        promise: 'A webhook that is sent again to the daemon that takes over starts no second turn unnoticed; both daemons refuse forged ones',
+        figure: `${deaths.length} take-overs, ${report.honest} webhooks, half of them cut off by the death of the daemon, sent again ${report.replays} times, and ${report.forgeries} forgeries: ${report.wrong.length} executed twice, lost, not reported or accepted; seed ${seed}`,
+        caught: `deliveries that one process remembers: ${broken.wrong.length} wrong`,
+        good: report.wrong.length === 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r32-nodes'() {
+      const deaths = deathsOf(8, seed);
+      const { wrong, slowestMs, ...report } = await proveTakeoverPromises({ deaths, stops: { cells: allNodeCells }, seed, progress });
+      printFindings(wrong);
+      const cells = fewNodeCells.filter(({ work }) => work.startsWith('looping'));
+      const broken = await proveTakeoverPromises({ deaths: deaths.slice(0, 1), stops: { cells, controls: [] }, seed, broken: 'stops-in-memory' });
+      return {
+        promise: 'A stop that the active daemon acknowledged just before it died is in force on the one that takes over',
+        figure: `${deaths.length} take-overs, ${report.stops} of ${allNodeCells.length} stops acknowledged: in force at most ${counts(slowestMs)} ms after the take-over, ${wrong.length} late, resumed or undone; ${report.resumed} of ${deaths.length * nodeControls.length} other works resumed; seed ${seed}`,
+        caught: `stops that are not stored: ${broken.wrong.length} wrong`,
+        good: wrong.length === 0 && report.stops > 0 && broken.wrong.length > 0,
       };
     },
   };

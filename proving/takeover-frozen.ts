@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as z from 'zod';
 import { startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { logOf, pause } from './lib/daemon.ts';
+import { http } from './lib/http.ts';
 import { type Node, type Nodes, openNodes } from './lib/nodes.ts';
 import { askForCall, makeAskedCall, proofConfig } from './lib/provider.ts';
 import { rpcCall } from './lib/rpc.ts';
@@ -18,30 +20,43 @@ export interface TakeoverFrozenReport {
   readonly written: number;
   /** Writes that were sent to the daemon when it woke up, all of which must fail. */
   readonly late: number;
+  /** Kinds of work whose model answers when the daemon wakes up. */
+  readonly kinds: readonly string[];
   readonly wrong: readonly string[];
 }
 
 /** Turns whose model answers when the daemon wakes up. */
 const turns = 10;
 const lateMs = 5_000;
+/** Kinds of work with such turns. */
+const lateKinds = ['turn', 'sub-agent', 'graph', 'message', 'webhook', 'job'] as const;
+const lateTask = (kind: (typeof lateKinds)[number]) => `late work: ${kind}.`;
 
 /**
- * The active daemon is frozen while a background command of an agent writes to a file ten times a second, and turns wait for their
- * model. The standby takes over when the lease has ended; from then on the command writes nothing, and nothing of the first one is
- * kept when it wakes up.
+ * The active daemon is frozen while a background command of an agent writes to a file ten times a second, and turns of every kind of work
+ * wait for their model. The standby takes over when the lease has ended; from then on the command writes nothing, and nothing of the
+ * first one is kept when it wakes up.
  */
 export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOptions): Promise<TakeoverFrozenReport> {
   const wakes = Promise.withResolvers<void>();
+  const kinds = new Set<string>();
+  let isFrozen = false;
   const provider = await startFakeProvider({
     journal: 0,
-    answer: (request) =>
-      JSON.stringify(request.body).includes('late turn') ? { text: 'a late answer', after: wakes.promise } : makeAskedCall(request),
+    answer: (request) => {
+      const kind = /late work: ([a-z-]+)\./.exec(JSON.stringify(request.body))?.[1];
+      if (kind === undefined) return makeAskedCall(request);
+      if (isFrozen) return { text: 'a new answer' };
+      kinds.add(kind);
+      return { text: 'a late answer', after: wakes.promise };
+    },
   });
   await using nodes = await openNodes(
     {
       ...proofConfig(provider.url, {
         agents: { default: { model: 'local/test-model', maxConcurrentRuns: 1000, tools: { profile: 'full' } } },
         approvals: { rules: [{ tools: ['group:fs', 'exec'], action: 'auto', tainted: true }] },
+        webhooks: { mappings: [{ id: 'late', messageTemplate: lateTask('webhook'), allowUnauthenticated: true }] },
       }),
     },
     { broken },
@@ -58,13 +73,16 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     const begun = await run('exec', { argv, background: true });
     const file = await fileOf(nodes, JSON.stringify([made, begun]));
     const pending = Array.from({ length: turns }, (_, n) =>
-      rpcCall(first, 'agent.execute', { message: 'late turn', sessionKey: `late-${n}:proof` }, { timeoutMs: frozenMs + 60_000 }).then(
+      rpcCall(first, 'agent.execute', { message: lateTask('turn'), sessionKey: `late-${n}:proof` }, { timeoutMs: frozenMs + 60_000 }).then(
         () => true,
         () => false,
       ),
     );
+    await acceptLate(first);
+    for (const deadline = performance.now() + lateMs; kinds.size < lateKinds.length && performance.now() < deadline;) await pause(20);
     await pause(500);
     first.child.kill('SIGSTOP');
+    isFrozen = true;
     const frozenAt = performance.now();
     await nodes.ready(second);
     const written = (await stat(file)).size;
@@ -76,19 +94,40 @@ export async function proveTakeoverFrozen({ frozenMs, broken }: TakeoverFrozenOp
     first.child.kill('SIGCONT');
     const late = await writeLate(first, wrong);
     for (const answered of await Promise.all(pending)) if (answered) wrong.push('a turn of the frozen daemon was answered');
-    const kept = await nodes.query<{ count: string }>(`SELECT count(*) AS count FROM message WHERE content = 'a late answer'`);
-    if (Number(kept[0]?.count) > 0) wrong.push(`${kept[0]?.count} late answers were kept`);
+    for (const { name } of await nodes.query<{ name: string }>(`SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()`)) {
+      const [kept] = await nodes.query<{ count: string }>(`SELECT count(*) AS count FROM "${name}" t WHERE t::text LIKE '%a late answer%'`);
+      if (Number(kept?.count) > 0) wrong.push(`${kept?.count} late answers were kept in ${name}`);
+    }
     // A broken build that was caught runs on.
-    if (broken !== undefined && wrong.length > 0) return { written, late, wrong };
+    if (broken !== undefined && wrong.length > 0) return { written, late, kinds: [...kinds], wrong };
     const exit = await Promise.race([first.exited, pause(lateMs).then(() => undefined)]);
     if (exit?.code !== 76)
       wrong.push(exit === undefined ? 'the daemon that was taken for dead still runs' : `it ended with ${exit.code ?? exit.signal}`);
     if (!logOf(first).includes('Another node took over')) wrong.push('it did not say why it ended');
-    return { written, late, wrong };
+    if (kinds.size < lateKinds.length) wrong.push(`only ${[...kinds].join(', ')} waited for their model`);
+    return { written, late, kinds: [...kinds], wrong };
   } finally {
     wakes.resolve();
     await provider.close();
   }
+}
+
+const Turn = z.looseObject({ conversationRef: z.string() });
+
+/** Starts work of each kind that does not belong to a request. */
+async function acceptLate(node: Node): Promise<void> {
+  await rpcCall(node, 'session.spawn', { task: lateTask('sub-agent') });
+  await rpcCall(node, 'graph.execute', { nodes: [{ node_id: 'only', task: lateTask('graph'), agent: 'default' }] });
+  const { conversationRef } = Turn.parse(await rpcCall(node, 'agent.execute', { message: 'Hello', sessionKey: 'message:proof' }));
+  await rpcCall(node, 'session.send', { conversationRef, text: lateTask('message'), mode: 'fire-and-forget' });
+  await rpcCall(node, 'cron.add', {
+    name: 'late',
+    schedule: { kind: 'every', everyMs: 86_400_000 },
+    payload: { kind: 'agent_turn', message: lateTask('job') },
+  });
+  await rpcCall(node, 'cron.run', { jobName: 'late' });
+  const { status } = await http({ port: node.port, path: '/hooks/late', body: {} });
+  if (status !== 200) throw new Error(`the webhook was answered ${status}`);
 }
 
 /** Waits until the command writes to the workspace, which is on the shared path. */

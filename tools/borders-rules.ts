@@ -82,6 +82,11 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     reason: 'needs two owners of one work item on one database, which the daemon prevents by locking its folder',
   },
   {
+    from: /^proving\/(r11-nodes\.test|lib\/stale-node(-work)?)\.ts$/,
+    to: /^packages\/server\/src\//,
+    reason: 'makes the writes of two daemons on one PostgreSQL, one of which is frozen',
+  },
+  {
     from: /^proving\/lib\/outward-process\.ts$/,
     to: /^packages\/server\/src\/kernel\/egress\.ts$/,
     reason: 'requests archives as the product does, from a site that replaces GitHub',

@@ -23,9 +23,11 @@ export interface Nodes extends AsyncDisposable {
   ready(node: Node, withinMs?: number): Promise<number>;
   standsBy(node: Node): Promise<void>;
   query<Row>(text: string): Promise<readonly Row[]>;
+  /** Ends the lease of the active daemon in the database, as if it had been silent for that long. */
+  lapse(): Promise<void>;
 }
 
-export async function openNodes(config: object, options: { readonly broken?: string | undefined } = {}): Promise<Nodes> {
+export async function openNodes(config: object, options: { readonly broken?: string | readonly string[] | undefined } = {}): Promise<Nodes> {
   const opened = new AsyncDisposableStack();
   const { url } = opened.use(await openPostgresDatabase());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
@@ -36,8 +38,7 @@ export async function openNodes(config: object, options: { readonly broken?: str
   await client.connect();
   opened.defer(() => client.end());
   const slots = await Promise.all(homes.slice(1).map(async (home) => ({ home, port: await freePort() })));
-  for (const { home } of slots)
-    await writeConfig(home, { ...config, storage: { driver: 'postgres', url, poolSize: 4, sharedPath: shared } });
+  for (const { home } of slots) await writeConfig(home, { ...config, storage: { driver: 'postgres', url, poolSize: 4, sharedPath: shared } });
   const running = new Set<Node>();
   opened.defer(async () => {
     for (const node of running) await node.kill();
@@ -81,6 +82,10 @@ export async function openNodes(config: object, options: { readonly broken?: str
       await until(node, 'a standby', startMs, ({ status, text }) => status === 503 && text.includes('"standby"'));
     },
     query: async <Row>(text: string) => (await client.query(text)).rows as readonly Row[],
+    async lapse() {
+      // A renewal may be under way.
+      await client.query(`UPDATE node SET lease_until_ms = 0 FROM active_node WHERE node.boot_id = active_node.boot_id`);
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

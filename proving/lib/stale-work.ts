@@ -25,7 +25,7 @@ export type Write = readonly [name: string, go: (db: Db, claim: WorkClaim) => Pr
 
 /** An accepted work item, and all that its owner may write about it. */
 export interface Piece {
-  readonly kind: StaleKind;
+  readonly kind: string;
   readonly writes: readonly Write[];
   /** Writes that end it. */
   readonly ends: readonly Write[];
@@ -118,7 +118,7 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
   }
 }
 
-export async function claimOf(db: Db, kind: StaleKind, owner: string, nowMs: number): Promise<WorkItem> {
+export async function claimOf(db: Db, kind: string, owner: string, nowMs: number): Promise<WorkItem> {
   const kinds = [{ kind, free: 1 }];
   const [item] = await db.write(claimWork, { owner, kinds, held: [], leaseUntilMs: nowMs + 60_000, atMs: nowMs });
   if (item === undefined) throw new Error(`${owner} finds no work of kind ${kind}`);
@@ -126,14 +126,14 @@ export async function claimOf(db: Db, kind: StaleKind, owner: string, nowMs: num
 }
 
 /** Ends the work that an item has led to, so that the next one is alone. */
-export async function endAll(db: Db): Promise<void> {
-  const kinds = staleKinds.map((kind) => ({ kind, free: 10 }));
+export async function endAll(db: Db, all: readonly string[] = staleKinds): Promise<void> {
+  const kinds = all.map((kind) => ({ kind, free: 10 }));
   const left = await db.write(claimWork, { owner: 'last', kinds, held: [], leaseUntilMs: atMs * 2, atMs: atMs + 200_000 });
   for (const { id, owner, fence } of left) await db.write(endWork, { id, owner, fence, state: 'done', atMs });
 }
 
 /** Adds the writes that every owner of work may make. */
-function piece(kind: StaleKind, n: number, writes: readonly Write[], ends: readonly Write[]): Piece {
+export function piece(kind: string, n: number, writes: readonly Write[], ends: readonly Write[]): Piece {
   const totals = { steps: 1, inputTokens: 1, outputTokens: 1, costNano: 1 };
   const intent = { opKey: `stale-${n}`, step: 1, callId: 'c', toolName: 'ls' };
   const ledger: readonly Write[] = [
@@ -300,7 +300,7 @@ const messageOf = (opKey: string): InboxMessage => ({
 
 const ofTurn = (n: number) => ({ turnId: `tn_${n}`, agentId, principalId, conversationRef: ref(3_000_000 + n) });
 
-const turnOf = (n: number, state: 'running' | 'completed') => ({
+export const turnOf = (n: number, state: 'running' | 'completed') => ({
   id: `tn_${n}`,
   conversationRef: ref(3_000_000 + n),
   sessionKey: 'e:f',
@@ -322,7 +322,7 @@ const turnOf = (n: number, state: 'running' | 'completed') => ({
   bootId: 'boot',
 });
 
-const commitOf = (n: number, claim: WorkClaim, alongside: readonly OperationCall[]) => ({
+export const commitOf = (n: number, claim: WorkClaim, alongside: readonly OperationCall[]) => ({
   claim,
   ...ofTurn(n),
   turn: turnOf(n, 'completed'),

@@ -1,12 +1,12 @@
 import * as z from 'zod';
-import { type Daemon, pause } from './daemon.ts';
+import { pause } from './daemon.ts';
 import { bearer, http } from './http.ts';
-import { openSocket, rpcCall } from './rpc.ts';
+import { openSocket, rpcCall, type RpcTarget } from './rpc.ts';
 import { duties } from './stop-model.ts';
 
 /** The scene of a stop: a separate agent, token and nonce. */
 export interface Scene {
-  readonly daemon: Daemon;
+  readonly daemon: RpcTarget;
   readonly agentId: string;
   readonly nonce: string;
   readonly holder: { readonly port: number; readonly token: string };
@@ -139,7 +139,7 @@ async function sendMessage(scene: Scene, text: string): Promise<Begun> {
 }
 
 async function callHook({ daemon, agentId }: Scene, text: string): Promise<Begun> {
-  const reply = await http({ port: daemon.port, path: '/hooks/work', body: { agent: agentId, text } });
+  const reply = await http({ port: daemon.port, path: `/hooks/${agentId}`, body: { text } });
   if (reply.status !== 200) throw new Error(`the webhook was answered ${reply.status} ${reply.text.slice(0, 200)}`);
   return {};
 }
@@ -154,6 +154,12 @@ const executeGraph = async ({ holder, agentId }: Scene, task: string): Promise<B
 const commanded = (begin: (scene: Scene, message: string) => Promise<Begun>): Work => ({
   processes: 1,
   begin: (scene) => begin(scene, `${duties.work} ${scene.nonce}`),
+});
+
+/** Durable work whose agent calls a tool again and again, and which another process can resume at any step. */
+const looping = (begin: (scene: Scene, message: string) => Promise<Begun>): Work => ({
+  processes: 0,
+  begin: (scene) => begin(scene, `${duties.loop} ${scene.nonce}`),
 });
 
 /** Every kind of work, over every route that starts it. */
@@ -189,6 +195,11 @@ export const works = {
   job: commanded(addJob),
   'session.send': commanded(sendMessage),
   webhook: commanded(callHook),
+  'looping sub-agent': looping(spawn),
+  'looping graph': looping(executeGraph),
+  'looping job': looping(addJob),
+  'looping session.send': looping(sendMessage),
+  'looping webhook': looping(callHook),
   'waiting sub-agent': waiting(spawn),
   'waiting graph': waiting(executeGraph),
   'waiting job': waiting(addJob),

@@ -7,7 +7,7 @@ import { fromWireError, toWireError } from '../wire-error.ts';
 import type { ServerAddress } from './server-address.ts';
 import { placeOf, postgresBackups } from './place.ts';
 import { explainPostgresError } from './postgres-errors.ts';
-import { openPostgresSearch, openPostgresStorage, type PostgresParts } from './storage.ts';
+import { openPostgresSearch, openPostgresStorage, type PostgresParts, type PostgresStorage } from './storage.ts';
 
 export interface InlinePostgresOptions extends PostgresParts {
   readonly address: ServerAddress;
@@ -20,7 +20,12 @@ export interface InlinePostgresOptions extends PostgresParts {
  * Runs the same engine for tests and tools on the calling thread. Input, output and errors are serialized as between threads, so what would
  * not survive that fails here as well.
  */
-export async function openInlinePostgres({ poolSize = 4, clock = systemClock, onState, ...options }: InlinePostgresOptions): Promise<Db> {
+export async function openInlinePostgres({
+  poolSize = 4,
+  clock = systemClock,
+  onState,
+  ...options
+}: InlinePostgresOptions): Promise<Db & Pick<PostgresStorage, 'guard'>> {
   let state: 'ok' | 'read_only' = 'ok';
   const storage = await openPostgresStorage({
     ...options,
@@ -46,6 +51,7 @@ export async function openInlinePostgres({ poolSize = 4, clock = systemClock, on
     telemetry: (operation, input) => call(operation, input, storage.telemetry),
     read: (operation, input) => call(operation, input, storage.read),
     search: (operation, input) => call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock })).search(unit)),
+    guard: storage.guard,
     backup: () => Promise.reject(new AppError('precondition_failed', postgresBackups)),
     async status() {
       const { schemaVersion, serverVersion } = storage;
