@@ -47,7 +47,7 @@ export interface ServerOptions {
   /** The token created at first start, scope `*`. */
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
-  readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
+  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset'>;
   readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
   /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;

@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Egress } from '../../../kernel/egress.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -8,13 +9,13 @@ import { createFetchPage } from './pages/fetch-page.ts';
 import { createWebFetchTool } from './pages/fetch-tool.ts';
 import { createProcessLinks } from './pages/links.ts';
 import { createPageReader } from './pages/page-reader.ts';
-import { createWebSearch } from './search.ts';
+import { createWebSearch, type WebSearch } from './search.ts';
 import { createWebSearchTool } from './search-tool.ts';
 
 export interface WebDeps {
   readonly clock: Clock;
-  readonly search: WebSearchConfig;
-  readonly links: LinksConfig;
+  readonly search: Live<WebSearchConfig>;
+  readonly links: Live<LinksConfig>;
   /** Environment variables that may hold keys of search providers. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Sends requests to public addresses, and to the named `host:port` pairs wherever they are. */
@@ -32,8 +33,14 @@ export interface Web {
 export function createWeb({ clock, search, links, env, egressFor, fence }: WebDeps): Web {
   const fetchPage = createFetchPage(egressFor([]), createPageReader(clock));
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });
+  let found: { readonly config: WebSearchConfig; readonly search: WebSearch | undefined } | undefined;
+  const currentSearch = (): WebSearch | undefined => {
+    const config = search.current;
+    if (found?.config !== config) found = { config, search: createWebSearch(config, env, egressFor) };
+    return found.search;
+  };
   return {
-    tools: [createWebFetchTool(fetchPage), createWebSearchTool(createWebSearch(search, env, egressFor))],
+    tools: [createWebFetchTool(fetchPage), createWebSearchTool(currentSearch)],
     methods: {
       async 'link.process'({ text, maxLinks }, { signal }) {
         const { links: read, errors, ...rest } = await processLinks(text, maxLinks, signal);
