@@ -39,7 +39,7 @@ const abortedMs = 1_000;
  * each module gets the functions that it uses.
  */
 export async function createServer(options: ServerOptions): Promise<ServerHandle> {
-  const { config, home, log } = options;
+  const { config, configuration, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes } = foundation;
@@ -230,7 +230,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       background.pause();
       delegation.stopping();
-      await Promise.all([nodes.drain(), listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
+      const { drainTimeoutMs } = configuration.current.gateway;
+      await Promise.all([nodes.drain(), listeners.drain(drainTimeoutMs), unattended.drain(drainTimeoutMs)]);
       turns.abortAll();
       // Aborted turns report to their clients and charge what they used.
       await listeners.drain(abortedMs);

@@ -148,7 +148,7 @@ export class ServerLife {
         version,
         configFiles: loaded.files,
         env,
-        generatedToken: secret === undefined ? undefined : generatedToken(config, secret),
+        generatedToken: secret === undefined ? undefined : { id: generatedTokenId, secret },
         log: logger.log,
         logger,
         redactor,
@@ -222,10 +222,4 @@ export class ServerLife {
     await server?.[Symbol.asyncDispose]();
     await node?.[Symbol.asyncDispose]();
   }
-}
-
-/** Returns no token when the configuration has the same secret; uses another id when the configuration has taken the usual one. */
-function generatedToken({ gateway: { tokens } }: RootConfig, secret: string): { readonly id: string; readonly secret: string } | undefined {
-  if (tokens.some((token) => token.secret === secret)) return undefined;
-  return { id: tokens.some((token) => token.id === generatedTokenId) ? 'token-file' : generatedTokenId, secret };
 }

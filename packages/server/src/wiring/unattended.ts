@@ -30,7 +30,7 @@ export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
   const { building, options, bootId, onClaimed, live, core } = assembly;
   const { agents, models } = deps;
   const { controlPlaneOnly } = deps.foundation.lifetime;
-  const { config, log } = options;
+  const { log } = options;
   const durableConfig = live(({ durable: section }) => section);
   const durable = building.use(
     createDurable({
@@ -49,14 +49,15 @@ export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
   const beats = live(({ providers, scheduler }) => [providers, scheduler.heartbeat]);
   building.use(beats.onChange(() => agents.list().forEach(({ id }) => heartbeat.agentChanged(id))));
   const cron = building.use(wireCron(assembly, { ...deps, bootId, durable: durable.api, heartbeat: heartbeat.api }));
+  const gateway = live((whole) => whole.gateway);
   const webhooks = building.use(
     createWebhooks({
       ...core('webhooks'),
       agents,
       turns: deps.turns,
       inbox: deps.inbox,
-      config: config.webhooks,
-      httpBodyLimitBytes: config.gateway.httpBodyLimitBytes,
+      config: live(({ webhooks: section }) => section),
+      httpBodyLimitBytes: () => gateway.current.httpBodyLimitBytes,
       durable: durable.api,
       heartbeat: heartbeat.api,
       acceptDelivery,

@@ -53,6 +53,16 @@ export function livePart<T, Part>(whole: Live<T>, partOf: (value: T) => Part): L
   };
 }
 
+/** Returns what is built from a live value, the same until the value changes. */
+export function derived<T, Built>(live: Live<T>, build: (value: T) => Built): () => Built {
+  let last: { readonly from: T; readonly built: Built } | undefined;
+  return () => {
+    const from = live.current;
+    if (last?.from !== from) last = { from, built: build(from) };
+    return last.built;
+  };
+}
+
 /** Returns a value that never changes. */
 export function fixed<T>(value: T): Live<T> {
   return { current: value, onChange: () => ({ [Symbol.dispose]() {} }) };

@@ -1,4 +1,4 @@
-import type { Live } from '../../../kernel/config/live.ts';
+import { derived, type Live } from '../../../kernel/config/live.ts';
 import type { TurnOrigin } from '@gatehouse/contract';
 import { announceAudit } from '../../../kernel/audit.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -116,15 +116,12 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     return meant;
   }
 
-  let findRule = compileRules(config.current.rules);
-  const following = config.onChange(({ rules }) => {
-    findRule = compileRules(rules);
-  });
+  const findRule = derived(config, ({ rules }) => compileRules(rules));
   const ask = createAsk(deps, waiting, (ref) => closed.has(ref));
   return {
     gate: createToolGate(
       {
-        findRule: (call) => findRule(call),
+        findRule: (call) => findRule()(call),
         get mode() {
           return config.current.mode;
         },
@@ -162,7 +159,6 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     },
     [Symbol.dispose]() {
       stopListening();
-      following[Symbol.dispose]();
       waiting[Symbol.dispose]();
     },
   };

@@ -1,4 +1,4 @@
-import type { Live } from '../../../kernel/config/live.ts';
+import { derived, type Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Egress } from '../../../kernel/egress.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -9,7 +9,7 @@ import { createFetchPage } from './pages/fetch-page.ts';
 import { createWebFetchTool } from './pages/fetch-tool.ts';
 import { createProcessLinks } from './pages/links.ts';
 import { createPageReader } from './pages/page-reader.ts';
-import { createWebSearch, type WebSearch } from './search.ts';
+import { createWebSearch } from './search.ts';
 import { createWebSearchTool } from './search-tool.ts';
 
 export interface WebDeps {
@@ -33,12 +33,7 @@ export interface Web {
 export function createWeb({ clock, search, links, env, egressFor, fence }: WebDeps): Web {
   const fetchPage = createFetchPage(egressFor([]), createPageReader(clock));
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });
-  let found: { readonly config: WebSearchConfig; readonly search: WebSearch | undefined } | undefined;
-  const currentSearch = (): WebSearch | undefined => {
-    const config = search.current;
-    if (found?.config !== config) found = { config, search: createWebSearch(config, env, egressFor) };
-    return found.search;
-  };
+  const currentSearch = derived(search, (config) => createWebSearch(config, env, egressFor));
   return {
     tools: [createWebFetchTool(fetchPage), createWebSearchTool(currentSearch)],
     methods: {
