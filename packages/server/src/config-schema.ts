@@ -22,8 +22,8 @@ import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts'
 /** All of config.yaml: one line per section; an unknown key stops the start. */
 export const RootConfig = z.strictObject({
   gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
-  providers: ProvidersConfig.default({}).describe('Model providers by id.'),
-  models: ModelsConfig.prefault({}).describe('Settings for all models.'),
+  providers: ProvidersConfig.default({}).meta({ apply: 'live' }).describe('Model providers by id.'),
+  models: ModelsConfig.prefault({}).meta({ apply: 'live' }).describe('Settings for all models.'),
   agents: z.record(AgentId, AgentConfig).default({}).meta({ apply: 'live' }).describe('Agents by id; `default` exists even when it is not listed.'),
   approvals: ApprovalsConfig.prefault({}).meta({ apply: 'live' }).describe('Which tool calls wait for a person.'),
   autonomy: AutonomyConfig.prefault({}).meta({ apply: 'live' }).describe('What agents may start beyond their own turns, and the guards around it.'),

@@ -189,6 +189,23 @@ const rows: readonly Row[] = [
     after: ['Changed', 'ok'],
   },
   {
+    keys: ['providers'],
+    patch: { providers: { mock: { apiKey: 'other-key' }, second: { type: 'openai', models: [{ id: 'far' }] } } },
+    async see(server) {
+      await chat(server);
+      return [server.provider.requests.at(-1)?.headers.authorization, (await server.client.call('models.list_providers', {})).providers];
+    },
+    before: ['Bearer mock-key', ['mock']],
+    after: ['Bearer other-key', ['mock', 'second']],
+  },
+  {
+    keys: ['models'],
+    patch: { models: { default: 'mock/mock-other' } },
+    see: async (server) => (await server.client.call('agent.getOperationModels', { agentId: 'plain' })).primaryModel,
+    before: 'mock/mock-fast',
+    after: 'mock/mock-other',
+  },
+  {
     keys: ['webhooks'],
     patch: { webhooks: { token: secret, mappings: [{ id: 'build', match: { path: 'build' }, action: 'wake' }] } },
     see: (server) => deliver(server, 'build'),
@@ -290,7 +307,7 @@ beforeAll(async () => {
     tools: [act],
     config: {
       webhooks: { token: secret, mappings: [{ id: 'patient', match: { path: 'patient' }, model: 'mock/mock-other' }] },
-      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search'] } } },
+      agents: { default: { model: 'mock/mock-fast', tools: { allow: ['act', 'web_search'] } }, plain: {} },
     },
   });
   first = JSON.parse(server.configuration.readText());
