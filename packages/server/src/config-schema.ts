@@ -32,7 +32,7 @@ export const RootConfig = z.strictObject({
   exec: ExecConfig.prefault({}).meta({ apply: 'live' }).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
-  mcp: McpConfig.prefault({}).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
+  mcp: McpConfig.prefault({}).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
   scheduler: z
     .strictObject({

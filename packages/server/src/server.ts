@@ -13,6 +13,7 @@ import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { wireAgents } from './wiring/agents.ts';
+import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
 import { openFoundation } from './wiring/foundation.ts';
 import { Late } from './wiring/late.ts';
@@ -219,6 +220,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     lifetime.lock.announce(address);
     await nodes.listening(address);
   }
+  wireConfigWatch(assembly);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   listeners.ready();

@@ -206,6 +206,13 @@ const rows: readonly Row[] = [
     after: 'mock/mock-other',
   },
   {
+    keys: ['mcp.servers'],
+    patch: { mcp: { servers: { tools: { transport: 'http', url: 'http://127.0.0.1:1/mcp', allowPrivate: true } } } },
+    see: async (server) => (await server.client.call('mcp.list', {})).servers.map(({ name, source }) => [name, source]),
+    before: [],
+    after: [['tools', 'config']],
+  },
+  {
     keys: ['webhooks'],
     patch: { webhooks: { token: secret, mappings: [{ id: 'build', match: { path: 'build' }, action: 'wake' }] } },
     see: (server) => deliver(server, 'build'),
@@ -339,6 +346,23 @@ test('a token that the file no longer has ends with its sockets', async () => {
   expect(await refusal(socket.call('system.ping', {}))).not.toBe('ok');
   socket.close();
   expect((await server.client.call('tokens.list', {})).tokens.map(({ id }) => id)).toEqual(['root']);
+});
+
+test('a file that is changed by hand applies; one that cannot be used is refused with the place, until it is repaired', async () => {
+  const status = async () => {
+    const { restartNeeded, configFault } = await server.client.call('gateway.status');
+    return { restartNeeded, configFault, name: (await server.client.call('agents.get', { agentId: 'default' })).config.name };
+  };
+  const errors = server.heard('system:error');
+  const write = (patch: Patch) => writeFileSync(server.configuration.file, JSON.stringify(merged(first, patch), null, 1));
+  write({ agents: { default: { name: 'By hand' } }, routing: { defaultAgentId: 'plain' } });
+  await expect.poll(status).toEqual({ restartNeeded: ['routing.defaultAgentId'], configFault: undefined, name: 'By hand' });
+  write({ agents: { default: { nmae: 'Typo' } } });
+  const fault = expect.stringMatching(/config\.yaml:\d+:\d+: agents\.default\.nmae: .*"name"/);
+  await expect.poll(status).toEqual({ restartNeeded: ['routing.defaultAgentId'], configFault: fault, name: 'By hand' });
+  expect(errors).toMatchObject([{ source: 'config', message: fault }]);
+  write({});
+  await expect.poll(status).toEqual({ restartNeeded: [], configFault: undefined, name: 'Gate' });
 });
 
 test('gateway.drainTimeoutMs applies to the next stop', async () => {

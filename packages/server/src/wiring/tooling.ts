@@ -70,7 +70,7 @@ export async function wireTooling(
   const mcp = building.use(
     await createMcp({
       ...core('mcp'),
-      config: config.mcp,
+      config: live(({ mcp: section }) => section),
       version: options.version,
       redactor: options.redactor,
       key: options.installKey.derive('mcp'),
