@@ -1,5 +1,6 @@
 export { RootConfig } from './config-schema.ts';
 export type { McpOffer, McpTool } from './gateway/mcp/offer.ts';
+export type { Configuration } from './kernel/config/configuration.ts';
 export { type Clock, systemClock } from './kernel/clock.ts';
 export { openDb } from './kernel/db/sqlite/open-db.ts';
 export type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
@@ -8,5 +9,6 @@ export { type HomePaths, homePaths } from './kernel/home-paths.ts';
 export { InstallKey } from './kernel/install-key.ts';
 export { silentLog } from './kernel/log.ts';
 export type { Tool } from './runtime/tool.ts';
+export { FileConfiguration } from './process/configuration.ts';
 export { createServer } from './server.ts';
 export type { ServerHandle, ServerOptions } from './server-handle.ts';

@@ -1,5 +1,6 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
+import type { Configuration } from './kernel/config/configuration.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
 import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
@@ -30,7 +31,9 @@ export interface SharedNode {
 }
 
 export interface ServerOptions {
+  /** As it was at the start: for what needs a restart to change. */
   readonly config: RootConfig;
+  readonly configuration: Configuration<RootConfig>;
   readonly home: HomePaths;
   readonly installKey: InstallKey;
   /** Version of the program, as reported by `/health`. */
@@ -44,7 +47,7 @@ export interface ServerOptions {
   /** The token created at first start, scope `*`. */
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
-  readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
+  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset'>;
   readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
   /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;

@@ -53,13 +53,26 @@ function checkRows({ checks }: Health): string[][] {
   );
 }
 
-function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths, nodes }: Result<'gateway.status'>): string[][] {
+function statusRows({
+  pid,
+  nodeVersion,
+  memoryUsage,
+  connections,
+  turns,
+  storage,
+  configPaths,
+  restartNeeded = [],
+  configFault,
+  nodes,
+}: Result<'gateway.status'>): string[][] {
   return [
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
     ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
     ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
     ['configuration', configPaths.join(', ')],
+    ...(configFault === undefined ? [] : [['not in force', configFault]]),
+    ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${restartNeeded.join(', ')}: gatehouse call gateway.restart`]]),
     ...(nodes ?? []).map(nodeRow),
   ];
 }

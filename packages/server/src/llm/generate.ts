@@ -41,12 +41,13 @@ const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
 
 export interface GenerateDeps {
-  readonly clientOf: (provider: string) => ModelClient;
+  /** Calls a model of a provider. */
+  readonly call: (model: ModelInfo, request: ModelRequest, sink?: ModelSink) => Promise<ModelResult>;
   readonly keyNameOf: (provider: string) => string;
   readonly states: ProviderStates;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly maxAnswerBytes: number;
+  readonly maxAnswerBytes: () => number;
   readonly hideSecrets?: (text: string) => string;
 }
 
@@ -96,8 +97,8 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, ...how, ...(responseId === undefined ? {} : { responseId }) });
   let result: ModelResult;
   try {
-    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes };
-    result = await deps.clientOf(model.provider).generate(request, sink);
+    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes() };
+    result = await deps.call(model, request, sink);
   } catch (thrown) {
     const error =
       thrown instanceof ModelError

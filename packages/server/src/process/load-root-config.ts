@@ -7,6 +7,7 @@ import { isEnabled } from '../features/unattended/webhooks/rules/rules.ts';
 import { readTls } from '../gateway/tls.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
+import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { type LoadedConfig, loadConfig, type Override } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { vendors } from '../llm/vendors.ts';
@@ -28,13 +29,23 @@ export function loadRootConfig(
   file: { readonly path: string; readonly text: string },
   env: Environment,
   flags: StartFlags,
+  secrets?: SecretLookup,
 ): LoadedConfig<RootConfig> {
-  const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, overrides: overridesFrom(env, flags) });
+  const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, secrets, overrides: overridesFrom(env, flags) });
+  checkConsistency(loaded, file.path);
+  return withEnvironmentToken(loaded, env);
+}
+
+/**
+ * Checks what concerns more than one section.
+ * @throws ConfigError
+ */
+export function checkConsistency(loaded: LoadedConfig<RootConfig>, file: string): void {
   checkTokens(loaded);
   checkProviders(loaded);
-  checkTls(loaded, dirname(file.path));
+  checkDefaultModel(loaded);
+  checkTls(loaded, dirname(file));
   checkWebhooks(loaded);
-  return withEnvironmentToken(loaded, env);
 }
 
 /**
@@ -87,6 +98,16 @@ function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
       ['embedding', 'provider'],
       `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`,
     );
+  const vendor = vendors[config.providers[embedder].type];
+  if (vendor.embeddings === 'none') throw errorAt(['embedding', 'provider'], `${vendor.name} offers no embeddings`);
+}
+
+/** Refuses a default model that no provider lists; one that lists none is asked, or has those of a table. */
+function checkDefaultModel({ config: { providers, models }, errorAt }: LoadedConfig<RootConfig>): void {
+  const listed = Object.entries(providers).map(([id, provider]) => provider.models.flatMap((model) => [model.id, `${id}/${model.id}`]));
+  if (models.default === undefined || listed.length === 0 || listed.some((names) => names.length === 0)) return;
+  if (!listed.some((names) => names.includes(models.default ?? '')))
+    throw errorAt(['models', 'default'], `expected a model of the catalog, got ${JSON.stringify(models.default)}`);
 }
 
 /** Refuses an agent that anybody who reaches the port can start: nobody should get that by omitting a line. */

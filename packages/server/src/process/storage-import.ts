@@ -67,7 +67,7 @@ function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): 
 }
 
 function givenAddress(to: string, env: Environment): ServerAddress {
-  const resolved = resolveReferences(to, env);
+  const resolved = resolveReferences(to, (name) => env[name]);
   if (resolved.kind === 'problem') throw new AppError('invalid_params', `--to: ${resolved.message}`);
   const [url = null] = serversOf(resolved.text).map((server) => URL.parse(server));
   if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol))

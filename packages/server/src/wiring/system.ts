@@ -10,7 +10,7 @@ export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' 
 /** Wires the daemon's information about itself: its state, its configuration, its audit, and the documents of its interface. */
 export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {
   const redactText = options.redactor.redact;
-  const settings = createSettings({ schema: RootConfig, config: options.config, redactText });
+  const settings = createSettings({ schema: RootConfig, configuration: options.configuration, redactText });
   const about = () => {
     const baseUrl = deps.address();
     return { version: options.version, ...(baseUrl !== null && { baseUrl }) };
@@ -31,6 +31,7 @@ export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWi
     storage: () => db.status(),
     checkConfig: options.checkConfig,
     restart: options.restart,
+    configuration: options.configuration,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
   return {

@@ -9,6 +9,7 @@ const schema = z.strictObject({
   gateway: z
     .strictObject({
       port: z.int().min(0).max(65535).default(4766).describe('Port.'),
+      hosts: z.array(z.string()).default([]).meta({ apply: 'live' }),
       tokens: z.array(z.strictObject({ id: z.string(), secret: z.string().meta({ secret: true }) })).default([]),
     })
     .prefault({}),
@@ -21,7 +22,11 @@ const config = schema.parse({
   gateway: { tokens: [{ id: 'ops', secret: 'correct horse battery' }] },
   providers: { local: { apiKey: 'sk-abc', baseUrl: 'http://ada:pa55word@127.0.0.1/v1' } },
 });
-const { methods, sections } = createSettings({ schema, config, redactText: createRedactor().redact });
+const { methods, sections } = createSettings({
+  schema,
+  configuration: { current: config, restartNeeded: ['gateway.port'] },
+  redactText: createRedactor().redact,
+});
 const call: CallContext = {
   identity: { principalId: 'token:ops', tokenId: 'ops', scopes: ['admin'] },
   traceId: '0'.repeat(32),
@@ -35,8 +40,9 @@ describe('config.read', () => {
     const result = contract['config.read'].result.parse(await methods['config.read']({}, call));
     expect(result).toEqual({
       sections: ['gateway', 'providers', 'embedding'],
+      restartNeeded: ['gateway.port'],
       config: {
-        gateway: { port: 4766, tokens: [{ id: 'ops', secret: '[REDACTED]' }] },
+        gateway: { port: 4766, hosts: [], tokens: [{ id: 'ops', secret: '[REDACTED]' }] },
         providers: { local: { apiKey: '[REDACTED]', baseUrl: 'http://[REDACTED]@127.0.0.1/v1' } },
       },
     });
@@ -70,6 +76,16 @@ describe('config.schema', () => {
       properties: { gateway: { properties: { port: { type: 'integer', maximum: 65535, default: 4766, description: 'Port.' } } } },
     });
     expect(document).not.toHaveProperty('required');
+  });
+
+  test('says how a change of a key applies', async () => {
+    const marks = { 'x-gatehouse-apply': 'restart', properties: { hosts: { 'x-gatehouse-apply': 'live' } } };
+    expect((await methods['config.schema']({}, call)).schema).toMatchObject({
+      properties: { gateway: marks, providers: { 'x-gatehouse-apply': 'restart' } },
+    });
+    const { schema: one } = await methods['config.schema']({ section: 'gateway' }, call);
+    expect(one).toMatchObject(marks);
+    expect(JSON.stringify(one)).not.toContain('"apply"');
   });
 
   test('of one section', async () => {

@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
+import type { Configuration } from '../../../kernel/config/configuration.ts';
+import { configJsonSchema } from '../../../kernel/config/json-schema.ts';
 import { redactedConfig } from '../../../kernel/config/redacted.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 
 export interface SettingsDeps {
   /** The schema of the whole of config.yaml. */
   readonly schema: z.ZodObject;
-  /** The effective configuration, as parsed at start. */
-  readonly config: Readonly<Record<string, unknown>>;
+  readonly configuration: Pick<Configuration<Readonly<Record<string, unknown>>>, 'current' | 'restartNeeded'>;
   readonly redactText: (text: string) => string;
 }
 
@@ -24,24 +25,21 @@ export function createSettings(deps: SettingsDeps): {
     return section;
   }
 
-  /** Source of a value and its parts: the schema of one section, or of all. */
-  function jsonSchema(schema: z.ZodType): Record<string, unknown> {
-    return { ...z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) };
-  }
-
   return {
     sections,
     methods: {
       async 'config.read'({ section }) {
-        if (section === undefined) return { config: redactedConfig(deps.schema, deps.config, deps.redactText), sections };
-        const part = redactedConfig(deps.schema, { [known(section)]: deps.config[section] }, deps.redactText);
-        return { section, config: z.record(z.string(), z.unknown()).parse(part)[section] ?? null, sections };
+        const { current, restartNeeded } = deps.configuration;
+        const common = { sections, restartNeeded: [...restartNeeded] };
+        if (section === undefined) return { config: redactedConfig(deps.schema, current, deps.redactText), ...common };
+        const part = redactedConfig(deps.schema, { [known(section)]: current[section] }, deps.redactText);
+        return { section, config: z.record(z.string(), z.unknown()).parse(part)[section] ?? null, ...common };
       },
       async 'config.schema'({ section }) {
-        if (section === undefined) return { schema: jsonSchema(deps.schema), sections };
+        if (section === undefined) return { schema: configJsonSchema(deps.schema), sections };
         const part: unknown = deps.schema.shape[known(section)];
         if (!(part instanceof z.ZodType)) throw new AppError('internal', `Section ${section} has no schema`);
-        return { section, schema: jsonSchema(part), sections };
+        return { section, schema: { 'x-gatehouse-apply': 'restart', ...configJsonSchema(part) }, sections };
       },
     },
   };

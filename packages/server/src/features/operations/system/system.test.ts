@@ -36,6 +36,7 @@ function system(changes: Partial<SystemDeps> = {}) {
     nodes: async () => undefined,
     isReplaced: () => false,
     checkConfig: async () => {},
+    configuration: { restartNeeded: ['gateway.port'], fault: undefined },
     restart: () => log.push('restart'),
     audit: async (_call, what) => void log.push(`audit ${what.actionType} ${what.target ?? '-'}`),
     ...changes,
@@ -67,6 +68,7 @@ test('gateway.status matches its schema', async () => {
     uptime: 2.5,
     connections: { http: 2, websocket: 1 },
     configPaths: ['/h/config.yaml'],
+    restartNeeded: ['gateway.port'],
   });
 });
 

@@ -31,6 +31,7 @@ export interface SystemDeps {
   readonly isReplaced: () => boolean;
   /** Reads and validates the configuration on disk; fails with an error whose text names every problem. */
   readonly checkConfig: () => Promise<void>;
+  readonly configuration: { readonly restartNeeded: readonly string[]; readonly fault: string | undefined };
   /** Drains and restarts; returns at once. */
   readonly restart: () => void;
   /** Records who changed what, before it takes effect. */
@@ -68,6 +69,8 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           memoryUsage: process.memoryUsage.rss(),
           nodeVersion: process.version,
           configPaths: [...deps.configFiles],
+          restartNeeded: [...deps.configuration.restartNeeded],
+          ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
           sections: [...deps.sections],
           address: deps.address(),
           connections: deps.connections(),
