@@ -156,7 +156,7 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  describe.sequential('to a server that crashes', () => {
+  describe('to a server that crashes', { concurrent: false }, () => {
     let server: TestPostgres;
     beforeAll(async () => {
       // What no commit flushes is lost in a crash, as it can be at any time.
