@@ -7,6 +7,7 @@ import { CronWork } from '../../packages/server/src/features/unattended/cron/occ
 import { cronWork } from '../../packages/server/src/features/unattended/cron/occurrences/work-kind.ts';
 import { claimWork } from '../../packages/server/src/features/unattended/durable/store.ts';
 import { finishOccurrence } from '../../packages/server/src/transactions/finish-occurrence.ts';
+import { AppError } from '../../packages/server/src/kernel/app-error.ts';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 
@@ -16,18 +17,22 @@ const db = await openInlineDb({ dataDir, migrations, operations });
 const leaseMs = 60_000;
 const all = 10_000;
 
-async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: number }[]> {
+interface Executed {
+  readonly jobId: string;
+  readonly scheduledForMs: number;
+}
+
+async function tick(nowMs: number, executed: Executed[]): Promise<void> {
   const { onTime, late } = await db.read(dueJobs, { atMs: nowMs, lateAtMs: -1, limit: all, lateLimit: 0, except: [] });
   for (const row of [...onTime, ...late]) {
     const job = parseJob(row);
     if (job !== undefined)
       await db.write(claimOccurrence, planClaim(job, { bootId: owner, nowMs, bootedAtMs: 0, leastMs: 1_000, staggerWindowMs: 0 }));
   }
-  const executed: { jobId: string; scheduledForMs: number }[] = [];
   for (;;) {
     // A few at a time, so that a stop finds some of them claimed and unfinished.
     const items = await db.write(claimWork, { owner, kinds: [{ kind: cronWork, free: 5 }], held: [], leaseUntilMs: nowMs + leaseMs, atMs: nowMs });
-    if (items.length === 0) return executed;
+    if (items.length === 0) return;
     for (const item of items) {
       const work = CronWork().parse(item.payload);
       const plan = finishOf(
@@ -42,8 +47,21 @@ async function tick(nowMs: number): Promise<{ jobId: string; scheduledForMs: num
   }
 }
 
+/** As the scheduler does, it tries again later what met too many others. */
+async function tickUntilDone(nowMs: number): Promise<Executed[]> {
+  const executed: Executed[] = [];
+  for (;;) {
+    try {
+      await tick(nowMs, executed);
+      return executed;
+    } catch (error) {
+      if (!(error instanceof AppError && error.code === 'unavailable')) throw error;
+    }
+  }
+}
+
 process.on('message', (nowMs: number) => {
-  void tick(nowMs).then(
+  void tickUntilDone(nowMs).then(
     (executed) => process.send?.({ executed }),
     (error: unknown) => process.send?.({ executed: [], error: String(error) }),
   );

@@ -1,4 +1,4 @@
-import { createStepClock, type FakeAnswer, type FakeRequest, startTestServer } from '@gatehouse/testkit';
+import { createStepClock, type FakeAnswer, type FakeRequest, sql, startTestServer } from '@gatehouse/testkit';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export interface OutageLoad {
@@ -23,6 +23,7 @@ export interface OutageReport {
 }
 
 const everyMs = 120_000;
+const settleMs = 15_000;
 /** Conversations that receive messages. */
 const desks = 10;
 /** Failures of a provider, minute by minute. */
@@ -93,7 +94,9 @@ export async function liveThroughOutage(load: OutageLoad): Promise<OutageReport>
   const recoveredAfterMin = (clock.now() - recoveredMs) / 60_000;
   // A second run of anything would have happened by now.
   for (let n = 0; n < 4; n += 1) await advance(stepMs);
-  await pause(200);
+  // What has its answer may not be stored yet.
+  const open = `SELECT 1 FROM work_item WHERE state NOT IN ('done', 'failed', 'aborted', 'unknown')`;
+  for (const until = performance.now() + settleMs; performance.now() < until && (await sql(server.homeDir, open)).length > 0;) await pause(20);
 
   const wrong: string[] = [];
   for (const [kind, total] of Object.entries(wanted)) {

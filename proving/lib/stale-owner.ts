@@ -1,8 +1,10 @@
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
+import { testEngine } from '../../packages/server/src/kernel/db/testing/engine.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
+import type { Look } from './hammer/driver.ts';
+import { lookAt } from './hammer/engine.ts';
 import { makeHome } from './home.ts';
 import { type Random, randomFrom } from './random.ts';
 import { claimOf, endAll, makePiece, staleKinds, type Write } from './stale-work.ts';
@@ -26,6 +28,8 @@ async function few(from: number, to: number): Promise<void> {
   const dataDir = await makeHome();
   try {
     await using db = await openInlineDb({ dataDir, migrations, operations });
+    await using opened = await lookInto(dataDir);
+    const { look } = opened;
     for (let n = from; n < to; n += 1) {
       const kind = staleKinds[n % staleKinds.length] ?? 'subagent';
       const piece = await makePiece(db, kind, n);
@@ -36,15 +40,17 @@ async function few(from: number, to: number): Promise<void> {
       const second = await claimOf(db, kind, 'second', startMs + 61_000);
       const isOver = random.int(3) === 0;
       if (isOver) await must(piece.ends[random.int(piece.ends.length)], db, second);
+      let before = await dump(look);
       for (const [name, go] of shuffled(random, piece.writes)) {
-        const before = dump(dataDir);
         await go(db, first).catch((error: unknown) => wrong.push(`${kind} ${n}: ${name} fails: ${String(error).slice(0, 200)}`));
         writes += 1;
-        const changed = differences(before, dump(dataDir));
+        const after = await dump(look);
+        const changed = differences(before, after);
+        before = after;
         if (changed.length > 0) wrong.push(`${kind} ${n}: the stale owner's ${name} has changed ${changed.join(', ')}`);
       }
       if (!isOver) await must(piece.ends[random.int(piece.ends.length)], db, second);
-      const left = owners(dataDir, second.id);
+      const left = await owners(look, second.id);
       if (left.owner !== 'second' || left.ended === null) wrong.push(`${kind} ${n}: the work is of ${left.owner} and ended at ${left.ended}`);
       await endAll(db);
     }
@@ -58,19 +64,25 @@ async function must(write: Write | undefined, db: Parameters<Write[1]>[0], claim
   await write[1](db, claim);
 }
 
-function open(dataDir: string): DatabaseSync {
-  return new DatabaseSync(join(dataDir, 'gatehouse.db'), { readOnly: true });
+async function lookInto(dataDir: string): Promise<{ readonly look: Look } & AsyncDisposable> {
+  const place = testEngine === 'postgres' ? await readFile(join(dataDir, 'postgres-url'), 'utf8') : dataDir;
+  const { look, close } = await lookAt(place);
+  // Compiling the question takes longer than answering it.
+  if (testEngine === 'postgres') await look('SET jit = off');
+  return { look, [Symbol.asyncDispose]: close };
 }
 
 /** Every row of every table, as text. */
-function dump(dataDir: string): ReadonlyMap<string, string> {
-  const db = open(dataDir);
-  try {
-    const tables = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' ORDER BY name").all();
-    return new Map(tables.map(({ name }) => [String(name), JSON.stringify(db.prepare(`SELECT * FROM "${String(name)}"`).all(), plain)]));
-  } finally {
-    db.close();
+async function dump(look: Look): Promise<ReadonlyMap<string, string>> {
+  if (testEngine === 'postgres') {
+    const tables = await look(`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`);
+    const texts = tables.map(({ name }) => `SELECT '${String(name)}' AS name, (SELECT json_agg(t)::text FROM "${String(name)}" t) AS rows`);
+    return new Map((await look(texts.join(' UNION ALL '))).map(({ name, rows }) => [String(name), String(rows)]));
   }
+  const found = new Map<string, string>();
+  for (const { name } of await look(`SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%' ORDER BY name`))
+    found.set(String(name), JSON.stringify(await look(`SELECT * FROM "${String(name)}"`), plain));
+  return found;
 }
 
 function plain(_: string, value: unknown): unknown {
@@ -81,14 +93,9 @@ function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<str
   return [...after].filter(([table, rows]) => before.get(table) !== rows).map(([table]) => table);
 }
 
-function owners(dataDir: string, id: string): { readonly owner: unknown; readonly ended: unknown } {
-  const db = open(dataDir);
-  try {
-    const row = db.prepare('SELECT owner, ended_at_ms AS ended FROM work_item WHERE id = ?').get(id);
-    return { owner: row?.['owner'], ended: row?.['ended'] };
-  } finally {
-    db.close();
-  }
+async function owners(look: Look, id: string): Promise<{ readonly owner: unknown; readonly ended: unknown }> {
+  const [row] = await look(`SELECT owner, ended_at_ms AS ended FROM work_item WHERE id = '${id}'`);
+  return { owner: row?.['owner'], ended: row?.['ended'] };
 }
 
 function some<T>(from: Random, all: readonly T[]): T[] {

@@ -229,7 +229,7 @@ test('takes over work of another process, which can then write nothing', async (
   const [stale] = first.items;
   const [claim] = second.items;
   if (stale === undefined || claim === undefined) throw new Error('nothing was claimed');
-  expect(await db.read(holds, stale)).toBe(false);
+  expect(await db.write(holds, stale)).toBe(false);
   expect(await db.write(settle, { ...stale, state: 'done', atMs: clock.now() })).toBe(false);
   // The first one notices when it renews its lease, and its work is aborted.
   await expect.poll(() => (clock.advance(20_000), first.signals[0]?.aborted)).toBe(true);
@@ -244,7 +244,7 @@ test('a process stopped past its lease resumes work that nobody has taken over',
   await db.write(accept, work('wi_1'));
   await expect.poll(() => (clock.advance(30_000), items.length)).toBe(1);
   clock.advance(600_000);
-  await expect.poll(() => (clock.advance(1_000), db.read(holds, items[0] ?? { id: '', owner: '', fence: 0 }))).toBe(true);
+  await expect.poll(() => (clock.advance(1_000), db.write(holds, items[0] ?? { id: '', owner: '', fence: 0 }))).toBe(true);
   end('wi_1');
   await expect.poll(() => statusOf('wi_1')).toBe('done');
   expect(items).toHaveLength(1);

@@ -317,7 +317,7 @@ test('webhooks and heartbeats wait likewise, and a removed job leaves nothing to
   expect(bells).toBe(1);
 });
 
-test('deliveries queued behind a waiting run take no slot, and each runs once after it', async () => {
+test('deliveries queued behind a waiting run take no slot, and each runs once after it', { timeout: 90_000 }, async () => {
   const hook = async (mapping: string, text: string) =>
     (await server.client.call('webhooks.test', { mapping, payload: { text }, run: true })).deliveryId;
   await hook('hook', follow(['page', {}], ring));
@@ -335,7 +335,8 @@ test('deliveries queued behind a waiting run take no slot, and each runs once af
   await expect.poll(async () => (await states()).get(behind[0] ?? '')?.waiting?.kind).toBe('conversation');
   model.asks = [];
   await resolve(true);
-  await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done')).toEqual([]);
+  // One after another.
+  await expect.poll(async () => [...(await states()).values()].filter(({ state }) => state !== 'done'), { timeout: 60_000 }).toEqual([]);
   const numbers = model.asks.flatMap((text) => /Number (\d+)\./.exec(text)?.[1] ?? []).map(Number);
   expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 70 }, (_, n) => n));
   expect(bells).toBe(1);
