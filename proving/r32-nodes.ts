@@ -45,8 +45,9 @@ export const fewNodeCells: readonly Cell[] = [
   { stop: 'lease.revoke', work: 'command of a sub-agent' },
   { stop: 'tokens.revoke', work: 'looping job' },
   { stop: 'agents.suspend', work: 'looping webhook' },
-  { stop: 'agents.delete', work: 'waiting sub-agent' },
+  { stop: 'agents.delete', work: 'looping sub-agent' },
   { stop: 'session.delete', work: 'looping session.send' },
+  { stop: 'run.kill', work: 'waiting sub-agent' },
 ];
 
 const settleMs = 2_000;
@@ -161,7 +162,8 @@ async function leftOf(one: StopCell, next: Node): Promise<string | undefined> {
       (error: unknown) => error instanceof RpcFailure,
     );
   switch (one.cell.stop) {
-    case 'run.kill': {
+    case 'run.kill':
+    case 'lease.revoke': {
       const root = (await one.runs()).find(({ rootRunId }) => rootRunId === one.rootRunId);
       if (root?.state !== 'revoked') return `its root run is ${root?.state ?? 'unknown'}`;
       break;
