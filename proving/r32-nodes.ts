@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { pause } from './lib/daemon.ts';
 import { bearer, http } from './lib/http.ts';
-import type { Node } from './lib/nodes.ts';
+import type { Node, Nodes } from './lib/nodes.ts';
 import { nonceOf } from './lib/provider.ts';
 import { RpcFailure, rpcCall } from './lib/rpc.ts';
 import { type Cell, type CellStop, cellStops, type NumberedCell, StopCell } from './lib/stop-cell.ts';
@@ -64,12 +64,13 @@ export interface StopsPart extends TakeoverPart {
 
 /** Stops of `cells` that the active daemon acknowledges before it dies; the work of `controls` must be resumed. */
 export function stopsPart(options: {
+  readonly nodes: Nodes;
   readonly model: StopModel;
   readonly seed: number;
   readonly cells: readonly NumberedCell[];
   readonly controls: readonly NumberedCell[];
 }): StopsPart {
-  const { model, seed } = options;
+  const { nodes, model, seed } = options;
   let cells: readonly StopCell[] = [];
   let controls: readonly StopCell[] = [];
   const acknowledged = new Set<StopCell>();
@@ -123,7 +124,7 @@ export function stopsPart(options: {
       await pause(settleMs);
       for (const one of acknowledged) {
         if (late(one)) wrong.push(`${nameOf(one)}: its model was asked after the take-over`);
-        const what = (await one.missing()) ?? (await leftOf(one, next));
+        const what = (await one.missing()) ?? (await leftOf(one, next)) ?? (await turnsOf(nodes, one));
         if (what !== undefined) wrong.push(`${nameOf(one)}: ${what}`);
       }
       return wrong;
@@ -185,6 +186,16 @@ async function leftOf(one: StopCell, next: Node): Promise<string | undefined> {
   }
   const active = await one.runs({ state: 'active' });
   return active.length > 0 ? `${active.length} of its runs are active` : undefined;
+}
+
+/** Turns that started or continued on the daemon that took over, announcements of what was stopped included. */
+async function turnsOf(nodes: Nodes, { agentId, cell }: StopCell): Promise<string | undefined> {
+  // The conversation learns of the end of a call that its owner stopped.
+  if (cell.stop === 'background.stop') return undefined;
+  const rows = await nodes.query<{ state: string; origin: string }>(
+    `SELECT turn.state, origin FROM turn, active_node WHERE turn.boot_id = active_node.boot_id AND agent_id = '${agentId}'`,
+  );
+  return rows.length > 0 ? `it has turns there: ${rows.map(({ state, origin }) => `${origin} ${state}`).join(', ')}` : undefined;
 }
 
 /** Sends from a separate address: failed logins are counted by it. */

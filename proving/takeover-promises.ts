@@ -50,7 +50,7 @@ export async function proveTakeoverPromises(options: TakeoverPromisesOptions): P
       const next = await nodes.start(index % 2 === 0 ? 1 : 0);
       await nodes.standsBy(next);
       const { cells = [], controls = [] } = rounds[index] ?? {};
-      const stopping = stopsPart({ model, seed, cells, controls });
+      const stopping = stopsPart({ nodes, model, seed, cells, controls });
       const replaying = replaysPart({ nodes, seed: randomFrom(seed + index).int(1_000_000), ...(replays ?? { honest: 0, forgeries: 0 }) });
       const parts = [...(stops === undefined ? [] : [stopping]), ...(replays === undefined ? [] : [replaying])];
       const played = await playTakeover(nodes, [active, next], parts, death);
