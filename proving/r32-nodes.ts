@@ -51,7 +51,7 @@ export const fewNodeCells: readonly Cell[] = [
 ];
 
 const settleMs = 2_000;
-const resumeMs = 15_000;
+const resumeMs = 30_000;
 const atOnce = 8;
 const Agents = z.looseObject({ agents: z.array(z.string()) });
 
@@ -69,8 +69,10 @@ export function stopsPart(options: {
   readonly seed: number;
   readonly cells: readonly NumberedCell[];
   readonly controls: readonly NumberedCell[];
+  /** How long an effect is waited for, instead of its limit. */
+  readonly withinMs: number | undefined;
 }): StopsPart {
-  const { nodes, model, seed } = options;
+  const { nodes, model, seed, withinMs } = options;
   let cells: readonly StopCell[] = [];
   let controls: readonly StopCell[] = [];
   const acknowledged = new Set<StopCell>();
@@ -82,7 +84,9 @@ export function stopsPart(options: {
     slowestMs,
     counts,
     async prepare(active) {
-      const playedBy = (one: NumberedCell) => new StopCell(active, model, { ...one, nonce: nonceOf([seed, one.index]) });
+      // Processes are recognized by this number, also where another proof runs on the same machine.
+      const numberOf = ({ index }: NumberedCell) => (100 + (seed % 800)) * 1_000 + index;
+      const playedBy = (one: NumberedCell) => new StopCell(active, model, { ...one, nonce: nonceOf([seed, numberOf(one)]) });
       cells = options.cells.map(playedBy);
       controls = options.controls.map(playedBy);
       await eachOf([...cells, ...controls], (one) => one.begin().catch((error: unknown) => fail(one, error)));
@@ -107,10 +111,11 @@ export function stopsPart(options: {
       await eachOf([...acknowledged], async (one) => {
         const { stop } = one.cell;
         one.moveTo(next);
+        const limitMs = withinMs ?? cellStops[stop];
         let what = await one.missing();
-        for (; what !== undefined && performance.now() - readyAt < cellStops[stop]; what = await one.missing()) await pause(20);
+        for (; what !== undefined && performance.now() - readyAt < limitMs; what = await one.missing()) await pause(20);
         slowestMs[stop] = Math.max(slowestMs[stop] ?? 0, Math.round(performance.now() - readyAt));
-        if (what !== undefined) wrong.push(`${nameOf(one)}: ${what} after ${cellStops[stop]} ms`);
+        if (what !== undefined) wrong.push(`${nameOf(one)}: ${what} after ${limitMs} ms`);
         await one.retry();
       });
       await Promise.all(
@@ -188,12 +193,15 @@ async function leftOf(one: StopCell, next: Node): Promise<string | undefined> {
   return active.length > 0 ? `${active.length} of its runs are active` : undefined;
 }
 
-/** Turns that started or continued on the daemon that took over, announcements of what was stopped included. */
+/**
+ * Turns that started or continued on the daemon that took over, announcements of what was stopped included; one that was under way may
+ * be resumed only to be aborted.
+ */
 async function turnsOf(nodes: Nodes, { agentId, cell }: StopCell): Promise<string | undefined> {
   // The conversation learns of the end of a call that its owner stopped.
   if (cell.stop === 'background.stop') return undefined;
   const rows = await nodes.query<{ state: string; origin: string }>(
-    `SELECT turn.state, origin FROM turn, active_node WHERE turn.boot_id = active_node.boot_id AND agent_id = '${agentId}'`,
+    `SELECT turn.state, origin FROM turn, active_node WHERE turn.boot_id = active_node.boot_id AND agent_id = '${agentId}' AND turn.state <> 'aborted'`,
   );
   return rows.length > 0 ? `it has turns there: ${rows.map(({ state, origin }) => `${origin} ${state}`).join(', ')}` : undefined;
 }
