@@ -22,7 +22,8 @@ interface Sent {
   turns: number;
 }
 
-const settleMs = 20_000;
+const settleMs = 30_000;
+const reportMs = 10_000;
 const standbyStatus = 503;
 const warning = 'Webhook repeats the body of an earlier one';
 
@@ -60,7 +61,7 @@ export function replaysPart(options: {
       if (!replay.counts) continue;
       sent.turns += 1;
       // The line may follow a little after the answer.
-      for (let tries = 0; tries < 50 && warningsOf(node) === before; tries += 1) await pause(10);
+      for (const deadline = performance.now() + reportMs; warningsOf(node) === before && performance.now() < deadline;) await pause(10);
       if (warningsOf(node) === before) wrong.push(`${sent.mode}, ${replay.name}: nothing was reported`);
     }
     return wrong;
@@ -96,14 +97,13 @@ export function replaysPart(options: {
       await Promise.race(inFlight.map(({ shot }) => post(active, shot)));
     },
     async during(next, signal) {
-      for (const waiting = { aborted: false }; !waiting.aborted; waiting.aborted = signal.aborted) {
+      for (; !signal.aborted; await pause(20)) {
         const { mode, shot } = pick(random, accepted);
         counts.replays += 1;
         counts.forgeries += 1;
         await post(next, shot);
         const status = await post(next, forge(mode, shot, random));
         if (![0, 401, standbyStatus].includes(status)) early.push(`forged during the take-over: ${status}`);
-        await pause(20);
       }
     },
     async check(next) {

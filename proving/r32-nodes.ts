@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { pause } from './lib/daemon.ts';
 import { bearer, http } from './lib/http.ts';
-import type { Node } from './lib/nodes.ts';
+import type { Node, Nodes } from './lib/nodes.ts';
 import { nonceOf } from './lib/provider.ts';
 import { RpcFailure, rpcCall } from './lib/rpc.ts';
 import { type Cell, type CellStop, cellStops, type NumberedCell, StopCell } from './lib/stop-cell.ts';
@@ -45,12 +45,13 @@ export const fewNodeCells: readonly Cell[] = [
   { stop: 'lease.revoke', work: 'command of a sub-agent' },
   { stop: 'tokens.revoke', work: 'looping job' },
   { stop: 'agents.suspend', work: 'looping webhook' },
-  { stop: 'agents.delete', work: 'waiting sub-agent' },
+  { stop: 'agents.delete', work: 'looping sub-agent' },
   { stop: 'session.delete', work: 'looping session.send' },
+  { stop: 'run.kill', work: 'waiting sub-agent' },
 ];
 
 const settleMs = 2_000;
-const resumeMs = 15_000;
+const resumeMs = 30_000;
 const atOnce = 8;
 const Agents = z.looseObject({ agents: z.array(z.string()) });
 
@@ -63,12 +64,15 @@ export interface StopsPart extends TakeoverPart {
 
 /** Stops of `cells` that the active daemon acknowledges before it dies; the work of `controls` must be resumed. */
 export function stopsPart(options: {
+  readonly nodes: Nodes;
   readonly model: StopModel;
   readonly seed: number;
   readonly cells: readonly NumberedCell[];
   readonly controls: readonly NumberedCell[];
+  /** How long an effect is waited for, instead of its limit. */
+  readonly withinMs: number | undefined;
 }): StopsPart {
-  const { model, seed } = options;
+  const { nodes, model, seed, withinMs } = options;
   let cells: readonly StopCell[] = [];
   let controls: readonly StopCell[] = [];
   const acknowledged = new Set<StopCell>();
@@ -80,7 +84,9 @@ export function stopsPart(options: {
     slowestMs,
     counts,
     async prepare(active) {
-      const playedBy = (one: NumberedCell) => new StopCell(active, model, { ...one, nonce: nonceOf([seed, one.index]) });
+      // Processes are recognized by this number, also where another proof runs on the same machine.
+      const numberOf = ({ index }: NumberedCell) => (100 + (seed % 800)) * 1_000 + index;
+      const playedBy = (one: NumberedCell) => new StopCell(active, model, { ...one, nonce: nonceOf([seed, numberOf(one)]) });
       cells = options.cells.map(playedBy);
       controls = options.controls.map(playedBy);
       await eachOf([...cells, ...controls], (one) => one.begin().catch((error: unknown) => fail(one, error)));
@@ -105,10 +111,11 @@ export function stopsPart(options: {
       await eachOf([...acknowledged], async (one) => {
         const { stop } = one.cell;
         one.moveTo(next);
+        const limitMs = withinMs ?? cellStops[stop];
         let what = await one.missing();
-        for (; what !== undefined && performance.now() - readyAt < cellStops[stop]; what = await one.missing()) await pause(20);
+        for (; what !== undefined && performance.now() - readyAt < limitMs; what = await one.missing()) await pause(20);
         slowestMs[stop] = Math.max(slowestMs[stop] ?? 0, Math.round(performance.now() - readyAt));
-        if (what !== undefined) wrong.push(`${nameOf(one)}: ${what} after ${cellStops[stop]} ms`);
+        if (what !== undefined) wrong.push(`${nameOf(one)}: ${what} after ${limitMs} ms`);
         await one.retry();
       });
       await Promise.all(
@@ -122,7 +129,7 @@ export function stopsPart(options: {
       await pause(settleMs);
       for (const one of acknowledged) {
         if (late(one)) wrong.push(`${nameOf(one)}: its model was asked after the take-over`);
-        const what = (await one.missing()) ?? (await leftOf(one, next));
+        const what = (await one.missing()) ?? (await leftOf(one, next)) ?? (await turnsOf(nodes, one));
         if (what !== undefined) wrong.push(`${nameOf(one)}: ${what}`);
       }
       return wrong;
@@ -161,7 +168,8 @@ async function leftOf(one: StopCell, next: Node): Promise<string | undefined> {
       (error: unknown) => error instanceof RpcFailure,
     );
   switch (one.cell.stop) {
-    case 'run.kill': {
+    case 'run.kill':
+    case 'lease.revoke': {
       const root = (await one.runs()).find(({ rootRunId }) => rootRunId === one.rootRunId);
       if (root?.state !== 'revoked') return `its root run is ${root?.state ?? 'unknown'}`;
       break;
@@ -183,6 +191,19 @@ async function leftOf(one: StopCell, next: Node): Promise<string | undefined> {
   }
   const active = await one.runs({ state: 'active' });
   return active.length > 0 ? `${active.length} of its runs are active` : undefined;
+}
+
+/**
+ * Turns that started or continued on the daemon that took over, announcements of what was stopped included; one that was under way may
+ * be resumed only to be aborted.
+ */
+async function turnsOf(nodes: Nodes, { agentId, cell }: StopCell): Promise<string | undefined> {
+  // The conversation learns of the end of a call that its owner stopped.
+  if (cell.stop === 'background.stop') return undefined;
+  const rows = await nodes.query<{ state: string; origin: string }>(
+    `SELECT turn.state, origin FROM turn, active_node WHERE turn.boot_id = active_node.boot_id AND agent_id = '${agentId}' AND turn.state <> 'aborted'`,
+  );
+  return rows.length > 0 ? `it has turns there: ${rows.map(({ state, origin }) => `${origin} ${state}`).join(', ')}` : undefined;
 }
 
 /** Sends from a separate address: failed logins are counted by it. */

@@ -16,7 +16,7 @@ function deathsOf(count: number, seed: number): readonly Death[] {
   return Array.from({ length: count }, (_, index) => ({
     by: index % 3 === 2 ? ('freeze' as const) : ('kill' as const),
     lapses: index % 2 === 0,
-    ...(index % 4 === 3 && { afterMs: random.int(60) }),
+    ...(index % 4 === 3 && { afterMs: 20 + random.int(200) }),
   }));
 }
 

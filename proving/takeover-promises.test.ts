@@ -7,12 +7,13 @@ import { proveTakeoverPromises } from './takeover-promises.ts';
 
 const seed = freshSeed();
 const isPossible = findPostgres() !== undefined && findCommand('bwrap') !== undefined;
+const withinMs = 60_000;
 const deaths = [{ by: 'kill', lapses: true }] as const;
 
 describe.runIf(isPossible)('a daemon that takes over', () => {
   test('keeps the stops that the killed one had acknowledged, and knows the webhooks that it had accepted', async () => {
     const stops = { cells: fewNodeCells, controls: ['looping graph', 'looping webhook'] } as const;
-    const { wrong, ...report } = await proveTakeoverPromises({ deaths, stops, replays: { honest: 3, forgeries: 20 }, seed });
+    const { wrong, ...report } = await proveTakeoverPromises({ deaths, stops, replays: { honest: 3, forgeries: 20 }, withinMs, seed });
     expect(wrong, `seed ${seed}`).toEqual([]);
     expect(report).toMatchObject({ stops: fewNodeCells.length, resumed: 2, honest: 6 });
   });
@@ -27,6 +28,7 @@ describe.runIf(isPossible)('a daemon that takes over', () => {
       'run.kill × looping graph: its root run is ',
       'tokens.revoke × looping job: the token opens something',
       'agents.suspend × looping webhook: the agent answers',
+      'agents.delete × looping sub-agent: the agent is there',
       'session.delete × looping session.send: the conversation is there',
       '2 turns instead of 1',
     ])

@@ -15,6 +15,8 @@ export interface TakeoverPromisesOptions {
   readonly stops?: { readonly cells: readonly Cell[]; readonly controls?: readonly WorkName[] };
   /** Webhooks and forgeries of each death. */
   readonly replays?: { readonly honest: number; readonly forgeries: number };
+  /** How long a take-over and the effect of a stop are waited for, instead of their limits: a machine may do other work too. */
+  readonly withinMs?: number;
   readonly seed: number;
   readonly broken?: string | readonly string[];
   readonly progress?: (line: string) => void;
@@ -32,7 +34,7 @@ export interface TakeoverPromisesReport {
 }
 
 export async function proveTakeoverPromises(options: TakeoverPromisesOptions): Promise<TakeoverPromisesReport> {
-  const { deaths, stops, replays, seed, broken, progress } = options;
+  const { deaths, stops, replays, withinMs, seed, broken, progress } = options;
   const model = await startStopModel();
   const rounds = roundsOf(deaths.length, stops);
   const config = stopConfig(
@@ -50,10 +52,10 @@ export async function proveTakeoverPromises(options: TakeoverPromisesOptions): P
       const next = await nodes.start(index % 2 === 0 ? 1 : 0);
       await nodes.standsBy(next);
       const { cells = [], controls = [] } = rounds[index] ?? {};
-      const stopping = stopsPart({ model, seed, cells, controls });
+      const stopping = stopsPart({ nodes, model, seed, cells, controls, withinMs });
       const replaying = replaysPart({ nodes, seed: randomFrom(seed + index).int(1_000_000), ...(replays ?? { honest: 0, forgeries: 0 }) });
       const parts = [...(stops === undefined ? [] : [stopping]), ...(replays === undefined ? [] : [replaying])];
-      const played = await playTakeover(nodes, [active, next], parts, death);
+      const played = await playTakeover(nodes, [active, next], parts, { ...death, withinMs });
       wrong.push(...played.wrong.map((line) => `take-over ${index} (${death.by}): ${line}`));
       report.stops += stopping.counts.stops;
       report.resumed += stopping.counts.resumed;

@@ -213,6 +213,8 @@ describe.skipIf(findCommand('bwrap') === undefined)('commands in the background'
       const { rootRunId } = await begin();
       await server.client.call(stop, { rootRunId });
       await noneLeft();
+      // Also for the process that follows.
+      expect((await server.client.call('run.list', {})).runs).toContainEqual(expect.objectContaining({ rootRunId, state: 'revoked' }));
     }
     const { conversationRef } = await begin();
     await server.client.call('session.delete', { conversationRef });

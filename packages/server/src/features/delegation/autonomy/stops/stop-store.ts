@@ -91,7 +91,8 @@ async function revokeRoot(tx: Tx, { atMs, ...asked }: Omit<Stopping, 'audit'>): 
   const { found, turn } = await findRoot(tx, asked);
   if (found === undefined) {
     if (turn === undefined) return false;
-    await openRoot(tx, { id, ...turn, atMs, endedAtMs: atMs, state: 'revoked', runs: 0, graphs: 0, scripts: 0 });
+    // The turn behind it may be a command or a background call, which has another id.
+    await openRoot(tx, { ...turn, id, atMs, endedAtMs: atMs, state: 'revoked', runs: 0, graphs: 0, scripts: 0 });
     return true;
   }
   // Revoked work may still be running, and an ended root may have a running turn.
@@ -142,7 +143,7 @@ export const evict = operation('autonomy.evict', async (tx, { audit, atMs, ...as
   const { found, turn } = await findRoot(tx, asked);
   if (found === undefined) {
     if (turn === undefined) throw new AppError('not_found', `Run not found: ${id}`, { param: 'rootRunId' });
-    await openRoot(tx, { id, ...turn, atMs, endedAtMs: atMs, state: 'completed', runs: 0, graphs: 0, scripts: 0 });
+    await openRoot(tx, { ...turn, id, atMs, endedAtMs: atMs, state: 'completed', runs: 0, graphs: 0, scripts: 0 });
   }
   await tx.run(evictRow, { id });
   await appendAudit(tx, audit);
