@@ -40,6 +40,21 @@ export function dotted(path: Path): string {
   return text;
 }
 
+/** Parses a path as `dotted` formats it; `list.0` means `list[0]`. Returns undefined for any other text. */
+export function readPath(text: string): Path | undefined {
+  const path: (string | number)[] = [];
+  const part = /\.?([\w$@/-]+)|\[(\d{1,6})\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  for (let at = 0; at < text.length; at = part.lastIndex) {
+    const found = part.exec(text);
+    const isFirst = at === 0;
+    if (found === null || isFirst !== /^[\w$@/-]/.test(found[0])) return undefined;
+    const [, word, index, quoted] = found;
+    if (word !== undefined) path.push(/^\d{1,6}$/.test(word) && !isFirst ? Number(word) : word);
+    else path.push(index === undefined ? String(JSON.parse(quoted ?? '""')) : Number(index));
+  }
+  return path.length === 0 ? undefined : path;
+}
+
 /**
  * Returns a key in a form that may be printed. A forgotten space (`apiKey:sk-…`) makes a secret part of a key, so nothing
  * after a colon or equals sign is shown, and nothing that does not look like a key.
