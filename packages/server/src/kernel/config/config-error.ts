@@ -1,3 +1,5 @@
+import { parseJson } from '../json.ts';
+
 /** One thing that is wrong with the configuration, and where. Never holds the value of a secret. */
 export interface ConfigProblem {
   /** A file, or another source of the value: a command-line option, an environment variable. */
@@ -50,7 +52,7 @@ export function readPath(text: string): Path | undefined {
     if (found === null || isFirst !== /^[\w$@/-]/.test(found[0])) return undefined;
     const [, word, index, quoted] = found;
     if (word !== undefined) path.push(/^\d{1,6}$/.test(word) && !isFirst ? Number(word) : word);
-    else path.push(index === undefined ? String(JSON.parse(quoted ?? '""')) : Number(index));
+    else path.push(index === undefined ? String(parseJson(quoted ?? '""')) : Number(index));
   }
   return path.length === 0 ? undefined : path;
 }
