@@ -1,5 +1,6 @@
 import type { HomePaths } from './kernel/home-paths.ts';
 import type { Clock } from './kernel/clock.ts';
+import type { Configuration } from './kernel/config/configuration.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
 import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
@@ -30,7 +31,9 @@ export interface SharedNode {
 }
 
 export interface ServerOptions {
+  /** As it was at the start: for what needs a restart to change. */
   readonly config: RootConfig;
+  readonly configuration: Configuration<RootConfig>;
   readonly home: HomePaths;
   readonly installKey: InstallKey;
   /** Version of the program, as reported by `/health`. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -60,7 +61,7 @@ const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 's
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
-  const [{ createServer, homePaths, InstallKey, RootConfig, silentLog }, { events }] = await Promise.all([
+  const [{ createServer, FileConfiguration, homePaths, InstallKey, silentLog }, { events }] = await Promise.all([
     import('@gatehouse/server'),
     import('@gatehouse/contract'),
   ]);
@@ -70,7 +71,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const database = engine === 'postgres' ? await openDatabase(homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;
   const given = options.config ?? {};
-  const config = RootConfig.parse({
+  const written = {
     ...given,
     gateway: {
       port: 0,
@@ -93,18 +94,29 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     },
     agents: { default: { model: 'mock/mock-fast' }, ...given.agents },
     ...(database !== undefined && { storage: { driver: 'postgres', url: database.url, poolSize: 4, ...given.storage } }),
-  });
+  };
+  const paths = homePaths(homeDir);
+  const file = paths.configFile;
+  // JSON is YAML; a text that looks like a reference is a text.
+  await writeFile(file, JSON.stringify(written, null, 2).replaceAll('${', '$${'));
   const hide = (text: string) => (options.secrets ?? []).reduce((hidden, secret) => hidden.replaceAll(secret, '[REDACTED]'), text);
+  const redactor = { redact: hide, hide, add() {} };
+  const read = () => ({ text: readFileSync(file, 'utf8'), protect: () => undefined });
+  const configuration = new FileConfiguration({ file, read, env: {}, flags: {}, redactor, log: silentLog });
+  const { loaded } = configuration.load();
+  configuration.begin(loaded);
+  const { config } = loaded;
   const server = await createServer({
     config,
-    home: homePaths(homeDir),
+    configuration,
+    home: paths,
     installKey: new InstallKey(Buffer.alloc(32, 7)),
     version: '0.0.0-test',
     configFiles: [],
     env: {},
     log: silentLog,
     logger: { setLevel: () => true, modules: () => [] },
-    redactor: { redact: hide, hide, add() {} },
+    redactor,
     supervised: false,
     checkConfig: async () => {},
     restart: () => {},

@@ -7,6 +7,7 @@ import { isEnabled } from '../features/unattended/webhooks/rules/rules.ts';
 import { readTls } from '../gateway/tls.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
+import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { type LoadedConfig, loadConfig, type Override } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { vendors } from '../llm/vendors.ts';
@@ -28,13 +29,22 @@ export function loadRootConfig(
   file: { readonly path: string; readonly text: string },
   env: Environment,
   flags: StartFlags,
+  secrets?: SecretLookup,
 ): LoadedConfig<RootConfig> {
-  const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, overrides: overridesFrom(env, flags) });
+  const loaded = loadConfig({ schema: RootConfig, file: file.path, text: file.text, env, secrets, overrides: overridesFrom(env, flags) });
+  checkConsistency(loaded, file.path);
+  return withEnvironmentToken(loaded, env);
+}
+
+/**
+ * Checks what concerns more than one section.
+ * @throws ConfigError
+ */
+export function checkConsistency(loaded: LoadedConfig<RootConfig>, file: string): void {
   checkTokens(loaded);
   checkProviders(loaded);
-  checkTls(loaded, dirname(file.path));
+  checkTls(loaded, dirname(file));
   checkWebhooks(loaded);
-  return withEnvironmentToken(loaded, env);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { configTemplate } from './config-template.ts';
+import { FileConfiguration } from './configuration.ts';
 import type { RootConfig } from '../config-schema.ts';
 import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
@@ -10,7 +11,7 @@ import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { masterKeyOf } from './master-key.ts';
-import { asConfigError, loadRootConfig } from './load-root-config.ts';
+import { asConfigError } from './load-root-config.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
 import type { StartArguments } from './start-arguments.ts';
@@ -82,8 +83,9 @@ export class ServerLife {
   async #start(): Promise<Greeting | undefined> {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
-    const { loaded, notes } = this.#load(home);
-    this.#running = await this.#boot(home, loaded);
+    const configuration = this.#configure(home);
+    const { loaded, notes } = configuration.load();
+    this.#running = await this.#boot(home, configuration, loaded);
     if (this.#running === undefined) return undefined;
 
     const { server } = this.#running;
@@ -110,19 +112,23 @@ export class ServerLife {
     };
   }
 
-  #load(home: Home): { readonly loaded: Loaded; readonly notes: readonly string[] } {
-    const { args, env, redactor } = this.#options;
-    const file = home.readConfig();
-    const loaded = loadRootConfig({ path: home.paths.configFile, text: file.text }, env, args);
-    redactor.add(loaded.secrets);
-    const closed = loaded.literalSecrets ? file.protect() : undefined;
-    return { loaded, notes: closed === undefined ? [] : [closed] };
+  #configure(home: Home): FileConfiguration {
+    const { args, env, redactor, logger } = this.#options;
+    return new FileConfiguration({
+      file: home.paths.configFile,
+      read: home.readConfig,
+      env,
+      flags: args,
+      redactor,
+      log: logger.log.module('config'),
+    });
   }
 
-  async #boot(home: Home, loaded: Loaded): Promise<Running | undefined> {
+  async #boot(home: Home, configuration: FileConfiguration, loaded: Loaded): Promise<Running | undefined> {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
     const { sharedPath } = config.storage;
+    configuration.begin(loaded);
     logger.reset(config.logging);
     // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
@@ -135,6 +141,7 @@ export class ServerLife {
       }
       const server = await createServer({
         config,
+        configuration,
         node,
         home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
         installKey: home.installKey,
@@ -147,8 +154,8 @@ export class ServerLife {
         redactor,
         watchdog: this.#options.watchdog,
         supervised: isSupervised(env),
-        checkConfig: async () => void this.#load(home),
-        restart: () => this.#restart(home),
+        checkConfig: async () => void configuration.load(),
+        restart: () => this.#restart(home, configuration),
       });
       return { server, loaded, node };
     } catch (error) {
@@ -175,21 +182,21 @@ export class ServerLife {
     });
   }
 
-  #restart(home: Home): void {
+  #restart(home: Home, configuration: FileConfiguration): void {
     const { log } = this.#options.logger;
     this.#work = this.#work.then(async () => {
       const before = this.#running;
       if (this.#stop.signal.aborted || before === undefined) return;
       let loaded: Loaded;
       try {
-        ({ loaded } = this.#load(home));
+        ({ loaded } = configuration.load());
       } catch (error) {
         log.error({ err: error }, 'Not restarted: the configuration cannot be used');
         return;
       }
       try {
         await this.#close();
-        this.#running = await this.#bootOr(home, loaded, before.loaded);
+        this.#running = await this.#bootOr(home, configuration, loaded, before.loaded);
         if (this.#running !== undefined) log.info({ address: this.#running.server.address }, 'Restarted');
       } catch (error) {
         log.fatal({ err: error }, 'The restart failed');
@@ -199,12 +206,12 @@ export class ServerLife {
   }
 
   /** A configuration that passed every check may still fail at a port or a model: then the previous one is better than nothing. */
-  async #bootOr(home: Home, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
+  async #bootOr(home: Home, configuration: FileConfiguration, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
     try {
-      return await this.#boot(home, loaded);
+      return await this.#boot(home, configuration, loaded);
     } catch (error) {
       this.#options.logger.log.error({ err: error }, 'Failed to start with the new configuration; continuing with the previous one');
-      return this.#boot(home, before);
+      return this.#boot(home, configuration, before);
     }
   }
 

@@ -67,7 +67,7 @@ function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): 
 }
 
 function givenAddress(to: string, env: Environment): ServerAddress {
-  const resolved = resolveReferences(to, env);
+  const resolved = resolveReferences(to, (name) => env[name]);
   if (resolved.kind === 'problem') throw new AppError('invalid_params', `--to: ${resolved.message}`);
   const url = URL.canParse(resolved.text) ? new URL(resolved.text) : undefined;
   if (url === undefined || !/^postgres(?:ql)?:$/.test(url.protocol))

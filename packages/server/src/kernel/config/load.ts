@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ConfigError, type ConfigProblem, dotted, type Path } from './config-error.ts';
+import type { SecretLookup } from './configuration.ts';
 import { type ParsedDocument, type Place, readDocument } from './document.ts';
 import { findingsOf } from './problems.ts';
 import { type Environment, resolveReferences } from './references.ts';
@@ -34,6 +35,8 @@ export interface ConfigSource<Schema extends z.ZodType> {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
+  /** Where a name is looked up that the environment does not have. */
+  readonly secrets?: SecretLookup | undefined;
   /** Applied in order after the file was read. */
   readonly overrides?: readonly Override[];
 }
@@ -43,7 +46,8 @@ export interface ConfigSource<Schema extends z.ZodType> {
  * Fails with a ConfigError that names every problem; no message contains the value of a secret.
  */
 export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema>): LoadedConfig<z.output<Schema>> {
-  const { schema, file, env, overrides = [] } = source;
+  const { schema, file, env, secrets, overrides = [] } = source;
+  const lookup: SecretLookup = (name) => env[name] || secrets?.(name);
   if (Buffer.byteLength(source.text) > maxConfigBytes)
     throw new ConfigError([{ source: file, message: `the file is larger than ${maxConfigBytes} bytes` }]);
   const problems: ConfigProblem[] = [];
@@ -51,7 +55,7 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
   let literalSecrets = false;
 
   const replaceText = (text: string, path: Path, place: Place): unknown => {
-    const resolved = resolveReferences(text, env);
+    const resolved = resolveReferences(text, lookup);
     if (resolved.kind === 'problem') {
       problems.push({ source: file, ...place, key: dotted(path), message: resolved.message });
       return text;

@@ -1,3 +1,5 @@
+import type { SecretLookup } from './configuration.ts';
+
 /** Environment as a plain record; the entry point passes `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -8,8 +10,8 @@ export type Resolved =
   | { readonly kind: 'resolved'; readonly text: string; readonly whole: boolean }
   | { readonly kind: 'problem'; readonly message: string };
 
-/** Replaces `${NAME}` by the environment variable and `$${` by `${`. A variable that is empty counts as missing. */
-export function resolveReferences(text: string, env: Environment): Resolved {
+/** Replaces `${NAME}` by what `lookup` returns for the name and `$${` by `${`. A variable that is empty counts as missing. */
+export function resolveReferences(text: string, lookup: SecretLookup): Resolved {
   if (!text.includes('${')) return { kind: 'literal', text };
   const missing: string[] = [];
   let malformed = false;
@@ -21,7 +23,7 @@ export function resolveReferences(text: string, env: Environment): Resolved {
       return '';
     }
     references++;
-    const value = env[name];
+    const value = lookup(name);
     if (value === undefined || value === '') missing.push(name);
     return value ?? '';
   });

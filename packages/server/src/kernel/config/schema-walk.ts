@@ -89,6 +89,30 @@ export function isSecretPath(schema: Schema, path: Path): boolean {
   return current !== undefined && isSecret(current);
 }
 
+/**
+ * True when a change at `path` takes effect without a restart: the schema there, or the nearest one on the way to it that has a mark,
+ * says `.meta({ apply: 'live' })`. Everything else needs a restart.
+ */
+export function isLive(schema: Schema, path: Path): boolean {
+  let current: Schema | undefined = schema;
+  let mark = applyOf(schema);
+  for (const part of path) {
+    if (current === undefined) return false;
+    current = step(current, part);
+    mark = (current === undefined ? undefined : applyOf(current)) ?? mark;
+  }
+  return mark === 'live';
+}
+
+/** Returns the mark of the outermost layer that has one. */
+function applyOf(schema: Schema): 'live' | 'restart' | undefined {
+  for (const layer of layers(schema)) {
+    const mark = z.globalRegistry.get(layer)?.['apply'];
+    if (mark === 'live' || mark === 'restart') return mark;
+  }
+  return undefined;
+}
+
 /** Returns the keys that an object at this path may have; empty when any key is allowed. */
 export function keysOf(schema: Schema): string[] {
   const thing = bare(schema);

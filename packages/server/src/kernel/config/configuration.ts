@@ -1,0 +1,38 @@
+import type { Live } from './live.ts';
+import type { LoadedConfig } from './load.ts';
+
+/** Returns the value of a secret by its name. */
+export type SecretLookup = (name: string) => string | undefined;
+
+/** What a changed configuration changed, in dotted keys. */
+export interface Applied {
+  readonly changed: readonly string[];
+  /** Those of `changed` that need a restart. */
+  readonly restart: readonly string[];
+}
+
+/** The one object through which the configuration of a running daemon is read, checked and put in force. */
+export interface Configuration<Config> {
+  /** Path of config.yaml. */
+  readonly file: string;
+  /** The configuration in force. */
+  readonly current: Config;
+  /** The same, for what is rebuilt when a part of it changes. */
+  readonly live: Live<Config>;
+  /** Keys that differ between the file and what is in force, and need a restart. */
+  readonly restartNeeded: readonly string[];
+  /** Returns the present text of the file. */
+  readText(): string;
+  /**
+   * Validates a text as the next start would.
+   * @throws ConfigError that names every problem, with line, column, key and the nearest key
+   */
+  check(text: string): LoadedConfig<Config>;
+  /**
+   * Reads the file and the secrets again and puts live keys in force; returns when they are. `cause` names the reason in the log.
+   * @throws ConfigError when the file cannot be used; the configuration in force stays
+   */
+  reload(cause: string): Promise<Applied>;
+  /** Sets where `${NAME}` is looked up when the environment has no such variable. */
+  useSecrets(lookup: SecretLookup): void;
+}

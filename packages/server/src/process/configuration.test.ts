@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { ConfigError } from '../kernel/config/config-error.ts';
+import { silentLog } from '../kernel/log.ts';
+import { FileConfiguration } from './configuration.ts';
+
+function open(text: string, env: Record<string, string> = {}) {
+  const file = { text };
+  const secrets: string[] = [];
+  const configuration = new FileConfiguration({
+    file: '/h/config.yaml',
+    read: () => ({ text: file.text, protect: () => undefined }),
+    env,
+    flags: {},
+    redactor: { add: (more) => void secrets.push(...more) },
+    log: silentLog,
+  });
+  return { file, secrets, configuration };
+}
+
+test('a reload names what changed; a key that waits for a restart is remembered until the file has the old value again', async () => {
+  const { file, configuration } = open('gateway:\n  port: 4801\n');
+  configuration.begin(configuration.load().loaded);
+  file.text = 'gateway:\n  port: 4802\n';
+  const port = { changed: ['gateway.port'], restart: ['gateway.port'] };
+  expect(await configuration.reload('test')).toEqual(port);
+  expect([configuration.current.gateway.port, configuration.restartNeeded]).toEqual([4801, ['gateway.port']]);
+  expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
+  expect(configuration.restartNeeded).toEqual(['gateway.port']);
+  file.text = '';
+  expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
+  file.text = 'gateway: { port: 4801 }';
+  await configuration.reload('test');
+  expect(configuration.restartNeeded).toEqual([]);
+});
+
+test('a file that cannot be used is refused with its problems, and what was in force stays', async () => {
+  const { file, configuration } = open('gateway: { port: 4801 }');
+  configuration.begin(configuration.load().loaded);
+  const { current } = configuration;
+  file.text = 'gatewy: { port: 4802 }';
+  await expect(configuration.reload('test')).rejects.toThrow(ConfigError);
+  await expect(configuration.reload('test')).rejects.toThrow('/h/config.yaml:1:1: gatewy');
+  expect(configuration.current).toBe(current);
+});
+
+test('a name is looked up in the environment first and then among the secrets, which are hidden', async () => {
+  const token = (character: string) => `${character}abcdefghijklmnopqrstuvwxyz0123456789`;
+  const text = 'gateway:\n  tokens:\n    - { id: a, secret: "${ONE}" }\n    - { id: b, secret: "${TWO}" }\n';
+  const { secrets, configuration } = open(text, { ONE: token('1'), TWO: '' });
+  expect(() => configuration.check(text)).toThrow('TWO');
+  configuration.useSecrets((name) => ({ ONE: token('x'), TWO: token('2') })[name]);
+  const { loaded } = configuration.load();
+  expect(loaded.config.gateway.tokens.map(({ secret }) => secret)).toEqual([token('1'), token('2')]);
+  expect(secrets).toEqual([token('1'), token('2')]);
+});

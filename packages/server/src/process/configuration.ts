@@ -1,0 +1,122 @@
+import { RootConfig } from '../config-schema.ts';
+import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
+import { dotted } from '../kernel/config/config-error.ts';
+import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
+import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
+import type { LoadedConfig } from '../kernel/config/load.ts';
+import type { Environment } from '../kernel/config/references.ts';
+import { isLive } from '../kernel/config/schema-walk.ts';
+import type { ConfigFile } from '../kernel/home.ts';
+import type { Log } from '../kernel/log.ts';
+import type { Redactor } from '../kernel/redact.ts';
+import { checkConsistency, loadRootConfig, type StartFlags } from './load-root-config.ts';
+
+export interface FileConfigurationOptions {
+  /** Path of config.yaml. */
+  readonly file: string;
+  readonly read: () => ConfigFile;
+  readonly env: Environment;
+  readonly flags: StartFlags;
+  readonly redactor: Pick<Redactor, 'add'>;
+  readonly log: Log;
+}
+
+/** The configuration of this process, through the restarts of its server. */
+export class FileConfiguration implements Configuration<RootConfig> {
+  readonly #options: FileConfigurationOptions;
+  /** Reloads, one after the other. */
+  #work: Promise<unknown> = Promise.resolve();
+  #lookup: SecretLookup | undefined;
+  #live: LiveSource<RootConfig> | undefined;
+  #restartNeeded: readonly string[] = [];
+
+  constructor(options: FileConfigurationOptions) {
+    this.#options = options;
+  }
+
+  get file(): string {
+    return this.#options.file;
+  }
+
+  get current(): RootConfig {
+    return this.#inForce().current;
+  }
+
+  get live(): Live<RootConfig> {
+    return this.#inForce();
+  }
+
+  get restartNeeded(): readonly string[] {
+    return this.#restartNeeded;
+  }
+
+  readText(): string {
+    return this.#options.read().text;
+  }
+
+  check(text: string): LoadedConfig<RootConfig> {
+    const { env, flags, file } = this.#options;
+    return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
+  }
+
+  /** Reads and validates the file, and closes it to other users when it holds secrets; `notes` say so. */
+  load(): { readonly loaded: LoadedConfig<RootConfig>; readonly notes: readonly string[] } {
+    const file = this.#options.read();
+    const loaded = this.check(file.text);
+    this.#options.redactor.add(loaded.secrets);
+    const closed = loaded.literalSecrets ? file.protect() : undefined;
+    return { loaded, notes: closed === undefined ? [] : [closed] };
+  }
+
+  /** Puts all of a configuration in force: that of a server that is about to start. Those who watched the earlier one are not called. */
+  begin({ config }: LoadedConfig<RootConfig>): void {
+    this.#live = createLive(config, (error) => this.#options.log.error({ err: error }, 'Failed to apply a changed configuration'));
+    this.#restartNeeded = [];
+  }
+
+  reload(cause: string): Promise<Applied> {
+    const reloading = this.#work.then(() => this.#reload(cause));
+    this.#work = reloading.catch(() => undefined);
+    return reloading;
+  }
+
+  useSecrets(lookup: SecretLookup): void {
+    this.#lookup = lookup;
+  }
+
+  async #reload(cause: string): Promise<Applied> {
+    const { log } = this.#options;
+    const live = this.#inForce();
+    const before = live.current;
+    const needed = this.#restartNeeded;
+    const { loaded, notes } = this.load();
+    for (const note of notes) log.warn({}, note);
+    const paths = changedKeys(RootConfig, before, loaded.config);
+    const restart = this.#needRestart(before, loaded, paths);
+    await live.set(withKept(loaded.config, before, restart));
+    this.#restartNeeded = restart.map(dotted);
+    // A key that waits for a restart since an earlier change is not a change of this one.
+    const isNew = (key: string) => !needed.includes(key);
+    const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };
+    if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');
+    return applied;
+  }
+
+  /** All changes wait when the live ones alone would not pass: a token that is removed because the listener becomes local. */
+  #needRestart(before: RootConfig, loaded: LoadedConfig<RootConfig>, paths: ReturnType<typeof changedKeys>) {
+    const restart = paths.filter((path) => !isLive(RootConfig, path));
+    if (restart.length === 0 || restart.length === paths.length) return restart;
+    try {
+      checkConsistency({ ...loaded, config: withKept(loaded.config, before, restart) }, this.file);
+      return restart;
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'The changes of the configuration take effect together, after a restart');
+      return paths;
+    }
+  }
+
+  #inForce(): LiveSource<RootConfig> {
+    if (this.#live === undefined) throw new Error('the configuration is used before it is in force');
+    return this.#live;
+  }
+}
