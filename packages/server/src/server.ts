@@ -22,6 +22,7 @@ import { wireMemory } from './wiring/memory.ts';
 import { wireModels } from './wiring/models.ts';
 import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
+import { wireSettings } from './wiring/settings.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
 import { type Unattended, wireUnattended } from './wiring/unattended.ts';
@@ -44,6 +45,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes } = foundation;
   const { core, db, bus, clock } = assembly;
+  const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
   const late = {
     tools: new Late<ToolSet>('tools'),
@@ -166,9 +168,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     turns: turns.api.counts,
     nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
+    sections: settings.sections,
   });
   const handlers: Handlers = {
     ...system.methods,
+    ...settings.methods,
     ...agents.methods,
     ...tokens.methods,
     ...background.methods,

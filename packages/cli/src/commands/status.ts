@@ -3,6 +3,7 @@ import { type Client, PermissionError } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import type { Io } from '../io.ts';
+import { plainText } from '../render/plain.ts';
 import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
@@ -53,13 +54,26 @@ function checkRows({ checks }: Health): string[][] {
   );
 }
 
-function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage, configPaths, nodes }: Result<'gateway.status'>): string[][] {
+function statusRows({
+  pid,
+  nodeVersion,
+  memoryUsage,
+  connections,
+  turns,
+  storage,
+  configPaths,
+  nodes,
+  restartNeeded,
+  configFault,
+}: Result<'gateway.status'>): string[][] {
   return [
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
     ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
     ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
     ['configuration', configPaths.join(', ')],
+    ...(configFault === undefined ? [] : [['', `CANNOT BE USED, an earlier one is in force: ${plainText(configFault)}`]]),
+    ...(restartNeeded.length === 0 ? [] : [['', `a restart is needed for ${plainText(restartNeeded.join(', '))}`]]),
     ...(nodes ?? []).map(nodeRow),
   ];
 }

@@ -42,6 +42,8 @@ export const gateway = {
           )
           .optional()
           .describe('Daemons that share the database; absent with SQLite.'),
+        restartNeeded: z.array(z.string()).describe('Keys whose value in config.yaml takes effect with `gateway.restart`.'),
+        configFault: z.string().optional().describe('Why config.yaml cannot be used; the last configuration that could is in force.'),
         replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
       }),
     examples: [
@@ -59,6 +61,7 @@ export const gateway = {
           connections: { http: 1, websocket: 0 },
           turns: { running: 0, queued: 0 },
           storage: { driver: 'sqlite', path: '/home/ada/.gatehouse/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' },
+          restartNeeded: [],
         },
       },
     ],

@@ -3,17 +3,20 @@ import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
 import { dotted } from '../kernel/config/config-error.ts';
 import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
 import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
-import type { LoadedConfig } from '../kernel/config/load.ts';
+import { type LoadedConfig, maxConfigBytes } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { isLive } from '../kernel/config/schema-walk.ts';
 import type { ConfigFile } from '../kernel/home.ts';
 import type { Log } from '../kernel/log.ts';
+import { readOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { checkConsistency, loadRootConfig, type StartFlags } from './load-root-config.ts';
 
 export interface FileConfigurationOptions {
   /** Path of config.yaml. */
   readonly file: string;
+  /** Copy of the last text with which a server started, or all of which was put in force; none is kept when absent. */
+  readonly lastGoodFile?: string;
   readonly read: () => ConfigFile;
   readonly env: Environment;
   readonly flags: StartFlags;
@@ -29,6 +32,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
   #lookup: SecretLookup | undefined;
   #live: LiveSource<RootConfig> | undefined;
   #restartNeeded: readonly string[] = [];
+  #fault: string | undefined;
 
   constructor(options: FileConfigurationOptions) {
     this.#options = options;
@@ -50,6 +54,10 @@ export class FileConfiguration implements Configuration<RootConfig> {
     return this.#restartNeeded;
   }
 
+  get fault(): string | undefined {
+    return this.#fault;
+  }
+
   readText(): string {
     return this.#options.read().text;
   }
@@ -68,10 +76,43 @@ export class FileConfiguration implements Configuration<RootConfig> {
     return { loaded, notes: closed === undefined ? [] : [closed] };
   }
 
+  /** Returns the last configuration that could be used, because the file cannot, for the reason `fault`; undefined when there is none. */
+  loadLastGood(fault: Error): LoadedConfig<RootConfig> | undefined {
+    const { lastGoodFile, redactor, log } = this.#options;
+    const file = lastGoodFile === undefined ? undefined : readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes });
+    if (file === undefined) return undefined;
+    try {
+      const loaded = this.check(file.text);
+      redactor.add(loaded.secrets);
+      log.error({ err: fault, file: lastGoodFile }, 'config.yaml cannot be used: starting with the last configuration that could');
+      return loaded;
+    } catch (error) {
+      log.warn({ err: error }, 'The last configuration that could be used cannot be used either');
+      return undefined;
+    }
+  }
+
+  /** Records that a server runs on an earlier configuration, because the file cannot be used. */
+  noteFault(fault: Error): void {
+    this.#fault = fault.message;
+  }
+
+  /** Keeps the text of a configuration with which a server has started. */
+  keepGood({ text }: LoadedConfig<RootConfig>): void {
+    const { lastGoodFile, log } = this.#options;
+    if (lastGoodFile === undefined) return;
+    try {
+      if (readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes })?.text !== text) replaceOwnFile(lastGoodFile, text);
+    } catch (error) {
+      log.warn({ err: error }, 'Failed to keep a copy of the configuration');
+    }
+  }
+
   /** Puts all of a configuration in force: that of a server that is about to start. Those who watched the earlier one are not called. */
   begin({ config }: LoadedConfig<RootConfig>): void {
     this.#live = createLive(config, (error) => this.#options.log.error({ err: error }, 'Failed to apply a changed configuration'));
     this.#restartNeeded = [];
+    this.#fault = undefined;
   }
 
   reload(cause: string): Promise<Applied> {
@@ -95,6 +136,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
     const restart = this.#needRestart(before, loaded, paths);
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);
+    this.#fault = undefined;
+    if (restart.length === 0) this.keepGood(loaded);
     // A key that waits for a restart since an earlier change is not a change of this one.
     const isNew = (key: string) => !needed.includes(key);
     const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };

@@ -1,3 +1,4 @@
+import type { RootConfig } from '../config-schema.ts';
 import { modelNamesOf } from '../features/agents/agents/model-names.ts';
 import { createModels } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
@@ -18,9 +19,7 @@ export async function wireModels({ building, options, bus, clock }: Assembly, { 
       clock,
       log: log.module('models'),
       hideSecrets: options.redactor.hide,
-      named: Object.values(config.agents)
-        .flatMap((agent) => modelNamesOf(agent))
-        .filter((name) => name !== undefined),
+      named: modelsNamedBy(config),
     }),
   );
   const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
@@ -32,4 +31,11 @@ export async function wireModels({ building, options, bus, clock }: Assembly, { 
     generate: traces?.generate(counted) ?? counted,
     knowsModel: (name: string) => models.resolve(name) !== undefined,
   };
+}
+
+/** Returns the models that agents of config.yaml name. */
+export function modelsNamedBy({ agents }: Pick<RootConfig, 'agents'>): string[] {
+  return Object.values(agents)
+    .flatMap((agent) => modelNamesOf(agent))
+    .filter((name) => name !== undefined);
 }

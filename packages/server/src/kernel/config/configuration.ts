@@ -21,6 +21,8 @@ export interface Configuration<Config> {
   readonly live: Live<Config>;
   /** Keys that differ between the file and what is in force, and need a restart. */
   readonly restartNeeded: readonly string[];
+  /** Why config.yaml cannot be used, while the last configuration that could is in force; undefined otherwise. */
+  readonly fault: string | undefined;
   /** Returns the present text of the file. */
   readText(): string;
   /**

@@ -9,7 +9,7 @@ const unset = (path: string): Edit => ({ unset: parts(path) });
 const parts = (path: string) => readPath(path) ?? [];
 const edited = (text: string, ...edits: Edit[]) => editDocument(text, edits);
 
-const file = `# of the house
+const file = `# first
 gateway:
     host:   "127.0.0.1"   # loopback
     # the port

@@ -16,7 +16,7 @@ export class EditError extends Error {
   }
 }
 
-/** From here on a section is replaced as a whole: each splice costs a parse. */
+/** Number of splices after which a section is replaced as a whole: each costs a parse. */
 const finestSplices = 64;
 const mostSplices = 512;
 

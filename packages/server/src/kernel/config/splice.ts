@@ -9,7 +9,7 @@ export interface Splice {
 
 type Collection = YAMLMap | YAMLSeq;
 
-/** Where a value is written: in a pair, in an item of a list, or as the whole document. */
+/** The place at which a value is written: in a pair, in an item of a list, or as the whole document. */
 type Place = { readonly flow: boolean } & (
   | { readonly kind: 'root' }
   | { readonly kind: 'pair'; readonly pair: Pair; readonly indent: number }

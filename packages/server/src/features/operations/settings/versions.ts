@@ -28,7 +28,7 @@ export interface VersionsDeps {
   readonly check: (text: string) => unknown;
 }
 
-/** Where the file and the newest version agree. */
+/** The file as it is when it agrees with the newest version. */
 export interface Settled {
   readonly text: string;
   readonly digest: string;

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../kernel/clock.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Configuration } from '../../../kernel/config/configuration.ts';
 import type { DbStatus } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
@@ -16,6 +17,7 @@ export interface SystemDeps {
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
   readonly version: string;
   readonly configFiles: readonly string[];
+  readonly configuration: Pick<Configuration<unknown>, 'restartNeeded' | 'fault'>;
   readonly sections: readonly string[];
   /** True when a supervisor restarts the daemon after it exits. */
   readonly supervised: boolean;
@@ -74,6 +76,8 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           turns: deps.turns(),
           storage: await deps.storage(),
           ...(nodes !== undefined && { nodes }),
+          restartNeeded: [...deps.configuration.restartNeeded],
+          ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
           ...(deps.isReplaced() && { replaced: true }),
         };
       },
