@@ -1,13 +1,13 @@
-import { isDeepStrictEqual } from 'node:util';
 import { RootConfig } from '../config-schema.ts';
+import type { Clock } from '../kernel/clock.ts';
 import type { ConfigError } from '../kernel/config/config-error.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
+import type { Environment } from '../kernel/config/references.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
 import { silentLog } from '../kernel/log.ts';
 import { createModels } from '../llm/create-models.ts';
-import { probeHttp } from '../llm/discover.ts';
+import type { Probe } from '../llm/discover.ts';
 import { createEmbedder } from '../llm/embeddings.ts';
-import type { Assembly } from './assembly.ts';
 import { modelsNamedBy } from './models.ts';
 
 /**
@@ -22,20 +22,23 @@ export function asConfigError(error: unknown, loaded: LoadedConfig<RootConfig>):
   return path[0] !== undefined && Object.hasOwn(RootConfig.shape, path[0]) ? loaded.errorAt(path, message) : undefined;
 }
 
+/** Sources of what the configuration leaves open, as at a start. */
+interface BuildDeps {
+  readonly env: Environment;
+  readonly probe: Probe | undefined;
+  readonly clock: Clock;
+}
+
 /** Builds what only a start would: fails with the ConfigError with which it would end. */
-export async function checkBuild({ options, clock }: Pick<Assembly, 'options' | 'clock'>, loaded: LoadedConfig<RootConfig>): Promise<void> {
-  const { env, configuration, overrides = {} } = options;
+export async function checkBuild({ env, probe, clock }: BuildDeps, loaded: LoadedConfig<RootConfig>): Promise<void> {
   const { config } = loaded;
-  const { current } = configuration;
-  // It may search for local model servers.
-  if ((['providers', 'models', 'agents', 'embedding'] as const).every((section) => isDeepStrictEqual(config[section], current[section]))) return;
   await using built = new AsyncDisposableStack();
   try {
     const models = await createModels({
       providers: config.providers,
       modelsConfig: config.models,
       env,
-      probe: overrides.probe === null ? undefined : (overrides.probe ?? probeHttp),
+      probe,
       bus: createEventBus(() => {}),
       clock,
       log: silentLog,

@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { RootConfig } from '../config-schema.ts';
 import { createSettings } from '../features/operations/settings/settings.ts';
 import { ConfigVersions, digestOf } from '../features/operations/settings/versions.ts';
@@ -6,6 +7,7 @@ import { owner } from '../gateway/owner.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
 import { createOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
 import { createSeal } from '../kernel/seal.ts';
+import { probeHttp } from '../llm/discover.ts';
 import type { Assembly } from './assembly.ts';
 import { checkBuild } from './config-fault.ts';
 
@@ -14,6 +16,9 @@ export class ConfigReplacedError extends Error {
   override readonly name = 'ConfigReplacedError';
 }
 
+/** Sections with which only building shows whether they can be used. */
+const builtSections = ['providers', 'models', 'agents', 'embedding'] as const;
+
 /**
  * Wires the configuration with its versions, and brings the file and the versions together before anything is built from either.
  * @throws ConfigReplacedError
@@ -21,6 +26,7 @@ export class ConfigReplacedError extends Error {
 export async function wireSettings(assembly: Assembly, { homeId }: { readonly homeId: string }) {
   const { options, db, bus, clock } = assembly;
   const { configuration, redactor, config } = options;
+  const { probe } = options.overrides ?? {};
   const log = options.log.module('config');
   const versions = new ConfigVersions({
     db,
@@ -49,7 +55,12 @@ export async function wireSettings(assembly: Assembly, { homeId }: { readonly ho
     clock,
     log,
     redactText: redactor.redact,
-    checkBuild: (loaded) => checkBuild(assembly, loaded),
+    async checkBuild(loaded) {
+      const { current } = configuration;
+      // It may search for local model servers.
+      if (builtSections.every((section) => isDeepStrictEqual(loaded.config[section], current[section]))) return;
+      await checkBuild({ env: options.env, clock, probe: probe === null ? undefined : (probe ?? probeHttp) }, loaded);
+    },
     isLocalOwner: ({ identity, transport }) => identity.tokenId === owner.tokenId || transport === 'process',
   });
   let isReplaced = false;

@@ -13,14 +13,14 @@ const schema = z.strictObject({
 const redacted = (text: string) => redactedLines(schema, text, (line) => line).join('\n');
 
 test('the secrets of a text are hidden, its lines and everything else stay', () => {
-  const text = `# key: sk-literal-123 of the house
+  const text = `# key: sk-literal-123 of it all
 gateway:
   tokens:
     - { id: ops, secret: "a b, c: d", scopes: ["*"] } # people
     - id: bot
       secret: \${BOT_TOKEN}
 providers:
-  local: { apiKey: sk-literal-123, headers: { x-team: blue-team, authorization: 'Bearer \${KEY}' } }
+  local: { apiKey: sk-literal-123, headers: { x-origin: blue, authorization: 'Bearer \${KEY}' } }
   other:
     apiKey: |
       first line of it
@@ -32,14 +32,14 @@ webhooks:
     of two lines
 logging: { level: info } # sk-literal-123
 `;
-  expect(redacted(text)).toBe(`# key: [REDACTED] of the house
+  expect(redacted(text)).toBe(`# key: [REDACTED] of it all
 gateway:
   tokens:
     - { id: ops, secret: [REDACTED], scopes: ["*"] } # people
     - id: bot
       secret: \${BOT_TOKEN}
 providers:
-  local: { apiKey: [REDACTED], headers: { x-team: [REDACTED], authorization: 'Bearer \${KEY}' } }
+  local: { apiKey: [REDACTED], headers: { x-origin: [REDACTED], authorization: 'Bearer \${KEY}' } }
   other:
     apiKey: [REDACTED]
       [REDACTED]

@@ -47,7 +47,7 @@ export function redactedLines(schema: z.core.$ZodType, text: string, redactText:
   return lines.map((line) => redactText([...secrets].reduce((shown, secret) => shown.replaceAll(secret, redactionMarker), line)));
 }
 
-/** In a section that is secret as a whole a switch or a number reveals nothing. */
+/** True for a switch or a number in a section that is secret as a whole: it reveals nothing. */
 function isHarmless(name: string, value: unknown): boolean {
   return typeof value !== 'string' && !isSecretName(name);
 }

@@ -26,6 +26,7 @@ function system(changes: Partial<SystemDeps> = {}) {
     logger,
     version: '0.1.0',
     configFiles: ['/h/config.yaml'],
+    configuration: { restartNeeded: [], fault: undefined },
     sections: ['gateway'],
     supervised: false,
     openRpc: async () => ({ openrpc: '1.3.2', info: { title: 'Gatehouse', version: '0.1.0' }, methods: [{ name: 'system.ping' }] }),
