@@ -139,7 +139,6 @@ test.each([
   ['statsu', 'Did you mean `gatehouse status`?'],
   ['version', '`gatehouse --version`'],
   ['login', 'GATEHOUSE_TOKEN'],
-  ['config', '`config.yaml`'],
 ])('%s is not a command, and the hint says what to use', async (word, hint) => {
   await using user = await createUser();
   expect(await user.run({ args: [word] })).toEqual({

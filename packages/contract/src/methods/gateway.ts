@@ -42,7 +42,10 @@ export const gateway = {
           )
           .optional()
           .describe('Daemons that share the database; absent with SQLite.'),
-        restartNeeded: z.array(z.string()).describe('Keys whose value in config.yaml takes effect with `gateway.restart`.'),
+        restartNeeded: z
+          .array(z.string())
+          .optional()
+          .describe('Keys whose value in config.yaml takes effect with `gateway.restart`; absent when there are none.'),
         configFault: z.string().optional().describe('Why config.yaml cannot be used; the last configuration that could is in force.'),
         replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
       }),
@@ -61,7 +64,6 @@ export const gateway = {
           connections: { http: 1, websocket: 0 },
           turns: { running: 0, queued: 0 },
           storage: { driver: 'sqlite', path: '/home/ada/.gatehouse/data/gatehouse.db', bytes: 4096, walBytes: 0, schemaVersion: 1, state: 'ok' },
-          restartNeeded: [],
         },
       },
     ],
