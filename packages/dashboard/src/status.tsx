@@ -106,7 +106,7 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
   );
 }
 
-/** Restarts the gateway, which waits for running turns first; the page connects again when it is back. */
+/** Restarts the gateway after its running turns have ended; the page connects again when it is back. */
 function RestartNow() {
   const { client } = useSession();
   const restart = useAction();

@@ -121,7 +121,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
     const restart = this.#needRestart(before, loaded, paths);
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);
-    // A key that waits for a restart since an earlier change is not a change of this one.
+    // A key that needs a restart since an earlier change is not a change of this one.
     const isNew = (key: string) => !needed.includes(key);
     const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };
     if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');

@@ -2,6 +2,7 @@ import { configTemplate } from './config-template.ts';
 import { FileConfiguration } from './configuration.ts';
 import type { RootConfig } from '../config-schema.ts';
 import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
+import { placeEditorSchema } from './editor-schema.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from '../kernel/clock.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
@@ -88,6 +89,7 @@ export class ServerLife {
     this.#running = await this.#boot(home, configuration, loaded);
     if (this.#running === undefined) return undefined;
 
+    void placeEditorSchema(home.paths).catch((error: unknown) => logger.log.warn({ err: error }, 'Failed to write the schema for editors'));
     const { server } = this.#running;
     const { config } = loaded;
     const { paths } = home;
