@@ -228,7 +228,7 @@ class Trial {
       if (!(error instanceof RpcFailure)) return false;
       const isExpected =
         method === 'config.set' ? /validation failed|Unknown config section|redaction marker/.test(error.message) : error.message.includes(allowed);
-      if (!isExpected && !/no version/.test(error.message)) this.#wrong.push(`refused: ${JSON.stringify(params)}: ${error.message}`);
+      if (!isExpected && !/Invalid SHA/.test(error.message)) this.#wrong.push(`refused: ${JSON.stringify(params)}: ${error.message}`);
       return true;
     }
   }

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import * as z from 'zod';
 import { cliExitCodes } from '../packages/cli/src/exit-codes.ts';
 import { type Method, contract, events } from '../packages/contract/src/index.ts';
-import { standaloneSchema } from '../packages/contract/src/json-schema.ts';
 import { asyncApiDocument } from '../packages/contract/src/asyncapi.ts';
 import { openApiDocument } from '../packages/contract/src/openapi.ts';
 import { openRpcDocument } from '../packages/contract/src/openrpc.ts';
@@ -15,6 +15,7 @@ import {
   httpReference,
   rpcReference,
 } from '../packages/contract/src/reference-doc.ts';
+import { configJsonSchema } from '../packages/server/src/kernel/config/json-schema.ts';
 import { RootConfig } from '../packages/server/src/config-schema.ts';
 import { exitCodes } from '../packages/server/src/process/exit-codes.ts';
 
@@ -33,7 +34,8 @@ export async function generateDocuments(): Promise<Map<string, string>> {
     ['docs/reference/http.md', httpReference(openApi)],
     ['docs/reference/events.md', eventsReference()],
     ['docs/reference/errors.md', errorsReference()],
-    ['docs/reference/config.md', configReference(standaloneSchema({ schema: RootConfig, side: 'input' }))],
+    ['docs/reference/config.schema.json', toJson(configJsonSchema(RootConfig))],
+    ['docs/reference/config.md', configReference(z.record(z.string(), z.json()).parse(configJsonSchema(RootConfig)))],
     [
       'docs/reference/exit-codes.md',
       exitCodesReference([

@@ -39,17 +39,22 @@ test.each(Object.entries(pages))('%s: every table row has as many cells as its h
   }
 });
 
-test('the configuration page shows keys, defaults and what is secret', () => {
+test('the configuration page shows keys, defaults, how changes apply and what is secret', () => {
   const schema = z.strictObject({
     listener: z
-      .strictObject({ port: z.int().default(1).describe('Where it listens.'), key: z.string().meta({ secret: true }) })
-      .prefault({ key: 'x' })
+      .strictObject({
+        port: z.int().default(1).describe('Where it listens.'),
+        key: z.string().meta({ secret: true }),
+        limits: z.strictObject({ calls: z.int() }).meta({ 'x-gatehouse-apply': 'live' }),
+      })
+      .prefault({ key: 'x', limits: { calls: 1 } })
       .describe('The listener.'),
   });
   const page = configReference(standaloneSchema({ schema, side: 'input' }));
   expect(page).toContain('## `listener`\n\nThe listener.');
-  expect(page).toContain('| `listener.port` | integer | `1` | Where it listens. |');
-  expect(page).toContain('| `listener.key` | string, required |  |  Secret: redacted in every view. |');
+  expect(page).toContain('| `listener.port` | integer | `1` | restart | Where it listens. |');
+  expect(page).toContain('| `listener.key` | string, required |  | restart |  Secret: redacted in every view. |');
+  expect(page).toContain('| `listener.limits.calls` | integer, required |  | live |  |');
 });
 
 test('the exit code page lists every group', () => {

@@ -144,7 +144,7 @@ export function configReference(schema: JsonObject): string {
   };
   const sections = isJsonObject(schema['properties']) ? schema['properties'] : {};
   return page('Configuration', [
-    'The keys of `config.yaml` in the home folder. Every key is optional. An unknown key or a wrong value prevents the start and is reported with its line. `"${NAME}"` takes a value from the environment.',
+    'The keys of `config.yaml` in the home folder. Every key is optional. An unknown key or a wrong value prevents the start and is reported with its line. `"${NAME}"` takes a value from the environment. A change of the file is noticed: keys that apply `live` take effect at once, those that apply after a `restart` with `gateway.restart`.',
     ...Object.entries(sections).flatMap(([name, section]) => {
       if (!isJsonObject(section)) return [];
       const resolved = resolveSchema(section, lookup).schema;
@@ -152,20 +152,36 @@ export function configReference(schema: JsonObject): string {
       return [
         `## \`${name}\``,
         ...(typeof resolved['description'] === 'string' ? [resolved['description']] : []),
-        ...(rows.length === 0 ? [] : [configTable(rows, lookup)]),
+        ...(rows.length === 0 ? [] : [configTable(rows, lookup, applyOf(section) ?? 'restart')]),
       ];
     }),
   ]);
 }
 
-function configTable(rows: readonly SchemaRow[], lookup: SchemaLookup): string {
+const applyOf = (schema: JsonObject): string | undefined => {
+  const mark = schema['x-gatehouse-apply'];
+  return typeof mark === 'string' ? mark : undefined;
+};
+
+/** `sectionApplies` is the mark of keys that have none, nor have one above them. */
+function configTable(rows: readonly SchemaRow[], lookup: SchemaLookup, sectionApplies: string): string {
+  const marks: { readonly path: string; readonly mark: string }[] = [];
+  const appliesOf = ({ path, schema }: SchemaRow): string => {
+    const own = applyOf(schema);
+    if (own !== undefined) marks.push({ path, mark: own });
+    return (
+      marks.findLast((above) => path === above.path || (/^[.[]/.test(path.slice(above.path.length)) && path.startsWith(above.path)))?.mark ??
+      sectionApplies
+    );
+  };
   const spelledOut = (name: string): string => typeText(lookup(name) ?? {}, spelledOut);
   return table(
-    ['Key', 'Type', 'Default', 'Meaning'],
+    ['Key', 'Type', 'Default', 'Applies', 'Meaning'],
     rows.map((row) => [
       `\`${row.path}\``,
       typeText(row.schema, spelledOut) + (row.required ? ', required' : ''),
       defaultText(row.schema),
+      appliesOf(row),
       describe(row.schema) + (row.schema['secret'] === true ? ' Secret: redacted in every view.' : ''),
     ]),
   );

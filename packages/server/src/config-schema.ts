@@ -22,22 +22,22 @@ import { EmbeddingConfig, ModelsConfig, ProvidersConfig } from './llm/config.ts'
 /** All of config.yaml: one line per section; an unknown key stops the start. */
 export const RootConfig = z.strictObject({
   gateway: GatewayConfig.prefault({}).describe('The listener: address, tokens, limits.'),
-  providers: ProvidersConfig.default({}).describe('Model providers by id.'),
-  models: ModelsConfig.prefault({}).describe('Settings for all models.'),
-  agents: z.record(AgentId, AgentConfig).default({}).describe('Agents by id; `default` exists even when it is not listed.'),
-  approvals: ApprovalsConfig.prefault({}).describe('Which tool calls wait for a person.'),
-  autonomy: AutonomyConfig.prefault({}).describe('What agents may start beyond their own turns, and the guards around it.'),
-  budgets: BudgetsConfig.prefault({}).describe('Hard caps over all agents together; each agent also has its own.'),
-  durable: DurableConfig.prefault({}).describe('Work that must be done although a process ends or a provider fails.'),
-  exec: ExecConfig.prefault({}).describe('Commands that agents run, in a jail: bounds of each.'),
+  providers: ProvidersConfig.default({}).meta({ apply: 'live' }).describe('Model providers by id.'),
+  models: ModelsConfig.prefault({}).meta({ apply: 'live' }).describe('Settings for all models.'),
+  agents: z.record(AgentId, AgentConfig).default({}).meta({ apply: 'live' }).describe('Agents by id; `default` exists even when it is not listed.'),
+  approvals: ApprovalsConfig.prefault({}).meta({ apply: 'live' }).describe('Which tool calls wait for a person.'),
+  autonomy: AutonomyConfig.prefault({}).meta({ apply: 'live' }).describe('What agents may start beyond their own turns, and the guards around it.'),
+  budgets: BudgetsConfig.prefault({}).meta({ apply: 'live' }).describe('Hard caps over all agents together; each agent also has its own.'),
+  durable: DurableConfig.prefault({}).meta({ apply: 'live' }).describe('Work that must be done although a process ends or a provider fails.'),
+  exec: ExecConfig.prefault({}).meta({ apply: 'live' }).describe('Commands that agents run, in a jail: bounds of each.'),
   routing: z.strictObject({ defaultAgentId: AgentId.default('default').describe('The agent of calls that name none.') }).prefault({}),
   embedding: EmbeddingConfig.optional().describe('Embeddings; off when absent.'),
-  mcp: McpConfig.prefault({}).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
+  mcp: McpConfig.prefault({}).meta({ apply: 'live' }).describe('Servers of the Model Context Protocol whose tools the agents may use.'),
   media: MediaConfig.prefault({}).describe('Stored files: sizes, and how long they are kept.'),
   scheduler: z
     .strictObject({
       cron: CronConfig.prefault({}).describe('Scheduled jobs.'),
-      heartbeat: HeartbeatConfig.prefault({}).describe('Beats: agents that look after their checklists without being asked.'),
+      heartbeat: HeartbeatConfig.prefault({}).meta({ apply: 'live' }).describe('Beats: agents that look after their checklists without being asked.'),
     })
     .prefault({})
     .describe('Scheduled work.'),
@@ -46,11 +46,11 @@ export const RootConfig = z.strictObject({
     .prefault({})
     .describe('What agents may do with each other.'),
   skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
-  webSearch: WebSearchConfig.prefault({}).describe('The search provider for agents.'),
-  links: LinksConfig.prefault({}).describe('Addresses in a text, for `link.process`.'),
-  webhooks: WebhooksConfig.prefault({}).describe('Webhooks: who may send them, and what they cause.'),
+  webSearch: WebSearchConfig.prefault({}).meta({ apply: 'live' }).describe('The search provider for agents.'),
+  links: LinksConfig.prefault({}).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),
+  webhooks: WebhooksConfig.prefault({}).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),
   storage: StorageConfig.prefault({}).describe('Where the data lives.'),
-  workspaces: WorkspacesConfig.prefault({}).describe('The folders in which agents work: how much each may hold.'),
+  workspaces: WorkspacesConfig.prefault({}).meta({ apply: 'live' }).describe('The folders in which agents work: how much each may hold.'),
   observability: ObservabilityConfig.prefault({}).describe('What the daemon reports to monitoring systems; `/metrics` needs no setting.'),
   logging: z
     .strictObject({
@@ -58,6 +58,7 @@ export const RootConfig = z.strictObject({
       modules: z.record(z.string(), LogLevel).default({}).describe('Level per module, overrides `level`.'),
     })
     .prefault({})
+    .meta({ apply: 'live' })
     .describe('The log, one JSON object per line on standard error.'),
 });
 export type RootConfig = z.output<typeof RootConfig>;

@@ -31,7 +31,7 @@ export interface SharedNode {
 }
 
 export interface ServerOptions {
-  /** As it was at the start: for what needs a restart to change. */
+  /** The configuration of the start, for what needs a restart to change. */
   readonly config: RootConfig;
   readonly configuration: Configuration<RootConfig>;
   readonly home: HomePaths;
@@ -47,7 +47,7 @@ export interface ServerOptions {
   /** The token created at first start, scope `*`. */
   readonly generatedToken?: { readonly id: string; readonly secret: string } | undefined;
   readonly log: Log;
-  readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
+  readonly logger: Pick<Logger, 'setLevel' | 'modules' | 'reset'>;
   readonly redactor: Pick<Redactor, 'redact' | 'hide' | 'add'>;
   /** Kills the process when its event loop is blocked for thirty seconds. Not for tests, whose clocks stand still. */
   readonly watchdog?: boolean;

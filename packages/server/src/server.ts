@@ -13,6 +13,7 @@ import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
 import { wireAgents } from './wiring/agents.ts';
+import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
 import { openFoundation } from './wiring/foundation.ts';
 import { Late } from './wiring/late.ts';
@@ -40,7 +41,7 @@ const abortedMs = 1_000;
  * each module gets the functions that it uses.
  */
 export async function createServer(options: ServerOptions): Promise<ServerHandle> {
-  const { config, home, log } = options;
+  const { config, configuration, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes } = foundation;
@@ -223,6 +224,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     lifetime.lock.announce(address);
     await nodes.listening(address);
   }
+  wireConfigWatch(assembly, settings.api);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   listeners.ready();
@@ -234,7 +236,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     async drain() {
       background.pause();
       delegation.stopping();
-      await Promise.all([nodes.drain(), listeners.drain(config.gateway.drainTimeoutMs), unattended.drain(config.gateway.drainTimeoutMs)]);
+      const { drainTimeoutMs } = configuration.current.gateway;
+      await Promise.all([nodes.drain(), listeners.drain(drainTimeoutMs), unattended.drain(drainTimeoutMs)]);
       turns.abortAll();
       // Aborted turns report to their clients and charge what they used.
       await listeners.drain(abortedMs);

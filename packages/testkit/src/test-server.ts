@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Client, createClient, createSocket, type GatehouseSocket } from '@gatehouse/client';
 import type { EventKind, EventPayload, TokenCompat, TokenScope } from '@gatehouse/contract';
-import type { Clock, createServer, EventBus, McpOffer, RootConfig, ServerHandle, Tool } from '@gatehouse/server';
+import type { Clock, Configuration, createServer, EventBus, McpOffer, RootConfig, ServerHandle, ServerOptions, Tool } from '@gatehouse/server';
 import type * as z from 'zod';
 import { type FakeProvider, type FakeProviderOptions, startFakeProvider } from './fake-provider.ts';
 import { takeStorageThread } from './storage-threads.ts';
@@ -26,6 +26,7 @@ export interface TestServerOptions {
   readonly mcpOffer?: McpOffer;
   /** Live secrets, which the redactor removes everywhere. */
   readonly secrets?: readonly string[];
+  readonly logger?: ServerOptions['logger'];
   readonly freeSpace?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['freeSpace'];
   /** Wraps the server's database. */
   readonly db?: NonNullable<Parameters<typeof createServer>[0]['overrides']>['db'];
@@ -42,6 +43,8 @@ export interface TestServer extends AsyncDisposable {
   readonly provider: FakeProvider;
   readonly homeDir: string;
   readonly server: ServerHandle;
+  /** Its configuration; the file is that of the home. */
+  readonly configuration: Configuration<z.output<typeof RootConfig>>;
   readonly bus: EventBus;
   /** Creates a token and a client for it. */
   as(
@@ -115,7 +118,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     configFiles: [],
     env: {},
     log: silentLog,
-    logger: { setLevel: () => true, modules: () => [] },
+    logger: options.logger ?? { setLevel: () => true, modules: () => [], reset() {} },
     redactor,
     supervised: false,
     checkConfig: async () => {},
@@ -160,6 +163,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     provider,
     homeDir,
     server,
+    configuration,
     bus: server.bus,
     async as(scopes, limits = {}) {
       const made = await client.call('tokens.create', { scopes: [...scopes], ...limits });

@@ -72,8 +72,8 @@ function statusRows({
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
     ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
     ['configuration', configPaths.join(', ')],
-    ...(configFault === undefined ? [] : [['', `CANNOT BE USED, an earlier one is in force: ${plainText(configFault)}`]]),
-    ...(restartNeeded.length === 0 ? [] : [['', `a restart is needed for ${plainText(restartNeeded.join(', '))}`]]),
+    ...(configFault === undefined ? [] : [['not in force', plainText(configFault)]]),
+    ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${plainText(restartNeeded.join(', '))}: gatehouse call gateway.restart`]]),
     ...(nodes ?? []).map(nodeRow),
   ];
 }

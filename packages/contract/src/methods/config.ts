@@ -46,8 +46,8 @@ export const config = {
         sections: z.array(z.string()),
         section: z.string().optional(),
         digest: Digest.describe('SHA-256 of config.yaml, for `ifDigest`.'),
-        restartNeeded: z.array(z.string()).describe('Keys whose value in config.yaml takes effect with `gateway.restart`.'),
-        fault: z.string().optional().describe('Why config.yaml cannot be used; the last configuration that could is in force.'),
+        restartNeeded: z.array(z.string()).describe('Keys that were changed in the file and need a restart; `config` has the values in force.'),
+        fault: z.string().optional().describe('Why the file cannot be used: the configuration in force is an earlier one.'),
       }),
     errors: ['not_found'],
     examples: [
@@ -90,6 +90,8 @@ export const config = {
     scope: 'admin',
     risk: 'read',
     summary: 'Returns the JSON Schema of the configuration, or of one section.',
+    description:
+      '`x-gatehouse-apply` of a key holds for all keys below it that have none: `live`, a change takes effect at once; `restart`, after a restart.',
     params: () => z.strictObject({ section: Section() }),
     result: () => z.strictObject({ schema: z.looseObject({}), sections: z.array(z.string()), section: z.string().optional() }),
     errors: ['not_found'],

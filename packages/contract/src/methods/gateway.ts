@@ -17,6 +17,8 @@ export const gateway = {
         nodeVersion: z.string(),
         configPaths: z.array(z.string()),
         sections: z.array(z.string()),
+        restartNeeded: z.array(z.string()).describe('Keys that were changed in the file and need a restart.'),
+        configFault: z.string().optional().describe('Why the file cannot be used: the configuration in force is an earlier one.'),
         address: z.string().nullable().describe('Where it listens; null when `gateway.enabled` is false.'),
         connections: z.strictObject({ http: z.int().min(0), websocket: z.int().min(0) }),
         turns: z.strictObject({ running: z.int().min(0), queued: z.int().min(0) }),
@@ -42,11 +44,6 @@ export const gateway = {
           )
           .optional()
           .describe('Daemons that share the database; absent with SQLite.'),
-        restartNeeded: z
-          .array(z.string())
-          .optional()
-          .describe('Keys whose value in config.yaml takes effect with `gateway.restart`; absent when there are none.'),
-        configFault: z.string().optional().describe('Why config.yaml cannot be used; the last configuration that could is in force.'),
         replaced: z.literal(true).optional().describe('Another build of the program was installed: this one continues until it is restarted.'),
       }),
     examples: [
@@ -60,6 +57,7 @@ export const gateway = {
           nodeVersion: 'v26.10.0',
           configPaths: ['/home/ada/.gatehouse/config.yaml'],
           sections: ['gateway'],
+          restartNeeded: [],
           address: 'http://127.0.0.1:4766',
           connections: { http: 1, websocket: 0 },
           turns: { running: 0, queued: 0 },

@@ -1,3 +1,4 @@
+import { derived, type Live } from '../kernel/config/live.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Health } from '@gatehouse/contract';
@@ -41,7 +42,7 @@ import { createServeRequest, createRequestListener } from './serve-request.ts';
 import { createUpgrades } from './upgrades.ts';
 
 export interface GatewayDeps {
-  readonly config: GatewayConfig;
+  readonly config: Live<GatewayConfig>;
   readonly handlers: Handlers;
   readonly tokens: TokensApi;
   readonly turns: TurnsApi;
@@ -98,9 +99,11 @@ export interface Gateway extends AsyncDisposable {
 
 /** Creates all endpoints of the daemon: HTTP routes, JSON-RPC over HTTP and WebSocket. */
 export function createGateway(deps: GatewayDeps): Gateway {
-  const { config, tokens, clock, meter } = deps;
-  const addressOf = createAddressOf(config.trustedProxies);
-  const origins = createOriginPolicy(config);
+  const { tokens, clock, meter } = deps;
+  const config = deps.config.current;
+  const currentAddressOf = derived(deps.config, ({ trustedProxies }) => createAddressOf(trustedProxies));
+  const addressOf = (incoming: IncomingMessage) => currentAddressOf()(incoming);
+  const origins = derived(deps.config, createOriginPolicy);
   const authenticator = createAuthenticator(deps);
   const limits = new RequestLimits({ ...deps, onRefused: meter?.rateLimited });
   const dispatch = createDispatch({ ...deps, badResults: deps.badResults ?? 'throw' });
@@ -109,12 +112,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const mcp = createMcpRoute({
     load: () => loadMcp(deps),
     limits: config.mcp,
-    bodyLimit: config.httpBodyLimitBytes,
+    bodyLimit: () => deps.config.current.httpBodyLimitBytes,
     limiter: limits.common,
     clock,
   });
   const open = new OpenCalls(clock, deps.log);
-  const { server, guard, isSecure, stopFollowing } = openServer(deps);
+  const { server, guard, isSecure, stopFollowing } = openServer({ ...deps, config });
   let draining = false;
   let onSettled: (() => void) | undefined;
   const common = { ...deps, dispatch, addressOf, origins, authenticator, limits, guard, draining: () => draining };
@@ -197,7 +200,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
 async function loadMcp(deps: GatewayDeps): Promise<McpEndpoint> {
   const [{ createMcpEndpoint }, { createAgentsOffer }] = await Promise.all([import('./mcp/endpoint.ts'), import('./mcp/agents-offer.ts')]);
   const offer = deps.mcpOffer ?? createAgentsOffer({ ...deps, refuseOverload: () => refuseOverload(deps.overload) });
-  return createMcpEndpoint({ ...deps, offer, limits: deps.config.mcp });
+  return createMcpEndpoint({ ...deps, offer, limits: deps.config.current.mcp });
 }
 
 /** Answers bytes that are not HTTP, unless they would be taken for a part of a response. */

@@ -26,6 +26,7 @@ export const GatewayConfig = z.strictObject({
       }),
     )
     .default([])
+    .meta({ apply: 'live' })
     .describe('Access tokens in addition to the one created at first start and those from tokens.create.'),
   web: z
     .strictObject({
@@ -47,7 +48,11 @@ export const GatewayConfig = z.strictObject({
     })
     .optional()
     .describe('HTTPS instead of HTTP; the files are reloaded when they change.'),
-  allowedHosts: z.array(z.string().min(1)).default([]).describe('Additional Host names that the gateway answers to, for use behind a proxy.'),
+  allowedHosts: z
+    .array(z.string().min(1))
+    .default([])
+    .meta({ apply: 'live' })
+    .describe('Additional Host names that the gateway answers to, for use behind a proxy.'),
   corsOrigins: z
     .array(
       z
@@ -58,30 +63,39 @@ export const GatewayConfig = z.strictObject({
         ),
     )
     .default([])
+    .meta({ apply: 'live' })
     .describe('Origins of web pages, other than its own, that may call the gateway.'),
   trustedProxies: z
     .array(z.string().refine((text) => isAddressRange(text), 'expected an IP address or a range such as 10.0.0.0/8'))
     .default([])
+    .meta({ apply: 'live' })
     .describe('Addresses or CIDR ranges of proxies whose X-Forwarded-For is trusted.'),
-  rateLimit: Window(100).prefault({}).describe('Global HTTP limiter; /health and /api/health are exempt.'),
-  httpBodyLimitBytes: z.int().min(1024).max(1_073_741_824).default(1_048_576).describe('Largest request body, in bytes.'),
+  rateLimit: Window(100).prefault({}).meta({ apply: 'live' }).describe('Global HTTP limiter; /health and /api/health are exempt.'),
+  httpBodyLimitBytes: z.int().min(1024).max(1_073_741_824).default(1_048_576).meta({ apply: 'live' }).describe('Largest request body, in bytes.'),
   wsMessageRateLimit: z
     .strictObject({
       maxMessages: z.int().min(1).default(60).describe('Messages per window and connection; each entry of a batch counts.'),
       windowMs: z.int().min(1).default(60_000).describe('Length of the sliding window, in milliseconds.'),
     })
-    .prefault({}),
+    .prefault({})
+    .meta({ apply: 'live' }),
   wsMaxMessageBytes: z
     .int()
     .min(1024)
     .max(67_108_864)
     .default(1_048_576)
     .describe('Largest WebSocket frame, in bytes, on `/ws` and `/v1/responses`; a longer one closes its socket with 1009.'),
-  wsMaxInFlight: z.int().min(1).max(10_000).default(64).describe('Calls that one connection may have running.'),
+  wsMaxInFlight: z.int().min(1).max(10_000).default(64).meta({ apply: 'live' }).describe('Calls that one connection may have running.'),
   maxConnections: z.int().min(1).max(1_000_000).default(10_000).describe('Open sockets in all; fewer where the system allows few open files.'),
   maxEventStreams: z.int().min(1).max(1_000_000).default(5_000).describe('Open streams of /api/events in all; one token may hold half of them.'),
   mcp: McpConfig.prefault({}),
-  drainTimeoutMs: z.int().min(0).max(3_600_000).default(60_000).describe('How long a stop waits for running turns, in milliseconds.'),
+  drainTimeoutMs: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .default(60_000)
+    .meta({ apply: 'live' })
+    .describe('How long a stop waits for running turns, in milliseconds.'),
   compat: z
     .strictObject({
       fields: z
@@ -95,6 +109,7 @@ export const GatewayConfig = z.strictObject({
         .describe('Other names of models in /v1 requests: a name, or its beginning and "*", to a provider/model, a model id or an agent id.'),
     })
     .prefault({})
+    .meta({ apply: 'live' })
     .describe('Behavior of the /v1 routes; a token may have its own (gateway.tokens, tokens.create).'),
 });
 export type GatewayConfig = z.output<typeof GatewayConfig>;

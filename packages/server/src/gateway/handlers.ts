@@ -43,13 +43,14 @@ export function createRouteHandlers(
   },
 ): RouteHandlers {
   const { turns, responses, clock, log, models, agents, embed, documents, health } = deps;
-  const bodyLimit = deps.config.httpBodyLimitBytes;
+  const bodyLimit = () => deps.config.current.httpBodyLimitBytes;
+  const fields = () => deps.config.current.compat.fields;
   const healthRoute = createHealthRoute({ health, draining: parts.draining });
   const mediaRoutes = createMediaRoutes(deps);
   const modelRoutes = createModelRoutes({ models, agents, embeddingModel: deps.embeddingModel });
   const storedResponses = createStoredResponseRoutes({ responses });
   const chat = { turns, receipts: deps.receipts, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs };
-  const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.enabled });
+  const lists = createApiListRoutes({ agents, primaryModel: deps.primaryModel, said: deps.sessions.said, listens: deps.config.current.enabled });
   const memory = createApiMemoryRoutes(deps.handlers);
   const hooks = createHookRoutes(deps);
   const upgradeOnly = (call: HttpCall): void => {
@@ -68,10 +69,10 @@ export function createRouteHandlers(
     activity: createActivityRoute(deps),
     health: healthRoute,
     apiHealth: healthRoute,
-    chatCompletions: createChatRoute({ turns, fields: deps.config.compat.fields, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
+    chatCompletions: createChatRoute({ turns, fields, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     models: modelRoutes.list,
     model: modelRoutes.get,
-    embeddings: createEmbeddingsRoute({ embed, model: deps.embeddingModel, fields: deps.config.compat.fields, bodyLimit }),
+    embeddings: createEmbeddingsRoute({ embed, model: deps.embeddingModel, fields, bodyLimit }),
     messages: createMessagesRoute({ turns, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),
     countTokens: createCountTokensRoute({ turns, bodyLimit }),
     createResponse: createResponseRoute({ turns, responses, bodyLimit, clock, log, keepAliveMs: deps.keepAliveMs }),

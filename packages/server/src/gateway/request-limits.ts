@@ -1,3 +1,4 @@
+import type { Live } from '../kernel/config/live.ts';
 import { routes } from '@gatehouse/contract';
 import type { WebhooksApi } from '../features/unattended/webhooks/api.ts';
 import { AppError } from '../kernel/app-error.ts';
@@ -9,7 +10,7 @@ import type { GatewayConfig } from './config.ts';
 import type { HttpCall } from './http-call.ts';
 
 export interface RequestLimitsDeps {
-  readonly config: Pick<GatewayConfig, 'rateLimit'>;
+  readonly config: Live<Pick<GatewayConfig, 'rateLimit'>>;
   readonly webhooks: Pick<WebhooksApi, 'rateLimit'>;
   readonly clock: Clock;
   readonly onRefused: (() => void) | undefined;
@@ -23,11 +24,12 @@ export class RequestLimits {
   readonly #hooks: RateLimiter;
 
   constructor({ config, webhooks, clock, onRefused }: RequestLimitsDeps) {
-    const { windowMs, maxRequests } = config.rateLimit;
+    const windowMs = () => config.current.rateLimit.windowMs;
+    const maxRequests = () => config.current.rateLimit.maxRequests;
     this.common = new RateLimiter({ windowMs, limit: maxRequests, clock, onRefused });
     this.#hooks = new RateLimiter({
-      windowMs: webhooks.rateLimit.windowMs ?? windowMs,
-      limit: webhooks.rateLimit.maxRequests ?? 10 * maxRequests,
+      windowMs: () => webhooks.rateLimit().windowMs ?? windowMs(),
+      limit: () => webhooks.rateLimit().maxRequests ?? 10 * maxRequests(),
       clock,
       onRefused,
     });

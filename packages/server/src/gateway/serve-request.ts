@@ -1,3 +1,4 @@
+import type { Live } from '../kernel/config/live.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Route } from '@gatehouse/contract';
 import type { TransportMeter, TransportTracer } from '../features/operations/observability/api.ts';
@@ -22,10 +23,10 @@ import { refuseOverload } from './rpc/dispatch.ts';
 import type { SocketGuard } from './socket-guard.ts';
 
 export interface ServeRequestDeps {
-  readonly config: Pick<GatewayConfig, 'corsOrigins'>;
+  readonly config: Live<Pick<GatewayConfig, 'corsOrigins'>>;
   /** Whether the listener speaks HTTPS. */
   readonly isSecure: boolean;
-  readonly origins: OriginPolicy;
+  readonly origins: () => OriginPolicy;
   readonly router: Router;
   readonly handlers: RouteHandlers;
   readonly limits: RequestLimits;
@@ -47,10 +48,10 @@ export function createServeRequest(deps: ServeRequestDeps): (call: HttpCall, add
     setCommonHeaders(call);
     const own = call.identity === owner;
     try {
-      if (!own) origins.checkHost(call.incoming);
-      const origin = own ? undefined : origins.checkOrigin(call.incoming);
+      if (!own) origins().checkHost(call.incoming);
+      const origin = own ? undefined : origins().checkOrigin(call.incoming);
       // Also when no page asks: a cached response must not be served to a page.
-      if (config.corsOrigins.length > 0) call.vary('origin');
+      if (config.current.corsOrigins.length > 0) call.vary('origin');
       if (origin !== undefined) allowOrigin(call, origin);
       const found = router.match(call.incoming.method ?? '', call.path);
       if ('route' in found) {

@@ -1,8 +1,8 @@
-import { type FSWatcher, watch } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
+import { watchFolder } from '../kernel/watch-folder.ts';
 import { expiryNotice, readTls, type TlsConfig, type TlsFiles, tlsPaths } from './tls.ts';
 
 /** A renewed pair is written file by file: changes within this time are read as one. */
@@ -74,23 +74,12 @@ export function followTls(deps: {
 
   announceExpiry();
   const folders = new Set(Object.values(tlsPaths(config, baseDir)).map((path) => dirname(path)));
-  const watchers = [...folders].flatMap((folder) => watchFolder(folder, onNotice));
+  const watchers = [...folders].map((folder) => watchFolder(folder, onNotice));
   return {
     [Symbol.dispose]() {
       cancelPoll();
       cancelSettle?.();
-      for (const watcher of watchers) watcher.close();
+      for (const watcher of watchers) watcher[Symbol.dispose]();
     },
   };
-}
-
-/** Returns no watcher where the system has no notifications: polling every minute is enough then. */
-function watchFolder(folder: string, onNotice: () => void): FSWatcher[] {
-  try {
-    const watcher = watch(folder, { persistent: false }, onNotice);
-    watcher.on('error', () => watcher.close());
-    return [watcher];
-  } catch {
-    return [];
-  }
 }

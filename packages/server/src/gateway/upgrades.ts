@@ -1,3 +1,4 @@
+import { derived, type Live } from '../kernel/config/live.ts';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { routes } from '@gatehouse/contract';
@@ -21,13 +22,13 @@ import { createWebSocketEndpoint, socketSecret } from './rpc/websocket.ts';
 import type { SocketGuard } from './socket-guard.ts';
 
 export interface UpgradesDeps {
-  readonly config: Pick<GatewayConfig, 'wsMaxMessageBytes' | 'wsMaxInFlight' | 'wsMessageRateLimit'>;
+  readonly config: Live<Pick<GatewayConfig, 'wsMaxMessageBytes' | 'wsMaxInFlight' | 'wsMessageRateLimit'>>;
   readonly tokens: TokensApi;
   readonly turns: TurnsApi;
   readonly responses: ResponsesApi;
   readonly dispatch: Dispatch;
   readonly addressOf: (incoming: IncomingMessage) => ClientAddress;
-  readonly origins: OriginPolicy;
+  readonly origins: () => OriginPolicy;
   readonly authenticator: Authenticator;
   readonly limits: RequestLimits;
   readonly guard: Pick<SocketGuard, 'prove'>;
@@ -47,16 +48,15 @@ export function isSocketPath(path: string): boolean {
 
 /** The WebSockets of all routes, from the handshake on. */
 export function createUpgrades(deps: UpgradesDeps) {
-  const { config, origins, authenticator, limits, meter } = deps;
-  const rpc = createWebSocketEndpoint({
-    ...deps,
-    limits: { maxMessageBytes: config.wsMaxMessageBytes, maxInFlight: config.wsMaxInFlight, ...config.wsMessageRateLimit },
-  });
+  const { config, origins, authenticator, meter } = deps;
+  const { wsMaxMessageBytes: maxMessageBytes } = config.current;
+  const limits = derived(config, ({ wsMaxInFlight, wsMessageRateLimit }) => ({ maxInFlight: wsMaxInFlight, ...wsMessageRateLimit }));
+  const rpc = createWebSocketEndpoint({ ...deps, maxMessageBytes, limits });
   const responses = createResponseSockets({
     ...deps,
-    maxMessageBytes: config.wsMaxMessageBytes,
+    maxMessageBytes,
     admit(identity) {
-      limits.admitMessage(identity);
+      deps.limits.admitMessage(identity);
       refuseOverload(deps.overload);
     },
   });
@@ -64,15 +64,15 @@ export function createUpgrades(deps: UpgradesDeps) {
   /** Makes the same checks for a handshake as for a request, then passes the socket on. */
   function accept(incoming: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { path, search } = splitTarget(incoming.url ?? '/');
-    origins.checkHost(incoming);
-    origins.checkOrigin(incoming);
+    origins().checkHost(incoming);
+    origins().checkOrigin(incoming);
     if (deps.draining()) throw new AppError('unavailable', 'The server is shutting down');
     const address = deps.addressOf(incoming);
     const isResponses = path === routes.responsesSocket.path;
     // Addresses end up in logs: only /ws accepts a token from there, for browsers, which cannot set headers.
     const secret = socketSecret(incoming, isResponses ? '' : search);
     const identity = secret === undefined ? undefined : authenticator.authenticate(secret, address);
-    limits.admitSocket(identity, address);
+    deps.limits.admitSocket(identity, address);
     if (identity !== undefined) deps.guard.prove(incoming.socket);
     if (isResponses) responses.accept(incoming, socket, head, authorized(identity, incoming, routes.responsesSocket), address.text);
     else rpc.accept(incoming, socket, head, identity, address.text);

@@ -9,8 +9,9 @@ export interface Quota {
 }
 
 export interface RateLimiterOptions {
-  readonly limit: number;
-  readonly windowMs: number;
+  /** Read at each use, and so may be changed. */
+  readonly limit: number | (() => number);
+  readonly windowMs: number | (() => number);
   /**
    * True: no span of `windowMs` has more than `limit` events, which keeps a number for each. Otherwise a fixed window begins
    * with the first event, and two windows may meet in a burst.
@@ -31,7 +32,6 @@ export class RateLimiter {
   readonly #options: RateLimiterOptions;
   /** Ordered by the beginnings of the windows, or with `slides` by their last events. */
   readonly #windows = new Map<string, Window>();
-  #policy: string | undefined;
 
   constructor(options: RateLimiterOptions) {
     this.#options = options;
@@ -39,13 +39,13 @@ export class RateLimiter {
 
   /** Value of the `RateLimit-Policy` header. */
   get policy(): string {
-    const { limit, windowMs } = this.#options;
-    return (this.#policy ??= `${limit};w=${Math.max(1, Math.ceil(windowMs / 1000))}`);
+    return `${this.#limit};w=${Math.max(1, Math.ceil(this.#windowMs / 1000))}`;
   }
 
   /** Counts `cost` events of `key` if all of them fit. Refused ones are not counted. */
   take(key: string, cost = 1): Quota {
-    const { limit, windowMs, slides = false, clock, onRefused } = this.#options;
+    const { slides = false, clock, onRefused } = this.#options;
+    const [limit, windowMs] = [this.#limit, this.#windowMs];
     const now = clock.monotonic();
     let window = this.#windows.get(key);
     const used = window?.usedAt(now, slides) ?? 0;
@@ -55,20 +55,31 @@ export class RateLimiter {
       else if (slides) this.#moveToEnd(key, window);
       window.add(now + windowMs, cost, slides);
     } else onRefused?.();
-    return { allowed, limit, remaining: limit - (allowed ? used + cost : used), resetMs: (window?.endsMs ?? now + windowMs) - now };
+    return { allowed, limit, remaining: Math.max(0, limit - (allowed ? used + cost : used)), resetMs: (window?.endsMs ?? now + windowMs) - now };
   }
 
   /** Returns whether one more event fits, without counting it. */
   peek(key: string): Quota {
-    const { limit, windowMs, slides = false, clock } = this.#options;
+    const { slides = false, clock } = this.#options;
+    const [limit, windowMs] = [this.#limit, this.#windowMs];
     const now = clock.monotonic();
     const window = this.#windows.get(key);
     const used = window?.usedAt(now, slides) ?? 0;
-    return { allowed: used < limit, limit, remaining: limit - used, resetMs: (window?.endsMs ?? now + windowMs) - now };
+    return { allowed: used < limit, limit, remaining: Math.max(0, limit - used), resetMs: (window?.endsMs ?? now + windowMs) - now };
   }
 
   forget(key: string): void {
     this.#windows.delete(key);
+  }
+
+  get #limit(): number {
+    const { limit } = this.#options;
+    return typeof limit === 'function' ? limit() : limit;
+  }
+
+  get #windowMs(): number {
+    const { windowMs } = this.#options;
+    return typeof windowMs === 'function' ? windowMs() : windowMs;
   }
 
   #moveToEnd(key: string, window: Window): void {

@@ -525,6 +525,32 @@ describe('fallback', () => {
     expect(payloads('provider:recovered')).toMatchObject([{ provider: 'one' }]);
   });
 
+  test('another catalog keeps running calls, the providers of turns that know them, and the states of those that stay the same', async () => {
+    const [first, second, replacement] = [await fake(), await fake(), await fake()];
+    const entry = ({ url }: FakeProvider) => ({ type: 'vllm', baseUrl: url, models: [{ id: 'm' }] });
+    const providers = ProvidersConfig.parse({ one: entry(first), two: entry(second) });
+    const models = await build({}, { providers });
+    const known = models.resolve('two/m');
+    const held = Promise.withResolvers<void>();
+    first.queue({ status: 401 });
+    second.queue({ status: 401 }, { text: 'held', after: held.promise });
+    for (const name of ['one/m', 'two/m']) await expect(run(models, [name])).rejects.toMatchObject({ kind: 'auth' });
+    const running = run(models, ['two/m'], { isExplicit: true });
+    await expect.poll(() => second.served()).toBe(2);
+    const changed = { ...providers, ...ProvidersConfig.parse({ two: entry(replacement) }) };
+    await models.reconfigure({ providers: changed, modelsConfig: ModelsConfig.parse({}) });
+    expect(models.states().map(({ state }) => state)).toEqual(['refused', 'ok']);
+    await run(models, ['two/m']);
+    expect([second.served(), replacement.served()]).toEqual([2, 1]);
+    held.resolve();
+    expect(await running).toMatchObject({ result: { text: 'held' } });
+    const { resolve } = models;
+    await run({ ...models, resolve: (name) => (name === 'known' ? known : resolve(name)) }, ['known']);
+    expect([second.served(), replacement.served()]).toEqual([3, 1]);
+    await expect(models.reconfigure({ providers, modelsConfig: ModelsConfig.parse({ default: 'three/m' }) })).rejects.toThrow('models.default');
+    expect(models.resolve('two/m')).not.toBe(known);
+  });
+
   test('an aborted call is not retried', async () => {
     const { first, second, models } = await pair();
     const controller = new AbortController();

@@ -6,18 +6,25 @@ import { modelsOf, unlistedModel } from './catalog.ts';
 import type { ModelsConfig, ProvidersConfig } from './config.ts';
 import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe } from './discover.ts';
 import { createGenerate } from './generate.ts';
-import type { ModelClient, ModelInfo } from './model.ts';
+import { type ModelClient, ModelError, type ModelInfo } from './model.ts';
 import type { Models, ProviderInfo } from './models.ts';
 import { createOfflineClient, offlineLimits, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
+import { KeptClients } from './kept-clients.ts';
 import { ProviderStates } from './provider-states.ts';
 import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
 
-export interface CreateModelsOptions {
+/** What the catalog is built from. */
+export interface ModelSettings {
   readonly providers: ProvidersConfig;
   readonly modelsConfig: ModelsConfig;
+  /** Models that agents name (`provider/modelId`): added to providers that list no models themselves. */
+  readonly named?: readonly string[];
+}
+
+export interface CreateModelsOptions extends ModelSettings {
   /** Variables searched for keys; the process environment in the daemon, empty in tests. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Probes local servers; when undefined, none are searched for. */
@@ -27,8 +34,6 @@ export interface CreateModelsOptions {
   readonly log: Log;
   /** Removes every live secret from a provider's message: it may repeat more than the key that it was sent. */
   readonly hideSecrets?: (text: string) => string;
-  /** Models that agents name (`provider/modelId`): added to providers that list no models themselves. */
-  readonly named?: readonly string[];
 }
 
 /** What startup prints: the providers and where each was found. */
@@ -44,64 +49,113 @@ export interface Discovery {
   readonly defaultModel: string;
 }
 
+/** The catalog of a configuration. */
+interface Catalog {
+  readonly settings: ModelSettings;
+  readonly found: readonly FoundProvider[];
+  readonly providers: readonly ProviderInfo[];
+  readonly list: readonly ModelInfo[];
+  readonly resolve: Models['resolve'];
+  readonly byDefault: ModelInfo;
+  readonly discovery: Discovery;
+}
+
+export interface ConfiguredModels extends Models {
+  describeDiscovery(): Discovery;
+  /**
+   * Replaces the catalog. Running calls keep the client that they began with, and turns the models; what is known of providers that
+   * stay the same is kept. Fails with an Error that names the configuration key, and keeps the catalog.
+   */
+  reconfigure(settings: ModelSettings): Promise<void>;
+}
+
 /** Builds the catalog and its clients. Fails with an Error that names the configuration key. */
-export async function createModels(options: CreateModelsOptions): Promise<Models & { describeDiscovery(): Discovery }> {
-  const { modelsConfig, bus, clock, log } = options;
-  const found = await findProviders(options);
-  const entries = found.map((provider) => ({
-    provider,
-    models: withNamed(provider, modelsOf(provider), [
-      ...(options.named ?? []),
-      ...(modelsConfig.default === undefined ? [] : [modelsConfig.default]),
-    ]),
-  }));
+export async function createModels(options: CreateModelsOptions): Promise<ConfiguredModels> {
+  const { bus, clock } = options;
+  const states = new ProviderStates(bus, clock, () => catalog.settings.modelsConfig.cooldownMs);
+  /** Providers of models, also of those that running turns still use. */
+  const providerOf = new WeakMap<ModelInfo, FoundProvider>();
+  const clients = new KeptClients<FoundProvider, ModelClient>(
+    (provider) => createClient(provider, options),
+    (provider) => catalog.found.includes(provider),
+  );
+  const offline = createOfflineClient();
+  let catalog = await build(options, []);
+
+  async function build(settings: ModelSettings, known: readonly FoundProvider[]): Promise<Catalog> {
+    const found = await findProviders({ ...options, ...settings }, known);
+    const built = buildCatalog(settings, found, options.log, providerOf);
+    bus.emit('model:catalog_loaded', { providerCount: built.providers.length, modelCount: built.list.length, timestamp: clock.now() });
+    return built;
+  }
+
+  const generate = createGenerate({
+    call(model, request, sink) {
+      if (model.provider === offlineModel.provider) return offline.generate(request, sink);
+      const provider = providerOf.get(model) ?? catalog.found.find(({ id }) => id === model.provider);
+      if (provider === undefined) throw new ModelError('bad_request', `Provider "${model.provider}" is no longer configured`);
+      return clients.use(provider, (client) => client.generate(request, sink));
+    },
+    keyNameOf: (id) => catalog.found.find((provider) => provider.id === id)?.keyName ?? '',
+    states,
+    maxAnswerBytes: () => catalog.settings.modelsConfig.maxAnswerBytes,
+    bus,
+    clock,
+    ...(options.hideSecrets !== undefined && { hideSecrets: options.hideSecrets }),
+  });
+  return {
+    providers: () => catalog.providers,
+    list: () => catalog.list,
+    resolve: (name, preferredProvider) => catalog.resolve(name, preferredProvider),
+    defaultModel: () => catalog.byDefault,
+    unsupported(model, asked) {
+      const provider = providerOf.get(model) ?? catalog.found.find(({ id }) => id === model.provider);
+      return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
+    },
+    generate,
+    states: () => catalog.providers.map(({ id }) => states.stateOf(id)),
+    clearState: (provider) => states.clear(provider),
+    watch: (model) => states.watch(model),
+    onRecovered: (listener) => states.onRecovered(listener),
+    describeDiscovery: () => catalog.discovery,
+    async reconfigure(settings) {
+      const before = catalog;
+      catalog = await build(settings, before.found);
+      clients.retire();
+      // Waiting work tries the new address or key, or ends because the provider is gone.
+      for (const provider of before.found) if (!catalog.found.includes(provider)) states.clear(provider.id);
+    },
+    async [Symbol.asyncDispose]() {
+      await clients[Symbol.asyncDispose]();
+      await offline[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function buildCatalog(settings: ModelSettings, found: readonly FoundProvider[], log: Log, providerOf: WeakMap<ModelInfo, FoundProvider>): Catalog {
+  const { default: wanted } = settings.modelsConfig;
+  const entries = found.map((provider) => {
+    const models = withNamed(provider, modelsOf(provider), [...(settings.named ?? []), ...(wanted === undefined ? [] : [wanted])]);
+    for (const model of models) providerOf.set(model, provider);
+    return { provider, models };
+  });
   for (const { provider, models } of entries)
     if (models.length === 0)
       log.warn({ provider: provider.id }, `Provider "${provider.id}" has no models: name them under providers.${provider.id}.models`);
   const listed = entries.flatMap(({ models }) => models);
   const offline = listed.length === 0;
   const list: readonly ModelInfo[] = offline ? [offlineModel] : listed;
-  const providers: readonly ProviderInfo[] = [...entries.map(({ provider }) => providerInfo(provider)), ...(offline ? [offlineProvider] : [])];
   const resolve = resolver(list);
-  const byDefault = modelsConfig.default === undefined ? list[0] : resolve(modelsConfig.default);
-  if (byDefault === undefined) throw new Error(`models.default: expected a model of the catalog, got "${modelsConfig.default ?? ''}"`);
-
-  const clients = new Map<string, ModelClient>();
-  const clientOf = (id: string): ModelClient => {
-    let client = clients.get(id);
-    if (client === undefined) {
-      const provider = found.find((candidate) => candidate.id === id);
-      client = provider === undefined ? createOfflineClient() : createClient(provider, options);
-      clients.set(id, client);
-    }
-    return client;
-  };
-  const states = new ProviderStates(bus, clock, modelsConfig.cooldownMs);
-  const generate = createGenerate({
-    clientOf,
-    keyNameOf: (id) => found.find((provider) => provider.id === id)?.keyName ?? '',
-    states,
-    maxAnswerBytes: modelsConfig.maxAnswerBytes,
-    bus,
-    clock,
-    ...(options.hideSecrets !== undefined && { hideSecrets: options.hideSecrets }),
-  });
-  bus.emit('model:catalog_loaded', { providerCount: providers.length, modelCount: list.length, timestamp: clock.now() });
+  const byDefault = wanted === undefined ? list[0] : resolve(wanted);
+  if (byDefault === undefined) throw new Error(`models.default: expected a model of the catalog, got "${wanted ?? ''}"`);
   return {
-    providers: () => providers,
-    list: () => list,
+    settings,
+    found,
+    providers: [...entries.map(({ provider }) => providerInfo(provider)), ...(offline ? [offlineProvider] : [])],
+    list,
     resolve,
-    defaultModel: () => byDefault,
-    unsupported(model, asked) {
-      const provider = found.find(({ id }) => id === model.provider);
-      return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
-    },
-    generate,
-    states: () => providers.map(({ id }) => states.stateOf(id)),
-    clearState: (provider) => states.clear(provider),
-    watch: (model) => states.watch(model),
-    onRecovered: (listener) => states.onRecovered(listener),
-    describeDiscovery: () => ({
+    byDefault,
+    discovery: {
       providers: [
         ...entries.map(({ provider, models }) => ({
           id: provider.id,
@@ -113,27 +167,38 @@ export async function createModels(options: CreateModelsOptions): Promise<Models
         ...(offline ? [{ id: 'offline', name: offlineModel.displayName, source: 'built_in' as const, from: 'built in', modelCount: 1 }] : []),
       ],
       defaultModel: `${byDefault.provider}/${byDefault.modelId}`,
-    }),
-    async [Symbol.asyncDispose]() {
-      await Promise.all([...clients.values()].map((client) => client[Symbol.asyncDispose]()));
     },
   };
 }
 
 const offlineProvider: ProviderInfo = { id: 'offline', type: 'offline', baseUrl: '', source: 'built_in', apiKeyConfigured: true };
 
-async function findProviders({ providers, modelsConfig, env, probe, log }: CreateModelsOptions): Promise<readonly FoundProvider[]> {
+/** Finds the providers; those of `known` that have not changed stay the same objects. */
+async function findProviders(
+  { providers, modelsConfig, env, probe, log }: CreateModelsOptions,
+  known: readonly FoundProvider[],
+): Promise<readonly FoundProvider[]> {
   const configured = Object.entries(providers);
   if (configured.length === 0) {
     if (!modelsConfig.discover) return [];
+    if (known.length > 0 && known.every(({ source }) => source !== 'config')) return known;
     return [...findKeys(env, log), ...(probe === undefined ? [] : await findLocalServers(probe))];
   }
   return Promise.all(
     configured.map(async ([id, config]): Promise<FoundProvider> => {
+      const same = known.find((provider) => provider.id === id && provider.given === config);
+      if (same !== undefined) return same;
       const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
       if (baseUrl === undefined)
         throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
-      const found = { id, config: { ...config, baseUrl }, source: 'config' as const, from: 'config.yaml', keyName: `providers.${id}.apiKey` };
+      const found = {
+        id,
+        given: config,
+        config: { ...config, baseUrl },
+        source: 'config' as const,
+        from: 'config.yaml',
+        keyName: `providers.${id}.apiKey`,
+      };
       return config.models.length > 0 || probe === undefined ? found : { ...found, listed: await listConfigured(config, probe) };
     }),
   );

@@ -8,6 +8,8 @@ import { vendors } from './vendors.ts';
 /** A provider for the catalog, wherever it was found. */
 export interface FoundProvider {
   readonly id: string;
+  /** Its entry in the configuration. */
+  readonly given?: ProviderConfig;
   readonly config: ProviderConfig;
   readonly source: 'config' | 'environment' | 'local_server';
   /** Source of its key or address, for people: `config.yaml`, `OPENAI_API_KEY`, `http://127.0.0.1:11434`. */

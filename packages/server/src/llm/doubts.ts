@@ -29,10 +29,10 @@ const maxCallers = 1000;
  */
 export class Doubts {
   readonly #clock: Clock;
-  readonly #pauseMs: number;
+  readonly #pauseMs: () => number;
   readonly #callers = new Map<string, Map<string, Refused>>();
 
-  constructor(clock: Clock, pauseMs: number) {
+  constructor(clock: Clock, pauseMs: () => number) {
     this.#clock = clock;
     this.#pauseMs = pauseMs;
   }
@@ -42,7 +42,7 @@ export class Doubts {
     this.#callers.set(model, callers);
     const before = callers.get(caller);
     const count = (before?.count ?? 0) + 1;
-    const pausedUntil = count < pausedAfter ? 0 : this.#clock.monotonic() + this.#pauseMs;
+    const pausedUntil = count < pausedAfter ? 0 : this.#clock.monotonic() + this.#pauseMs();
     callers.set(caller, { count, pausedUntil, why, cause, sinceMs: before?.sinceMs ?? this.#clock.now() });
     const [oldest] = callers.keys();
     if (callers.size > maxCallers && oldest !== undefined) callers.delete(oldest);

@@ -1,3 +1,4 @@
+import { fixed } from '../kernel/config/live.ts';
 import { fakeVector, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -15,7 +16,7 @@ afterEach(() => provider.close());
 
 function embedderOf(config: object, type = 'openai-compatible'): Embedder {
   const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'p', model: 'e', ...config }), {
-    providers: ProvidersConfig.parse({ p: { type, baseUrl: provider.url } }),
+    providers: fixed(ProvidersConfig.parse({ p: { type, baseUrl: provider.url } })),
     clock: systemClock,
   });
   if (embedder === undefined) throw new Error('expected an embedder');
@@ -126,10 +127,10 @@ describe('embeddings of a provider', () => {
 
 describe('the configuration', () => {
   const make = (config: object, providers: object = {}) =>
-    createEmbedder(EmbeddingConfig.parse(config), { providers: ProvidersConfig.parse(providers), clock: systemClock });
+    createEmbedder(EmbeddingConfig.parse(config), { providers: fixed(ProvidersConfig.parse(providers)), clock: systemClock });
 
   test('may be absent', () => {
-    expect(createEmbedder(undefined, { providers: {}, clock: systemClock })).toBeUndefined();
+    expect(createEmbedder(undefined, { providers: fixed({}), clock: systemClock })).toBeUndefined();
   });
 
   test('an impossible configuration is refused, naming the key', () => {
@@ -141,7 +142,7 @@ describe('the configuration', () => {
 
 describe('hashing', () => {
   test('is deterministic, normalised and of the requested length', async () => {
-    const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'hashing' }), { providers: {}, clock: systemClock });
+    const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'hashing' }), { providers: fixed({}), clock: systemClock });
     const { vectors, model } = (await embedder?.embed(['The gateway answers', 'The gateway answers'], signal)) ?? { vectors: [], model: '' };
     expect(model).toBe('hashing-384');
     expect(vectors[0]).toHaveLength(384);

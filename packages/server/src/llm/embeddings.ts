@@ -1,10 +1,12 @@
 import { once } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Clock } from '../kernel/clock.ts';
-import type { EmbeddingConfig, ProvidersConfig } from './config.ts';
+import type { Live } from '../kernel/config/live.ts';
+import type { EmbeddingConfig, ProviderConfig, ProvidersConfig } from './config.ts';
 import { countTokens } from './count-tokens.ts';
 import { providerHeaders } from './create-models.ts';
 import { hashingVector } from './hashing-embedder.ts';
+import { KeptClients } from './kept-clients.ts';
 import { ModelError, type ModelUsage } from './model.ts';
 import { vendors } from './vendors.ts';
 import { withUsage } from './wire/partial.ts';
@@ -31,40 +33,64 @@ export interface Embedder extends AsyncDisposable {
   embed(texts: readonly string[], signal: AbortSignal, dimensions?: number): Promise<Embeddings>;
 }
 
-/** Creates the configured embedder; undefined when there is none. Fails with an Error that names the configuration key. */
+/**
+ * Creates the configured embedder; undefined when there is none. It follows changes of its provider. Fails with an Error that names the
+ * configuration key.
+ */
 export function createEmbedder(
   config: EmbeddingConfig | undefined,
-  deps: { readonly providers: ProvidersConfig; readonly clock: Clock },
+  deps: { readonly providers: Live<ProvidersConfig>; readonly clock: Clock },
 ): Embedder | undefined {
   if (config === undefined) return undefined;
   if (config.provider === 'hashing') return hashingEmbedder(config);
-  const provider = deps.providers[config.provider];
-  if (provider === undefined) throw new Error(`embedding.provider: expected a provider of the configuration or "hashing", got "${config.provider}"`);
-  const vendor = vendors[provider.type];
-  const baseUrl = provider.baseUrl ?? vendor.baseUrl;
-  if (vendor.embeddings === 'none' || baseUrl === undefined) throw new Error(`embedding.provider: ${vendor.name} offers no embeddings`);
+  const { providers, clock } = deps;
+  const currentProvider = (): ProviderConfig => {
+    const provider = providers.current[config.provider];
+    if (provider === undefined)
+      throw new Error(`embedding.provider: expected a provider of the configuration or "hashing", got "${config.provider}"`);
+    return provider;
+  };
+  if (vendorOf(currentProvider()).embeddings === 'none')
+    throw new Error(`embedding.provider: ${vendorOf(currentProvider()).name} offers no embeddings`);
   if (config.dimensions !== undefined) throw new Error('embedding.dimensions: expected only with provider "hashing"');
-  const upstream = new Upstream({
-    provider: config.provider,
-    baseUrl,
-    headers: providerHeaders(provider),
-    secrets: [provider.apiKey ?? '', ...Object.values(provider.headers)],
-    maxConnections: provider.maxConnections,
-    clock: deps.clock,
-  });
+  const upstreams = new KeptClients<ProviderConfig, Upstream>(
+    (provider) => openUpstream(config.provider, provider, clock),
+    (provider) => providers.current[config.provider] === provider,
+  );
+  const following = providers.onChange(() => upstreams.retire());
   return {
     provider: config.provider,
     model: config.model,
-    embed: async (texts, signal, dimensions) => {
-      const ask = (batch: readonly string[]) => askProvider(upstream, { config, base64: vendor.embeddings === 'base64', dimensions }, batch, signal);
-      const answer = await embedInBatches(texts, config.batchSize, ask);
-      const length = answer.vectors[0]?.length;
-      if (dimensions === undefined || length === undefined || length === dimensions) return answer;
-      const refusal = new ModelError('bad_request', `The model ${config.model} makes vectors of ${length} dimensions, not of ${dimensions}`);
-      throw withTokens(refusal, answer.tokens);
+    embed(texts, signal, dimensions) {
+      const provider = currentProvider();
+      return upstreams.use(provider, async (upstream) => {
+        const base64 = vendorOf(provider).embeddings === 'base64';
+        const ask = (batch: readonly string[]) => askProvider(upstream, { config, base64, dimensions }, batch, signal);
+        const answer = await embedInBatches(texts, config.batchSize, ask);
+        const length = answer.vectors[0]?.length;
+        if (dimensions === undefined || length === undefined || length === dimensions) return answer;
+        const refusal = new ModelError('bad_request', `The model ${config.model} makes vectors of ${length} dimensions, not of ${dimensions}`);
+        throw withTokens(refusal, answer.tokens);
+      });
     },
-    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
+      return upstreams[Symbol.asyncDispose]();
+    },
   };
+}
+
+const vendorOf = ({ type }: ProviderConfig) => vendors[type];
+
+function openUpstream(id: string, provider: ProviderConfig, clock: Clock): Upstream {
+  return new Upstream({
+    provider: id,
+    baseUrl: provider.baseUrl ?? vendorOf(provider).baseUrl ?? '',
+    headers: providerHeaders(provider),
+    secrets: [provider.apiKey ?? '', ...Object.values(provider.headers)],
+    maxConnections: provider.maxConnections,
+    clock,
+  });
 }
 
 function hashingEmbedder(config: EmbeddingConfig): Embedder {

@@ -2,16 +2,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { sleep } from '../kernel/timers.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
-import {
-  type ModelClient,
-  ModelError,
-  type ModelErrorKind,
-  type ModelInfo,
-  type ModelRequest,
-  type ModelResult,
-  type ModelSink,
-  type ModelUsage,
-} from './model.ts';
+import { ModelError, type ModelErrorKind, type ModelInfo, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from './model.ts';
 import type { Attempt, Models } from './models.ts';
 import type { ProviderStates } from './provider-states.ts';
 
@@ -41,12 +32,13 @@ const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
 
 export interface GenerateDeps {
-  readonly clientOf: (provider: string) => ModelClient;
+  /** Calls a model of a provider. */
+  readonly call: (model: ModelInfo, request: ModelRequest, sink?: ModelSink) => Promise<ModelResult>;
   readonly keyNameOf: (provider: string) => string;
   readonly states: ProviderStates;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly maxAnswerBytes: number;
+  readonly maxAnswerBytes: () => number;
   readonly hideSecrets?: (text: string) => string;
 }
 
@@ -96,8 +88,8 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     call.onAttempt({ model, usage, latencyMs: clock.monotonic() - begun, startedAtMs, ...how, ...(responseId === undefined ? {} : { responseId }) });
   let result: ModelResult;
   try {
-    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes };
-    result = await deps.clientOf(model.provider).generate(request, sink);
+    const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes() };
+    result = await deps.call(model, request, sink);
   } catch (thrown) {
     const error =
       thrown instanceof ModelError

@@ -67,7 +67,7 @@ export interface Calling {
 export class ProviderStates {
   readonly #bus: EventBus;
   readonly #clock: Clock;
-  readonly #firstMs: number;
+  readonly #firstMs: () => number;
   readonly #startedAtMs: number;
   readonly #pauses = new Map<string, Map<string, Paused>>();
   readonly #doubts: Doubts;
@@ -77,7 +77,7 @@ export class ProviderStates {
   readonly #watched = new Set<string>();
   readonly #listeners = new Set<(model: string) => void>();
 
-  constructor(bus: EventBus, clock: Clock, firstMs: number) {
+  constructor(bus: EventBus, clock: Clock, firstMs: () => number) {
     this.#bus = bus;
     this.#clock = clock;
     this.#firstMs = firstMs;
@@ -187,7 +187,7 @@ export class ProviderStates {
     this.#pauses.set(provider, ofProvider);
     const before = ofProvider.get(modelId);
     const failures = (before?.failures ?? 0) + 1;
-    const ms = Math.min(capMs, error.retryAfterMs ?? this.#firstMs * growth ** Math.min(failures - 1, 10));
+    const ms = Math.min(capMs, error.retryAfterMs ?? this.#firstMs() * growth ** Math.min(failures - 1, 10));
     ofProvider.set(modelId, {
       until: this.#clock.monotonic() + ms,
       failures,

@@ -17,7 +17,7 @@ function open(text: string, env: Record<string, string> = {}) {
   return { file, secrets, configuration };
 }
 
-test('a reload names what changed; a key that waits for a restart is remembered until the file has the old value again', async () => {
+test('a reload names what changed; a key that needs a restart is remembered until the file has the old value again', async () => {
   const { file, configuration } = open('gateway:\n  port: 4801\n');
   configuration.begin(configuration.load().loaded);
   file.text = 'gateway:\n  port: 4802\n';

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { RootConfig } from '../config-schema.ts';
 import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
 import { dotted } from '../kernel/config/config-error.ts';
@@ -32,6 +33,9 @@ export class FileConfiguration implements Configuration<RootConfig> {
   #lookup: SecretLookup | undefined;
   #live: LiveSource<RootConfig> | undefined;
   #restartNeeded: readonly string[] = [];
+  /** Digest of the text that was read last, and what it says. */
+  #seen = '';
+  #file: RootConfig | undefined;
   #fault: string | undefined;
 
   constructor(options: FileConfigurationOptions) {
@@ -58,6 +62,14 @@ export class FileConfiguration implements Configuration<RootConfig> {
     return this.#fault;
   }
 
+  isStale(): boolean {
+    try {
+      return digestOf(this.readText()) !== this.#seen;
+    } catch {
+      return true;
+    }
+  }
+
   readText(): string {
     return this.#options.read().text;
   }
@@ -69,11 +81,19 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   /** Reads and validates the file, and closes it to other users when it holds secrets; `notes` say so. */
   load(): { readonly loaded: LoadedConfig<RootConfig>; readonly notes: readonly string[] } {
-    const file = this.#options.read();
-    const loaded = this.check(file.text);
-    this.#options.redactor.add(loaded.secrets);
-    const closed = loaded.literalSecrets ? file.protect() : undefined;
-    return { loaded, notes: closed === undefined ? [] : [closed] };
+    try {
+      const file = this.#options.read();
+      this.#seen = digestOf(file.text);
+      const loaded = this.check(file.text);
+      this.#options.redactor.add(loaded.secrets);
+      const closed = loaded.literalSecrets ? file.protect() : undefined;
+      this.#file = loaded.config;
+      this.#fault = undefined;
+      return { loaded, notes: closed === undefined ? [] : [closed] };
+    } catch (error) {
+      this.#fault = error instanceof Error ? error.message : String(error);
+      throw error;
+    }
   }
 
   /** Returns the last configuration that could be used, because the file cannot, for the reason `fault`; undefined when there is none. */
@@ -111,8 +131,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
   /** Puts all of a configuration in force: that of a server that is about to start. Those who watched the earlier one are not called. */
   begin({ config }: LoadedConfig<RootConfig>): void {
     this.#live = createLive(config, (error) => this.#options.log.error({ err: error }, 'Failed to apply a changed configuration'));
-    this.#restartNeeded = [];
-    this.#fault = undefined;
+    // Nothing, unless the file could not be started with and this is an earlier one.
+    this.#restartNeeded = changedKeys(RootConfig, config, this.#file ?? config).map(dotted);
   }
 
   reload(cause: string): Promise<Applied> {
@@ -136,9 +156,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
     const restart = this.#needRestart(before, loaded, paths);
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);
-    this.#fault = undefined;
     if (restart.length === 0) this.keepGood(loaded);
-    // A key that waits for a restart since an earlier change is not a change of this one.
+    // A key that needs a restart since an earlier change is not a change of this one.
     const isNew = (key: string) => !needed.includes(key);
     const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };
     if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');
@@ -162,4 +181,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
     if (this.#live === undefined) throw new Error('the configuration is used before it is in force');
     return this.#live;
   }
+}
+
+function digestOf(text: string): string {
+  return hash('sha256', text);
 }

@@ -44,6 +44,7 @@ export function loadRootConfig(
 export function checkConsistency(loaded: LoadedConfig<RootConfig>, file: string): void {
   checkTokens(loaded);
   checkProviders(loaded);
+  checkDefaultModel(loaded);
   checkTls(loaded, dirname(file));
   checkWebhooks(loaded);
 }
@@ -86,6 +87,16 @@ function checkProviders({ config, errorAt }: LoadedConfig<RootConfig>): void {
       ['embedding', 'provider'],
       `expected "hashing" or one of section providers (${Object.keys(config.providers).join(', ') || 'which is empty'})`,
     );
+  const vendor = vendors[config.providers[embedder].type];
+  if (vendor.embeddings === 'none') throw errorAt(['embedding', 'provider'], `${vendor.name} offers no embeddings`);
+}
+
+/** Refuses a default model that no provider lists; one that lists none is asked, or has those of a table. */
+function checkDefaultModel({ config: { providers, models }, errorAt }: LoadedConfig<RootConfig>): void {
+  const listed = Object.entries(providers).map(([id, provider]) => provider.models.flatMap((model) => [model.id, `${id}/${model.id}`]));
+  if (models.default === undefined || listed.length === 0 || listed.some((names) => names.length === 0)) return;
+  if (!listed.some((names) => names.includes(models.default ?? '')))
+    throw errorAt(['models', 'default'], `expected a model of the catalog, got ${JSON.stringify(models.default)}`);
 }
 
 /** Refuses an agent that anybody who reaches the port can start: nobody should get that by omitting a line. */

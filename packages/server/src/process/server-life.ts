@@ -2,6 +2,7 @@ import { configTemplate } from './config-template.ts';
 import { FileConfiguration } from './configuration.ts';
 import type { RootConfig } from '../config-schema.ts';
 import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
+import { placeEditorSchema } from './editor-schema.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
@@ -90,6 +91,7 @@ export class ServerLife {
     this.#running = running;
     if (running === undefined) return undefined;
 
+    void placeEditorSchema(home.paths).catch((error: unknown) => logger.log.warn({ err: error }, 'Failed to write the schema for editors'));
     const { server } = running;
     const { config } = running.loaded;
     const { paths } = home;
@@ -194,7 +196,7 @@ export class ServerLife {
       version,
       configFiles: loaded.files,
       env,
-      generatedToken: secret === undefined ? undefined : generatedToken(config, secret),
+      generatedToken: secret === undefined ? undefined : { id: generatedTokenId, secret },
       log: logger.log,
       logger,
       redactor,
@@ -266,10 +268,4 @@ export class ServerLife {
     await server?.[Symbol.asyncDispose]();
     await node?.[Symbol.asyncDispose]();
   }
-}
-
-/** Returns no token when the configuration has the same secret; uses another id when the configuration has taken the usual one. */
-function generatedToken({ gateway: { tokens } }: RootConfig, secret: string): { readonly id: string; readonly secret: string } | undefined {
-  if (tokens.some((token) => token.secret === secret)) return undefined;
-  return { id: tokens.some((token) => token.id === generatedTokenId) ? 'token-file' : generatedTokenId, secret };
 }

@@ -42,7 +42,7 @@ export interface GateRule {
 
 export interface ToolGateDeps {
   readonly findRule: (call: Pick<GatedCall, 'tool' | 'args' | 'turn'>) => GateRule | undefined;
-  /** Mode for calls of risk `write` and `outward` that no rule names. */
+  /** Read at each call. Mode for calls of risk `write` and `outward` that no rule names. */
   readonly mode: ApprovalAction;
   /** Asks a person about exactly this call, and waits for the decision or has the turn wait for it. */
   readonly ask: (call: GatedCall, why: { readonly reason: string; readonly tainted: boolean }) => Promise<GateAnswer>;
@@ -62,7 +62,8 @@ export const isUnattended = ({ origin, ledger }: Pick<TurnInput, 'origin' | 'led
  * The single check before a call against rules, mode, and the gate for untrusted text that meets private
  * data and an effect (reliability §4.9). A call that none of them names costs one check of its risk.
  */
-export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGateDeps, check?: CapabilityCheck): ToolGate {
+export function createToolGate(deps: ToolGateDeps, check?: CapabilityCheck): ToolGate {
+  const { findRule, ask, insteadOfAsking } = deps;
   return (call) => {
     const { tool, args, turn } = call;
     const denied = check?.(call);
@@ -72,7 +73,7 @@ export function createToolGate({ findRule, mode, ask, insteadOfAsking }: ToolGat
     const isReading = tool.risk === 'read' || tool.onlyReads?.(args) === true;
     if (isReading && rule === undefined && mustAsk === undefined) return undefined;
 
-    const action = rule?.action ?? (isReading ? 'auto' : mode);
+    const action = rule?.action ?? (isReading ? 'auto' : deps.mode);
     if (action === 'deny') return refuse(`The operator's rules refuse this call of "${tool.name}"`);
     const tainted = () => isTainted([...call.before(), ...call.results], turn);
     if (action === 'ask' && rule !== undefined) return insteadOfAsking?.(call, rule.name) ?? ask(call, { reason: rule.name, tainted: tainted() });

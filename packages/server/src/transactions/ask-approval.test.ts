@@ -1,3 +1,4 @@
+import { fixed } from '../kernel/config/live.ts';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as z from 'zod';
@@ -53,7 +54,7 @@ async function start() {
     bus,
     clock,
     log: silentLog,
-    config: ApprovalsConfig.parse({ mode: 'ask' }),
+    config: fixed(ApprovalsConfig.parse({ mode: 'ask' })),
     hideSecrets: (text) => text,
     printKey: String,
     askApproval,

@@ -1,3 +1,4 @@
+import { fixed } from '../kernel/config/live.ts';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { AgentConfig } from '@gatehouse/contract';
@@ -194,7 +195,7 @@ async function boot(process: Process, world: World, wishes: Partial<DurableTurn>
   const outcomes: Booted['outcomes'] = [];
   const ledger = new Ledger({
     clock,
-    overall: {},
+    overall: fixed({}),
     budgetsOf: () => agentConfig.budgets,
     onSpend: () => {},
     warn: () => {},

@@ -14,23 +14,25 @@ export interface AgentsWiring {
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, core }: Assembly, { knowsModel, stops, unattended }: AgentsWiring) {
+export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended }: AgentsWiring) {
   const { config, home } = options;
-  const agents = await createAgents({
-    ...core('agents'),
-    configured: config.agents,
-    defaultId: config.routing.defaultAgentId,
-    workspacesDir: home.workspacesDir,
-    knowsModel,
-    removed: (agentId) => stops.value.agentRemoved(agentId),
-    suspended: (agentId) => stops.value.agentSuspended(agentId),
-    changed: (agentId) => unattended.value.agentChanged(agentId),
-  });
+  const agents = building.use(
+    await createAgents({
+      ...core('agents'),
+      configured: live((whole) => whole.agents),
+      defaultId: config.routing.defaultAgentId,
+      workspacesDir: home.workspacesDir,
+      knowsModel,
+      removed: (agentId) => stops.value.agentRemoved(agentId),
+      suspended: (agentId) => stops.value.agentSuspended(agentId),
+      changed: (agentId) => unattended.value.agentChanged(agentId),
+    }),
+  );
   const tokens = building.use(
     await createTokens({
       ...core('tokens'),
       pepper: options.installKey.derive('pepper'),
-      configTokens: config.gateway.tokens,
+      configTokens: live(({ gateway }) => gateway.tokens),
       generatedToken: options.generatedToken,
     }),
   );

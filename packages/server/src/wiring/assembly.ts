@@ -1,3 +1,5 @@
+import type { RootConfig } from '../config-schema.ts';
+import type { Live } from '../kernel/config/live.ts';
 import type { NodesApi } from '../features/operations/nodes/api.ts';
 import type { Core } from '../kernel/core.ts';
 import type { ServerOptions } from '../server-handle.ts';
@@ -11,6 +13,8 @@ export interface Assembly extends Omit<Core, 'log'> {
   readonly bootId: string;
   /** Registers what recovers the work of daemons that die while this one runs, in the order of registration. */
   readonly onClaimed: NodesApi['onClaimed'];
+  /** Returns a part of the configuration that can change while the server runs. */
+  readonly live: <Part>(partOf: (config: RootConfig) => Part) => Live<Part>;
   /** Returns the core of a feature, with the log of its module. */
   readonly core: (module: string) => Core;
 }

@@ -1,6 +1,7 @@
 import { RootConfig } from '../config-schema.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { ConfigError } from '../kernel/config/config-error.ts';
+import { fixed } from '../kernel/config/live.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
@@ -45,7 +46,7 @@ export async function checkBuild({ env, probe, clock }: BuildDeps, loaded: Loade
       named: modelsNamedBy(config),
     });
     built.use(models);
-    const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
+    const embedder = createEmbedder(config.embedding, { providers: fixed(config.providers), clock });
     if (embedder !== undefined) built.use(embedder);
   } catch (error) {
     throw asConfigError(error, loaded) ?? error;

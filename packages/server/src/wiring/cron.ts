@@ -36,7 +36,8 @@ export interface CronWiring {
 }
 
 /** Wires scheduled jobs to what they use. */
-export function wireCron({ options, core }: Assembly, { turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
+export function wireCron({ options, live, core }: Assembly, { turns, memory, identityOf, knowsModel, ...deps }: CronWiring) {
+  const guards = live(({ autonomy }) => autonomy.guards);
   const review: InternalAction = async (agent, signal) => {
     const { conversationsReviewed, conversationsFailed, extracted, duplicates, rejected, admitted, derived, consolidated } = await memory.review(
       agent,
@@ -55,7 +56,7 @@ export function wireCron({ options, core }: Assembly, { turns, memory, identityO
     ...deps,
     ...core('cron'),
     config: options.config.scheduler.cron,
-    selfMax: options.config.autonomy.guards.cronSelfMax,
+    selfMax: () => guards.current.cronSelfMax,
     input: {
       tenantId,
       knowsModel,

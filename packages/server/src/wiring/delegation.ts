@@ -174,20 +174,22 @@ function wireSessionSend({ options, db, bus, clock }: Assembly, deps: Deps) {
   });
 }
 
-function wireOrchestrate({ options, db, bus, clock }: Assembly, deps: Deps) {
-  const { config, home } = options;
+function wireOrchestrate({ options, live, db, bus, clock }: Assembly, deps: Deps) {
+  const { home } = options;
+  const exec = live((config) => config.exec);
+  const rates = live(({ autonomy }) => autonomy.guards.rate);
   return createOrchestrate({
     ...deps,
     db,
     bus,
     clock,
-    isEnabled: config.exec.enabled,
-    rates: config.autonomy.guards.rate,
+    isEnabled: () => exec.current.enabled,
+    rates: () => rates.current,
     key: options.installKey.derive('capability'),
     socketFile: home.capabilitySocketFile,
     processClock: systemClock,
     workspace: { inside: workspaceInside, masked: maskedInside, mounts: workspaceMounts },
-    limitsOf: (agent) => limitsFor(config.exec, agent.config.exec),
+    limitsOf: (agent) => limitsFor(exec.current, agent.config.exec),
     beginScript,
     endScript,
   });

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { livePart } from '../kernel/config/live.ts';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
 import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
@@ -60,8 +61,10 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     db,
     bus,
     clock,
+    live: (partOf) => livePart(options.configuration.live, partOf),
     core: (module) => ({ db, bus, clock, log: log.module(module) }),
   };
+  building.use(assembly.live(({ logging }) => logging).onChange((levels) => options.logger.reset(levels)));
   /** Returns why nothing new can be stored now. */
   const storageFault = () => storage.fault() ?? disk.shortage();
   return {

@@ -28,15 +28,15 @@ export interface HeartbeatWiring {
 const beatKey = { userId: 'heartbeat', channelId: 'gateway' };
 
 /** Wires heartbeats to what they use. */
-export function wireHeartbeat({ options, bootId, core }: Assembly, { models, turns, ...deps }: HeartbeatWiring) {
+export function wireHeartbeat({ options, bootId, live, core }: Assembly, { models, turns, ...deps }: HeartbeatWiring) {
   const seed = options.installKey.derive('heartbeat');
-  /** Settings with which models are reached; keys come from the environment as well. */
-  const modelAccess = [options.config.providers, Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name))];
+  const keys = Object.entries(options.env).filter(([name]) => /_(?:KEY|TOKEN)$/.test(name));
+  const providers = live((config) => config.providers);
   return createHeartbeat({
     ...deps,
     ...core('heartbeat'),
     bootId,
-    config: options.config.scheduler.heartbeat,
+    config: live(({ scheduler }) => scheduler.heartbeat),
     watchModels(agent) {
       for (const name of allModelNamesOf(agent)) {
         const model = name === undefined ? models.defaultModel() : models.resolve(name);
@@ -47,9 +47,10 @@ export function wireHeartbeat({ options, bootId, core }: Assembly, { models, tur
     targetOf: (agentId) => conversationTarget(agentId, beatPrincipal, beatKey),
     operations: { begin: beginBeat, end: endBeat, recover: recoverBeats },
     seed,
+    // With the settings with which models are reached; keys come from the environment as well.
     fingerprintOf: ({ config }) =>
       createHmac('sha256', seed)
-        .update(JSON.stringify([config, ...modelAccess]))
+        .update(JSON.stringify([config, providers.current, keys]))
         .digest('base64url'),
   });
 }

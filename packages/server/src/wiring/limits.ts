@@ -29,8 +29,8 @@ export interface LimitsWiring {
 }
 
 /** Wires what limits agents: their autonomy, and their budgets, which also meter model calls outside of turns. */
-export async function wireLimits({ building, options, bootId, onClaimed, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
-  const { config, log } = options;
+export async function wireLimits({ building, options, bootId, onClaimed, live, core, db, bus, clock }: Assembly, deps: LimitsWiring) {
+  const { log } = options;
   const { agents, models, rootTurns } = deps;
   async function endTurns(): Promise<void> {
     const aborted = await db.write(abortOpenTurns, { atMs: clock.now() });
@@ -41,7 +41,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, core, d
   const autonomy = building.use(
     await createAutonomy({
       ...core('autonomy'),
-      config: config.autonomy,
+      config: live(({ autonomy }) => autonomy),
       agents,
       maxCostOf,
       turns: () => rootTurns.value.all(),
@@ -57,7 +57,7 @@ export async function wireLimits({ building, options, bootId, onClaimed, core, d
     await createBudgets({
       ...core('budgets'),
       bootId,
-      overall: config.budgets,
+      overall: live(({ budgets }) => budgets),
       agents,
       models,
       generate: deps.generate,

@@ -37,23 +37,24 @@ export interface ListenersWiring extends Pick<GatewayDeps, Used> {
 
 /** Wires all listeners of the daemon: the gateway, the socket of its owner, the socket of scripts. */
 export function wireListeners(
-  { building, options, db, bus, clock }: Assembly,
+  { building, options, live, db, bus, clock }: Assembly,
   { foundation, work, embedder, scriptCalls, ...deps }: ListenersWiring,
 ) {
-  const { config, home, log, version, overrides = {} } = options;
+  const { home, log, version, overrides = {} } = options;
   const { lifetime, metrics, traces, load } = foundation;
   const { models, turns, agents } = deps;
   const guarded = requireDiskSpace(deps.handlers, foundation.disk.assertCanWrite);
   const handlers = traces?.handlers(guarded) ?? guarded;
   const badResults = overrides.badResults ?? 'log';
   let state: 'starting' | 'running' | 'draining' = 'starting';
+  const gatewayConfig = live((config) => config.gateway);
   const gateway = building.use(
     createGateway({
       ...deps,
       handlers,
       bus,
       clock,
-      config: config.gateway,
+      config: gatewayConfig,
       version,
       homeDir: home.dir,
       mcpOffer: overrides.mcpOffer,
@@ -94,7 +95,7 @@ export function wireListeners(
     connections: gateway.connections,
     /** Returns the address of the listener; null when there is none. */
     async open(): Promise<string | null> {
-      const address = config.gateway.enabled ? (await gateway.listen()).address : null;
+      const address = gatewayConfig.current.enabled ? (await gateway.listen()).address : null;
       // Loaded while idle, or the first turn would wait for it; it blocks the event loop, so not before the first response.
       building.defer(
         clock.after(100, () => void loadTransport().catch((error: unknown) => log.warn({ err: error }, 'Failed to preload the HTTP client'))),

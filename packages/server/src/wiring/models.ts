@@ -7,22 +7,27 @@ import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 
 /** Wires model providers, with every call metered and traced, and the embedding model. */
-export async function wireModels({ building, options, bus, clock }: Assembly, { metrics, traces }: Pick<Foundation, 'metrics' | 'traces'>) {
+export async function wireModels({ building, options, live, bus, clock }: Assembly, { metrics, traces }: Pick<Foundation, 'metrics' | 'traces'>) {
   const { config, env, log, overrides = {} } = options;
+  const settings = live(({ providers, models: section, agents }) => ({
+    providers,
+    modelsConfig: section,
+    named: modelsNamedBy({ agents }),
+  }));
   const models = building.use(
     await createModels({
-      providers: config.providers,
-      modelsConfig: config.models,
+      ...settings.current,
       env,
       probe: overrides.probe === null ? undefined : (overrides.probe ?? probeHttp),
       bus,
       clock,
       log: log.module('models'),
       hideSecrets: options.redactor.hide,
-      named: modelsNamedBy(config),
     }),
   );
-  const embedder = createEmbedder(config.embedding, { providers: config.providers, clock });
+  building.use(settings.onChange(models.reconfigure));
+  const providers = live((whole) => whole.providers);
+  const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);
   const counted = metrics.generate(models.generate);
   return {

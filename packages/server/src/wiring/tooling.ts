@@ -39,12 +39,12 @@ export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
 
 /** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
 export async function wireTooling(
-  { building, options, bootId, core, clock }: Assembly,
+  { building, options, bootId, live, core, clock }: Assembly,
   { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring,
 ) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
-  const web = createWeb({ clock, search: config.webSearch, links: config.links, env: options.env, egressFor, fence });
+  const web = createWeb({ clock, search: live(({ webSearch }) => webSearch), links: live(({ links }) => links), env: options.env, egressFor, fence });
   const skills = building.use(
     await createSkills({
       ...core('skills'),
@@ -70,7 +70,7 @@ export async function wireTooling(
   const mcp = building.use(
     await createMcp({
       ...core('mcp'),
-      config: config.mcp,
+      config: live(({ mcp: section }) => section),
       version: options.version,
       redactor: options.redactor,
       key: options.installKey.derive('mcp'),
@@ -85,7 +85,7 @@ export async function wireTooling(
       agents,
       path: options.env['PATH'],
       hideSecrets: options.redactor.hide,
-      config: config.workspaces,
+      config: live(({ workspaces }) => workspaces),
       disk,
       processClock: systemClock,
     }),
@@ -94,7 +94,7 @@ export async function wireTooling(
     await createApprovals({
       ...core('approvals'),
       bootId,
-      config: config.approvals,
+      config: live((whole) => whole.approvals),
       hideSecrets: options.redactor.hide,
       printKey: (key) => printSessionKey(parseSessionKey(key)),
       capabilities: autonomy,
@@ -107,7 +107,7 @@ export async function wireTooling(
   const shell = building.use(
     createShell({
       clock,
-      config: config.exec,
+      config: live(({ exec }) => exec),
       jail: openedJail,
       capacity: workspace.capacity,
       env: options.env,
@@ -135,14 +135,13 @@ export function wireToolSet({ options }: Assembly, { foundation: { metrics, trac
   return createToolSet(
     [
       ...workspace.tools,
-      ...shell.tools,
       ...web.tools,
       ...deps.memory,
       ...createSessionTools(sessions.methods, sessions.isTainted),
       deps.background,
       ...(options.overrides?.tools ?? []),
     ],
-    [mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
+    [shell.tools, mcp.api.tools, skills.api.tools, () => deps.unattended.value.tools, () => deps.delegation.value.tools()],
     (tool) => traces?.tool(metrics.tool(tool)) ?? metrics.tool(tool),
   );
 }

@@ -43,8 +43,9 @@ export interface TurnsWiring {
 }
 
 /** Wires the agent loop, the turns of conversations and the calls that outlive them, with every turn metered and traced. */
-export async function wireTurns({ building, options, bootId, onClaimed, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
-  const { config, log, redactor } = options;
+export async function wireTurns({ building, options, bootId, onClaimed, live, core, db, bus, clock }: Assembly, deps: TurnsWiring) {
+  const { log, redactor } = options;
+  const compat = live(({ gateway }) => gateway.compat);
   const { agents, models, lanes, fence } = deps;
   const { lifetime, metrics, traces } = deps.foundation;
   const { skills, workspace, approvals, shell } = deps.tooling;
@@ -119,8 +120,8 @@ export async function wireTurns({ building, options, bootId, onClaimed, core, db
     refreshPrompt: workspace.api.refresh,
     fence: fence.wrap,
     inspect,
-    v1Tools: config.gateway.compat.tools,
-    modelAliases: config.gateway.compat.models,
+    v1Tools: () => compat.current.tools,
+    modelAliases: () => compat.current.models,
     unavailableReason: lifetime.controlPlaneOnly
       ? 'The daemon crashed three times within five minutes and runs without agents; look at its log, then restart it'
       : undefined,

@@ -27,16 +27,17 @@ export type Unattended = ReturnType<typeof wireUnattended>;
 
 /** Wires what agents do without a user: durable work, heartbeats, jobs and webhooks. */
 export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
-  const { building, options, bootId, onClaimed, core } = assembly;
+  const { building, options, bootId, onClaimed, live, core } = assembly;
   const { agents, models } = deps;
   const { controlPlaneOnly } = deps.foundation.lifetime;
-  const { config, log } = options;
+  const { log } = options;
+  const durableConfig = live(({ durable: section }) => section);
   const durable = building.use(
     createDurable({
       ...core('durable'),
       bootId,
       endWork,
-      maxWaitMs: config.durable.maxWaitMs,
+      maxWaitMs: () => durableConfig.current.maxWaitMs,
       watchModel: models.watch,
       isSuspended: (agentId) => agents.find(agentId)?.suspended === true,
       isHeld: deps.foundation.isHeld,
@@ -45,15 +46,18 @@ export function wireUnattended(assembly: Assembly, deps: UnattendedWiring) {
   );
   const resumeChanged = createAgentChanges({ agents, durable: durable.api, modelNamesOf: allModelNamesOf, log: log.module('durable') });
   const heartbeat = building.use(wireHeartbeat(assembly, { ...deps, durable: durable.api }));
+  const beats = live(({ providers, scheduler }) => [providers, scheduler.heartbeat]);
+  building.use(beats.onChange(() => agents.list().forEach(({ id }) => heartbeat.agentChanged(id))));
   const cron = building.use(wireCron(assembly, { ...deps, bootId, durable: durable.api, heartbeat: heartbeat.api }));
+  const gateway = live((whole) => whole.gateway);
   const webhooks = building.use(
     createWebhooks({
       ...core('webhooks'),
       agents,
       turns: deps.turns,
       inbox: deps.inbox,
-      config: config.webhooks,
-      httpBodyLimitBytes: config.gateway.httpBodyLimitBytes,
+      config: live(({ webhooks: section }) => section),
+      httpBodyLimitBytes: () => gateway.current.httpBodyLimitBytes,
       durable: durable.api,
       heartbeat: heartbeat.api,
       acceptDelivery,

@@ -24,7 +24,7 @@ export interface McpRoute extends AsyncDisposable {
 export function createMcpRoute(deps: {
   readonly load: () => Promise<McpEndpoint>;
   readonly limits: Pick<McpConfig, 'maxCallsPerToken'>;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
   readonly limiter: RateLimiter;
   readonly clock: Clock;
 }): McpRoute {
@@ -73,7 +73,7 @@ export function createMcpRoute(deps: {
       }
       const { tokenId } = call.context().identity;
       admit(call, tokenId);
-      const body = method === 'POST' ? await readJsonBody(call, deps.bodyLimit) : undefined;
+      const body = method === 'POST' ? await readJsonBody(call, deps.bodyLimit()) : undefined;
       if (Array.isArray(body)) payForBatch(body, tokenId);
       const { response, done } = await (await endpoint()).serve(call, body);
       try {

@@ -21,7 +21,7 @@ export function createApiChatStreamRoute(deps: ApiChatDeps): (call: HttpCall) =>
     const after = lastEventIdOf(call);
     if (key === undefined && after !== undefined)
       throw new AppError('invalid_params', 'Last-Event-ID: only a turn under an Idempotency-Key can be continued', { param: 'Last-Event-ID' });
-    const request = await readChatRequest(call, deps.bodyLimit);
+    const request = await readChatRequest(call, deps.bodyLimit());
     const context = call.context();
     const stream = new ChatStream(call, deps, after ?? 0);
     try {

@@ -11,7 +11,7 @@ import { failureOf, toChatResult } from './api-chat-result.ts';
 export interface ApiChatDeps {
   readonly turns: TurnsApi;
   readonly receipts: ReceiptsApi;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly keepAliveMs?: number | undefined;
@@ -21,7 +21,7 @@ export interface ApiChatDeps {
 export function createApiChatRoute({ turns, receipts, bodyLimit }: ApiChatDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const key = idempotencyKeyOf(call);
-    const request = await readChatRequest(call, bodyLimit);
+    const request = await readChatRequest(call, bodyLimit());
     const context = call.context();
     const outcome = await (key === undefined ? turns.execute(request, context) : (await receipts.execute({ key }, request, context)).outcome);
     if (context.signal.aborted) return;

@@ -70,8 +70,8 @@ function field(value: unknown, name: string): unknown {
 export interface ChatDeps {
   readonly turns: TurnsApi;
   /** `gateway.compat.fields`; a token’s own setting wins. */
-  readonly fields: 'strict' | 'extended';
-  readonly bodyLimit: number;
+  readonly fields: () => 'strict' | 'extended';
+  readonly bodyLimit: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly keepAliveMs?: number | undefined;
@@ -80,8 +80,8 @@ export interface ChatDeps {
 /** `POST /v1/chat/completions` (http-gateway.md §2.1–2.5, §3, §4.1). */
 export function createChatRoute(deps: ChatDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const body = await readJsonBody(call, deps.bodyLimit);
-    const request = parseChat(body, call.identity?.compat?.fields ?? deps.fields);
+    const body = await readJsonBody(call, deps.bodyLimit());
+    const request = parseChat(body, call.identity?.compat?.fields ?? deps.fields());
     const completion = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(deps.clock.now() / 1000), request };
     await (request.stream ? stream(deps, call, completion) : whole(deps, call, completion));
   };

@@ -19,12 +19,12 @@ export function createEmbeddingsRoute(deps: {
   /** The model that `embed` uses. */
   readonly model: { readonly provider: string; readonly model: string } | undefined;
   /** `gateway.compat.fields`; a token’s own setting wins. */
-  readonly fields: 'strict' | 'extended';
-  readonly bodyLimit: number;
+  readonly fields: () => 'strict' | 'extended';
+  readonly bodyLimit: () => number;
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const body = await readJsonBody(call, deps.bodyLimit);
-    const isExtended = (call.identity?.compat?.fields ?? deps.fields) === 'extended';
+    const body = await readJsonBody(call, deps.bodyLimit());
+    const isExtended = (call.identity?.compat?.fields ?? deps.fields()) === 'extended';
     const request: z.output<ReturnType<typeof ExtendedEmbeddingRequest>> = isExtended
       ? parseInput(ExtendedEmbeddingRequest(), body, 'fields')
       : parseStrictly(EmbeddingRequest(), ExtendedEmbeddingRequest(), body, 'fields');

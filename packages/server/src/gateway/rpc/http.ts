@@ -15,12 +15,12 @@ const maxRefusedBytes = 65_536;
 /** `POST /rpc` (decisions §5): 200 with a reply or a batch of them, 204 for notifications only, 400 for invalid JSON. */
 export function createRpcRoute(deps: {
   readonly dispatch: Dispatch;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
   readonly limiter: RateLimiter;
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
     if (call.refusal !== undefined) return refuseAll(call, call.refusal);
-    const payload = await readJsonBody(call, deps.bodyLimit, parseMessages);
+    const payload = await readJsonBody(call, deps.bodyLimit(), parseMessages);
     const context = call.context();
     const reply = await answer(payload, call.requestId, async (message, index) => {
       // The request itself already counted for the first entry.

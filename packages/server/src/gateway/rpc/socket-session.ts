@@ -22,7 +22,7 @@ export interface SocketSessionDeps {
   readonly dispatch: Dispatch;
   readonly tokens: TokensApi;
   readonly clock: Clock;
-  readonly limits: { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
+  readonly limits: () => { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 
 /** The identity that opened the socket, and its address. */
@@ -164,18 +164,19 @@ export class SocketSession {
   /** Returns the reply that refuses one more message; undefined when it may run. Silence would leave the client hanging. */
   #admit(id: RpcReply['id'] | undefined, isCancel = false): RpcReply | undefined {
     const { clock, limits } = this.#deps;
-    const { maxMessages, windowMs } = limits;
-    this.#messages ??= new RateLimiter({ limit: maxMessages, windowMs, slides: true, clock });
+    const limit = () => limits().maxMessages;
+    const windowMs = () => limits().windowMs;
+    this.#messages ??= new RateLimiter({ limit, windowMs, slides: true, clock });
     const { allowed, resetMs } = this.#messages.take(this.tokenId);
     if (!allowed) {
-      this.#refusals ??= new RateLimiter({ limit: Math.max(10, maxMessages), windowMs, slides: true, clock });
+      this.#refusals ??= new RateLimiter({ limit: () => Math.max(10, limit()), windowMs, slides: true, clock });
       if (!this.#refusals.take(this.tokenId).allowed) this.finish(1008, 'Rate limit exceeded', 0);
       return rpcFailure(new AppError('rate_limited', 'Rate limit exceeded', { retryAfterMs: resetMs }), noRequestId, id ?? null);
     }
     if (this.#closing !== undefined) return rpcFailure(new AppError('unavailable', 'The connection is being closed'), noRequestId, id ?? null);
-    if (!isCancel && this.#running.size >= limits.maxInFlight) {
+    if (!isCancel && this.#running.size >= limits().maxInFlight) {
       return rpcFailure(
-        new AppError('rate_limited', `More than ${limits.maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
+        new AppError('rate_limited', `More than ${limits().maxInFlight} calls are running on this connection`, { retryAfterMs: 1_000 }),
         noRequestId,
         id ?? null,
       );

@@ -9,10 +9,10 @@ import { bearerProtocol, createSockets, type SocketsDeps } from '../sockets.ts';
 import { SocketSession } from './socket-session.ts';
 import type { Dispatch } from './dispatch.ts';
 
-export interface WebSocketDeps extends Omit<SocketsDeps, 'maxMessageBytes'> {
+export interface WebSocketDeps extends SocketsDeps {
   readonly dispatch: Dispatch;
   readonly tokens: TokensApi;
-  readonly limits: { readonly maxMessageBytes: number; readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
+  readonly limits: () => { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 
 export interface WebSocketEndpoint {
@@ -37,7 +37,7 @@ export function socketSecret(incoming: IncomingMessage, search: string): string 
 /** JSON-RPC over WebSocket: one socket, one identity. */
 export function createWebSocketEndpoint(deps: WebSocketDeps): WebSocketEndpoint {
   const { clock } = deps;
-  const sockets = createSockets<SocketSession>({ ...deps, maxMessageBytes: deps.limits.maxMessageBytes });
+  const sockets = createSockets<SocketSession>(deps);
 
   deps.tokens.onRevoked((tokenId) => {
     // A merely rotated token lets running calls continue; its next socket needs the new secret.

@@ -1,3 +1,4 @@
+import { fixed } from '../../kernel/config/live.ts';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { AgentConfig, contract, type TokenCompat, type TokenScope } from '@gatehouse/contract';
@@ -97,7 +98,7 @@ export async function startGateway(options: FixtureOptions = {}) {
   ) as unknown as Handlers;
 
   const gateway = createGateway({
-    config: GatewayConfig.parse({ port: 0, rateLimit: { maxRequests: 10_000 }, ...options.config }),
+    config: fixed(GatewayConfig.parse({ port: 0, rateLimit: { maxRequests: 10_000 }, ...options.config })),
     handlers: { ...examples, ...options.handlers },
     tokens,
     turns: scriptedTurns(options.turn),
@@ -175,7 +176,7 @@ function scriptedTurns(turn: ScriptedTurn = async () => ({})): TurnsApi {
 
 const noWebhooks: WebhooksApi = {
   path: '/hooks',
-  rateLimit: {},
+  rateLimit: () => ({}),
   open: () => {
     throw new AppError('not_found', 'No matching webhook mapping');
   },

@@ -21,8 +21,10 @@ export interface Configuration<Config> {
   readonly live: Live<Config>;
   /** Keys that differ between the file and what is in force, and need a restart. */
   readonly restartNeeded: readonly string[];
-  /** Why config.yaml cannot be used, while the last configuration that could is in force; undefined otherwise. */
+  /** Why the file cannot be used; undefined when what was read last can be. */
   readonly fault: string | undefined;
+  /** Whether the file has another text than the one that was read last. */
+  isStale(): boolean;
   /** Returns the present text of the file. */
   readText(): string;
   /**

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 /** A value that can change while the daemon runs. Read `current` when the value is used, or what changes later has no effect. */
 export interface Live<T> {
   readonly current: T;
-  /** Calls `run` after each change, for what is built from the value. Whoever changes the value waits until `run` is done. */
+  /** Calls `run` after each change, for what is built from the value, in the order of these calls. Setting the value resolves when all are done. */
   onChange(run: (next: T, before: T) => void | Promise<void>): Disposable;
 }
 
@@ -34,7 +34,7 @@ export function createLive<T>(first: T, onError: (error: unknown) => void): Live
       if (next === before) return;
       current = next;
       const call = async (listener: (next: T, before: T) => void | Promise<void>) => listener(next, before);
-      await Promise.all([...listeners].map((listener) => call(listener).catch(onError)));
+      for (const listener of listeners) await call(listener).catch(onError);
     },
   };
 }
@@ -50,6 +50,16 @@ export function livePart<T, Part>(whole: Live<T>, partOf: (value: T) => Part): L
         const [part, earlier] = [partOf(next), partOf(before)];
         return isDeepStrictEqual(part, earlier) ? undefined : run(part, earlier);
       }),
+  };
+}
+
+/** Returns what is built from a live value, the same until the value changes. */
+export function derived<T, Built>(live: Live<T>, build: (value: T) => Built): () => Built {
+  let last: { readonly from: T; readonly built: Built } | undefined;
+  return () => {
+    const from = live.current;
+    if (last?.from !== from) last = { from, built: build(from) };
+    return last.built;
   };
 }
 

@@ -37,7 +37,7 @@ export interface ConfigSource<Schema extends z.ZodType> {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
-  /** Where a name is looked up that the environment does not have. */
+  /** Looks up names that the environment does not have. */
   readonly secrets?: SecretLookup | undefined;
   /** Applied in order after the file was read. */
   readonly overrides?: readonly Override[];

@@ -104,8 +104,8 @@ export function isLive(schema: Schema, path: Path): boolean {
   return mark === 'live';
 }
 
-/** Returns the mark of the outermost layer that has one. */
-function applyOf(schema: Schema): 'live' | 'restart' | undefined {
+/** Returns the mark `apply` of the outermost layer that has one: whether a change takes effect without a restart. */
+export function applyOf(schema: Schema): 'live' | 'restart' | undefined {
   for (const layer of layers(schema)) {
     const mark = z.globalRegistry.get(layer)?.['apply'];
     if (mark === 'live' || mark === 'restart') return mark;

@@ -1,3 +1,4 @@
+import { fixed } from '../../../kernel/config/live.ts';
 import { createStepClock } from '@gatehouse/testkit';
 import { expect, test } from 'vitest';
 import type { CallContext } from '../../../kernel/call-context.ts';
@@ -38,7 +39,7 @@ test('no agent decides about calls of agents, whatever its token may do', async 
     clock: createStepClock(),
     log: silentLog,
     bootId: 'boot',
-    config: ApprovalsConfig.parse({}),
+    config: fixed(ApprovalsConfig.parse({})),
     hideSecrets: (text) => text,
     printKey: String,
     askApproval: operation('approvals.ask', askForCall),

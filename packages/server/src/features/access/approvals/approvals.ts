@@ -1,3 +1,4 @@
+import { derived, type Live } from '../../../kernel/config/live.ts';
 import type { TurnOrigin } from '@gatehouse/contract';
 import { announceAudit } from '../../../kernel/audit.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -20,7 +21,7 @@ export interface ApprovalsDeps extends AskDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: ApprovalsConfig;
+  readonly config: Live<ApprovalsConfig>;
   readonly printKey: Parameters<typeof createApprovalMethods>[0]['printKey'];
   /** Called when the request of a suspended turn is decided, so that its work can continue. */
   readonly resume: (approvalId: string) => void;
@@ -115,12 +116,15 @@ export async function createApprovals(deps: ApprovalsDeps): Promise<Approvals> {
     return meant;
   }
 
+  const findRule = derived(config, ({ rules }) => compileRules(rules));
   const ask = createAsk(deps, waiting, (ref) => closed.has(ref));
   return {
     gate: createToolGate(
       {
-        findRule: compileRules(config.rules),
-        mode: config.mode,
+        findRule: (call) => findRule()(call),
+        get mode() {
+          return config.current.mode;
+        },
         ask,
         ...(deps.capabilities !== undefined && { insteadOfAsking: deps.capabilities.insteadOfAsking }),
       },

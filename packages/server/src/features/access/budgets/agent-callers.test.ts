@@ -1,3 +1,4 @@
+import { fixed } from '../../../kernel/config/live.ts';
 import { AgentConfig } from '@gatehouse/contract';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -43,7 +44,7 @@ function setUp() {
   );
   const ledger = new Ledger({
     clock,
-    overall: {},
+    overall: fixed({}),
     budgetsOf: (id) => agents.get(id)?.config.budgets,
     onSpend: () => undefined,
     warn: () => undefined,

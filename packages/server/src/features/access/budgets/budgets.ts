@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentsApi } from '../../agents/agents/api.ts';
 import type { ModelWork, ReserveStore, TurnBudget } from './api.ts';
 import { Billing, type BillingDeps } from './usage/billing.ts';
@@ -13,7 +14,7 @@ const stepMs = 60_000;
 
 export interface BudgetsDeps extends BillingDeps, Omit<WorkDeps, 'agents'> {
   /** `budgets` of the root configuration. */
-  readonly overall: BudgetsConfig;
+  readonly overall: Live<BudgetsConfig>;
   readonly agents: AgentsApi;
   readonly autonomyOf: Parameters<typeof createBudgetMethods>[0]['autonomyOf'];
   readonly turnsOf: (agentId: string) => { readonly running: number; readonly queued: number };

@@ -132,7 +132,7 @@ export class TokenChanges {
     const record = this.#registry.find(id);
     if (record === undefined) throw new AppError('not_found', `Token not found: ${id}`, { param: 'id' });
     if (record.source === 'config')
-      throw new AppError('precondition_failed', `Token ${id} is defined in config.yaml (gateway.tokens): ${verb} it there and restart`);
+      throw new AppError('precondition_failed', `Token ${id} is defined in config.yaml (gateway.tokens): ${verb} it there`);
     if (record.source === 'generated')
       throw new AppError(
         'precondition_failed',

@@ -20,7 +20,7 @@ export interface FixedTokens {
   /** Key of the digests; without it a copy of the database cannot be used to test a guess. */
   readonly pepper: Buffer;
   readonly configTokens: readonly ConfiguredToken[];
-  /** The token made at first start; scope `*`. */
+  /** The token made at first start; scope `*`. The configuration wins where it has the same secret, and this one gets another id where it has the same id. */
   readonly generatedToken?: { readonly id: string; readonly secret: string; readonly createdAt?: number | undefined } | undefined;
 }
 
@@ -47,6 +47,9 @@ export function recordOf(row: TokenRow): TokenRecord {
   };
 }
 
+/** Id of the generated token where the configuration has taken the usual one. */
+const otherGeneratedId = 'token-file';
+
 /** Digests tokens that come from outside the database; their secrets are forgotten. Fails when one is unusable. */
 export function fixedRecords({ pepper, configTokens, generatedToken }: FixedTokens): TokenRecord[] {
   const records: TokenRecord[] = [];
@@ -69,6 +72,8 @@ export function fixedRecords({ pepper, configTokens, generatedToken }: FixedToke
     });
   };
   configTokens.forEach((token, index) => add(`gateway.tokens.${index}`, token, 'config'));
-  if (generatedToken !== undefined) add('token file', { ...generatedToken, scopes: ['*'] }, 'generated');
+  if (generatedToken === undefined || configTokens.some(({ secret }) => secret === generatedToken.secret)) return records;
+  const isTaken = configTokens.some(({ id }) => id === generatedToken.id);
+  add('token file', { ...generatedToken, ...(isTaken && { id: otherGeneratedId }), scopes: ['*'] }, 'generated');
   return records;
 }

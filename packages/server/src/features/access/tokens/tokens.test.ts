@@ -1,3 +1,4 @@
+import { fixed } from '../../../kernel/config/live.ts';
 import { createStepClock, type StepClock } from '@gatehouse/testkit/step-clock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CallContext, Identity } from '../../../kernel/call-context.ts';
@@ -28,7 +29,7 @@ function start(more: Partial<TokensDeps> = {}): Promise<Tokens> {
   return createTokens({
     db,
     pepper: Buffer.alloc(32, 7),
-    configTokens: [{ id: 'ops', secret: ops, scopes: [] }],
+    configTokens: fixed([{ id: 'ops', secret: ops, scopes: [] }]),
     clock,
     bus,
     log: silentLog,
@@ -93,24 +94,26 @@ describe('secrets', () => {
     '${GATEHOUSE_TOKEN_0123456789_abcdef}',
     'undefinedundefinedundefinedundefined',
   ])('of the configuration are refused when they are not valid: %j', async (secret) => {
-    await expect(start({ configTokens: [{ id: 'bad', secret, scopes: ['rpc'] }] })).rejects.toThrow(/gateway\.tokens\.0: the secret of token "bad" /);
+    await expect(start({ configTokens: fixed([{ id: 'bad', secret, scopes: ['rpc'] }]) })).rejects.toThrow(
+      /gateway\.tokens\.0: the secret of token "bad" /,
+    );
   });
 
   it('and ids must differ', async () => {
     await expect(
       start({
-        configTokens: [
+        configTokens: fixed([
           { id: 'a', secret: ops, scopes: [] },
           { id: 'a', secret: `${ops}2`, scopes: [] },
-        ],
+        ]),
       }),
     ).rejects.toThrow('has the id of another token');
     await expect(
       start({
-        configTokens: [
+        configTokens: fixed([
           { id: 'a', secret: ops, scopes: [] },
           { id: 'b', secret: ops, scopes: [] },
-        ],
+        ]),
       }),
     ).rejects.toThrow('has the secret of another token');
   });

@@ -1,13 +1,16 @@
+import type { Live } from '../../../kernel/config/live.ts';
+import { isDeepStrictEqual } from 'node:util';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { TokensApi } from './api.ts';
 import { TokenChanges, type TokenChangesDeps } from './changes.ts';
 import { fixedRecords, type FixedTokens, grantOf, recordOf } from './records.ts';
-import { TokenRegistry } from './registry.ts';
+import { type TokenRecord, TokenRegistry } from './registry.ts';
 import { listTokens, recordUses } from './store.ts';
 
-export interface TokensDeps extends TokenChangesDeps, FixedTokens {
+export interface TokensDeps extends TokenChangesDeps, Omit<FixedTokens, 'configTokens'> {
+  readonly configTokens: Live<FixedTokens['configTokens']>;
   readonly log: Log;
 }
 
@@ -26,12 +29,25 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
 
   const { tokens: rows, uses } = await db.read(listTokens, {});
   for (const row of rows) registry.put(recordOf(row));
-  for (const record of fixedRecords(deps)) {
-    if (registry.find(record.id) !== undefined)
+  const fix = (record: TokenRecord): void => {
+    if (registry.find(record.id)?.source === 'created')
       log.warn({ tokenId: record.id }, 'A configured token has the id of a stored one, which no longer grants access');
     registry.put(record);
-  }
+  };
+  fixedRecords({ ...deps, configTokens: deps.configTokens.current }).forEach(fix);
   for (const use of uses) if (registry.find(use.tokenId) !== undefined) registry.setLastUsed(use.tokenId, use.atMs);
+
+  /** Ends removed and changed tokens, with their sockets; a stored token grants access again when the configured one of its id is gone. */
+  async function follow(configTokens: FixedTokens['configTokens']): Promise<void> {
+    const next = fixedRecords({ ...deps, configTokens });
+    const gone = registry.list().filter(({ id, source }) => source !== 'created' && !next.some((record) => record.id === id));
+    for (const { id } of gone) registry.remove(id);
+    for (const record of next) if (!isDeepStrictEqual(record, registry.find(record.id))) fix(record);
+    if (gone.length === 0) return;
+    const { tokens: stored } = await db.read(listTokens, {});
+    for (const row of stored) if (registry.find(row.id) === undefined) registry.put(recordOf(row));
+  }
+  const following = deps.configTokens.onChange(follow);
 
   async function saveUses(): Promise<void> {
     const taken = registry.takeUses();
@@ -64,6 +80,7 @@ export async function createTokens(deps: TokensDeps): Promise<Tokens> {
     api: registry,
     methods,
     async [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
       await saving[Symbol.asyncDispose]();
       registry.dispose();
       await saveUses().catch(warnUnsaved);

@@ -13,9 +13,10 @@ export interface AgentsDeps extends AgentRegistryDeps, AgentChangesDeps {}
 /** Agents: read from memory, written through. */
 export async function createAgents(
   deps: AgentsDeps,
-): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent }> {
+): Promise<{ readonly api: AgentsApi; readonly methods: AgentMethods; readonly configure: ConfigureAgent } & Disposable> {
   const registry = new AgentRegistry(deps, await deps.db.read(listAgents, {}));
   const changes = new AgentChanges(deps, registry);
+  const following = deps.configured.onChange((configured) => changes.follow(configured));
   const configure: ConfigureAgent = (change, call) => changes.configure(change, call);
 
   const api: AgentsApi = {
@@ -61,5 +62,5 @@ export async function createAgents(
     'agents.resume': async ({ agentId }, call) => ({ agentId: (await changes.setSuspended(agentId, false, call)).id, resumed: true as const }),
   };
 
-  return { api, methods, configure };
+  return { api, methods, configure, [Symbol.dispose]: () => following[Symbol.dispose]() };
 }

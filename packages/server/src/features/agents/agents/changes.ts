@@ -83,8 +83,7 @@ export class AgentChanges {
       const { db, bus, clock, removed, changed } = this.#deps;
       const agent = this.#registry.visible(agentId, call);
       if (agent.isDefault) throw new AppError('precondition_failed', `Cannot delete default agent: ${agentId}`);
-      if (agent.source === 'file')
-        throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; remove it from the file and restart`);
+      if (agent.source === 'file') throw new AppError('precondition_failed', `Agent ${agentId} is defined in config.yaml; remove it from the file`);
       const atMs = clock.now();
       const audit = auditRow(call, atMs, { actionType: 'agents.delete', classification: 'destructive', target: agentId });
       await db.write(deleteAgent, { id: agentId, audit });
@@ -93,6 +92,18 @@ export class AgentChanges {
       changed(agentId);
       announceAudit(bus, audit);
       bus.emit('agent:hot_removed', { agentId, timestamp: atMs });
+    });
+  }
+
+  /** Takes over the agents of a changed configuration file. */
+  follow(configured: Readonly<Record<string, AgentConfig>>): Promise<void> {
+    return this.#inTurn(async () => {
+      const { bus, clock, removed, changed } = this.#deps;
+      const differs = this.#registry.configure(configured);
+      for (const agentId of differs.removed) removed(agentId);
+      for (const agentId of [...differs.removed, ...differs.added, ...differs.changed]) changed(agentId);
+      for (const agentId of differs.added) bus.emit('agent:hot_added', { agentId, timestamp: clock.now() });
+      for (const agentId of differs.removed) bus.emit('agent:hot_removed', { agentId, timestamp: clock.now() });
     });
   }
 

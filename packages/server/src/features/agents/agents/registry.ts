@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import { join } from 'node:path';
 import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
@@ -11,7 +12,7 @@ import type { AgentRow } from './store.ts';
 export interface AgentRegistryDeps {
   readonly log: Log;
   /** Agents of config.yaml; the default agent is added when it is not among them. */
-  readonly configured: Readonly<Record<string, AgentConfig>>;
+  readonly configured: Live<Readonly<Record<string, AgentConfig>>>;
   readonly defaultId: string;
   readonly workspacesDir: string;
 }
@@ -27,17 +28,44 @@ export interface AgentState {
 /** Agents of config.yaml merged with stored changes, and agents that exist only in the database, in memory. */
 export class AgentRegistry {
   readonly #deps: AgentRegistryDeps;
-  readonly #configured: ReadonlyMap<string, AgentConfig>;
+  #configured: ReadonlyMap<string, AgentConfig>;
+  #plain: AgentConfig | undefined;
   readonly #agents = new Map<string, Agent>();
   readonly #stored = new Map<string, Record<string, unknown>>();
+  /** Overrides of file entries that the file no longer has, for when they come back. */
+  readonly #left = new Map<string, Omit<AgentState, 'config'>>();
 
   constructor(deps: AgentRegistryDeps, rows: readonly AgentRow[]) {
     this.#deps = deps;
-    const configured = new Map(Object.entries(deps.configured));
-    if (!configured.has(deps.defaultId)) configured.set(deps.defaultId, AgentConfig.parse({}, { jitless: true }));
-    this.#configured = configured;
-    for (const [agentId, config] of configured) this.#set(agentId, 'file', config, false);
-    for (const row of rows) this.#load(row);
+    this.#configured = this.#withDefault(deps.configured.current);
+    for (const [agentId, config] of this.#configured) this.#set(agentId, 'file', config, false);
+    for (const { id, source, configJson, suspended } of rows) {
+      const state = { stored: JSON.parse(configJson) as Record<string, unknown>, suspended: suspended === 1 };
+      if (source === 'file' && !this.#configured.has(id)) this.#left.set(id, state);
+      else this.#place(id, state);
+    }
+  }
+
+  /** Takes over the agents of a changed file, with what is stored about them. Returns the ids that differ. */
+  configure(configured: Readonly<Record<string, AgentConfig>>): { readonly added: string[]; readonly changed: string[]; readonly removed: string[] } {
+    const before = this.#configured;
+    this.#configured = this.#withDefault(configured);
+    const isKnown = (agentId: string) => this.#agents.has(agentId);
+    const differs = [...this.#configured].filter(([agentId, config]) => before.get(agentId) !== config).map(([agentId]) => agentId);
+    const added = differs.filter((agentId) => !isKnown(agentId));
+    const removed = [...before.keys()].filter((agentId) => !this.#configured.has(agentId));
+    for (const agentId of removed) {
+      const agent = this.#agents.get(agentId);
+      if (agent !== undefined) this.#left.set(agentId, { stored: this.#stored.get(agentId) ?? {}, suspended: agent.suspended });
+      this.remove(agentId);
+    }
+    for (const agentId of differs) {
+      this.#place(
+        agentId,
+        this.#left.get(agentId) ?? { stored: this.#stored.get(agentId) ?? {}, suspended: this.#agents.get(agentId)?.suspended ?? false },
+      );
+    }
+    return { added, changed: differs.filter((agentId) => !added.includes(agentId)), removed };
   }
 
   list(): Agent[] {
@@ -69,6 +97,7 @@ export class AgentRegistry {
 
   put(agentId: string, source: Agent['source'], { config, stored, suspended }: AgentState): Agent {
     this.#stored.set(agentId, stored);
+    this.#left.delete(agentId);
     return this.#set(agentId, source, config, suspended);
   }
 
@@ -77,20 +106,27 @@ export class AgentRegistry {
     this.#stored.delete(agentId);
   }
 
-  #load(row: AgentRow): void {
-    const change = JSON.parse(row.configJson) as Record<string, unknown>;
-    const base = this.#configured.get(row.id);
-    if (row.source === 'file' && base === undefined) return;
-    const parsed = AgentConfig.safeParse(withoutNulls(mergePatch(base ?? {}, change)));
+  /** The default agent exists even when the file does not have it, and stays the same object. */
+  #withDefault(configured: Readonly<Record<string, AgentConfig>>): ReadonlyMap<string, AgentConfig> {
+    const { defaultId } = this.#deps;
+    const byId = new Map(Object.entries(configured));
+    if (!byId.has(defaultId)) byId.set(defaultId, (this.#plain ??= AgentConfig.parse({}, { jitless: true })));
+    return byId;
+  }
+
+  /** Sets an agent to its entry in the file, if any, with what is stored about it. */
+  #place(agentId: string, { stored, suspended }: Omit<AgentState, 'config'>): void {
+    const base = this.#configured.get(agentId);
+    const parsed = AgentConfig.safeParse(withoutNulls(mergePatch(base ?? {}, stored)));
     if (!parsed.success) {
       this.#deps.log.error(
-        { agentId: row.id, issues: parsed.error.issues.map((issue) => issue.path.join('.')) },
+        { agentId, issues: parsed.error.issues.map((issue) => issue.path.join('.')) },
         'The stored configuration of an agent no longer fits; the agent runs without it',
       );
       if (base === undefined) return;
     }
     const config = parsed.data ?? base ?? AgentConfig.parse({});
-    this.put(row.id, base === undefined ? 'stored' : 'file', { config, stored: change, suspended: row.suspended === 1 });
+    this.put(agentId, base === undefined ? 'stored' : 'file', { config, stored, suspended });
   }
 
   #set(agentId: string, source: Agent['source'], config: AgentConfig, suspended: boolean): Agent {

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
@@ -31,6 +31,29 @@ async function connected(name = 'local'): Promise<void> {
 }
 
 describe('servers of config.yaml', () => {
+  test('follow the file: a changed one is connected again, and a removed one is closed, and a stored one of its name returns', async () => {
+    const { client, configuration } = await start(local({ headers: { 'x-key': 'the-first' } }), { egress: dial() });
+    await connected();
+    const text = configuration.readText();
+    const write = async (changed: string) => {
+      await writeFile(configuration.file, changed);
+      await configuration.reload('test');
+    };
+    await write(text.replace('the-first', 'the-second'));
+    await connected();
+    await expect.poll(() => mcp.headers.at(-1)?.['x-key']).toBe('the-second');
+    await write(text.replace('"local"', '"other"'));
+    await connected('other');
+    await client.call('mcp.connect', { name: 'local', transport: 'http', url: mcp.url });
+    await write(text);
+    expect((await client.call('mcp.list', {})).servers).toMatchObject([{ name: 'local', source: 'config' }]);
+    await write(text.replace('"local"', '"other"'));
+    expect((await client.call('mcp.list', {})).servers).toMatchObject([
+      { name: 'local', source: 'stored' },
+      { name: 'other', source: 'config' },
+    ]);
+  });
+
   test.each(['http', 'sse'] as const)('%s: are connected in the background, and their state and tools are reported', async (transport) => {
     const { client, socket } = await start({
       mcp: {

@@ -1,20 +1,21 @@
 import { AgentId } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Db } from '../../../kernel/db/db.ts';
+import type { Live } from '../../../kernel/config/live.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { parseJson } from '../../../kernel/json.ts';
 import type { McpApi } from './api.ts';
 import { type McpConfig, McpServerConfig } from './config.ts';
 import { createMcpMethods, type McpMethods } from './methods.ts';
 import { createSeal, type Seal } from './servers/seal.ts';
-import { createServers, type ServersDeps } from './servers/servers.ts';
+import { createServers, type Server, type ServersDeps } from './servers/servers.ts';
 import { listMcpServers, type McpServerRow } from './store.ts';
 
 export interface McpDeps extends ServersDeps {
   readonly db: Db;
   readonly bus: EventBus;
   /** Section `mcp` of config.yaml. */
-  readonly config: McpConfig;
+  readonly config: Live<McpConfig>;
   /** Seals the headers of stored servers. */
   readonly key: Buffer;
 }
@@ -33,27 +34,44 @@ const Agents = z.array(AgentId).min(1);
 export async function createMcp(deps: McpDeps): Promise<Mcp> {
   const servers = createServers(deps);
   const seal = createSeal(deps.key);
-  for (const [name, config] of Object.entries(deps.config.servers)) {
-    const server = servers.make(name, 'config', config);
+  function put(name: string, source: Server['source'], config: McpServerConfig): void {
+    const server = servers.make(name, source, config);
     servers.put(server);
     if (config.enabled) server.managed.connectInBackground();
   }
-  for (const row of await deps.db.read(listMcpServers, {})) {
-    const config = storedConfig(row, seal);
-    // The file overrides a stored server of the same name.
-    if (servers.find(row.name) !== undefined) deps.log.warn({ server: row.name }, 'Ignoring a stored MCP server: config.yaml has one of this name');
-    else if (config === undefined)
-      deps.log.error({ server: row.name }, 'A stored MCP server cannot be read; connect it again with its address and headers');
-    else {
-      const server = servers.make(row.name, 'stored', config);
-      servers.put(server);
-      if (config.enabled) server.managed.connectInBackground();
+
+  /** Adds the stored servers whose names are free. */
+  async function putStored(): Promise<void> {
+    for (const row of await deps.db.read(listMcpServers, {})) {
+      const known = servers.find(row.name);
+      const config = known === undefined ? storedConfig(row, seal) : undefined;
+      // The file overrides a stored server of the same name.
+      if (known?.source === 'config') deps.log.warn({ server: row.name }, 'Ignoring a stored MCP server: config.yaml has one of this name');
+      else if (config !== undefined) put(row.name, 'stored', config);
+      else if (known === undefined)
+        deps.log.error({ server: row.name }, 'A stored MCP server cannot be read; connect it again with its address and headers');
     }
   }
+
+  /** Calls that run on a removed or changed server end with its connection. */
+  async function follow({ servers: next }: McpConfig): Promise<void> {
+    const gone = servers.list().filter(({ name, source, config }) => (source === 'config' ? next[name] !== config : next[name] !== undefined));
+    for (const { name } of gone) servers.remove(name);
+    for (const [name, config] of Object.entries(next)) if (servers.find(name) === undefined) put(name, 'config', config);
+    await Promise.all(gone.map(({ managed }) => managed.disconnect()));
+    if (gone.length > 0) await putStored();
+  }
+
+  for (const [name, config] of Object.entries(deps.config.current.servers)) put(name, 'config', config);
+  await putStored();
+  const following = deps.config.onChange(follow);
   return {
     api: { tools: servers.tools, visibleTo: servers.visibleTo },
     methods: createMcpMethods({ ...deps, servers, seal }),
-    [Symbol.asyncDispose]: () => servers[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
+      return servers[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -1,3 +1,4 @@
+import { fixed } from '../../../kernel/config/live.ts';
 import { AgentConfig, type AutonomyProfile, type TurnOrigin } from '@gatehouse/contract';
 import { createStepClock } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -67,7 +68,7 @@ async function start(config: Parameters<typeof AutonomyConfig.parse>[0] = {}): P
     }),
     clock,
     log: silentLog,
-    config: AutonomyConfig.parse(config),
+    config: fixed(AutonomyConfig.parse(config)),
     agents,
     maxCostOf: (need) => ({ tokens: need.inputTokens + need.maxOutputTokens, nano: need.maxOutputTokens }),
     turnOf: () => turn,

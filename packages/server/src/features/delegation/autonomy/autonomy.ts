@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { AutonomyProfile } from '@gatehouse/contract';
 import type { AgentCaller, CallContext, CallingTurn } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -29,7 +30,7 @@ export interface AutonomyDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: AutonomyConfig;
+  readonly config: Live<AutonomyConfig>;
   readonly agents: AgentsApi;
   /** Returns the highest possible cost of a model call. */
   readonly maxCostOf: (need: CallNeed) => Amount;
@@ -68,7 +69,7 @@ const none: Standing['caps'] = new Set();
 /** Decides what agents may start beyond their own turns, tracks who holds which lease, and stops work. */
 export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   const { db, clock, log, config } = deps;
-  const roots = new LiveRoots(config.guards.budget, clock);
+  const roots = new LiveRoots(() => config.current.guards.budget, clock);
   async function recover() {
     const recovered = await db.write(recoverRoots, { atMs: clock.now(), sinceMs: clock.ageNow() - keptMs, limit: maxStopped });
     if (recovered.orphaned > 0) log.warn({ roots: recovered.orphaned }, 'Marked root runs without open work as orphaned');
@@ -77,14 +78,14 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   }
 
   const stopped = new StoppedWork(await recover());
-  const leases = new Leases({ db, clock, leaseMinutes: config.guards.leaseMinutes, stopped });
+  const leases = new Leases({ db, clock, leaseMinutes: () => config.current.guards.leaseMinutes, stopped });
   const stops: ((rootRunId: string, how: RootStop) => Promise<number> | number)[] = [];
   const revocations: ((leaseIds: readonly string[]) => void)[] = [];
   const isStopped = (turn: CallingTurn) => stopped.includes(turn);
   const guards = new Guards({ ...deps, roots, standing });
 
   function profileOf(agent: Agent, rootRunId: string | undefined): AutonomyProfile {
-    const profile = agent.config.autonomy.profile ?? config.profile;
+    const profile = agent.config.autonomy.profile ?? config.current.profile;
     return rootRunId !== undefined && stopped.isEvicted(rootRunId) ? evictedProfile(profile) : profile;
   }
 
@@ -149,7 +150,7 @@ export async function createAutonomy(deps: AutonomyDeps): Promise<Autonomy> {
   };
 
   const hasTurn = (rootRunId: string) => deps.turnOf(rootRunId) !== undefined;
-  const keeper = keepAlive({ db, clock, log, everyMs: config.keepAliveMs, keptMs, roots, leases, hasTurn });
+  const keeper = keepAlive({ db, clock, log, everyMs: config.current.keepAliveMs, keptMs, roots, leases, hasTurn });
   const methods: AutonomyMethods = {
     ...createStopMethods({ ...deps, stopped, stops, revocations, profileOf }),
     'run.list': createRunList({ ...deps, stopped, profileOf }),

@@ -21,8 +21,15 @@ export const AutonomyConfig = z.strictObject({
         ),
     })
     .prefault({})
+    .meta({ apply: 'restart' })
     .describe('What unattended runs record of their actions.'),
-  keepAliveMs: z.int().min(1000).max(600_000).default(30_000).describe('Milliseconds between two heartbeats of work that agents started.'),
+  keepAliveMs: z
+    .int()
+    .min(1000)
+    .max(600_000)
+    .default(30_000)
+    .meta({ apply: 'restart' })
+    .describe('Milliseconds between two heartbeats of work that agents started.'),
   guards: z
     .strictObject({
       budget: z

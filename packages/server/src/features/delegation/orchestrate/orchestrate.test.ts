@@ -27,7 +27,7 @@ const autonomy: AutonomyApi = {
   isStopped: () => false,
 };
 
-async function make(over: { readonly isEnabled?: boolean; readonly jail: () => Promise<Jail> }) {
+async function make(over: { readonly isEnabled?: () => boolean; readonly jail: () => Promise<Jail> }) {
   const db = await openInlineDb({ operations: [], migrations: [] });
   const orchestrate = createOrchestrate({
     db,
@@ -35,11 +35,11 @@ async function make(over: { readonly isEnabled?: boolean; readonly jail: () => P
     clock: systemClock,
     processClock: systemClock,
     bootId: 'boot',
-    isEnabled: true,
+    isEnabled: () => true,
     agents: { defaultId: 'default', list: () => [agent], find: () => agent, usable: () => agent },
     autonomy,
     toolsOf: () => [],
-    rates: { perRootPerSecond: 20, perSocketPerSecond: 10, connectsPerMinute: 60 },
+    rates: () => ({ perRootPerSecond: 20, perSocketPerSecond: 10, connectsPerMinute: 60 }),
     key: Buffer.alloc(32, 1),
     socketFile: '/nowhere/capability.sock',
     capacity: { assertCapacity: async () => {}, watched: (jail) => jail },
@@ -77,6 +77,6 @@ test('arguments are limited, and errors name the invalid one', async () => {
     [{ script: 'x', network: true }, ''],
   ] as const)
     for (const tool of orchestrate.tools()) expect(tool.args.safeParse(bad).error?.issues[0]?.path.join('.')).toBe(path);
-  await using off = await make({ isEnabled: false, jail: () => openJail({ clock: systemClock }) });
+  await using off = await make({ isEnabled: () => false, jail: () => openJail({ clock: systemClock }) });
   expect(off.tools()).toEqual([]);
 });

@@ -22,12 +22,12 @@ export interface OrchestrateDeps extends Omit<LeaseDeps, 'scripts'> {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  /** False when commands are disabled. */
-  readonly isEnabled: boolean;
+  /** Whether commands are enabled. */
+  readonly isEnabled: () => boolean;
   readonly agents: AgentsApi;
   readonly autonomy: AutonomyApi;
   readonly toolsOf: (agentId: string) => readonly Tool[];
-  readonly rates: RateLimits;
+  readonly rates: () => RateLimits;
   /** Key for the digests of bearers. */
   readonly key: Uint8Array;
   /** Path on the host. */
@@ -49,7 +49,7 @@ export interface OrchestrateDeps extends Omit<LeaseDeps, 'scripts'> {
 
 export interface Orchestrate {
   readonly calls: ScriptCalls;
-  /** Returns the same array until the jail turns out to be unavailable. */
+  /** Returns the same array until commands are disabled or enabled, or the jail turns out to be unavailable. */
   tools(): readonly Tool[];
 }
 
@@ -63,7 +63,7 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
   const running = new Map<string, { readonly rootRunId: string; readonly aborter: AbortController }>();
   const tool = createOrchestrateTool({ hasPython: findProgram('python3') !== undefined, run });
   const none: readonly Tool[] = [];
-  const isPossible = deps.isEnabled && findProgram('bwrap') !== undefined && findProgram('prlimit') !== undefined;
+  const isPossible = findProgram('bwrap') !== undefined && findProgram('prlimit') !== undefined;
   let offered: readonly Tool[] = isPossible ? [tool] : none;
 
   deps.autonomy.onStop((rootRunId, how) => {
@@ -135,5 +135,5 @@ export function createOrchestrate(deps: OrchestrateDeps): Orchestrate {
     };
   }
 
-  return { calls: scripts, tools: () => offered };
+  return { calls: scripts, tools: () => (deps.isEnabled() ? offered : none) };
 }

@@ -34,7 +34,7 @@ export class BackgroundCommands implements AsyncDisposable {
     const { agentId } = owner;
     this.#forgetOld();
     const running = this.#all().filter(({ isRunning }) => isRunning);
-    const most = config.maxBackgroundPerAgent;
+    const most = config.current.maxBackgroundPerAgent;
     if (running.filter((command) => command.owner.agentId === agentId).length >= most)
       throw new AppError('precondition_failed', `This agent has ${most} commands in the background, which is its limit: stop one with "process"`);
     if (running.length >= maxEverywhere)

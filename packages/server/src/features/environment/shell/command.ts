@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { AgentConfig } from '@gatehouse/contract';
 import type { CallingTurn } from '../../../kernel/call-context.ts';
 import type { Clock } from '../../../kernel/clock.ts';
@@ -11,7 +12,7 @@ export interface ShellDeps {
   readonly clock: Clock;
   /** Opened on first use. */
   readonly jail: () => Promise<Jail>;
-  readonly config: ExecConfig;
+  readonly config: Live<ExecConfig>;
   readonly capacity: WorkspaceCapacity;
   /** Environment of the daemon; agents see what their configuration names. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -45,7 +46,7 @@ export async function specOf(
     masked: maskedInside,
     env: { ...Object.fromEntries(named), PATH: jailPath, HOME: jailHome, LANG: 'C.UTF-8', TERM: 'dumb' },
     network: call.network,
-    limits: limitsFor(config, agent.exec),
+    limits: limitsFor(config.current, agent.exec),
   };
 }
 

@@ -1,3 +1,4 @@
+import { fixed } from '../../../kernel/config/live.ts';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -41,7 +42,7 @@ beforeEach(() => {
   setAgent({});
   shell = createShell({
     clock: systemClock,
-    config: smallConfig,
+    config: fixed(smallConfig),
     jail: async () => jail,
     capacity,
     env: secretEnv,
@@ -67,7 +68,7 @@ function contextOf(over: Partial<ToolContext> = {}): ToolContext {
 }
 
 async function use(name: 'exec' | 'process', args: unknown, over: Partial<ToolContext> = {}): Promise<ToolResult> {
-  const tool = shell.tools.find((each) => each.name === name);
+  const tool = shell.tools().find((each) => each.name === name);
   if (tool === undefined) throw new Error(`no tool ${name}`);
   try {
     return await tool.run(tool.args.parse(args), contextOf(over));
@@ -195,7 +196,7 @@ describe.skipIf(bubblewrap === undefined)('a command', () => {
   });
 
   it('requires approval for the network, and describes itself', () => {
-    const tool = shell.tools.find(({ name }) => name === 'exec');
+    const tool = shell.tools().find(({ name }) => name === 'exec');
     const args = (value: object) => tool?.args.parse({ argv: ['npm', 'test', 'a b'], ...value });
     expect(tool?.mustAsk?.(args({ network: true }))).toContain('network');
     expect(tool?.mustAsk?.(args({}))).toBeUndefined();
@@ -243,12 +244,12 @@ describe.skipIf(bubblewrap === undefined)('a full workspace', () => {
     await using quota = createQuota({
       clock: systemClock,
       log: silentLog,
-      config: WorkspacesConfig.parse({ quotaMb: 2 }),
+      config: fixed(WorkspacesConfig.parse({ quotaMb: 2 })),
       disk: { check: async () => {}, shortage: () => undefined, lacking: () => undefined, assertCanWrite() {} },
     });
     shell = createShell({
       clock: systemClock,
-      config: smallConfig,
+      config: fixed(smallConfig),
       jail: async () => jail,
       capacity: quota,
       env: secretEnv,
@@ -344,7 +345,7 @@ describe('without a jail', () => {
     shell = createShell({
       isStopped: () => false,
       clock: systemClock,
-      config: smallConfig,
+      config: fixed(smallConfig),
       jail: () => openJail({ clock: systemClock, find: () => undefined }),
       capacity,
       env: {},
@@ -381,7 +382,7 @@ describe('without a jail', () => {
     const off = createShell({
       isStopped: () => false,
       clock: systemClock,
-      config: ExecConfig.parse({ enabled: false }),
+      config: fixed(ExecConfig.parse({ enabled: false })),
       jail: async () => jail,
       capacity,
       env: {},

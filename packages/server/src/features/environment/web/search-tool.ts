@@ -12,7 +12,7 @@ const args = once(() =>
 );
 
 /** `web_search`: title, address and snippet of each result. Without a provider each call is refused with what to configure. */
-export function createWebSearchTool(search: WebSearch | undefined): Tool<ReturnType<typeof args>> {
+export function createWebSearchTool(currentSearch: () => WebSearch | undefined): Tool<ReturnType<typeof args>> {
   return {
     name: 'web_search',
     description: 'Searches the web; returns titles, addresses and snippets. Read a page with web_fetch.',
@@ -23,6 +23,7 @@ export function createWebSearchTool(search: WebSearch | undefined): Tool<ReturnT
     destination: () => ({ kind: 'configured' }),
     describe: ({ query }) => `Search the web for ${JSON.stringify(query)}`,
     async run({ query, limit }, { signal }) {
+      const search = currentSearch();
       if (search === undefined)
         throw new AppError(
           'precondition_failed',

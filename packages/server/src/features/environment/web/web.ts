@@ -1,3 +1,4 @@
+import { derived, type Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Egress } from '../../../kernel/egress.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -13,8 +14,8 @@ import { createWebSearchTool } from './search-tool.ts';
 
 export interface WebDeps {
   readonly clock: Clock;
-  readonly search: WebSearchConfig;
-  readonly links: LinksConfig;
+  readonly search: Live<WebSearchConfig>;
+  readonly links: Live<LinksConfig>;
   /** Environment variables that may hold keys of search providers. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Sends requests to public addresses, and to the named `host:port` pairs wherever they are. */
@@ -32,8 +33,9 @@ export interface Web {
 export function createWeb({ clock, search, links, env, egressFor, fence }: WebDeps): Web {
   const fetchPage = createFetchPage(egressFor([]), createPageReader(clock));
   const processLinks = createProcessLinks({ config: links, fetchPage, fence });
+  const currentSearch = derived(search, (config) => createWebSearch(config, env, egressFor));
   return {
-    tools: [createWebFetchTool(fetchPage), createWebSearchTool(createWebSearch(search, env, egressFor))],
+    tools: [createWebFetchTool(fetchPage), createWebSearchTool(currentSearch)],
     methods: {
       async 'link.process'({ text, maxLinks }, { signal }) {
         const { links: read, errors, ...rest } = await processLinks(text, maxLinks, signal);

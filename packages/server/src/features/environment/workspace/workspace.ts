@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
@@ -26,7 +27,7 @@ export interface WorkspaceDeps {
   /** Search path for the program `git`; the usual folders when absent. */
   readonly path: string | undefined;
   readonly hideSecrets: (text: string) => string;
-  readonly config: WorkspacesConfig;
+  readonly config: Live<WorkspacesConfig>;
   readonly disk: QuotaDeps['disk'];
   /** Processes live in real time, whatever clock the rest uses. */
   readonly processClock: Clock;

@@ -3,6 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow, recordAudit } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import { documentValue, editDocument, EditError } from '../../../kernel/config/edit.ts';
+import { configJsonSchema } from '../../../kernel/config/json-schema.ts';
 import { redactedConfig } from '../../../kernel/config/redacted.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
@@ -39,11 +40,6 @@ export function createSettings<Config extends object>(
     if (!sections.includes(section))
       throw new AppError('not_found', `Unknown config section: "${section}". Valid sections: ${sections.join(', ')}`, { param: 'section' });
     return section;
-  }
-
-  /** Source of a value and its parts: the schema of one section, or of all. */
-  function jsonSchema(part: z.ZodType): Record<string, unknown> {
-    return { ...z.toJSONSchema(part, { io: 'input', unrepresentable: 'any' }) };
   }
 
   function redactedSection(section: string): unknown {
@@ -141,10 +137,10 @@ export function createSettings<Config extends object>(
     },
 
     async 'config.schema'({ section }) {
-      if (section === undefined) return { schema: jsonSchema(schema), sections };
+      if (section === undefined) return { schema: configJsonSchema(schema), sections };
       const part: unknown = schema.shape[known(section)];
       if (!(part instanceof z.ZodType)) throw new AppError('internal', `Section ${section} has no schema`);
-      return { section, schema: jsonSchema(part), sections };
+      return { section, schema: { 'x-gatehouse-apply': 'restart', ...configJsonSchema(part) }, sections };
     },
 
     async 'config.set'(params, call) {

@@ -26,7 +26,6 @@ function system(changes: Partial<SystemDeps> = {}) {
     logger,
     version: '0.1.0',
     configFiles: ['/h/config.yaml'],
-    configuration: { restartNeeded: [], fault: undefined },
     sections: ['gateway'],
     supervised: false,
     openRpc: async () => ({ openrpc: '1.3.2', info: { title: 'Gatehouse', version: '0.1.0' }, methods: [{ name: 'system.ping' }] }),
@@ -37,6 +36,7 @@ function system(changes: Partial<SystemDeps> = {}) {
     nodes: async () => undefined,
     isReplaced: () => false,
     checkConfig: async () => {},
+    configuration: { restartNeeded: ['gateway.port'], fault: undefined },
     restart: () => log.push('restart'),
     audit: async (_call, what) => void log.push(`audit ${what.actionType} ${what.target ?? '-'}`),
     ...changes,
@@ -68,6 +68,7 @@ test('gateway.status matches its schema', async () => {
     uptime: 2.5,
     connections: { http: 2, websocket: 1 },
     configPaths: ['/h/config.yaml'],
+    restartNeeded: ['gateway.port'],
   });
 });
 

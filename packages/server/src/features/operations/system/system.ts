@@ -76,7 +76,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           turns: deps.turns(),
           storage: await deps.storage(),
           ...(nodes !== undefined && { nodes }),
-          ...(deps.configuration.restartNeeded.length > 0 && { restartNeeded: [...deps.configuration.restartNeeded] }),
+          restartNeeded: [...deps.configuration.restartNeeded],
           ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
           ...(deps.isReplaced() && { replaced: true }),
         };

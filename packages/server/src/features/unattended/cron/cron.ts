@@ -27,7 +27,7 @@ export interface CronDeps extends Omit<RunnerDeps, 'defaultMaxErrors' | 'ended' 
   readonly agents: AgentsApi;
   readonly autonomy: CronToolDeps['autonomy'];
   /** Maximum number of jobs that an agent may create for itself. */
-  readonly selfMax: number;
+  readonly selfMax: () => number;
   readonly durable: Pick<DurableWork, 'handle' | 'begin' | 'waitFor' | 'untilResumed'>;
   readonly execute: Omit<RunnerDeps['execute'], 'db' | 'clock' | 'agents' | 'durable' | 'defaultTimezone'>;
   readonly input: Omit<InputDeps, 'defaultTimezone'>;

@@ -27,7 +27,7 @@ export interface CronMethodsDeps {
   readonly bootId: string;
   readonly config: CronConfig;
   /** Maximum number of jobs that an agent may create for itself. */
-  readonly selfMax: number;
+  readonly selfMax: () => number;
   readonly input: InputDeps;
   readonly agents: Pick<AgentsApi, 'find' | 'defaultId' | 'usable'>;
   readonly states: States;

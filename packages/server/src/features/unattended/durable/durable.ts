@@ -21,7 +21,7 @@ export interface DurableDeps {
   /** `settleWork`, plus what other features end along with the work. */
   readonly endWork: Operation<Settlement, boolean>;
   /** `durable.maxWaitMs`; 24 hours when absent. */
-  readonly maxWaitMs?: number;
+  readonly maxWaitMs?: () => number;
   /** Called with each model (`provider/model`) that work waits for, also at start; report its next answer through `resumeWaiting`. */
   readonly watchModel?: (model: string) => void;
   readonly isSuspended?: (agentId: string) => boolean;
@@ -46,7 +46,7 @@ const longestAheadMs = 7 * 24 * 60 * 60_000;
 
 /** Runs work that must outlive a process, with fenced claims, leases, retries and terminal states (docs/decisions/0022). */
 export function createDurable(deps: DurableDeps): Durable {
-  const { db, clock, log, bootId, maxWaitMs = 24 * 60 * 60_000, watchModel = () => {}, isSuspended = () => false, isHeld = () => false } = deps;
+  const { db, clock, log, bootId, maxWaitMs = () => 24 * 60 * 60_000, watchModel = () => {}, isSuspended = () => false, isHeld = () => false } = deps;
   const kinds = new Map<string, Kind>();
   const held = new HeldWork(db, clock);
   const credit = new QueueCredit(db);
@@ -117,7 +117,7 @@ export function createDurable(deps: DurableDeps): Durable {
     },
     ...waits,
     async start() {
-      await takeOver(deps, { maxWaitMs, watchModel });
+      await takeOver(deps, { maxWaitMs: maxWaitMs(), watchModel });
       if (stopping.signal.aborted) return;
       chores.use(startMaintenance({ db, clock, log, held }));
       sweeper.start();

@@ -11,7 +11,7 @@ export interface WaitsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
-  readonly maxWaitMs: number;
+  readonly maxWaitMs: () => number;
   readonly held: HeldWork;
   /** Called when items became due. */
   readonly wake: () => void;
@@ -41,13 +41,13 @@ export function createWaits({ db, clock, log, maxWaitMs, held, wake, stopping }:
 
   return {
     waitFor(item, ended) {
-      const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs });
+      const wait = waitForProvider(item.waiting, ended, { atMs: clock.now(), maxWaitMs: maxWaitMs() });
       const entry = held.find(item.id);
       if (entry !== undefined && wait !== undefined) entry.waitsFor = ended.model;
       return wait && { wait };
     },
     untilResumed: (agentId) => ({
-      wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs, cause: 'The agent is suspended' },
+      wait: { kind: 'agent', subject: agentId, untilMs: clock.now() + maxWaitMs(), cause: 'The agent is suspended' },
     }),
     async resumeWaiting(what) {
       if (!(await resume(what))) void resumeLater(what);

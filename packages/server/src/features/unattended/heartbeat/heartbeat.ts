@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
@@ -31,7 +32,7 @@ export interface HeartbeatDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: HeartbeatConfig;
+  readonly config: Live<HeartbeatConfig>;
   readonly agents: AgentsApi;
   readonly configure: ConfigureAgent;
   readonly knowsModel: (name: string) => boolean;
@@ -193,7 +194,7 @@ class AgentHeartbeats implements Heartbeat {
     await Promise.all(this.#beginning);
   }
 
-  readonly #settingsOf = (agent: Agent): HeartbeatConfig => settingsOf(this.#deps.config, agent.config.heartbeat);
+  readonly #settingsOf = (agent: Agent): HeartbeatConfig => settingsOf(this.#deps.config.current, agent.config.heartbeat);
 
   /** Requests due beats and starts those that may start; returns when the next one is due. */
   #runDue(): number | undefined {

@@ -32,7 +32,7 @@ export interface WebhooksApi {
   /** Path prefix of the routes. */
   readonly path: string;
   /** Rate limit per address for all deliveries; those without a valid signature also count against the common limit. */
-  readonly rateLimit: WebhooksConfig['rateLimit'];
+  readonly rateLimit: () => WebhooksConfig['rateLimit'];
   /** Checks everything except the body. Throws `not_found` when no mapping matches the path, `unauthenticated` when no signature can be valid. */
   open(call: WebhookCall): WebhookIntake;
 }

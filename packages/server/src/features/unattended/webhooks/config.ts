@@ -106,6 +106,7 @@ export const WebhooksConfig = z
       .regex(/^(?:\/[A-Za-z0-9._~-]+)+$/, 'expected a path such as /hooks, without a trailing slash')
       .refine((path) => !/^\/(?:v1|api|media|assets|rpc|ws|mcp|health|metrics)(?:\/|$)/.test(path), 'is a path used by the gateway itself')
       .default('/hooks')
+      .meta({ apply: 'restart' })
       .describe('Path prefix of the webhook routes.'),
     token: Secret.optional().describe('Shared secret of the signatures, at least 32 characters. Without it the strict route answers 401.'),
     signatureHeader: HeaderName.optional().describe('Header of the signature: hex, bare or prefixed with `sha256=`. Default: `x-webhook-signature`.'),

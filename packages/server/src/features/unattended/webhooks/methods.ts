@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { ResultInput } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
@@ -21,9 +22,9 @@ const shownLength = 2_000;
 export interface WebhookMethodsDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: WebhooksConfig;
+  readonly config: Live<WebhooksConfig>;
   /** All rules, with the strict route's rule last. */
-  readonly rules: readonly Rule[];
+  readonly rules: () => readonly Rule[];
   readonly deliver: Deliver;
   readonly defaultAgentId: string;
 }
@@ -35,7 +36,7 @@ export function createWebhookMethods(
   const sinceMs = () => clock.ageNow() - keptMs;
 
   function ruleOf(id: string): Rule {
-    const rule = rules.find(({ mapping }) => mapping.id === id);
+    const rule = rules().find(({ mapping }) => mapping.id === id);
     if (rule === undefined) throw new AppError('not_found', `Mapping not found: ${id}`, { param: 'mapping' });
     return rule;
   }
@@ -43,7 +44,7 @@ export function createWebhookMethods(
   return {
     'webhooks.list': async () => {
       const counts = new Map((await db.read(countDeliveries, { sinceMs: sinceMs() })).map((row) => [row.mappingId, row]));
-      const webhooks = rules.map(({ mapping, policy, isBuiltIn }) => ({
+      const webhooks = rules().map(({ mapping, policy, isBuiltIn }) => ({
         mapping: mapping.id,
         name: mapping.name ?? null,
         path: mapping.match.path ?? null,
@@ -57,7 +58,7 @@ export function createWebhookMethods(
         deliveries: counts.get(mapping.id)?.count ?? 0,
         lastDeliveryAt: counts.get(mapping.id)?.lastAtMs ?? null,
       }));
-      return { enabled: isEnabled(config), path: config.path, webhooks, total: webhooks.length };
+      return { enabled: isEnabled(config.current), path: config.current.path, webhooks, total: webhooks.length };
     },
 
     'webhooks.deliveries': async ({ mapping, state, limit, before }) => {
@@ -68,7 +69,7 @@ export function createWebhookMethods(
     'webhooks.replay': async ({ deliveryId }, call) => {
       const row = await db.read(findDelivery, { id: deliveryId });
       if (row === undefined || row.receivedAtMs <= sinceMs()) throw new AppError('not_found', 'Delivery not found', { param: 'deliveryId' });
-      const rule = rules.find(({ mapping }) => mapping.id === row.mappingId);
+      const rule = rules().find(({ mapping }) => mapping.id === row.mappingId);
       if (rule === undefined || rule.mapping.action !== row.action)
         throw new AppError('precondition_failed', `Mapping ${row.mappingId} no longer exists, or has a different action now`);
       if (row.ownState === 'ignored') throw new AppError('precondition_failed', 'This delivery was ignored, so there is nothing to replay');
@@ -98,7 +99,7 @@ export function createWebhookMethods(
       const reading = await readOffThread({ rules: [only], body, isForm: false, isStrict: false, context });
       if (reading === undefined) throw new AppError('internal', 'A rule without conditions did not match');
       const source = valueAt(payload, ['source']);
-      const takenBy = rules.find(({ mapping }) => wantsPath(mapping.match, path) && wantsSource(mapping.match, source));
+      const takenBy = rules().find(({ mapping }) => wantsPath(mapping.match, path) && wantsSource(mapping.match, source));
       const agentId = deliver.agentOf(rule);
       const target = deliver.targetOf(rule, agentId, reading.sessionKey);
       const senderId = reading.deliveryId ?? null;

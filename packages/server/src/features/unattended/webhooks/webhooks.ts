@@ -1,3 +1,4 @@
+import { derived, type Live } from '../../../kernel/config/live.ts';
 import { repeat } from '../../../kernel/timers.ts';
 import type { DurableWork, EndWithMessage } from '../durable/api.ts';
 import type { InboxApi } from '../inbox/api.ts';
@@ -12,8 +13,8 @@ import { createRunDelivery, deliveryLimits } from './deliveries/run-delivery.ts'
 import { deliveryKind, keptMs, maxKept, pruneDeliveries } from './store.ts';
 
 export interface WebhooksDeps extends DeliverDeps {
-  readonly config: WebhooksConfig;
-  readonly httpBodyLimitBytes: number;
+  readonly config: Live<WebhooksConfig>;
+  readonly httpBodyLimitBytes: () => number;
   readonly durable: DurableWork;
   readonly turns: Pick<TurnsApi, 'runDurably'>;
   readonly inbox: InboxApi;
@@ -27,10 +28,10 @@ const prunedAtOnce = 500;
 /** Accepts webhooks, runs their actions, and keeps them for a while (docs/decisions/0025). */
 export function createWebhooks(deps: WebhooksDeps) {
   const { db, clock, log, config, agents } = deps;
-  const rules = rulesOf(config);
-  const all = config.token === undefined ? rules : [...rules, strictRule(config)];
+  const rules = derived(config, rulesOf);
+  const all = derived(config, (section) => (section.token === undefined ? rules() : [...rules(), strictRule(section)]));
   const deliver = createDeliver(deps);
-  const ruleOf = (mappingId: string) => all.find(({ mapping }) => mapping.id === mappingId);
+  const ruleOf = (mappingId: string) => all().find(({ mapping }) => mapping.id === mappingId);
   const { run, gaveUp } = createRunDelivery({ ...deps, ruleOf, keysOf: deliver.keysOf });
   deps.durable.handle(deliveryKind, run, { ...deliveryLimits, gaveUp });
   const intake: WebhooksApi = createIntake({ config, httpBodyLimitBytes: deps.httpBodyLimitBytes, rules, clock, accept: deliver.accept });
@@ -51,7 +52,7 @@ export function createWebhooks(deps: WebhooksDeps) {
     api: intake,
     methods: createWebhookMethods({ db, clock, config, rules: all, deliver, defaultAgentId: agents.defaultId }),
     /** Problems of the configuration, as sentences for the operator. */
-    warnings: all.flatMap(({ mapping: { id, agentId } }) =>
+    warnings: all().flatMap(({ mapping: { id, agentId } }) =>
       agentId === undefined || agents.find(agentId) !== undefined
         ? []
         : [`webhooks: agent ${agentId} of mapping ${id} does not exist; deliveries are rejected with 503 until it does`],

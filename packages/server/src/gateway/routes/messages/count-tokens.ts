@@ -11,10 +11,10 @@ import { toInput } from './message-request.ts';
 /** `POST /v1/messages/count_tokens`. */
 export function createCountTokensRoute(deps: {
   readonly turns: Pick<TurnsApi, 'countInput'>;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
 }): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const input = toInput(parseInput(CountTokensRequest(), await readJsonBody(call, deps.bodyLimit)));
+    const input = toInput(parseInput(CountTokensRequest(), await readJsonBody(call, deps.bodyLimit())));
     const tokens = await deps.turns.countInput({ ...input, completionId: `msg_${randomUUID()}` }, call.context()).catch((error: unknown) => {
       throw toMessageError(error);
     });

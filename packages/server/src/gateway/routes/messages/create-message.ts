@@ -19,7 +19,7 @@ import { toCompletion } from './message-request.ts';
 
 export interface MessagesDeps {
   readonly turns: Pick<TurnsApi, 'complete'>;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly keepAliveMs?: number | undefined;
@@ -28,7 +28,7 @@ export interface MessagesDeps {
 /** `POST /v1/messages`: a completion in the format of Anthropic's Messages API (decisions §12). */
 export function createMessagesRoute(deps: MessagesDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const request = parseInput(MessagesRequest(), await readJsonBody(call, deps.bodyLimit));
+    const request = parseInput(MessagesRequest(), await readJsonBody(call, deps.bodyLimit()));
     const open = openMessage(`msg_${randomUUID()}`, request.model);
     const completion = { ...toCompletion(request), completionId: open.id };
     await (request.stream === true ? stream(deps, call, open, completion) : whole(deps, call, open, completion));

@@ -46,7 +46,7 @@ function refused(error: unknown): never {
 /** `POST /v1/responses/compact`: a turn that condenses the conversation, with the budgets and limits of any other. */
 export function createCompactRoute(deps: Pick<ResponseDeps, 'turns' | 'responses' | 'bodyLimit' | 'clock'>): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const request = parseInput(ResponseCompactRequest(), await readJsonBody(call, deps.bodyLimit));
+    const request = parseInput(ResponseCompactRequest(), await readJsonBody(call, deps.bodyLimit()));
     const id = `resp_${randomUUID()}`;
     const conversation = await conversationOf(deps, call, request, id);
     const createdAt = Math.floor(deps.clock.now() / 1000);
@@ -73,7 +73,7 @@ export function createCompactRoute(deps: Pick<ResponseDeps, 'turns' | 'responses
 /** `POST /v1/responses/input_tokens`. */
 export function createResponseTokensRoute(deps: Pick<ResponseDeps, 'turns' | 'responses' | 'bodyLimit'>): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const request = parseInput(ResponseTokensRequest(), await readJsonBody(call, deps.bodyLimit));
+    const request = parseInput(ResponseTokensRequest(), await readJsonBody(call, deps.bodyLimit()));
     const conversation = await conversationOf(deps, call, request, `resp_${randomUUID()}`);
     const tokens = await deps.turns.countInput(conversation, call.context()).catch(refused);
     sendJson(call, 200, { object: 'response.input_tokens', input_tokens: tokens });

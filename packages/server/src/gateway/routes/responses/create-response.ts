@@ -25,7 +25,7 @@ import { streamResponse } from './stream-response.ts';
 export interface ResponseDeps {
   readonly turns: TurnsApi;
   readonly responses: ResponsesApi;
-  readonly bodyLimit: number;
+  readonly bodyLimit: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly keepAliveMs?: number | undefined;
@@ -44,7 +44,7 @@ export interface Answering {
 /** `POST /v1/responses` (http-gateway.md §4.5, decisions §3). */
 export function createResponseRoute(deps: ResponseDeps): (call: HttpCall) => Promise<void> {
   return async (call) => {
-    const body = await readJsonBody(call, deps.bodyLimit);
+    const body = await readJsonBody(call, deps.bodyLimit());
     const request = parseInput(ResponseRequest(), body);
     const answering = await beginResponse(deps, request, call.context());
     if (request.stream === true) return streamResponse(deps, call, answering);

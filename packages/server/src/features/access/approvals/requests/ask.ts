@@ -52,8 +52,8 @@ export function createAsk(deps: AskDeps, waiting: Waiting, isClosed: (conversati
     const request = requestOf(deps, call, { ...why, files, bytes: bytes ?? 0 });
     const { digest, turnJson } = request;
     const inbox = turnJson === null ? undefined : messageOf(request, turn);
-    const { approvalCacheMs, denialCacheMs } = config;
-    const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? config.unattended) === 'refuse';
+    const { approvalCacheMs, denialCacheMs, unattended } = config.current;
+    const isRefused = isUnattended(turn) && (turn.agent.approvals.unattended ?? unattended) === 'refuse';
     const asking = {
       request,
       inbox,

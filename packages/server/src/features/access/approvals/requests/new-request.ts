@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { newId } from '../../../../kernel/ids.ts';
 import type { GatedCall } from '../../../../runtime/tool-gate.ts';
@@ -9,7 +10,7 @@ import { digestOf, hideIn } from './exact-call.ts';
 
 export interface RequestDeps {
   readonly clock: Clock;
-  readonly config: ApprovalsConfig;
+  readonly config: Live<ApprovalsConfig>;
   /** Removes the live secrets of the installation. */
   readonly hideSecrets: (text: string) => string;
 }
@@ -35,7 +36,7 @@ export function requestOf(
   const suspended = suspendedTurnOf(turn, () => digestOf({ ...exact, files: '' }));
   // A temporarily wrong clock must not expire requests made under it, or before.
   const atMs = clock.ageNow();
-  const timeoutMs = suspended === undefined ? config.timeoutMs : config.unattendedTimeoutMs;
+  const timeoutMs = suspended === undefined ? config.current.timeoutMs : config.current.unattendedTimeoutMs;
   return {
     id: newId('ap'),
     digest: digestOf({ ...exact, files }),

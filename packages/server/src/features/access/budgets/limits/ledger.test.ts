@@ -1,3 +1,4 @@
+import { fixed } from '../../../../kernel/config/live.ts';
 import { AgentConfig, type AgentConfigInput } from '@gatehouse/contract';
 import { createStepClock } from '@gatehouse/testkit';
 import { describe, expect, test } from 'vitest';
@@ -28,7 +29,7 @@ function setUp(budgets: AgentConfigInput['budgets'], overall: Partial<BudgetsCon
   const warnings: string[] = [];
   const ledger = new Ledger({
     clock,
-    overall: BudgetsConfig.parse(overall),
+    overall: fixed(BudgetsConfig.parse(overall)),
     budgetsOf: (agentId) => configs.get(agentId),
     onSpend: () => undefined,
     warn: ({ name, used }) => warnings.push(`${name} ${used}`),
@@ -152,7 +153,7 @@ describe('a cap', () => {
     let shift = 0;
     const ledger = new Ledger({
       clock: { ...clock, now: () => clock.now() + shift },
-      overall: BudgetsConfig.parse({ perHourTokens: 100 }),
+      overall: fixed(BudgetsConfig.parse({ perHourTokens: 100 })),
       budgetsOf: () => undefined,
       onSpend: () => undefined,
       warn: () => undefined,

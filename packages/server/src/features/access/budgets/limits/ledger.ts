@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { AgentConfig } from '@gatehouse/contract';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { ModelInfo } from '../../../../llm/model.ts';
@@ -65,7 +66,7 @@ export interface CapStatus {
 export interface LedgerDeps {
   readonly clock: Clock;
   /** `budgets` of the root configuration. */
-  readonly overall: BudgetsConfig;
+  readonly overall: Live<BudgetsConfig>;
   /** Current `budgets` of an agent; undefined when it is gone. */
   readonly budgetsOf: (agentId: string) => AgentConfig['budgets'] | undefined;
   /** Called for each booking. */
@@ -99,7 +100,7 @@ export class Ledger {
   /** Reserves the most that the call may cost, or names the cap that it exceeds. Undefined when nothing is capped. */
   hold(agentId: string, turn: TurnUse, need: CallNeed): Held | BudgetRefusal | undefined {
     const own = this.#capsOf(agentId);
-    const overall = capsOf(this.#deps.overall);
+    const overall = capsOf(this.#deps.overall.current);
     if (own.held.length === 0 && overall.held.length === 0) return undefined;
     const money = own.money ?? overall.money;
     const unpriced = money === undefined ? undefined : need.models.find((model) => model.price === null);
@@ -133,7 +134,10 @@ export class Ledger {
     const account = this.#accountOf(agentId);
     const fits = (cap: Cap, scope: Account) =>
       more[cap.unit] === 0 || usedOf(cap, scope, turn, nowMs) + heldOf(cap, scope, turn) + more[cap.unit] <= cap.limit;
-    if (!this.#capsOf(agentId).held.every((cap) => fits(cap, account)) || !capsOf(this.#deps.overall).held.every((cap) => fits(cap, this.#all)))
+    if (
+      !this.#capsOf(agentId).held.every((cap) => fits(cap, account)) ||
+      !capsOf(this.#deps.overall.current).held.every((cap) => fits(cap, this.#all))
+    )
       return false;
     this.#keep(account, turn, more, 1);
     return true;
@@ -153,7 +157,7 @@ export class Ledger {
     this.#add(account, nowMs, nowMs, used);
     const own = this.#capsOf(agentId).all;
     for (let at = 0; at < own.length; at += 1) this.#warn(own[at], account, turn, used, agentId, nowMs);
-    const overall = capsOf(this.#deps.overall).all;
+    const overall = capsOf(this.#deps.overall.current).all;
     for (let at = 0; at < overall.length; at += 1) this.#warn(overall[at], this.#all, turn, used, undefined, nowMs);
   }
 
@@ -169,7 +173,7 @@ export class Ledger {
         held: cap.window === 'turn' ? 0 : heldIn(from, cap.unit),
         freesInMs: cap.window === 'turn' ? undefined : from[cap.window].freesInMs(nowMs, cap.unit, 1),
       }));
-    return [...of(this.#capsOf(agentId).all, 'agent', account), ...of(capsOf(this.#deps.overall).all, 'all', this.#all)];
+    return [...of(this.#capsOf(agentId).all, 'agent', account), ...of(capsOf(this.#deps.overall.current).all, 'all', this.#all)];
   }
 
   #capsOf(agentId: string): Caps {

@@ -28,9 +28,9 @@ export interface CompleteDeps {
   readonly memory: Pick<RecallApi, 'recall'>;
   readonly fence: FenceText;
   readonly inspect: InspectText;
-  readonly v1Tools: 'agent' | 'none';
+  readonly v1Tools: () => 'agent' | 'none';
   /** Model names that `/v1` requests may use instead of those of the catalog. */
-  readonly modelAliases: ModelAliases;
+  readonly modelAliases: () => ModelAliases;
 }
 
 const countFixed = createCountFixed(countTokens);
@@ -47,7 +47,7 @@ export function createCompletions(
   function admit(request: CompletionRequest, call: CallContext) {
     entrance.assertOpen();
     checkCompletion(request);
-    const chosen = resolveTarget(deps.modelAliases, request.model, agents, deps.models, call.identity.agents);
+    const chosen = resolveTarget(deps.modelAliases(), request.model, agents, deps.models, call.identity.agents);
     return { chosen, agent: agents.usable(chosen.agentId, call), fenced: fenceCompletion(request, deps.fence) };
   }
 
@@ -68,7 +68,7 @@ export function createCompletions(
   async function equip(agent: Agent, { clientTools, options }: CompletionRequest, fenced: FencedCompletion, { identity }: CallContext) {
     const refreshing = deps.refreshPrompt(agent);
     if (refreshing !== undefined) await refreshing;
-    const offersOwn = (identity.compat?.tools ?? deps.v1Tools) === 'agent';
+    const offersOwn = (identity.compat?.tools ?? deps.v1Tools()) === 'agent';
     const tools = offersOwn ? offeredTools(preparation.toolsFor(agent, 'v1'), clientTools, options?.toolChoice) : [];
     return { tools, system: [...preparation.systemPrompt(agent, tools, { origin: 'v1', attended: true }), ...fenced.system] };
   }

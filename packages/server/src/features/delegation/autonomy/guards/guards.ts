@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { Capability } from '@gatehouse/contract';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { AgentCaller, CallContext } from '../../../../kernel/call-context.ts';
@@ -18,7 +19,7 @@ export interface GuardDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: AutonomyConfig;
+  readonly config: Live<AutonomyConfig>;
   readonly roots: LiveRoots;
   readonly standing: (agent: Agent, caller: AgentCaller | undefined) => Standing;
 }
@@ -41,11 +42,11 @@ export class Guards {
 
   constructor(deps: GuardDeps) {
     this.#deps = deps;
-    const { spawn, message, outward } = deps.config.guards;
-    const limit = (windowMs: number, events: number) => new RateLimiter({ limit: events, windowMs, slides: true, clock: deps.clock });
-    this.#spawns = limit(60_000, spawn.perMinute);
-    this.#messages = limit(3_600_000, message.perHour);
-    this.#outward = limit(3_600_000, outward.perHour);
+    const limiter = (windowMs: number, limitOf: (guards: AutonomyConfig['guards']) => number) =>
+      new RateLimiter({ limit: () => limitOf(deps.config.current.guards), windowMs, slides: true, clock: deps.clock });
+    this.#spawns = limiter(60_000, ({ spawn }) => spawn.perMinute);
+    this.#messages = limiter(3_600_000, ({ message }) => message.perHour);
+    this.#outward = limiter(3_600_000, ({ outward }) => outward.perHour);
   }
 
   /** Throws `denied` or `rate_limited`. */

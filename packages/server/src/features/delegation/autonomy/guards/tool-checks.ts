@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { AutonomyProfile } from '@gatehouse/contract';
 import type { AgentCaller, CallContext, CallingTurn } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
@@ -17,7 +18,7 @@ import type { Guards } from './guards.ts';
 export interface CapabilityCheckDeps {
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly config: AutonomyConfig;
+  readonly config: Live<AutonomyConfig>;
   readonly agents: AgentsApi;
   readonly guards: Guards;
   readonly standing: (agent: Agent, caller: AgentCaller | undefined) => Standing;
@@ -36,10 +37,11 @@ export function createCapabilityCheck({ bus, clock, config, agents, guards, stan
     if (tool.capability !== undefined) guards.deny({ capability: tool.capability, agentId, call: turn.call, tool: tool.name, reason });
     const count = (denials.get(turn.call) ?? 0) + 1;
     denials.set(turn.call, count);
-    if (count >= config.guards.denialBreaker) {
+    const { denialBreaker } = config.current.guards;
+    if (count >= denialBreaker) {
       const rootRunId = turn.call.agentCaller?.turn?.rootRunId ?? `root-turn-${turnId}`;
       // Emit once, even when more calls of the step are denied.
-      if (count === config.guards.denialBreaker)
+      if (count === denialBreaker)
         bus.emit('autonomy:denial_breaker', { agentId, rootRunId, turnId, denials: count, timestamp: clock.now() }, turn.principalId);
       turn.abort?.(new TurnDeniedError());
     }

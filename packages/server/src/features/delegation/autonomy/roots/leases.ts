@@ -9,7 +9,7 @@ import { beginLease, findBearer, findLease, type LeaseRow, renewLeases } from '.
 interface LeasesDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly leaseMinutes: number;
+  readonly leaseMinutes: () => number;
   readonly stopped: StoppedWork;
 }
 
@@ -29,7 +29,7 @@ export class Leases {
 
   /** Returns when a lease issued now expires. */
   untilMs(): number {
-    return this.#deps.clock.ageNow() + this.#deps.leaseMinutes * 60_000;
+    return this.#deps.clock.ageNow() + this.#deps.leaseMinutes() * 60_000;
   }
 
   /** Announces the lease of a run that begins at once. Returns a function that forgets it. */

@@ -26,13 +26,13 @@ export interface RootSeed extends Amount {
 
 /** Tracks what the root runs of this process have spent and reserved; contains only those that delegated something. */
 export class LiveRoots {
-  readonly #budget: AutonomyConfig['guards']['budget'];
+  readonly #budget: () => AutonomyConfig['guards']['budget'];
   readonly #clock: Clock;
   readonly #roots = new Map<string, LiveRoot>();
   /** Running turns by root, including roots that have delegated nothing. */
   readonly #turns = new Map<string, number>();
 
-  constructor(budget: AutonomyConfig['guards']['budget'], clock: Clock) {
+  constructor(budget: () => AutonomyConfig['guards']['budget'], clock: Clock) {
     this.#budget = budget;
     this.#clock = clock;
   }
@@ -103,7 +103,7 @@ export class LiveRoots {
   refusal(rootRunId: string, need: Amount): Refused | undefined {
     const root = this.#roots.get(rootRunId);
     if (root === undefined) return undefined;
-    const { usd, tokens, hours } = this.#budget;
+    const { usd, tokens, hours } = this.#budget();
     const name = 'autonomy.guards.budget';
     if (root.tokens + root.heldTokens + need.tokens > tokens)
       return refusal({ cap: `${name}.tokens`, limit: tokens, used: root.tokens, reserved: root.heldTokens, unit: 'tokens' });
@@ -117,7 +117,7 @@ export class LiveRoots {
 
   /** Returns what the limits leave; those of a fresh root when nothing was delegated. */
   left(rootRunId: string | undefined): { readonly tokensRemaining: number; readonly usdRemaining: number; readonly wallClockMsRemaining: number } {
-    const { usd, tokens, hours } = this.#budget;
+    const { usd, tokens, hours } = this.#budget();
     const root = rootRunId === undefined ? undefined : this.#roots.get(rootRunId);
     const elapsedMs = rootRunId === undefined ? 0 : this.activeMs(rootRunId);
     return {

@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { AutonomyProfile, WorkWaiting } from '@gatehouse/contract';
 import { isAdmin, ownerOf } from '../../../../kernel/call-context.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
@@ -16,7 +17,7 @@ export type ListedTurn = RunningTurn & { readonly rootRunId: string; readonly st
 export interface RunListDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly config: AutonomyConfig;
+  readonly config: Live<AutonomyConfig>;
   readonly agents: AgentsApi;
   readonly turns: () => readonly ListedTurn[];
   /** Returns the approval that a run or one of its sub-agents waits for. */
@@ -55,7 +56,7 @@ export function createRunList(deps: RunListDeps): AutonomyMethods['run.list'] {
       agentId,
       origin,
       conversationRef,
-      profile: agent === undefined ? deps.config.profile : deps.profileOf(agent, rootRunId),
+      profile: agent === undefined ? deps.config.current.profile : deps.profileOf(agent, rootRunId),
       evicted: deps.stopped.isEvicted(rootRunId),
       state: 'active' as const,
       startedAt: startedAtMs,

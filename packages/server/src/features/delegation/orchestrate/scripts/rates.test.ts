@@ -3,7 +3,7 @@ import { CallRates } from './rates.ts';
 
 test('each script and each root have rate limits; a refusal returns the delay', () => {
   let now = 0;
-  const rates = new CallRates({ monotonic: () => now }, { perRootPerSecond: 3, perSocketPerSecond: 2, connectsPerMinute: 4 });
+  const rates = new CallRates({ monotonic: () => now }, () => ({ perRootPerSecond: 3, perSocketPerSecond: 2, connectsPerMinute: 4 }));
   expect([rates.take('a', 'root'), rates.take('a', 'root')]).toEqual([undefined, undefined]);
   expect(rates.take('a', 'root')).toBe(1000);
   expect(rates.take('b', 'root')).toBeUndefined();

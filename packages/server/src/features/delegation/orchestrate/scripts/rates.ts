@@ -12,11 +12,11 @@ export class CallRates {
   readonly #ofScript: readonly RateLimiter[];
   readonly #ofRoot: RateLimiter;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, { perRootPerSecond, perSocketPerSecond, connectsPerMinute }: RateLimits) {
+  constructor(clock: Pick<Clock, 'monotonic'>, rates: () => RateLimits) {
     // `forget` drops keys: none may be dropped earlier.
-    const limit = (windowMs: number, calls: number) => new RateLimiter({ limit: calls, windowMs, slides: true, clock, maxKeys: Infinity });
-    this.#ofScript = [limit(1_000, perSocketPerSecond), limit(60_000, connectsPerMinute)];
-    this.#ofRoot = limit(1_000, perRootPerSecond);
+    const limiter = (windowMs: number, limit: () => number) => new RateLimiter({ limit, windowMs, slides: true, clock, maxKeys: Infinity });
+    this.#ofScript = [limiter(1_000, () => rates().perSocketPerSecond), limiter(60_000, () => rates().connectsPerMinute)];
+    this.#ofRoot = limiter(1_000, () => rates().perRootPerSecond);
   }
 
   /** Counts a call, or returns the delay until it is allowed without counting it. */

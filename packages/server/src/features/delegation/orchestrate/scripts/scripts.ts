@@ -35,7 +35,7 @@ export interface ScriptsDeps {
   readonly clock: Clock;
   readonly agents: Pick<AgentsApi, 'find'>;
   readonly autonomy: Pick<AutonomyApi, 'leaseOf' | 'standing'>;
-  readonly rates: RateLimits;
+  readonly rates: () => RateLimits;
   readonly toolsOf: (agentId: string) => readonly Tool[];
   /** Key for the digests of bearers. */
   readonly key: Uint8Array;

@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { FenceText } from '../../../../runtime/fence.ts';
 import type { LinksConfig } from '../config.ts';
@@ -14,7 +15,7 @@ export interface ProcessedLinks {
 export type ProcessLinks = (text: string, maxLinks: number | undefined, signal: AbortSignal) => Promise<ProcessedLinks>;
 
 export interface LinksDeps {
-  readonly config: LinksConfig;
+  readonly config: Live<LinksConfig>;
   readonly fetchPage: FetchPage;
   /** Fences text that did not come from the operator. */
   readonly fence: FenceText;
@@ -32,13 +33,14 @@ const maxPageBytes = 1024 * 1024;
 
 /** Reads the pages that a text links to and appends their text (json-rpc.md §4, link.process). */
 export function createProcessLinks({ config, fetchPage, fence }: LinksDeps): ProcessLinks {
-  return async (text, maxLinks, signal) => {
-    const urls = findLinks(text).slice(0, Math.min(maxLinks ?? config.maxLinks, config.maxLinks));
+  return async (text, wanted, signal) => {
+    const { maxLinks, timeoutMs, maxCharacters } = config.current;
+    const urls = findLinks(text).slice(0, Math.min(wanted ?? maxLinks, maxLinks));
     const pages = await Promise.all(
       urls.map(async (url): Promise<ReadLink | { readonly url: string; readonly error: string }> => {
         try {
-          const page = await fetchPage({ url, maxBytes: maxPageBytes, timeoutMs: config.timeoutMs, signal });
-          const shown = cutCodePoints(page.text.trim(), config.maxCharacters);
+          const page = await fetchPage({ url, maxBytes: maxPageBytes, timeoutMs, signal });
+          const shown = cutCodePoints(page.text.trim(), maxCharacters);
           return { url, title: page.title, text: shown, truncated: page.truncated || shown.length < page.text.trim().length };
         } catch (error) {
           // Only an AppError has a message meant for others.

@@ -1,3 +1,4 @@
+import { fixed } from '../../../../kernel/config/live.ts';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +33,8 @@ const diskWith = (shortage: () => string | undefined): QuotaDeps['disk'] => ({
   },
 });
 const roomy = diskWith(() => undefined);
-const make = (config: object = {}, disk = roomy) => createQuota({ clock: systemClock, log: silentLog, config: WorkspacesConfig.parse(config), disk });
+const make = (config: object = {}, disk = roomy) =>
+  createQuota({ clock: systemClock, log: silentLog, config: fixed(WorkspacesConfig.parse(config)), disk });
 const count = (more: object = {}) => countFiles({ root: dir, maxFiles: 1000, draftsBeforeMs: 0, ...more });
 
 describe('the usage of a workspace', () => {

@@ -1,3 +1,4 @@
+import type { Live } from '../../../../kernel/config/live.ts';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import type { DiskWatch } from '../../../../kernel/disk-space.ts';
@@ -13,7 +14,7 @@ export interface QuotaDeps {
   /** Processes live in real time, whatever clock the rest uses. */
   readonly clock: Clock;
   readonly log: Log;
-  readonly config: WorkspacesConfig;
+  readonly config: Live<WorkspacesConfig>;
   readonly disk: Omit<DiskWatch, keyof Disposable>;
 }
 
@@ -41,7 +42,6 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
   const counting = new Map<string, Promise<Usage>>();
   /** Running commands, by workspace. */
   const running = new Map<string, number>();
-  const quotaBytes = config.quotaMb * mebibyte;
 
   /** Concurrent callers share one count. */
   function count(workspaceDir: string): Promise<Usage> {
@@ -54,15 +54,17 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
 
   async function countNow(workspaceDir: string, forGit = false): Promise<Usage> {
     const draftsBeforeMs = clock.ageNow() - draftAgeMs;
-    const usage = await counter.count({ root: workspaceDir, maxFiles: config.quotaFiles, draftsBeforeMs, forGit });
+    const usage = await counter.count({ root: workspaceDir, maxFiles: config.current.quotaFiles, draftsBeforeMs, forGit });
     known.set(workspaceDir, { usage, atMs: clock.monotonic(), bytes: 0, files: 0 });
     if (usage.removed.length > 0)
       log.warn({ workspaceDir, files: usage.removed.slice(0, 5) }, 'Removed drafts left by a crash, or special files that git would read');
     return usage;
   }
 
-  const isFull = ({ usage, bytes, files }: Omit<Known, 'atMs'>) =>
-    usage.more || usage.uncounted !== undefined || usage.bytes + bytes > quotaBytes || usage.files + files > config.quotaFiles;
+  function isFull({ usage, bytes, files }: Omit<Known, 'atMs'>): boolean {
+    const { quotaMb, quotaFiles } = config.current;
+    return usage.more || usage.uncounted !== undefined || usage.bytes + bytes > quotaMb * mebibyte || usage.files + files > quotaFiles;
+  }
 
   async function assertCapacity(workspaceDir: string, { bytes = 0, files = 0 } = {}): Promise<void> {
     await disk.check();
@@ -74,7 +76,7 @@ export function createQuota({ clock, log, config, disk }: QuotaDeps): Quota {
       now = known.get(workspaceDir);
     }
     if (now === undefined) return;
-    if (isFull(wanted(now))) throw new AppError('precondition_failed', describeFull(now.usage, bytes, config));
+    if (isFull(wanted(now))) throw new AppError('precondition_failed', describeFull(now.usage, bytes, config.current));
     now.bytes += bytes;
     now.files += files;
   }

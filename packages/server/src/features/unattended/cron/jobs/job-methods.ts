@@ -62,7 +62,7 @@ export function createJobMethods(deps: CronMethodsDeps): Pick<CronMethods, `cron
         createdAtMs: nowMs,
       };
       const audit = audited(call, 'cron.add', 'mutate', id);
-      const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax };
+      const bySelf = call.agentCaller !== undefined && { selfMax: deps.selfMax() };
       await db.write(addJob, { job, seed: newId('cs'), ageNowMs: clock.ageNow(), maxJobs: config.maxJobs, ...bySelf, audit });
       announceAudit(bus, audit);
       deps.poke();

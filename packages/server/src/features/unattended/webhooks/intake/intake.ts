@@ -1,3 +1,4 @@
+import { derived, type Live } from '../../../../kernel/config/live.ts';
 import type { Clock } from '../../../../kernel/clock.ts';
 import { AppError } from '../../../../kernel/app-error.ts';
 import type { WebhookCall, WebhookIntake, WebhooksApi } from '../api.ts';
@@ -47,10 +48,10 @@ interface StrictCall extends WebhookCall {
 }
 
 export interface IntakeDeps {
-  readonly config: WebhooksConfig;
+  readonly config: Live<WebhooksConfig>;
   /** Largest body when the webhook configuration sets none. */
-  readonly httpBodyLimitBytes: number;
-  readonly rules: readonly Rule[];
+  readonly httpBodyLimitBytes: () => number;
+  readonly rules: () => readonly Rule[];
   readonly clock: Clock;
   /** Commits a proven delivery and its effects. */
   readonly accept: (proven: Proven) => Promise<void>;
@@ -58,23 +59,22 @@ export interface IntakeDeps {
 
 /** Handles a request from its headers to the stored delivery. Nothing is parsed before a signature is verified. */
 export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept }: IntakeDeps): WebhooksApi {
-  const maxBodyBytes = config.maxBodyBytes ?? httpBodyLimitBytes;
-  const strict = strictRule(config);
-  const enabled = isEnabled(config);
+  const strict = derived(config, strictRule);
   let bodies = 0;
   let heldBytes = 0;
   let largeBodies = 0;
 
   /** Returns the rules that match the path, in order. */
   function rulesFor(normalized: string): readonly Rule[] {
-    const found = enabled ? rules.filter(({ mapping }) => wantsPath(mapping.match, normalized)) : [];
-    return normalized === strictId ? [...found, strict] : found;
+    const found = isEnabled(config.current) ? rules().filter(({ mapping }) => wantsPath(mapping.match, normalized)) : [];
+    return normalized === strictId ? [...found, strict()] : found;
   }
 
   function open(call: WebhookCall): WebhookIntake {
     const normalized = normalizePath(call.path);
     const isStrict = normalized === strictId;
-    if (isStrict && (!enabled || config.token === undefined)) throw badSignature();
+    const { current } = config;
+    if (isStrict && (!isEnabled(current) || current.token === undefined)) throw badSignature();
     const wanted = rulesFor(normalized);
     if (wanted.length === 0) throw noMapping();
     // The payload may select among several rules; until then the secret of any of them is sufficient.
@@ -84,6 +84,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
       if (claim !== undefined) claims.set(rule, claim);
     }
     if (claims.size === 0) throw badSignature();
+    const maxBodyBytes = current.maxBodyBytes ?? httpBodyLimitBytes();
     const isGithub = [...claims].some(([{ mapping }, { signatures }]) => mapping.preset === 'github' && signatures.length > 0);
     const bodyLimit = isGithub ? Math.max(githubBodyBytes, maxBodyBytes) : maxBodyBytes;
     const length = single(call.headers, 'content-length');
@@ -143,7 +144,7 @@ export function createIntake({ config, httpBodyLimitBytes, rules, clock, accept 
     };
   }
 
-  return { path: config.path, rateLimit: config.rateLimit, open };
+  return { path: config.current.path, rateLimit: () => config.current.rateLimit, open };
 }
 
 function noMapping(): AppError {
