@@ -171,18 +171,15 @@ test('edit without a daemon names the file', async () => {
   expect(await user.run({ args: ['config', 'edit'] })).toMatchObject({ code: 3, err: expect.stringContaining('gatehouse config check') });
 });
 
-test('check prints every problem of a file and exits with 1', async () => {
+test('check prints every problem that the daemon file finds, and exits with 1', async () => {
   await using user = await createUser();
-  const file = join(user.dir, 'mine.yaml');
-  await writeFile(file, 'gatway: {}\nlogging: { level: loud }\n');
-  const daemonEntry = join(import.meta.dirname, '../../../server/src/main.ts');
-  const check = (...args: string[]) =>
-    user.run({ args: ['config', 'check', ...args], env: { PATH: process.env['PATH'] ?? '' }, io: { daemonEntry } });
-  const bad = await check('mine.yaml');
-  expect([bad.code, bad.out.split('\n').map((line) => line.replace(/: .*/, ''))]).toEqual([1, [`${file}:1:1`, `${file}:2:19`, '']]);
-  await writeFile(file, 'models: { default: nobody/nothing }\nproviders: { a: { type: openai, models: [{ id: m }] } }\n');
-  expect(await check('mine.yaml')).toMatchObject({ code: 1, out: expect.stringContaining('models.default') });
-  await writeFile(file, 'logging: { level: debug }\nmodels: { discover: false }\n');
-  expect(await check('mine.yaml')).toMatchObject({ code: 0, out: `${file} can be used.\n` });
-  expect(await check()).toMatchObject({ code: 1, out: expect.stringContaining('does not exist') });
+  const daemonEntry = join(user.dir, 'main.mjs');
+  const check = async (problems: string[], ...args: string[]) => {
+    await writeFile(daemonEntry, `console.log(JSON.stringify({ file: process.argv.slice(2).join(' '), problems: ${JSON.stringify(problems)} }))`);
+    return user.run({ args: ['config', 'check', ...args], env: { PATH: process.env['PATH'] ?? '' }, io: { daemonEntry } });
+  };
+  expect(await check(['f:1:1: a: wrong', 'f:2:1: b: wrong'], 'mine.yaml')).toEqual({ code: 1, out: 'f:1:1: a: wrong\nf:2:1: b: wrong\n', err: '' });
+  const whole = `--home ${user.home} --config-check`;
+  expect(await check([])).toEqual({ code: 0, out: `${whole} can be used.\n`, err: '' });
+  expect(JSON.parse((await check([], 'mine.yaml', '--json')).out)).toEqual({ file: `${whole} ${join(user.dir, 'mine.yaml')}`, problems: [] });
 });
