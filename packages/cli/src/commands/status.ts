@@ -61,7 +61,7 @@ function statusRows({
   turns,
   storage,
   configPaths,
-  restartNeeded,
+  restartNeeded = [],
   configFault,
   nodes,
 }: Result<'gateway.status'>): string[][] {

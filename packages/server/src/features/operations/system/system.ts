@@ -62,6 +62,7 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
       },
       async 'gateway.status'() {
         const nodes = await deps.nodes();
+        const { restartNeeded, fault } = deps.configuration;
         return {
           pid: process.pid,
           version: deps.version,
@@ -69,8 +70,8 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           memoryUsage: process.memoryUsage.rss(),
           nodeVersion: process.version,
           configPaths: [...deps.configFiles],
-          restartNeeded: [...deps.configuration.restartNeeded],
-          ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
+          ...(restartNeeded.length > 0 && { restartNeeded: [...restartNeeded] }),
+          ...(fault !== undefined && { configFault: fault }),
           sections: [...deps.sections],
           address: deps.address(),
           connections: deps.connections(),
