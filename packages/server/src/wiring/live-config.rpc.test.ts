@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as z from 'zod';
@@ -204,6 +205,20 @@ const rows: readonly Row[] = [
     see: async (server) => (await server.client.call('agent.getOperationModels', { agentId: 'plain' })).primaryModel,
     before: 'mock/mock-fast',
     after: 'mock/mock-other',
+  },
+  {
+    keys: ['skills'],
+    patch: { skills: { unvetted: 'never' } },
+    async see(server) {
+      const folder = join(server.homeDir, 'workspaces', 'plain', 'skills', 'notes');
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, 'SKILL.md'), '---\nname: notes\ndescription: Writes notes.\n---\n\nGroup them.\n');
+      const found = async () => (await server.client.call('skills.list', { agentId: 'plain' })).skills;
+      await vi.waitUntil(async () => (await found()).length === 1);
+      return (await found()).map(({ state }) => state);
+    },
+    before: ['active'],
+    after: ['rejected'],
   },
   {
     keys: ['mcp.servers'],
