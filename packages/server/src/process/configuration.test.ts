@@ -27,10 +27,23 @@ test('a reload names what changed; a key that needs a restart is remembered unti
   expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
   expect(configuration.restartNeeded).toEqual(['gateway.port']);
   file.text = '';
-  expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
+  expect(await configuration.reload('test')).toEqual(port);
   file.text = 'gateway: { port: 4801 }';
-  await configuration.reload('test');
+  expect(await configuration.reload('test')).toEqual({ changed: ['gateway.port'], restart: [] });
   expect(configuration.restartNeeded).toEqual([]);
+});
+
+test('the same text changes nothing, and a changed part of an absent section is one of it', async () => {
+  const text = 'providers: { a: { type: vllm, headers: { x: y }, models: [{ id: m }] } }\nagents: { b: { model: a/m } }\n';
+  const { file, configuration } = open(text);
+  configuration.begin(configuration.load().loaded);
+  const { current } = configuration;
+  expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
+  expect(configuration.current).toBe(current);
+  file.text = `${text}embedding: { provider: hashing }`;
+  expect(await configuration.reload('test')).toEqual({ changed: ['embedding'], restart: ['embedding'] });
+  file.text = `${text}embedding: { provider: hashing, dimensions: 64 }`;
+  expect(await configuration.reload('test')).toEqual({ changed: ['embedding.dimensions'], restart: ['embedding.dimensions'] });
 });
 
 test('a file that cannot be used is refused with its problems, and what was in force stays', async () => {
