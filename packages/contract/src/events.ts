@@ -185,7 +185,7 @@ export const events = {
         from: z.enum(['rpc', 'cli', 'rollback', 'agents']),
         patchedBy: z.string().describe('Id of the principal.'),
         version: z.int().min(1),
-        changed: z.array(z.string()).describe('Keys whose value in force differs.'),
+        changed: z.array(z.string()).describe('Keys whose value changed.'),
         restart: z.array(z.string()).describe('Those of `changed` that need a restart.'),
         timestamp,
       }),

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { RootConfig } from '../config-schema.ts';
 import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
-import { dotted } from '../kernel/config/config-error.ts';
+import { dotted, type Path } from '../kernel/config/config-error.ts';
 import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
 import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
 import { type LoadedConfig, maxConfigBytes } from '../kernel/config/load.ts';
@@ -149,23 +149,22 @@ export class FileConfiguration implements Configuration<RootConfig> {
     const { log } = this.#options;
     const live = this.#inForce();
     const before = live.current;
-    const needed = this.#restartNeeded;
+    const filed = this.#file ?? before;
     const { loaded, notes } = this.load();
     for (const note of notes) log.warn({}, note);
-    const paths = changedKeys(RootConfig, before, loaded.config);
-    const restart = this.#needRestart(before, loaded, paths);
+    const restart = this.#needRestart(before, loaded, changedKeys(RootConfig, before, loaded.config));
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);
     if (restart.length === 0) this.keepGood(loaded);
-    // A key that needs a restart since an earlier change is not a change of this one.
-    const isNew = (key: string) => !needed.includes(key);
-    const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };
+    const changed = changedKeys(RootConfig, filed, loaded.config);
+    const waiting = changed.filter((path) => restart.some((other) => isWithin(path, other) || isWithin(other, path)));
+    const applied = { changed: changed.map(dotted), restart: waiting.map(dotted) };
     if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');
     return applied;
   }
 
   /** All changes wait when the live ones alone would not pass: a token that is removed because the listener becomes local. */
-  #needRestart(before: RootConfig, loaded: LoadedConfig<RootConfig>, paths: ReturnType<typeof changedKeys>) {
+  #needRestart(before: RootConfig, loaded: LoadedConfig<RootConfig>, paths: readonly Path[]): readonly Path[] {
     const restart = paths.filter((path) => !isLive(RootConfig, path));
     if (restart.length === 0 || restart.length === paths.length) return restart;
     try {
@@ -181,6 +180,10 @@ export class FileConfiguration implements Configuration<RootConfig> {
     if (this.#live === undefined) throw new Error('the configuration is used before it is in force');
     return this.#live;
   }
+}
+
+function isWithin(path: Path, outer: Path): boolean {
+  return outer.every((part, index) => path[index] === part);
 }
 
 function digestOf(text: string): string {

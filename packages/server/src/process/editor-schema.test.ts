@@ -14,7 +14,8 @@ test('the schema for editors is written once for each version, where the templat
     const file = join(dir, 'config.schema.json');
     await placeEditorSchema(paths);
     expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ properties: { gateway: { properties: { port: { maximum: 65_535 } } } } });
-    const { ctimeMs } = await stat(file);
+    const { ctimeMs, mode } = await stat(file);
+    expect(mode & 0o777).toBe(0o600);
     await placeEditorSchema(paths);
     expect((await stat(file)).ctimeMs).toBe(ctimeMs);
     await utimes(file, 1, 1);

@@ -202,7 +202,7 @@ export class ServerLife {
       redactor,
       watchdog: this.#options.watchdog,
       supervised: isSupervised(env),
-      checkConfig: async () => void configuration.load(),
+      checkConfig: async () => void configuration.check(configuration.readText()),
       restart: () => this.#restart(home, configuration),
     });
   }

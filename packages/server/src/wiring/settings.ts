@@ -61,7 +61,8 @@ export async function wireSettings(assembly: Assembly, { homeId }: { readonly ho
       if (builtSections.every((section) => isDeepStrictEqual(loaded.config[section], current[section]))) return;
       await checkBuild({ env: options.env, clock, probe: probe === null ? undefined : (probe ?? probeHttp) }, loaded);
     },
-    isLocalOwner: ({ identity, transport }) => identity.tokenId === owner.tokenId || transport === 'process',
+    isLocalOwner: ({ identity, transport, agentCaller }) =>
+      agentCaller === undefined && (identity.tokenId === owner.tokenId || transport === 'process'),
   });
   let isReplaced = false;
   try {

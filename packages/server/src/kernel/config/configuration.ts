@@ -4,7 +4,7 @@ import type { LoadedConfig } from './load.ts';
 /** Returns the value of a secret by its name. */
 export type SecretLookup = (name: string) => string | undefined;
 
-/** What a changed configuration changed, in dotted keys. */
+/** What a reload found changed in the file, in dotted keys. */
 export interface Applied {
   readonly changed: readonly string[];
   /** Those of `changed` that need a restart. */
