@@ -28,7 +28,7 @@ buildIn({
   name: 'killed-in-config',
   module: 'features/operations/settings/changes.ts',
   replace: [
-    before('after the mark', 'const applied = await configuration.reload(plan.actionType);'),
-    before('after the reload', 'const { changed, restart } = applied;'),
+    before('after the mark', 'await configuration.reload(plan.actionType);'),
+    before('after the reload', 'const changed = paths.map(dotted);'),
   ],
 });

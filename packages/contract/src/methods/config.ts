@@ -18,7 +18,7 @@ const change = {
 /** What every change returns. */
 const changed = {
   restarting: z.literal(false).describe('No change restarts the daemon on its own; see `restart`.'),
-  changed: z.array(z.string()).describe('Keys whose value changed; with `dryRun` all that would differ from what is in force.'),
+  changed: z.array(z.string()).describe('Keys whose value changed.'),
   restart: z.array(z.string()).describe('Those of `changed` that take effect with `gateway.restart`.'),
   digest: Digest.describe('SHA-256 of the document now; with `dryRun` of the one that it would be.'),
   version: z.int().min(1),

@@ -97,3 +97,17 @@ test('a name is looked up in the environment first and then among the secrets, w
   expect(loaded.config.gateway.tokens.map(({ secret }) => secret)).toEqual([token('1'), token('2')]);
   expect(secrets).toEqual([token('1'), token('2')]);
 });
+
+test('an option hides no bad value from a check', () => {
+  const configuration = new FileConfiguration({
+    file: '/h/config.yaml',
+    read: () => ({ text: 'gateway: { port: many }', protect: () => undefined }),
+    env: {},
+    flags: { port: 4801 },
+    redactor: { add() {} },
+    log: silentLog,
+  });
+  expect(configuration.load().loaded.config.gateway.port).toBe(4801);
+  expect(() => configuration.check('gateway: { port: many }')).toThrow('/h/config.yaml:1:18: gateway.port: expected an integer from 0 to 65535');
+  expect(configuration.check('gateway: { port: 1 }').config.gateway.port).toBe(4801);
+});

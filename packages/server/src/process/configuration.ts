@@ -76,7 +76,11 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   check(text: string): LoadedConfig<RootConfig> {
     const { env, flags, file } = this.#options;
-    return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
+    const loaded = this.#parse(text);
+    // The next start may have no option that hides a bad value of the file.
+    if (flags.port !== undefined || flags.host !== undefined || env['GATEHOUSE_PORT'])
+      loadRootConfig({ path: file, text }, { ...env, GATEHOUSE_PORT: undefined }, {}, this.#lookup);
+    return loaded;
   }
 
   /** Reads and validates the file, and closes it to other users when it holds secrets; `notes` say so. */
@@ -84,7 +88,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
     try {
       const file = this.#options.read();
       this.#seen = digestOf(file.text);
-      const loaded = this.check(file.text);
+      const loaded = this.#parse(file.text);
       this.#options.redactor.add(loaded.secrets);
       const closed = loaded.literalSecrets ? file.protect() : undefined;
       this.#file = loaded.config;
@@ -102,7 +106,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
     const file = lastGoodFile === undefined ? undefined : readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes });
     if (file === undefined) return undefined;
     try {
-      const loaded = this.check(file.text);
+      const loaded = this.#parse(file.text);
       redactor.add(loaded.secrets);
       log.error({ err: fault, file: lastGoodFile }, 'config.yaml cannot be used: starting with the last configuration that could');
       return loaded;
@@ -143,6 +147,11 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   useSecrets(lookup: SecretLookup): void {
     this.#lookup = lookup;
+  }
+
+  #parse(text: string): LoadedConfig<RootConfig> {
+    const { env, flags, file } = this.#options;
+    return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
   }
 
   async #reload(cause: string): Promise<Applied> {

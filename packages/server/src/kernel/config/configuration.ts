@@ -28,7 +28,7 @@ export interface Configuration<Config> {
   /** Returns the present text of the file. */
   readText(): string;
   /**
-   * Validates a text as the next start would.
+   * Validates a text as the next start would, with and without the options and variables that override it.
    * @throws ConfigError that names every problem, with line, column, key and the nearest key
    */
   check(text: string): LoadedConfig<Config>;

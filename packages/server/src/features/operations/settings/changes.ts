@@ -3,7 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import { changedKeys } from '../../../kernel/config/changed-keys.ts';
-import { ConfigError, dotted } from '../../../kernel/config/config-error.ts';
+import { ConfigError, dotted, type Path } from '../../../kernel/config/config-error.ts';
 import type { Configuration } from '../../../kernel/config/configuration.ts';
 import { documentValue, EditError } from '../../../kernel/config/edit.ts';
 import type { LoadedConfig } from '../../../kernel/config/load.ts';
@@ -83,7 +83,8 @@ export class ConfigChanges<Config> {
     const text = await this.#make(plan, base.text);
     const loaded = await this.#validated(text);
     if (plan.owner !== undefined) requireOwner(protectedChanges(valueOf(base.text), valueOf(text)), plan.owner);
-    if (plan.dryRun === true) return this.#preview(base, text, loaded);
+    const paths = changedKeys(this.#deps.schema, this.#configOf(base.text), loaded.config);
+    if (plan.dryRun === true) return this.#preview(base, text, paths);
     if (text === base.text) return { before: text, text, version: base.number, digest: base.digest, changed: [], restart: [] };
     const atMs = this.#deps.clock.now();
     const target = [plan.section, plan.key].filter((part) => part !== undefined).join('.');
@@ -100,8 +101,10 @@ export class ConfigChanges<Config> {
     };
     const settled = await versions.replace(base, text, note, { row, failed: audited('failure') });
     announceAudit(this.#deps.bus, row);
-    const applied = await configuration.reload(plan.actionType);
-    const { changed, restart } = applied;
+    await configuration.reload(plan.actionType);
+    const changed = paths.map(dotted);
+    const { restartNeeded } = configuration;
+    const restart = changed.filter((key) => restartNeeded.some((other) => isWithin(key, other) || isWithin(other, key)));
     if (plan.origin !== 'file')
       this.#deps.bus.emit('config:patched', {
         ...(plan.section !== undefined && { section: plan.section }),
@@ -153,9 +156,18 @@ export class ConfigChanges<Config> {
     }
   }
 
-  #preview(base: Settled, text: string, { config }: LoadedConfig<Config>): Done {
-    const { schema, configuration } = this.#deps;
-    const paths = changedKeys(schema, configuration.current, config);
+  /** The values that a text has; those in force where it cannot be used. */
+  #configOf(text: string): Config {
+    const { configuration } = this.#deps;
+    try {
+      return configuration.check(text).config;
+    } catch {
+      return configuration.current;
+    }
+  }
+
+  #preview(base: Settled, text: string, paths: readonly Path[]): Done {
+    const { schema } = this.#deps;
     return {
       before: base.text,
       text,
@@ -166,6 +178,11 @@ export class ConfigChanges<Config> {
       diff: this.diff(base.text, text, ['config.yaml', 'config.yaml (changed)']),
     };
   }
+}
+
+/** Whether a dotted key is another one or below it. */
+function isWithin(key: string, other: string): boolean {
+  return key === other || (key.startsWith(other) && /^[.[]/.test(key.slice(other.length)));
 }
 
 /** Undefined where the text is not valid, so that everything counts as changed. */
