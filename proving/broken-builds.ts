@@ -1,3 +1,4 @@
+import { proveConfigChanges } from './config-changes.ts';
 import { proveConnectedClients } from './connected-clients.ts';
 import { proveDoctorRuns } from './doctor-runs.ts';
 import { proveResetRace } from './e19-reset-race.ts';
@@ -65,7 +66,7 @@ const finding = (is: boolean, what: string): Findings => (is ? [what] : []);
 const fewJobs = { webhooks: 20, messages: 5, oneShots: 5, recurring: 2, minutes: 10, patienceMin: 20 };
 
 /** Files of broken/ that are not faults: the hook itself, kills, and aids of other proofs. */
-export const aids = ['patch', 'killed-in-delegation', 'killed-in-migration', 'killed-in-turn', 'pausing-doctor', 'virtual-clock'];
+export const aids = ['patch', 'killed-in-config', 'killed-in-delegation', 'killed-in-migration', 'killed-in-turn', 'pausing-doctor', 'virtual-clock'];
 
 /** Each broken build, and what its proof finds in it, in the shortest form that does; nothing means that it is not caught. */
 export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Findings>>> = {
@@ -85,6 +86,13 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
   'commands-outlive-stops': (seed) =>
     wrongOf(proveStopCells({ seed, cells: [{ stop: 'run.kill', work: 'command' }], broken: 'commands-outlive-stops' })),
   'compat-of-the-gateway-only': () => wrongOf(proveConnectedClients({ only: ['pi'], broken: 'compat-of-the-gateway-only' })),
+  'config-in-place': (seed) =>
+    wrongOf(
+      proveConfigChanges({ patches: 20, seed, broken: 'config-in-place', only: 'before the rename' }),
+      /cannot be used|is missing in the history/,
+    ),
+  'config-row-after-file': (seed) =>
+    wrongOf(proveConfigChanges({ patches: 20, seed, broken: 'config-row-after-file', only: 'before the version' }), /counts as an edit by hand/),
   'copy-of-a-live-file': (seed) => wrongOf(proveBackup({ rounds: 1, fillMb: 0, seed, broken: 'copy-of-a-live-file' })),
   async 'cut-at-high-water'() {
     const { cut } = await proveSlowLinks({ readers: 10, forMs: 2_000, broken: 'cut-at-high-water' });

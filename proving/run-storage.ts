@@ -2,13 +2,14 @@ import { lookAtPackages, readPackageSources } from '../tools/packages.ts';
 import { root } from './lib/daemon.ts';
 import { counts, printFindings, type ProofOptions, type Proofs, total } from './lib/proof.ts';
 import { proveLoopDelay } from './r14-loop-delay.ts';
+import { proveConfigChanges } from './config-changes.ts';
 import { growthOf, proveNoGrowth } from './r15-no-growth.ts';
 import { proveStartAfterCrash } from './r13-start-after-crash.ts';
 import { proveDiskFull, smallDiskMissing } from './r5-disk-full.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
 
 /** The full forms of the proofs on failing storage, a large database, a long life, and the installation. */
-export function storageProofs({ progress }: ProofOptions): Proofs {
+export function storageProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async r4() {
       const { wrong, ...report } = await proveStorageFaults({ calls: Array.from({ length: 400 }, (_, index) => index + 1), progress });
@@ -34,6 +35,19 @@ export function storageProofs({ progress }: ProofOptions): Proofs {
         figure: `16 MB, full for 60 s: ${report.refused} writes refused, ${report.readOnly} of ${report.looks} checks reported it; ${report.acked} acknowledged in all; writes again ${report.recoveredMs} ms after space was free; ${wrong.length} wrong`,
         caught: `errors swallowed: ${broken.wrong.length} of ${broken.acked} acknowledged wrong`,
         good: wrong.length === 0 && report.refused > 0 && report.readOnly > 0 && broken.wrong.length > 0,
+      };
+    },
+    async config() {
+      const { wrong, ...report } = await proveConfigChanges({ patches: 300, seed, progress });
+      printFindings(wrong);
+      const inPlace = await proveConfigChanges({ patches: 20, seed, broken: 'config-in-place', only: 'before the rename' });
+      const after = await proveConfigChanges({ patches: 20, seed, broken: 'config-row-after-file', only: 'before the version' });
+      return {
+        promise:
+          'Changes of config.yaml by calls and by hand survive kills between their steps: the daemon always starts, the history is linear, a rollback restores the bytes',
+        figure: `${report.patches} random patches, ${report.edits} edits by hand, ${report.rollbacks} rollbacks, ${report.refused} refused, killed ${total(report.kills)} times (${counts(report.kills)}): ${report.versions} versions, ${wrong.length} wrong; seed ${seed}`,
+        caught: `written in place: ${inPlace.wrong.length} wrong; version after the file: ${after.wrong.length} wrong`,
+        good: wrong.length === 0 && total(report.kills) > 20 && inPlace.wrong.length > 0 && after.wrong.length > 0,
       };
     },
     async r13() {

@@ -33,6 +33,8 @@ export interface TakeoverKilledReport {
   readonly wrong: readonly string[];
 }
 
+const Logging = z.object({ config: z.object({ modules: z.record(z.string(), z.string()) }) });
+
 /** The daemon is killed within this time after the first acknowledgement. */
 const killWithinMs = 2_500;
 const providerMs = 300;
@@ -48,7 +50,7 @@ interface Work {
 
 /**
  * Two daemons on one PostgreSQL: the active one is killed under turns, work items, graphs and due jobs; the standby takes over, and
- * continues everything that was acknowledged, once. The killed one becomes the next standby.
+ * continues everything that was acknowledged, once, with the configuration that the active one had. The killed one becomes the next standby.
  */
 export async function proveTakeoverKilled({ rounds, load, seed, broken, progress }: TakeoverKilledOptions): Promise<TakeoverKilledReport> {
   const random = randomFrom(seed);
@@ -69,6 +71,7 @@ export async function proveTakeoverKilled({ rounds, load, seed, broken, progress
   for (let round = 0; round < rounds; round += 1) {
     const next = await nodes.start(standby);
     await nodes.standsBy(next);
+    await rpcCall(doomed, 'config.set', { path: `logging.modules.round${round}`, value: 'debug' });
     const works = await killUnder(doomed, load, nonceOf([seed, round]), random);
     all.push(...works);
     const killedAt = performance.now();
@@ -81,6 +84,9 @@ export async function proveTakeoverKilled({ rounds, load, seed, broken, progress
       'SELECT a.since_ms >= max(n.lease_until_ms) AS late FROM active_node a, node n WHERE n.boot_id <> a.boot_id GROUP BY a.since_ms',
     );
     if (times?.late !== true) wrong.push(`round ${round}: the standby took over before the lease had ended`);
+    const { modules } = Logging.parse(await rpcCall(next, 'config.read', { section: 'logging' })).config;
+    for (let earlier = 0; earlier <= round; earlier += 1)
+      if (modules[`round${earlier}`] !== 'debug') wrong.push(`round ${round}: the configuration of round ${earlier} is not in force`);
     await settled(nodes, works);
     wrong.push(...(await faultsOf(nodes, next, works)).map((fault) => `round ${round}: ${fault}`));
     progress?.(

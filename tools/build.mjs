@@ -29,6 +29,8 @@ const storageThread = {
 };
 /** Files of packages that a thread reads from its own folder. */
 export const attachments = { 'quickjs.wasm': 'quickjs-wasi/quickjs.wasm' };
+/** The schema of the configuration file for editors, made by tools/gen.ts. */
+const configSchema = 'docs/reference/config.schema.json';
 /** Names of the files of the build in dist/. */
 const partsFile = join(dist, '.parts');
 /** How long files of a replaced build are kept, because a running daemon may still load them. */
@@ -128,6 +130,7 @@ export function sourceStamp() {
   }
   for (const path of [
     'package-lock.json',
+    configSchema,
     'tools/build.mjs',
     'tools/build-dashboard.mjs',
     'packages/dashboard/vite.config.ts',
@@ -259,6 +262,7 @@ export async function build(stamp) {
   const [dashboardBytes] = await Promise.all([buildDashboard({ root, outDir: join(dist, 'dashboard') }), addThreads().then(addDaemon), addCommand()]);
   mkdirSync(dist, { recursive: true });
   for (const [name, source] of Object.entries(attachments)) replace(join(dist, name), readFileSync(fileURLToPath(import.meta.resolve(source))));
+  replace(join(dist, basename(configSchema)), readFileSync(join(root, configSchema)));
   // Parts first: an entry must not exist before the files that it loads.
   const order = [...made.keys()].sort((a, b) => Number(isEntry(a)) - Number(isEntry(b)));
   for (const name of order) replace(join(dist, name), made.get(name));

@@ -34,6 +34,7 @@ export async function generateDocuments(): Promise<Map<string, string>> {
     ['docs/reference/http.md', httpReference(openApi)],
     ['docs/reference/events.md', eventsReference()],
     ['docs/reference/errors.md', errorsReference()],
+    ['docs/reference/config.schema.json', toJson(configJsonSchema(RootConfig))],
     ['docs/reference/config.md', configReference(z.record(z.string(), z.json()).parse(configJsonSchema(RootConfig)))],
     [
       'docs/reference/exit-codes.md',

@@ -14,6 +14,8 @@ const status = {
   nodeVersion: 'v26.10.0',
   configPaths: ['/h/config.yaml'],
   sections: [],
+  restartNeeded: ['gateway.port'],
+  configFault: '/h/config.yaml:3:1: gatewy: unknown key',
   address: 'http://127.0.0.1:4766',
   connections: { http: 1, websocket: 2 },
   turns: { running: 3, queued: 4 },
@@ -98,6 +100,8 @@ test("status shows health and, with an admin token, the daemon's state", async (
   expect(code).toBe(0);
   expect(out).toContain(`Gatehouse 0.1.0 at ${server.url}: ok, up 2 min\n`);
   expect(out).toMatch(/^turns +3 running, 4 waiting$/m);
+  expect(out).toMatch(/^not in force +.*gatewy: unknown key$/m);
+  expect(out).toMatch(/^restart +needed for gateway\.port: gatehouse call gateway\.restart$/m);
   expect(out).toMatch(/^storage +\/h\/data\/gatehouse\.db, 4\.0 KiB, READ ONLY$/m);
   expect(JSON.parse((await user.run({ args: ['status', '-o', 'json'], env })).out)).toEqual({ url: server.url, health, status });
 });
@@ -139,7 +143,6 @@ test.each([
   ['statsu', 'Did you mean `gatehouse status`?'],
   ['version', '`gatehouse --version`'],
   ['login', 'GATEHOUSE_TOKEN'],
-  ['config', '`config.yaml`'],
 ])('%s is not a command, and the hint says what to use', async (word, hint) => {
   await using user = await createUser();
   expect(await user.run({ args: [word] })).toEqual({

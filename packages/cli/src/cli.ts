@@ -5,6 +5,7 @@ import { addAuditCommand } from './commands/audit.ts';
 import { addBackupCommand, addRestoreCommand } from './commands/backup.ts';
 import { addCallCommand } from './commands/call.ts';
 import { addChatCommand } from './commands/chat.ts';
+import { addConfigCommand } from './commands/config.ts';
 import { addConnectCommand } from './commands/connect.ts';
 import { addContextCommand } from './commands/context.ts';
 import { addCronCommand } from './commands/cron.ts';
@@ -82,6 +83,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addModelsCommand(program, io, setExit);
   addMediaCommand(program, io);
   addTokensCommand(program, io);
+  addConfigCommand(program, io, setExit);
   addConnectCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
@@ -100,7 +102,6 @@ function createProgram(io: Io, setExit: SetExit): Command {
 const elsewhere: Readonly<Record<string, string>> = {
   version: '`gatehouse --version` prints it, `gatehouse status` that of the daemon.',
   login: 'There is no login command: use --token-file FILE, GATEHOUSE_TOKEN, or the file `token` in the home folder.',
-  config: 'Settings are in `config.yaml` in the home folder; `gatehouse call config.read` prints the effective ones.',
   stop: 'Ctrl-C or SIGTERM stops the daemon; `gatehouse call gateway.restart` restarts it.',
   restart: '`gatehouse call gateway.restart` restarts the daemon.',
 };

@@ -174,6 +174,22 @@ export const events = {
         timestamp,
       }),
   }),
+  'config:patched': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'A call changed config.yaml, and what can take effect without a restart has.',
+    payload: () =>
+      z.strictObject({
+        section: z.string().optional().describe('Absent when the change was not in one section: a rollback, or the whole text.'),
+        key: z.string().optional(),
+        from: z.enum(['rpc', 'cli', 'rollback', 'agents']),
+        patchedBy: z.string().describe('Id of the principal.'),
+        version: z.int().min(1),
+        changed: z.array(z.string()).describe('Keys whose value changed.'),
+        restart: z.array(z.string()).describe('Those of `changed` that need a restart.'),
+        timestamp,
+      }),
+  }),
   'security:warn': event({
     category: 'Security',
     visibility: 'admin',

@@ -45,7 +45,7 @@ export const RootConfig = z.strictObject({
     .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents start and message one another.') })
     .prefault({})
     .describe('What agents may do with each other.'),
-  skills: SkillsConfig.prefault({}).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
+  skills: SkillsConfig.prefault({}).meta({ apply: 'live' }).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
   webSearch: WebSearchConfig.prefault({}).meta({ apply: 'live' }).describe('The search provider for agents.'),
   links: LinksConfig.prefault({}).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),
   webhooks: WebhooksConfig.prefault({}).meta({ apply: 'live' }).describe('Webhooks: who may send them, and what they cause.'),

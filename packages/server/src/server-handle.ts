@@ -31,7 +31,7 @@ export interface SharedNode {
 }
 
 export interface ServerOptions {
-  /** As it was at the start: for what needs a restart to change. */
+  /** The configuration of the start, for what needs a restart to change. */
   readonly config: RootConfig;
   readonly configuration: Configuration<RootConfig>;
   readonly home: HomePaths;

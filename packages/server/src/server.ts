@@ -23,6 +23,7 @@ import { wireMemory } from './wiring/memory.ts';
 import { wireModels } from './wiring/models.ts';
 import { createRootTurns, type RootTurns } from './wiring/root-turns.ts';
 import { createStops, type Stops } from './wiring/stops.ts';
+import { wireSettings } from './wiring/settings.ts';
 import { wireSystem } from './wiring/system.ts';
 import { wireTooling, wireToolSet } from './wiring/tooling.ts';
 import { type Unattended, wireUnattended } from './wiring/unattended.ts';
@@ -45,6 +46,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes } = foundation;
   const { core, db, bus, clock } = assembly;
+  const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
   const late = {
     tools: new Late<ToolSet>('tools'),
@@ -167,9 +169,11 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     turns: turns.api.counts,
     nodes: nodes.list,
     isReplaced: foundation.build.isReplaced,
+    sections: settings.sections,
   });
   const handlers: Handlers = {
     ...system.methods,
+    ...settings.methods,
     ...agents.methods,
     ...tokens.methods,
     ...background.methods,
@@ -220,7 +224,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     lifetime.lock.announce(address);
     await nodes.listening(address);
   }
-  wireConfigWatch(assembly);
+  wireConfigWatch(assembly, settings.api);
   building.use(startMetrics({ clock, bus, activeTurns: () => turns.api.counts().running }));
   const owned = building.move();
   listeners.ready();

@@ -1,4 +1,5 @@
 import { accessDrivers } from './access.ts';
+import { configDrivers } from './config.ts';
 import { delegationDrivers } from './delegation.ts';
 import type { Driver } from './driver.ts';
 import { knowledgeDrivers } from './knowledge.ts';
@@ -16,4 +17,5 @@ export const drivers: readonly Driver[] = [
   ...accessDrivers,
   ...knowledgeDrivers,
   ...nodeDrivers,
+  ...configDrivers,
 ];

@@ -113,6 +113,16 @@ test('a crashed check is reported as such, not as a problem of the installation'
   }
 });
 
+test('doctor reports a file that is not in force and keys that need a restart', async () => {
+  await using user = await withDaemon('say({ checks: [] });');
+  const status = { configFault: '/h/config.yaml:3:1: gatewy: unknown key', restartNeeded: ['gateway.port', 'storage.driver'] };
+  const answers = rpcAnswers({ 'system.ping': { pong: true, ts: 1 }, 'gateway.status': status }, { '/health': health });
+  await using server = await startServer(answers);
+  const { out } = await user.run({ args: ['doctor'], env: { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token } });
+  expect(out).toMatch(/^warn +in force +an earlier configuration, because the file cannot be used\n +\/h\/config\.yaml:3:1: gatewy: unknown key$/m);
+  expect(out).toMatch(/^warn +in force +a restart is needed for gateway\.port, storage\.driver$/m);
+});
+
 test('doctor reports the state of each model provider of the running daemon', async () => {
   const providers = [
     {

@@ -93,6 +93,7 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
           : [{ name, status: 'warn' as const, detail: check.detail ?? check.status }],
       ),
       ...providers,
+      ...(await configurationChecks(client)),
     );
     checks.push(hasToken ? await tokenCheck(client) : { name: 'token', status: 'ok', detail: 'not required on the owner-only socket' });
   } catch (error) {
@@ -113,13 +114,35 @@ async function onlineChecks(flags: CommonFlags, io: Io): Promise<Check[]> {
 
 /** Returns a check for each model provider of the running daemon; none for callers without permission. */
 async function providerChecks(client: Client, io: Io): Promise<Check[]> {
+  const found = await ifAllowed(client.call('providers.list', {}, { timeoutMs: 5_000 }));
+  return found?.providers.map((one) => describeProvider(one, io.now())) ?? [];
+}
+
+/** Returns how the file differs from the configuration of the running daemon. */
+async function configurationChecks(client: Client): Promise<Check[]> {
+  const status = await ifAllowed(client.call('gateway.status', {}, { timeoutMs: 5_000 }));
+  const name = 'in force';
+  const checks: Check[] = [];
+  if (status?.configFault !== undefined)
+    checks.push({ name, status: 'warn', detail: 'an earlier configuration, because the file cannot be used', hint: status.configFault });
+  if (status?.restartNeeded !== undefined)
+    checks.push({
+      name,
+      status: 'warn',
+      detail: `a restart is needed for ${status.restartNeeded.join(', ')}`,
+      hint: '`gatehouse call gateway.restart` waits for running turns first.',
+    });
+  return checks;
+}
+
+/** Returns undefined for callers without permission, and for daemons that do not have the method. */
+async function ifAllowed<T>(call: Promise<T>): Promise<T | undefined> {
   try {
-    const { providers } = await client.call('providers.list', {}, { timeoutMs: 5_000 });
-    return providers.map((one) => describeProvider(one, io.now()));
+    return await call;
   } catch (error) {
     // A wrong token has its own row.
     const isRefused = error instanceof AuthenticationError || error instanceof PermissionError || error instanceof RateLimitError;
-    if (isRefused || error instanceof MethodNotFoundError) return [];
+    if (isRefused || error instanceof MethodNotFoundError) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import type { Io } from '../io.ts';
 
-const codes = { dim: 2, red: 31, yellow: 33, cyan: 36 } as const;
+const codes = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const;
 
 export type Paint = (color: keyof typeof codes, text: string) => string;
 

@@ -14,6 +14,7 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'security:injection_detected', category: 'Security' },
   { kind: 'security:memory_tainted', category: 'Security' },
   { kind: 'security:injection_rate_exceeded', category: 'Security' },
+  { kind: 'config:patched', category: 'Security' },
   { kind: 'security:warn', category: 'Security' },
   { kind: 'observability:metrics', category: 'Observability' },
   { kind: 'observability:token_usage', category: 'Observability' },

@@ -4,6 +4,10 @@ import { join, resolve } from 'node:path';
 export interface HomePaths {
   readonly dir: string;
   readonly configFile: string;
+  /** Copy of the last configuration with which a server started, 0600. */
+  readonly lastGoodFile: string;
+  /** JSON Schema of that file, for editors. */
+  readonly configSchemaFile: string;
   /** Secret of the token created at first start, 0600. */
   readonly tokenFile: string;
   /** Root key of the installation (pepper of token digests, key of the fences), 0600. */
@@ -25,6 +29,8 @@ export function homePaths(dir: string): HomePaths {
   return {
     dir,
     configFile: join(dir, 'config.yaml'),
+    lastGoodFile: join(dir, 'config.last-good.yaml'),
+    configSchemaFile: join(dir, 'config.schema.json'),
     tokenFile: join(dir, 'token'),
     keyFile: join(dir, 'install.key'),
     dataDir: join(dir, 'data'),

@@ -2,16 +2,7 @@ import type { Clock } from '../kernel/clock.ts';
 import { sleep } from '../kernel/timers.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
-import {
-  type ModelClient,
-  ModelError,
-  type ModelErrorKind,
-  type ModelInfo,
-  type ModelRequest,
-  type ModelResult,
-  type ModelSink,
-  type ModelUsage,
-} from './model.ts';
+import { ModelError, type ModelErrorKind, type ModelInfo, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from './model.ts';
 import type { Attempt, Models } from './models.ts';
 import type { ProviderStates } from './provider-states.ts';
 

@@ -12,7 +12,7 @@ const header = [
 
 /** Returns the config.yaml of a first start (decisions §9). */
 export function configTemplate(): string {
-  return renderTemplate(RootConfig, header, {
+  const text = renderTemplate(RootConfig, header, {
     names: { providers: 'local', agents: 'default' },
     values: {
       'gateway.tokens': [{ id: 'ops', secret: '${OPS_TOKEN}', scopes: ['*'] }],
@@ -25,4 +25,5 @@ export function configTemplate(): string {
       embedding: { provider: 'local', model: 'text-embedding-3-small' },
     },
   });
+  return `# yaml-language-server: $schema=config.schema.json\n${text}`;
 }

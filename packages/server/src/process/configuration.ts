@@ -1,20 +1,23 @@
 import { hash } from 'node:crypto';
 import { RootConfig } from '../config-schema.ts';
 import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
-import { dotted } from '../kernel/config/config-error.ts';
+import { dotted, type Path } from '../kernel/config/config-error.ts';
 import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
 import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
-import type { LoadedConfig } from '../kernel/config/load.ts';
+import { type LoadedConfig, maxConfigBytes } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { isLive } from '../kernel/config/schema-walk.ts';
 import type { ConfigFile } from '../kernel/home.ts';
 import type { Log } from '../kernel/log.ts';
+import { readOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { checkConsistency, loadRootConfig, type StartFlags } from './load-root-config.ts';
 
 export interface FileConfigurationOptions {
   /** Path of config.yaml. */
   readonly file: string;
+  /** Copy of the last text with which a server started, or all of which was put in force; none is kept when absent. */
+  readonly lastGoodFile?: string;
   readonly read: () => ConfigFile;
   readonly env: Environment;
   readonly flags: StartFlags;
@@ -73,7 +76,11 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   check(text: string): LoadedConfig<RootConfig> {
     const { env, flags, file } = this.#options;
-    return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
+    const loaded = this.#parse(text);
+    // The next start may have no option that hides a bad value of the file.
+    if (flags.port !== undefined || flags.host !== undefined || env['GATEHOUSE_PORT'])
+      loadRootConfig({ path: file, text }, { ...env, GATEHOUSE_PORT: undefined }, {}, this.#lookup);
+    return loaded;
   }
 
   /** Reads and validates the file, and closes it to other users when it holds secrets; `notes` say so. */
@@ -81,7 +88,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
     try {
       const file = this.#options.read();
       this.#seen = digestOf(file.text);
-      const loaded = this.check(file.text);
+      const loaded = this.#parse(file.text);
       this.#options.redactor.add(loaded.secrets);
       const closed = loaded.literalSecrets ? file.protect() : undefined;
       this.#file = loaded.config;
@@ -90,6 +97,38 @@ export class FileConfiguration implements Configuration<RootConfig> {
     } catch (error) {
       this.#fault = error instanceof Error ? error.message : String(error);
       throw error;
+    }
+  }
+
+  /** Returns the last configuration that could be used, because the file cannot, for the reason `fault`; undefined when there is none. */
+  loadLastGood(fault: Error): LoadedConfig<RootConfig> | undefined {
+    const { lastGoodFile, redactor, log } = this.#options;
+    const file = lastGoodFile === undefined ? undefined : readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes });
+    if (file === undefined) return undefined;
+    try {
+      const loaded = this.#parse(file.text);
+      redactor.add(loaded.secrets);
+      log.error({ err: fault, file: lastGoodFile }, 'config.yaml cannot be used: starting with the last configuration that could');
+      return loaded;
+    } catch (error) {
+      log.warn({ err: error }, 'The last configuration that could be used cannot be used either');
+      return undefined;
+    }
+  }
+
+  /** Records that a server runs on an earlier configuration, because the file cannot be used. */
+  noteFault(fault: Error): void {
+    this.#fault = fault.message;
+  }
+
+  /** Keeps the text of a configuration with which a server has started. */
+  keepGood({ text }: LoadedConfig<RootConfig>): void {
+    const { lastGoodFile, log } = this.#options;
+    if (lastGoodFile === undefined) return;
+    try {
+      if (readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes })?.text !== text) replaceOwnFile(lastGoodFile, text);
+    } catch (error) {
+      log.warn({ err: error }, 'Failed to keep a copy of the configuration');
     }
   }
 
@@ -110,26 +149,31 @@ export class FileConfiguration implements Configuration<RootConfig> {
     this.#lookup = lookup;
   }
 
+  #parse(text: string): LoadedConfig<RootConfig> {
+    const { env, flags, file } = this.#options;
+    return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
+  }
+
   async #reload(cause: string): Promise<Applied> {
     const { log } = this.#options;
     const live = this.#inForce();
     const before = live.current;
-    const needed = this.#restartNeeded;
+    const filed = this.#file ?? before;
     const { loaded, notes } = this.load();
     for (const note of notes) log.warn({}, note);
-    const paths = changedKeys(RootConfig, before, loaded.config);
-    const restart = this.#needRestart(before, loaded, paths);
+    const restart = this.#needRestart(before, loaded, changedKeys(RootConfig, before, loaded.config));
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);
-    // A key that waits for a restart since an earlier change is not a change of this one.
-    const isNew = (key: string) => !needed.includes(key);
-    const applied = { changed: paths.map(dotted).filter(isNew), restart: this.#restartNeeded.filter(isNew) };
+    if (restart.length === 0) this.keepGood(loaded);
+    const changed = changedKeys(RootConfig, filed, loaded.config);
+    const waiting = changed.filter((path) => restart.some((other) => isWithin(path, other) || isWithin(other, path)));
+    const applied = { changed: changed.map(dotted), restart: waiting.map(dotted) };
     if (applied.changed.length > 0) log.info({ cause, ...applied }, 'The configuration was applied');
     return applied;
   }
 
   /** All changes wait when the live ones alone would not pass: a token that is removed because the listener becomes local. */
-  #needRestart(before: RootConfig, loaded: LoadedConfig<RootConfig>, paths: ReturnType<typeof changedKeys>) {
+  #needRestart(before: RootConfig, loaded: LoadedConfig<RootConfig>, paths: readonly Path[]): readonly Path[] {
     const restart = paths.filter((path) => !isLive(RootConfig, path));
     if (restart.length === 0 || restart.length === paths.length) return restart;
     try {
@@ -145,6 +189,10 @@ export class FileConfiguration implements Configuration<RootConfig> {
     if (this.#live === undefined) throw new Error('the configuration is used before it is in force');
     return this.#live;
   }
+}
+
+function isWithin(path: Path, outer: Path): boolean {
+  return outer.every((part, index) => path[index] === part);
 }
 
 function digestOf(text: string): string {

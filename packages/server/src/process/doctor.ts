@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import type { RootConfig } from '../config-schema.ts';
 import { checkClock, checkDisk, checkJail, checkPort, type Finding, ok, warn } from './doctor-machine.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { ConfigError } from '../kernel/config/config-error.ts';
 import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
@@ -45,7 +46,16 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   await check('config', () => {
     const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
     if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
-    ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
+    try {
+      ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
+    } catch (error) {
+      if (!(error instanceof ConfigError) || !existsSync(paths.lastGoodFile)) throw error;
+      return {
+        status: 'fail',
+        detail: error.message,
+        hint: `A start uses the last configuration that could be used (${paths.lastGoodFile}). Repair config.yaml, or take an earlier version with "gatehouse config rollback".`,
+      };
+    }
     return ok(paths.configFile);
   });
   await check('disk', () => checkDisk(paths.dir, config?.storage.minFreeBytes ?? 0));

@@ -11,6 +11,7 @@ import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { type LoadedConfig, loadConfig, type Override } from '../kernel/config/load.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { vendors } from '../llm/vendors.ts';
+import { asConfigError } from '../wiring/config-fault.ts';
 
 /** Values from the command line; undefined where it has none. */
 export interface StartFlags {
@@ -46,18 +47,6 @@ export function checkConsistency(loaded: LoadedConfig<RootConfig>, file: string)
   checkDefaultModel(loaded);
   checkTls(loaded, dirname(file));
   checkWebhooks(loaded);
-}
-
-/**
- * Converts the error of a module that rejected its configuration (a model that no provider has); such
- * errors start with the dotted key. Undefined for all others.
- */
-export function asConfigError(error: unknown, loaded: LoadedConfig<RootConfig>): ConfigError | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const [, key, message] = /^([a-z]+\.[\w.-]+): (.+)$/s.exec(error.message) ?? [];
-  if (key === undefined || message === undefined) return undefined;
-  const path = key.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part));
-  return path[0] !== undefined && Object.hasOwn(RootConfig.shape, path[0]) ? loaded.errorAt(path, message) : undefined;
 }
 
 function overridesFrom(env: Environment, flags: StartFlags): Override[] {

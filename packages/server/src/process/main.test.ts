@@ -304,6 +304,36 @@ describe('a running daemon', { timeout: 30_000 }, () => {
     expect(daemon.output()).toMatch(/"level":"fatal".*planted, Bearer \[REDACTED\].*Uncaught error: stopping the daemon/);
   });
 
+  test('starts with the last configuration that could be used, says so everywhere, and leaves the broken file as it is', async () => {
+    const env = { GATEHOUSE_TOKEN: token };
+    configure('agents: {default: {maxSteps: 7}}\n');
+    const first = launch({ env });
+    await first.address;
+    first.child.kill('SIGTERM');
+    expect(await first.exit).toBe(exitCodes.ok.code);
+
+    const broken = 'agents: {default: {maxStep: 8}} # by hand\n';
+    configure(broken);
+    const daemon = launch({ env });
+    const url = await daemon.address;
+    const fault = expect.stringMatching(/config\.yaml:1:20: agents\.default\.maxStep: .*did you mean "maxSteps"/);
+    expect(daemon.output()).toMatch(/"level":"error".*"msg":"config.yaml cannot be used: starting with the last configuration that could"/);
+    expect(daemon.output()).toMatch(/warning.*config\.yaml cannot be used.*agents\.default\.maxStep/);
+    expect((await rpc(url, 'config.read', { section: 'agents' })).result).toMatchObject({ config: { default: { maxSteps: 7 } }, fault });
+    expect((await rpc(url, 'gateway.status')).result).toMatchObject({ configFault: fault });
+    expect((await rpc(url, 'config.set', { path: 'logging.level', value: 'debug' })).error?.message).toMatch(
+      /config\.yaml cannot be used as it is now/,
+    );
+    expect(readFileSync(join(home, 'config.yaml'), 'utf8')).toBe(broken);
+
+    const { result } = await rpc(url, 'config.history');
+    const sha: unknown = Reflect.get(Object(Reflect.get(Object(result?.['entries']), 0)), 'sha');
+    expect((await rpc(url, 'config.rollback', { sha, confirm: true })).result).toMatchObject({ rolledBack: true, restart: [] });
+    expect((await rpc(url, 'config.read')).result).not.toHaveProperty('fault');
+    expect(readFileSync(join(home, 'config.yaml'), 'utf8')).toBe('agents: {default: {maxSteps: 7}}\n');
+    expect((await rpc(url, 'config.history', { limit: 2 })).result).toMatchObject({ entries: [{ from: 'rollback' }, { from: 'file' }] });
+  });
+
   test('restarts in the same process with the current configuration', async () => {
     const daemon = launch({ env: { GATEHOUSE_TOKEN: token }, args: ['--home', home, '--port', '0'] });
     const before = await daemon.address;

@@ -2,8 +2,10 @@ import { configTemplate } from './config-template.ts';
 import { FileConfiguration } from './configuration.ts';
 import type { RootConfig } from '../config-schema.ts';
 import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
+import { placeEditorSchema } from './editor-schema.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { ConfigError } from '../kernel/config/config-error.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
 import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
@@ -11,11 +13,12 @@ import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { masterKeyOf } from './master-key.ts';
-import { asConfigError } from './load-root-config.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
 import type { StartArguments } from './start-arguments.ts';
 import type { ActiveNode } from './standby/become-active.ts';
+import { asConfigError } from '../wiring/config-fault.ts';
+import { ConfigReplacedError } from '../wiring/settings.ts';
 import { startWarnings } from '../wiring/start-warnings.ts';
 import { version } from '../version.ts';
 
@@ -84,12 +87,13 @@ export class ServerLife {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
     const configuration = this.#configure(home);
-    const { loaded, notes } = configuration.load();
-    this.#running = await this.#boot(home, configuration, loaded);
-    if (this.#running === undefined) return undefined;
+    const { running, notes } = await this.#bootUsable(home, configuration);
+    this.#running = running;
+    if (running === undefined) return undefined;
 
-    const { server } = this.#running;
-    const { config } = loaded;
+    void placeEditorSchema(home.paths).catch((error: unknown) => logger.log.warn({ err: error }, 'Failed to write the schema for editors'));
+    const { server } = running;
+    const { config } = running.loaded;
     const { paths } = home;
     const token = home.readToken();
     const offline = server.discovery.providers.every((provider) => provider.source === 'built_in');
@@ -116,6 +120,7 @@ export class ServerLife {
     const { args, env, redactor, logger } = this.#options;
     return new FileConfiguration({
       file: home.paths.configFile,
+      lastGoodFile: home.paths.lastGoodFile,
       read: home.readConfig,
       env,
       flags: args,
@@ -124,7 +129,56 @@ export class ServerLife {
     });
   }
 
-  async #boot(home: Home, configuration: FileConfiguration, loaded: Loaded): Promise<Running | undefined> {
+  /** Starts with the file, or with the last configuration that could be used when the file cannot. */
+  async #bootUsable(
+    home: Home,
+    configuration: FileConfiguration,
+  ): Promise<{ readonly running: Running | undefined; readonly notes: readonly string[] }> {
+    try {
+      const { loaded, notes } = configuration.load();
+      return { running: await this.#boot(home, configuration, loaded), notes };
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const good = configuration.loadLastGood(error);
+      if (good === undefined) throw error;
+      const running = await this.#boot(home, configuration, good);
+      configuration.noteFault(error);
+      const { lastGoodFile } = home.paths;
+      return {
+        running,
+        notes: [
+          `config.yaml cannot be used, so the last configuration that could is in force (${lastGoodFile}). Repair config.yaml and restart: ${error.message}`,
+        ],
+      };
+    }
+  }
+
+  async #boot(home: Home, configuration: FileConfiguration, given: Loaded): Promise<Running | undefined> {
+    let node: ActiveNode | undefined;
+    let loaded = given;
+    try {
+      if (loaded.config.storage.driver === 'postgres') {
+        node = await this.#becomeActive(home, loaded);
+        if (node === undefined) return undefined;
+      }
+      for (;;) {
+        try {
+          const server = await this.#createServer(home, configuration, loaded, node);
+          configuration.keepGood(loaded);
+          return { server, loaded, node };
+        } catch (error) {
+          if (!(error instanceof ConfigReplacedError)) throw error;
+          // Nothing replaces it twice: the next one finds the file as it should be.
+          ({ loaded } = configuration.load());
+        }
+      }
+    } catch (error) {
+      await node?.[Symbol.asyncDispose]();
+      throw asConfigError(error, loaded) ?? error;
+    }
+  }
+
+  async #createServer(home: Home, configuration: FileConfiguration, loaded: Loaded, node: ActiveNode | undefined): Promise<ServerHandle> {
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
     const { sharedPath } = config.storage;
@@ -133,35 +187,24 @@ export class ServerLife {
     // Without any other token nobody could log in.
     const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
     if (secret !== undefined) redactor.add([secret]);
-    let node: ActiveNode | undefined;
-    try {
-      if (config.storage.driver === 'postgres') {
-        node = await this.#becomeActive(home, loaded);
-        if (node === undefined) return undefined;
-      }
-      const server = await createServer({
-        config,
-        configuration,
-        node,
-        home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
-        installKey: home.installKey,
-        version,
-        configFiles: loaded.files,
-        env,
-        generatedToken: secret === undefined ? undefined : { id: generatedTokenId, secret },
-        log: logger.log,
-        logger,
-        redactor,
-        watchdog: this.#options.watchdog,
-        supervised: isSupervised(env),
-        checkConfig: async () => void configuration.load(),
-        restart: () => this.#restart(home, configuration),
-      });
-      return { server, loaded, node };
-    } catch (error) {
-      await node?.[Symbol.asyncDispose]();
-      throw asConfigError(error, loaded) ?? error;
-    }
+    return createServer({
+      config,
+      configuration,
+      node,
+      home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
+      installKey: home.installKey,
+      version,
+      configFiles: loaded.files,
+      env,
+      generatedToken: secret === undefined ? undefined : { id: generatedTokenId, secret },
+      log: logger.log,
+      logger,
+      redactor,
+      watchdog: this.#options.watchdog,
+      supervised: isSupervised(env),
+      checkConfig: async () => void configuration.check(configuration.readText()),
+      restart: () => this.#restart(home, configuration),
+    });
   }
 
   async #becomeActive(home: Home, { config }: Loaded): Promise<ActiveNode | undefined> {
@@ -205,13 +248,16 @@ export class ServerLife {
     });
   }
 
-  /** A configuration that passed every check may still fail at a port or a model: then the previous one is better than nothing. */
+  /** A configuration that passed every check may still fail at a port: then the previous one is better than nothing. */
   async #bootOr(home: Home, configuration: FileConfiguration, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
     try {
       return await this.#boot(home, configuration, loaded);
     } catch (error) {
-      this.#options.logger.log.error({ err: error }, 'Failed to start with the new configuration; continuing with the previous one');
-      return this.#boot(home, configuration, before);
+      const fault = error instanceof Error ? error : new Error(String(error));
+      this.#options.logger.log.error({ err: fault }, 'Failed to start with the new configuration; continuing with the previous one');
+      const running = await this.#boot(home, configuration, configuration.loadLastGood(fault) ?? before);
+      configuration.noteFault(fault);
+      return running;
     }
   }
 

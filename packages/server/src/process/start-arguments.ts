@@ -9,6 +9,7 @@ export type StartArguments =
   | { readonly kind: 'restore'; readonly home: string; readonly file: string }
   | { readonly kind: 'storage-import'; readonly home: string; readonly to: string | undefined }
   | { readonly kind: 'doctor'; readonly home: string }
+  | { readonly kind: 'config-check'; readonly home: string; readonly file: string | undefined }
   | { readonly kind: 'help' | 'version' }
   | { readonly kind: 'wrong'; readonly message: string };
 
@@ -32,6 +33,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
     'storage-import'?: boolean;
     to?: string;
     doctor?: boolean;
+    'config-check'?: boolean;
     help?: boolean;
     version?: boolean;
   };
@@ -49,6 +51,7 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
         'storage-import': { type: 'boolean' },
         to: { type: 'string' },
         doctor: { type: 'boolean' },
+        'config-check': { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean', short: 'v' },
       },
@@ -70,6 +73,8 @@ export function parseArguments(argv: readonly string[], env: Environment, workin
   const home = resolve(base, values.home ?? (env['GATEHOUSE_HOME'] || join(userHome(), '.gatehouse')));
   const [first, ...others] = positionals;
   if (values.backup === true && others.length === 0) return { kind: 'backup', home, file: first === undefined ? undefined : resolve(base, first) };
+  if (values['config-check'] === true && others.length === 0)
+    return { kind: 'config-check', home, file: first === undefined ? undefined : resolve(base, first) };
   const extra = positionals.find((word, index) => index > 0 || word !== 'start');
   if (extra !== undefined) return { kind: 'wrong', message: `Unexpected argument "${extra}"; expected --home DIR, --port N or --host ADDRESS` };
   if (values.restore !== undefined) return { kind: 'restore', home, file: resolve(base, values.restore) };

@@ -22,7 +22,7 @@ describe('the configuration file of a first start', () => {
   const template = configTemplate();
   const uncommented = template
     .split('\n')
-    .filter((line) => !line.startsWith('##'))
+    .filter((line) => !line.startsWith('##') && !line.startsWith('# yaml-language-server:'))
     .map((line) => line.replace(/^# /, ''))
     .join('\n');
 

@@ -1,8 +1,9 @@
+import type { SettingsApi } from '../features/operations/settings/api.ts';
 import { watchConfig } from '../kernel/config/watch-config.ts';
 import type { Assembly } from './assembly.ts';
 
-/** Puts a configuration file in force that was changed by hand; one that cannot be used is reported, and what is in force stays. */
-export function wireConfigWatch({ building, options, bus, clock }: Assembly): void {
+/** Puts a configuration file in force that was changed by hand, and stores it as a version; one that cannot be used is reported, and what is in force stays. */
+export function wireConfigWatch({ building, options, bus, clock }: Assembly, { settle }: Pick<SettingsApi, 'settle'>): void {
   const { configuration } = options;
   const log = options.log.module('config');
   building.use(
@@ -13,6 +14,7 @@ export function wireConfigWatch({ building, options, bus, clock }: Assembly): vo
         if (!configuration.isStale()) return;
         try {
           await configuration.reload('file');
+          if (await settle()) await configuration.reload('a newer version');
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
           const message = `The changed configuration cannot be used; the one in force stays: ${reason}`;

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { join } from 'node:path';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import * as z from 'zod';
@@ -206,6 +207,20 @@ const rows: readonly Row[] = [
     after: 'mock/mock-other',
   },
   {
+    keys: ['skills'],
+    patch: { skills: { unvetted: 'never' } },
+    async see(server) {
+      const folder = join(server.homeDir, 'workspaces', 'plain', 'skills', 'notes');
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, 'SKILL.md'), '---\nname: notes\ndescription: Writes notes.\n---\n\nGroup them.\n');
+      const found = async () => (await server.client.call('skills.list', { agentId: 'plain' })).skills;
+      await vi.waitUntil(async () => (await found()).length === 1);
+      return (await found()).map(({ state }) => state);
+    },
+    before: ['active'],
+    after: ['rejected'],
+  },
+  {
     keys: ['mcp.servers'],
     patch: { mcp: { servers: { tools: { transport: 'http', url: 'http://127.0.0.1:1/mcp', allowPrivate: true } } } },
     see: async (server) => (await server.client.call('mcp.list', {})).servers.map(({ name, source }) => [name, source]),
@@ -362,7 +377,7 @@ test('a file that is changed by hand applies; one that cannot be used is refused
   await expect.poll(status).toEqual({ restartNeeded: ['routing.defaultAgentId'], configFault: fault, name: 'By hand' });
   expect(errors).toMatchObject([{ source: 'config', message: fault }]);
   write({});
-  await expect.poll(status).toEqual({ restartNeeded: [], configFault: undefined, name: 'Gate' });
+  await expect.poll(status).toEqual({ restartNeeded: undefined, configFault: undefined, name: 'Gate' });
 });
 
 test('gateway.drainTimeoutMs applies to the next stop', async () => {

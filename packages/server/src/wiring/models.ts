@@ -1,3 +1,4 @@
+import type { RootConfig } from '../config-schema.ts';
 import { modelNamesOf } from '../features/agents/agents/model-names.ts';
 import { createModels } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
@@ -11,9 +12,7 @@ export async function wireModels({ building, options, live, bus, clock }: Assemb
   const settings = live(({ providers, models: section, agents }) => ({
     providers,
     modelsConfig: section,
-    named: Object.values(agents)
-      .flatMap((agent) => modelNamesOf(agent))
-      .filter((name) => name !== undefined),
+    named: modelsNamedBy({ agents }),
   }));
   const models = building.use(
     await createModels({
@@ -37,4 +36,11 @@ export async function wireModels({ building, options, live, bus, clock }: Assemb
     generate: traces?.generate(counted) ?? counted,
     knowsModel: (name: string) => models.resolve(name) !== undefined,
   };
+}
+
+/** Returns the models that agents of config.yaml name. */
+export function modelsNamedBy({ agents }: Pick<RootConfig, 'agents'>): string[] {
+  return Object.values(agents)
+    .flatMap((agent) => modelNamesOf(agent))
+    .filter((name) => name !== undefined);
 }

@@ -1,16 +1,13 @@
-import { RootConfig } from '../config-schema.ts';
 import { createAuditQuery } from '../features/operations/observability/audit-query.ts';
-import { createSettings } from '../features/operations/settings/settings.ts';
 import { createSystem, type SystemDeps } from '../features/operations/system/system.ts';
 import { recordAudit } from '../kernel/audit.ts';
 import type { Assembly } from './assembly.ts';
 
-export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced'>;
+export type SystemWiring = Pick<SystemDeps, 'address' | 'connections' | 'turns' | 'nodes' | 'isReplaced' | 'sections'>;
 
-/** Wires the daemon's information about itself: its state, its configuration, its audit, and the documents of its interface. */
+/** Wires the daemon's information about itself: its state, its audit, and the documents of its interface. */
 export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWiring) {
   const redactText = options.redactor.redact;
-  const settings = createSettings({ schema: RootConfig, configuration: options.configuration, redactText });
   const about = () => {
     const baseUrl = deps.address();
     return { version: options.version, ...(baseUrl !== null && { baseUrl }) };
@@ -25,17 +22,16 @@ export function wireSystem({ options, db, bus, clock }: Assembly, deps: SystemWi
     logger: options.logger,
     version: options.version,
     configFiles: options.configFiles,
-    sections: settings.sections,
+    configuration: options.configuration,
     supervised: options.supervised,
     openRpc: openrpc,
     storage: () => db.status(),
     checkConfig: options.checkConfig,
     restart: options.restart,
-    configuration: options.configuration,
     audit: (call, what) => recordAudit({ db, bus, clock }, call, { classification: 'mutate', ...what }),
   });
   return {
-    methods: { ...system.methods, ...settings.methods, ...createAuditQuery({ db, redactText }) },
+    methods: { ...system.methods, ...createAuditQuery({ db, redactText }) },
     documents: { openapi, openrpc, asyncapi },
   };
 }

@@ -49,7 +49,7 @@ export async function wireTooling(
     await createSkills({
       ...core('skills'),
       agents,
-      config: config.skills,
+      config: live((whole) => whole.skills),
       sharedDir: config.skills.sharedDir ?? home.skillsDir,
       env: options.env,
       egress: overrides.archives ?? egressFor([]),

@@ -1,3 +1,5 @@
+import { parseJson } from '../json.ts';
+
 /** One thing that is wrong with the configuration, and where. Never holds the value of a secret. */
 export interface ConfigProblem {
   /** A file, or another source of the value: a command-line option, an environment variable. */
@@ -38,6 +40,21 @@ export function dotted(path: Path): string {
     else text += `[${shownKey(part)}]`;
   }
   return text;
+}
+
+/** Parses a path as `dotted` formats it; `list.0` means `list[0]`. Returns undefined for any other text. */
+export function readPath(text: string): Path | undefined {
+  const path: (string | number)[] = [];
+  const part = /\.?([\w$@/-]+)|\[(\d{1,6})\]|\[("(?:[^"\\]|\\.)*")\]/y;
+  for (let at = 0; at < text.length; at = part.lastIndex) {
+    const found = part.exec(text);
+    const isFirst = at === 0;
+    if (found === null || isFirst !== /^[\w$@/-]/.test(found[0])) return undefined;
+    const [, word, index, quoted] = found;
+    if (word !== undefined) path.push(/^\d{1,6}$/.test(word) && !isFirst ? Number(word) : word);
+    else path.push(index === undefined ? String(parseJson(quoted ?? '""')) : Number(index));
+  }
+  return path.length === 0 ? undefined : path;
 }
 
 /**

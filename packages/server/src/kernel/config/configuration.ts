@@ -4,7 +4,7 @@ import type { LoadedConfig } from './load.ts';
 /** Returns the value of a secret by its name. */
 export type SecretLookup = (name: string) => string | undefined;
 
-/** What a changed configuration changed, in dotted keys. */
+/** What a reload found changed in the file, in dotted keys. */
 export interface Applied {
   readonly changed: readonly string[];
   /** Those of `changed` that need a restart. */
@@ -28,7 +28,7 @@ export interface Configuration<Config> {
   /** Returns the present text of the file. */
   readText(): string;
   /**
-   * Validates a text as the next start would.
+   * Validates a text as the next start would, with and without the options and variables that override it.
    * @throws ConfigError that names every problem, with line, column, key and the nearest key
    */
   check(text: string): LoadedConfig<Config>;

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 /** A value that can change while the daemon runs. Read `current` when the value is used, or what changes later has no effect. */
 export interface Live<T> {
   readonly current: T;
-  /** Calls `run` after each change, for what is built from the value, in the order of these calls. Whoever changes the value waits until all are done. */
+  /** Calls `run` after each change, for what is built from the value, in the order of these calls. Setting the value resolves when all are done. */
   onChange(run: (next: T, before: T) => void | Promise<void>): Disposable;
 }
 
@@ -34,7 +34,7 @@ export function createLive<T>(first: T, onError: (error: unknown) => void): Live
       if (next === before) return;
       current = next;
       const call = async (listener: (next: T, before: T) => void | Promise<void>) => listener(next, before);
-      for (const listener of [...listeners]) await call(listener).catch(onError);
+      for (const listener of listeners) await call(listener).catch(onError);
     },
   };
 }

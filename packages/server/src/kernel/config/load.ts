@@ -20,6 +20,8 @@ export interface Override {
 
 export interface LoadedConfig<Config> {
   readonly config: Config;
+  /** What it was read from. */
+  readonly text: string;
   readonly files: readonly string[];
   /** Live secret values, for the redactor. */
   readonly secrets: readonly string[];
@@ -35,7 +37,7 @@ export interface ConfigSource<Schema extends z.ZodType> {
   readonly file: string;
   readonly text: string;
   readonly env: Environment;
-  /** Where a name is looked up that the environment does not have. */
+  /** Looks up names that the environment does not have. */
   readonly secrets?: SecretLookup | undefined;
   /** Applied in order after the file was read. */
   readonly overrides?: readonly Override[];
@@ -92,6 +94,7 @@ export function loadConfig<Schema extends z.ZodType>(source: ConfigSource<Schema
   }
   return {
     config: parsed.data,
+    text: source.text,
     files: [file],
     secrets: liveSecrets(schema, parsed.data),
     literalSecrets,
@@ -124,8 +127,8 @@ function inOrder(problems: readonly ConfigProblem[]): ConfigProblem[] {
   return problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0));
 }
 
-/** Converts text of an environment variable: a reference that is the whole value becomes the type that the schema expects, if it can. */
-function asSchemaWants(schema: z.ZodType, path: Path, text: string): unknown {
+/** Converts a text (of an environment variable, of a command line) to the type that the schema expects at a path, if it can. */
+export function asSchemaWants(schema: z.ZodType, path: Path, text: string): unknown {
   const wanted = schemaAt(schema, path);
   const thing = wanted === undefined ? undefined : bare(wanted);
   if (thing instanceof z.ZodNumber && /^-?\d+(\.\d+)?$/.test(text.trim())) return Number(text);

@@ -17,7 +17,7 @@ const settleMs = 300;
 /** Finds changes without a notice. */
 const checkMs = 60_000;
 
-/** Notices that a configuration file was changed by hand: one handle on its folder, and one look at the file each minute. */
+/** Notices that a configuration file was changed by hand: one handle on its folder, and one `stat` each minute. */
 export function watchConfig({ file, clock, onChange, onError }: ConfigWatchDeps): AsyncDisposable {
   let seen: string | undefined;
   let cancelSettle = () => {};

@@ -31,7 +31,7 @@ async function connected(name = 'local'): Promise<void> {
 }
 
 describe('servers of config.yaml', () => {
-  test('follow the file: a changed one is connected again, and a removed one is closed and makes room for a stored one', async () => {
+  test('follow the file: a changed one is connected again, and a removed one is closed, and a stored one of its name returns', async () => {
     const { client, configuration } = await start(local({ headers: { 'x-key': 'the-first' } }), { egress: dial() });
     await connected();
     const text = configuration.readText();

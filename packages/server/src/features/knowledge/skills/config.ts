@@ -2,13 +2,24 @@ import * as z from 'zod';
 
 /** Section `skills` of config.yaml. */
 export const SkillsConfig = z.strictObject({
-  sharedDir: z.string().min(1).optional().describe('Folder of the skills that all agents share; `skills` in the home folder when absent.'),
+  sharedDir: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ apply: 'restart' })
+    .describe('Folder of the skills that all agents share; `skills` in the home folder when absent.'),
   unvetted: z
     .enum(['safe', 'never'])
     .default('safe')
     .describe('Folders that were added or changed by hand: `safe` loads those in which vetting finds nothing, `never` none.'),
-  watch: z.boolean().default(true).describe('Notices changes in the folders of skills while the daemon runs.'),
-  watchDebounceMs: z.int().min(100).max(5000).default(400).describe('Milliseconds of quiet before a changed folder is read again.'),
+  watch: z.boolean().default(true).meta({ apply: 'restart' }).describe('Notices changes in the folders of skills while the daemon runs.'),
+  watchDebounceMs: z
+    .int()
+    .min(100)
+    .max(5000)
+    .default(400)
+    .meta({ apply: 'restart' })
+    .describe('Milliseconds of quiet before a changed folder is read again.'),
   installVetting: z
     .strictObject({
       maxFileBytes: z.int().min(1024).max(33_554_432).default(4_194_304).describe('Bytes of one file of a skill.'),

@@ -1,3 +1,4 @@
+import type { Live } from '../../../kernel/config/live.ts';
 import type { Clock } from '../../../kernel/clock.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { Egress } from '../../../kernel/egress.ts';
@@ -24,7 +25,7 @@ export interface SkillsDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly agents: AgentsApi;
-  readonly config: SkillsConfig;
+  readonly config: Live<SkillsConfig>;
   /** Folder of the shared skills. */
   readonly sharedDir: string;
   /** Environment of the daemon: programs and variables that skills may require. */
@@ -44,7 +45,8 @@ const noTools: readonly Tool[] = [];
 /** Instructions in folders, for agents: found, vetted, watched, and placed before the questions that they fit. */
 export async function createSkills(deps: SkillsDeps): Promise<Skills> {
   const { db, clock, log, agents, config } = deps;
-  const limits = config.installVetting;
+  const limits = () => config.current.installVetting;
+  const { watch, watchDebounceMs } = config.current;
   const stored = await db.read(loadSkills, {});
   const provenance = new Map(stored.provenance.map((row) => [`${row.owner}\0${row.name}`, row]));
   const provenanceOf = (owner: string, name: string) => provenance.get(`${owner}\0${name}`);
@@ -52,8 +54,8 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
   const machine = createMachine(deps.env);
   const roots = new LoadedRoots({
     ...deps,
-    common: { limits, unvetted: config.unvetted, provenanceOf },
-    watching: config.watch ? createSkillWatch({ clock, log, debounceMs: config.watchDebounceMs }) : undefined,
+    common: { config, provenanceOf },
+    watching: watch ? createSkillWatch({ clock, log, debounceMs: watchDebounceMs }) : undefined,
     look: (bins) => machine.look(bins),
     dropped: (agentId) => views.drop(agentId),
   });
@@ -63,7 +65,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
   const turns = createTurnSkills({ ...deps, viewOf, record: standing.record });
   const tool: readonly Tool[] = [
     createSkillTool({
-      maxFileBytes: limits.maxFileBytes,
+      maxFileBytes: () => limits().maxFileBytes,
       find(agentId, name) {
         const agent = agents.find(agentId);
         return agent === undefined ? undefined : viewOf(agent).find(name, 'model');
@@ -76,7 +78,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
   const methods = createSkillMethods({
     ...deps,
     limits,
-    imports: config.imports,
+    imports: () => config.current.imports,
     shared: roots.shared,
     rootOf: (agent) => roots.of(agent),
     describe: (agent) => viewOf(agent).all,
@@ -93,6 +95,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
     },
   });
 
+  const following = config.onChange(() => roots.refreshAll());
   await roots.refresh(roots.shared);
   await Promise.all(agents.list().map((agent) => roots.of(agent).alone(async () => {})));
 
@@ -105,6 +108,7 @@ export async function createSkills(deps: SkillsDeps): Promise<Skills> {
       ended: turns.ended,
     },
     async [Symbol.asyncDispose]() {
+      following[Symbol.dispose]();
       await roots[Symbol.asyncDispose]();
       await standing[Symbol.asyncDispose]();
     },

@@ -22,7 +22,7 @@ export interface SkillToolDeps {
   readonly used: (context: ToolContext, skill: FoundSkill) => void;
   /** The file differs from what was vetted. */
   readonly changed: (skill: FoundSkill) => void;
-  readonly maxFileBytes: number;
+  readonly maxFileBytes: () => number;
 }
 
 /** `skill`: the instructions of a skill, or one of its other files. */
@@ -54,7 +54,7 @@ export function createSkillTool({ find, used, changed, maxFileBytes }: SkillTool
       }
       const digest = files.get(file);
       if (digest === undefined) throw new AppError('not_found', `The skill ${name} has no text file ${JSON.stringify(file)}`);
-      const bytes = await readFileInside(skill.place.base, [...skill.place.within, file].join('/'), { maxBytes: maxFileBytes });
+      const bytes = await readFileInside(skill.place.base, [...skill.place.within, file].join('/'), { maxBytes: maxFileBytes() });
       // Only what was vetted is shown, even if the folder was changed since.
       if (fileDigest(bytes) !== digest) {
         changed(skill);

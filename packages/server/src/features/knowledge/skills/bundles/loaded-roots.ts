@@ -38,6 +38,11 @@ export class LoadedRoots implements AsyncDisposable {
     return this.shared.skills.size > 0 || this.#roots.values().some((root) => root.skills.size > 0);
   }
 
+  /** Reads all folders again. */
+  async refreshAll(): Promise<void> {
+    await Promise.all([this.shared, ...this.#roots.values()].map((root) => this.refresh(root)));
+  }
+
   /** Returns the root of a skill's owner: an agent, or the shared folder. */
   ofOwner(owner: string): SkillRoot {
     return owner === '' ? this.shared : (this.#roots.get(owner) ?? this.shared);

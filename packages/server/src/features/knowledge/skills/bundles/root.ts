@@ -1,3 +1,5 @@
+import type { SkillsConfig } from '../config.ts';
+import type { Live } from '../../../../kernel/config/live.ts';
 import type { SkillFinding } from '@gatehouse/contract';
 import { SkillName } from '@gatehouse/contract';
 import { type FolderPlace, listFolders, tidyFolders } from '../../../../kernel/safe-folder.ts';
@@ -6,7 +8,7 @@ import { loadText } from '../activation/load-text.ts';
 import type { SkillManifest } from './manifest.ts';
 import { fileDigest, readBundle, stampOf } from './read-bundle.ts';
 import type { ProvenanceRow } from '../store.ts';
-import { type Tier, type Verdict, type VetLimits, vetBundle } from '../vetting/vet.ts';
+import { type Tier, type Verdict, vetBundle } from '../vetting/vet.ts';
 
 /** A skill in a folder, with its verdict. */
 export interface FoundSkill {
@@ -32,8 +34,7 @@ const maxSkills = 200;
 export interface SkillRootDeps {
   readonly owner: string;
   readonly place: FolderPlace;
-  readonly limits: VetLimits;
-  readonly unvetted: 'safe' | 'never';
+  readonly config: Live<Pick<SkillsConfig, 'installVetting' | 'unvetted'>>;
   readonly provenanceOf: (owner: string, name: string) => ProvenanceRow | undefined;
 }
 
@@ -93,12 +94,14 @@ export class SkillRoot {
   }
 
   async #look(name: string): Promise<{ readonly stamp: string; readonly skill: FoundSkill } | undefined> {
-    const { limits, provenanceOf, unvetted, owner } = this.#deps;
+    const { config, provenanceOf, owner } = this.#deps;
+    const { installVetting: limits, unvetted } = config.current;
     const place = this.folderOf(name);
     const row = provenanceOf(owner, name);
     const tree = await stampOf(place, limits);
     if (tree === undefined) return undefined;
-    const stamp = `${row?.digest ?? ''}\n${tree.stamp}`;
+    // Other limits and rules may find something else in the same files.
+    const stamp = `${row?.digest ?? ''}\n${unvetted} ${JSON.stringify(limits)}\n${tree.stamp}`;
     const before = this.skills.get(name);
     if (before !== undefined && this.#stamps.get(name) === stamp) return { stamp, skill: before };
     const bundle = await readBundle(place, tree.entries, tree.more, limits);

@@ -15,7 +15,9 @@ test('requests for all candidate branches share one deadline', async () => {
     },
   };
   const url = 'https://github.com/ada/skills/tree/a/b/c/d/e/f/notes';
-  await expect(fetchFolder({ clock, egress, limits: installVetting, imports }, url, new AbortController().signal)).rejects.toMatchObject({
+  await expect(
+    fetchFolder({ clock, egress, limits: () => installVetting, imports: () => imports }, url, new AbortController().signal),
+  ).rejects.toMatchObject({
     code: 'timeout',
   });
   expect(waits).toEqual([40_000, 25_000, 10_000]);

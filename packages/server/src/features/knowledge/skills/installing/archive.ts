@@ -22,8 +22,8 @@ const maxRatio = 100;
 export interface ArchiveDeps {
   readonly clock: Clock;
   readonly egress: Pick<Egress, 'request'>;
-  readonly limits: VetLimits;
-  readonly imports: SkillsConfig['imports'];
+  readonly limits: () => VetLimits;
+  readonly imports: () => SkillsConfig['imports'];
 }
 
 /**
@@ -32,11 +32,12 @@ export interface ArchiveDeps {
  */
 export async function fetchFolder(deps: ArchiveDeps, url: string, signal: AbortSignal): Promise<Bundle> {
   const tree = parseTreeUrl(url);
-  const untilMs = deps.clock.monotonic() + deps.imports.timeoutMs;
+  const { timeoutMs: wholeMs } = deps.imports();
+  const untilMs = deps.clock.monotonic() + wholeMs;
   const last = Math.min(tree.names.length - 1, maxBranchNames);
   for (let count = 1; count <= last; count += 1) {
     const timeoutMs = untilMs - deps.clock.monotonic();
-    if (timeoutMs <= 0) throw new AppError('timeout', `The import took longer than ${deps.imports.timeoutMs} ms`, { param: 'url' });
+    if (timeoutMs <= 0) throw new AppError('timeout', `The import took longer than ${wholeMs} ms`, { param: 'url' });
     const archive = await fetchArchive(deps, tree, tree.names.slice(0, count), timeoutMs, signal);
     const bundle = archive === undefined ? undefined : await readArchive(deps, archive, tree.names.slice(count));
     if (bundle !== undefined) return bundle;
@@ -45,17 +46,17 @@ export async function fetchFolder(deps: ArchiveDeps, url: string, signal: AbortS
 }
 
 async function fetchArchive(
-  { egress, imports }: ArchiveDeps,
+  { egress, imports }: Pick<ArchiveDeps, 'egress' | 'imports'>,
   { owner, repo }: TreeUrl,
   branch: readonly string[],
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Buffer | undefined> {
-  const tooLarge = () =>
-    new AppError('payload_too_large', `The archive of the repository is larger than ${imports.maxArchiveBytes} bytes`, { param: 'url' });
+  const { maxArchiveBytes } = imports();
+  const tooLarge = () => new AppError('payload_too_large', `The archive of the repository is larger than ${maxArchiveBytes} bytes`, { param: 'url' });
   const { status, body, truncated } = await egress.request({
     url: `${archiveOrigin}/${owner}/${repo}/tar.gz/${branch.map(encodeURIComponent).join('/')}`,
-    maxBytes: imports.maxArchiveBytes,
+    maxBytes: maxArchiveBytes,
     timeoutMs,
     signal,
     follow(next) {
@@ -63,7 +64,7 @@ async function fetchArchive(
         throw new AppError('denied', 'The address leads to another host', { param: 'url' });
     },
     accept({ status: code, headers }) {
-      if (code === 200 && Number(headers['content-length'] ?? 0) > imports.maxArchiveBytes) throw tooLarge();
+      if (code === 200 && Number(headers['content-length'] ?? 0) > maxArchiveBytes) throw tooLarge();
     },
   });
   if (status === 404) return undefined;
@@ -74,10 +75,11 @@ async function fetchArchive(
 
 /** Returns the files of an archive below a folder; undefined when there are none. Special files are reported, never followed. */
 export async function readArchive(
-  { limits, imports }: Pick<ArchiveDeps, 'limits' | 'imports'>,
+  deps: Pick<ArchiveDeps, 'limits' | 'imports'>,
   archive: Buffer,
   folder: readonly string[],
 ): Promise<Bundle | undefined> {
+  const [limits, imports] = [deps.limits(), deps.imports()];
   // Rare: only imports need it.
   const { createTarDecoder } = await import('modern-tar');
   const decoder = createTarDecoder({ strict: true });

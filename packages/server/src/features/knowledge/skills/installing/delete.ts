@@ -17,9 +17,9 @@ export function createDelete(deps: DeleteDeps): SkillMethods['skills.delete'] {
     const { agent, root } = writableRoot(deps, where, call);
     await root.alone(async () => {
       if (!(await removeFolder(root.place, name))) {
-        if (where.scope === 'local' && (await skillExists(deps.shared, name, limits)))
+        if (where.scope === 'local' && (await skillExists(deps.shared, name, limits())))
           throw new AppError('precondition_failed', `${name} is a shared skill: delete it with scope shared`, { param: 'scope' });
-        if (where.scope === 'shared' && (await skillExists(deps.rootOf(agent), name, limits)))
+        if (where.scope === 'shared' && (await skillExists(deps.rootOf(agent), name, limits())))
           throw new AppError('precondition_failed', `${name} is not in the shared skills directory: delete it with scope local`, {
             param: 'scope',
           });

@@ -15,7 +15,7 @@ export interface InstallDeps {
   readonly db: Db;
   readonly bus: EventBus;
   readonly clock: Clock;
-  readonly limits: VetLimits;
+  readonly limits: () => VetLimits;
   /** Loads what was written: called while the root is held, after the commit. */
   readonly written: (root: SkillRoot, row: ProvenanceRow) => Promise<void>;
 }
@@ -54,7 +54,7 @@ function canBeLoaded({ skill, findings }: Vetted): boolean {
 export async function installSkill(deps: InstallDeps, call: CallContext, about: Installing): Promise<Installed> {
   const { db, bus, clock } = deps;
   const { root, bundle, tier, source, url } = about;
-  const vetted = await vetBundle(bundle, deps.limits);
+  const vetted = await vetBundle(bundle, deps.limits());
   const { verdict, digest, findings } = vetted;
   const named = vetted.skill?.manifest.name;
   const name = about.name ?? named;

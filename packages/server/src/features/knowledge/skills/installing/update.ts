@@ -15,8 +15,8 @@ interface UpdateDeps extends WritableDeps {
 
 /** `skills.update`: replaces the manifest of a skill and keeps its other files. */
 export function createUpdate(deps: UpdateDeps): SkillMethods['skills.update'] {
-  const { limits } = deps;
   return async ({ name, content, force, ...where }, call) => {
+    const limits = deps.limits();
     const { agent, root, tier } = writableRoot(deps, where, call);
     return root.alone(async () => {
       const folder = root.folderOf(name);

@@ -43,7 +43,7 @@ function knownAgent(agents: WritableDeps['agents'], agentId: string = agents.def
 }
 
 /** Checks the disk, not the loaded skills, because refused skills are there too. */
-export async function skillExists(root: SkillRoot, name: string, limits: InstallDeps['limits']): Promise<boolean> {
+export async function skillExists(root: SkillRoot, name: string, limits: ReturnType<InstallDeps['limits']>): Promise<boolean> {
   return (await stampOf(root.folderOf(name), limits)) !== undefined;
 }
 
@@ -51,7 +51,7 @@ export async function skillExists(root: SkillRoot, name: string, limits: Install
 export function installNew(deps: InstallDeps, call: CallContext, about: Installing): Promise<Installed> {
   const { root, name } = about;
   return root.alone(async () => {
-    if (!about.replace && name !== undefined && (await skillExists(root, name, deps.limits))) throw taken(name);
+    if (!about.replace && name !== undefined && (await skillExists(root, name, deps.limits()))) throw taken(name);
     try {
       return await installSkill(deps, call, about);
     } catch (error) {

@@ -1,0 +1,195 @@
+import type * as z from 'zod';
+import { AppError } from '../../../kernel/app-error.ts';
+import { announceAudit, auditRow } from '../../../kernel/audit.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import { changedKeys } from '../../../kernel/config/changed-keys.ts';
+import { ConfigError, dotted, type Path } from '../../../kernel/config/config-error.ts';
+import type { Configuration } from '../../../kernel/config/configuration.ts';
+import { documentValue, EditError } from '../../../kernel/config/edit.ts';
+import type { LoadedConfig } from '../../../kernel/config/load.ts';
+import { isLive } from '../../../kernel/config/schema-walk.ts';
+import type { Core } from '../../../kernel/core.ts';
+import type { ChangedConfig, VersionOrigin } from './api.ts';
+import { protectedChanges, requireOwner } from './protected-keys.ts';
+import { redactedLines } from './redacted-text.ts';
+import { unifiedDiff } from './unified-diff.ts';
+import { type ConfigVersions, digestOf, type Settled } from './versions.ts';
+
+export interface ConfigChangesDeps<Config> extends Pick<Core, 'bus' | 'clock' | 'log'> {
+  /** The schema of the whole of config.yaml. */
+  readonly schema: z.ZodObject;
+  readonly configuration: Configuration<Config>;
+  readonly versions: ConfigVersions;
+  readonly redactText: (text: string) => string;
+  /** Fails with a ConfigError for what only a start finds: a model that no provider has. */
+  readonly checkBuild: (loaded: LoadedConfig<Config>) => Promise<void>;
+}
+
+/** A change that is asked for. */
+export interface Plan {
+  /** Returns the new text. */
+  readonly make: (text: string) => string | Promise<string>;
+  readonly origin: VersionOrigin;
+  readonly summary: string;
+  readonly section?: string | undefined;
+  readonly key?: string | undefined;
+  readonly actionType: string;
+  readonly ifDigest?: string | undefined;
+  readonly dryRun?: boolean | undefined;
+  /** Absent for a caller that checks its own permissions. */
+  readonly owner?: { readonly confirm: boolean; readonly isOwner: boolean } | undefined;
+  /** Also replaces a file that cannot be used, which is kept as a version. */
+  readonly replacesInvalid?: boolean | undefined;
+}
+
+export interface Done extends ChangedConfig {
+  readonly before: string;
+  readonly text: string;
+  readonly diff?: string;
+}
+
+/** Changes of config.yaml, one after another: each is validated as a whole, stored as a version, written and put in force. */
+export class ConfigChanges<Config> {
+  readonly #deps: ConfigChangesDeps<Config>;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: ConfigChangesDeps<Config>) {
+    this.#deps = deps;
+  }
+
+  /** Runs after all changes before it. */
+  inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const next = this.#last.then(run);
+    this.#last = next.catch(() => undefined);
+    return next;
+  }
+
+  change(plan: Plan, call: CallContext): Promise<Done> {
+    return this.inTurn(() => this.#change(plan, call));
+  }
+
+  /** Returns a diff of two texts without their secrets. */
+  diff(before: string, after: string, names?: readonly [string, string]): string {
+    const { schema, redactText } = this.#deps;
+    const shown = { before: redactedLines(schema, before, redactText), after: redactedLines(schema, after, redactText) };
+    return unifiedDiff(before.split('\n'), after.split('\n'), shown, names);
+  }
+
+  async #change(plan: Plan, call: CallContext): Promise<Done> {
+    const { configuration, versions } = this.#deps;
+    const base = await this.#settle(plan);
+    if (plan.ifDigest !== undefined && plan.ifDigest !== base.digest)
+      throw new AppError('conflict', `The configuration was changed meanwhile: its digest is ${base.digest}`, { param: 'ifDigest' });
+    const text = await this.#make(plan, base.text);
+    const loaded = await this.#validated(text);
+    if (plan.owner !== undefined) requireOwner(protectedChanges(valueOf(base.text), valueOf(text)), plan.owner);
+    const paths = changedKeys(this.#deps.schema, this.#configOf(base.text), loaded.config);
+    if (plan.dryRun === true) return this.#preview(base, text, paths);
+    if (text === base.text) return { before: text, text, version: base.number, digest: base.digest, changed: [], restart: [] };
+    const atMs = this.#deps.clock.now();
+    const target = [plan.section, plan.key].filter((part) => part !== undefined).join('.');
+    const audited = (outcome: 'success' | 'failure') =>
+      auditRow(call, atMs, { actionType: plan.actionType, classification: 'destructive', outcome, ...(target !== '' && { target }) });
+    const row = audited('success');
+    const note = {
+      principalId: call.identity.principalId,
+      origin: plan.origin,
+      summary: plan.summary,
+      section: plan.section ?? null,
+      key: plan.key ?? null,
+      traceId: call.traceId,
+    };
+    const settled = await versions.replace(base, text, note, { row, failed: audited('failure') });
+    announceAudit(this.#deps.bus, row);
+    await configuration.reload(plan.actionType);
+    const changed = paths.map(dotted);
+    const { restartNeeded } = configuration;
+    const restart = changed.filter((key) => restartNeeded.some((other) => isWithin(key, other) || isWithin(other, key)));
+    if (plan.origin !== 'file')
+      this.#deps.bus.emit('config:patched', {
+        ...(plan.section !== undefined && { section: plan.section }),
+        ...(plan.key !== undefined && { key: plan.key }),
+        from: plan.origin,
+        patchedBy: call.identity.principalId,
+        version: settled.number,
+        changed: [...changed],
+        restart: [...restart],
+        timestamp: atMs,
+      });
+    return { before: base.text, text, version: settled.number, digest: settled.digest, changed, restart };
+  }
+
+  async #settle({ replacesInvalid, actionType }: Plan): Promise<Settled> {
+    try {
+      const settled = await this.#deps.versions.settle({ keepInvalid: replacesInvalid === true });
+      if (settled.isWritten) await this.#deps.configuration.reload(actionType);
+      return settled;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      throw new AppError(
+        'precondition_failed',
+        `config.yaml cannot be used as it is now, so nothing can be changed in it: ${error.message}. Repair it by hand, or take an earlier version with config.rollback`,
+        { cause: error },
+      );
+    }
+  }
+
+  async #make({ make }: Plan, text: string): Promise<string> {
+    try {
+      return await make(text);
+    } catch (error) {
+      if (!(error instanceof EditError)) throw error;
+      throw new AppError('invalid_params', error.message, { param: error.path.length === 0 ? 'value' : dotted(error.path) });
+    }
+  }
+
+  async #validated(text: string): Promise<LoadedConfig<Config>> {
+    try {
+      const loaded = this.#deps.configuration.check(text);
+      await this.#deps.checkBuild(loaded);
+      return loaded;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const issues = error.problems.map(({ key, message }) => ({ path: key ?? '', message }));
+      const message = `Config validation failed: ${issues.map((issue) => (issue.path === '' ? issue.message : `${issue.path}: ${issue.message}`)).join('; ')}`;
+      throw new AppError('invalid_params', message, { issues, ...(issues[0] !== undefined && issues[0].path !== '' && { param: issues[0].path }) });
+    }
+  }
+
+  /** The values that a text has; those in force where it cannot be used. */
+  #configOf(text: string): Config {
+    const { configuration } = this.#deps;
+    try {
+      return configuration.check(text).config;
+    } catch {
+      return configuration.current;
+    }
+  }
+
+  #preview(base: Settled, text: string, paths: readonly Path[]): Done {
+    const { schema } = this.#deps;
+    return {
+      before: base.text,
+      text,
+      version: base.number,
+      digest: digestOf(text),
+      changed: paths.map(dotted),
+      restart: paths.filter((path) => !isLive(schema, path)).map(dotted),
+      diff: this.diff(base.text, text, ['config.yaml', 'config.yaml (changed)']),
+    };
+  }
+}
+
+/** Whether a dotted key is another one or below it. */
+function isWithin(key: string, other: string): boolean {
+  return key === other || (key.startsWith(other) && /^[.[]/.test(key.slice(other.length)));
+}
+
+/** Undefined where the text is not valid, so that everything counts as changed. */
+function valueOf(text: string): unknown {
+  try {
+    return documentValue(text);
+  } catch {
+    return undefined;
+  }
+}
