@@ -11,6 +11,8 @@ export type KeyPurpose =
   | 'fence'
   /** Headers of stored MCP servers in the database. */
   | 'mcp'
+  /** Values of the secret store. */
+  | 'secrets'
   /** Offsets of agents' heartbeats in their interval, and digests of the configuration that one was stopped under. */
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */

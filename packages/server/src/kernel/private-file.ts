@@ -103,14 +103,7 @@ function chmodFile(path: string, mode: number): void {
  * at the same time must end up with the same secret.
  */
 export function createOwnFile(path: string, content: string): boolean {
-  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
-  const fd = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (windows ? 0 : constants.O_NOFOLLOW), 0o600);
-  try {
-    writeFileSync(fd, content);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+  const draft = writeDraft(path, content);
   try {
     linkSync(draft, path);
     unlinkSync(draft);
@@ -124,6 +117,34 @@ export function createOwnFile(path: string, content: string): boolean {
   }
   syncFolder(dirname(path));
   return true;
+}
+
+/** Writes and syncs a file next to `path`, and returns its path. Leaves nothing behind when it fails: a full disk must not collect drafts. */
+function writeDraft(path: string, content: string): string {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
+  const fd = openSync(draft, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (windows ? 0 : constants.O_NOFOLLOW), 0o600);
+  try {
+    writeFileSync(fd, content);
+    fsyncSync(fd);
+  } catch (error) {
+    unlinkSync(draft);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+  return draft;
+}
+
+/** Writes a file (0600) with all of its new content or leaves it as it is, synced; one that exists is replaced. */
+export function replaceOwnFile(path: string, content: string): void {
+  const draft = writeDraft(path, content);
+  try {
+    renameSync(draft, path);
+  } catch (error) {
+    unlinkSync(draft);
+    throw error;
+  }
+  syncFolder(dirname(path));
 }
 
 /** Without it a new name may be gone after a power loss. */

@@ -58,6 +58,8 @@ import { memorySearchOperations } from '../features/knowledge/memory/recall/sear
 import { nodeMigrations } from '../features/operations/nodes/migrations.ts';
 import { nodeOperations } from '../features/operations/nodes/store.ts';
 import { auditOperations } from '../features/operations/observability/audit-store.ts';
+import { secretMigrations } from '../features/operations/secrets/migrations.ts';
+import { secretOperations } from '../features/operations/secrets/store.ts';
 import { responseMigrations } from '../features/conversations/responses/migrations.ts';
 import { responseOperations } from '../features/conversations/responses/store.ts';
 import { receiptMigrations } from '../features/conversations/receipts/migrations.ts';
@@ -166,6 +168,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...receiptOperations,
   ...ageClockOperations,
   ...nodeOperations,
+  ...secretOperations,
   ...inboxOperations,
   ...sessionSendOperations,
   acceptSend,
@@ -215,6 +218,7 @@ export const migrations: readonly Migration[] = [
   ...auditMigrations,
   ...ageClockMigrations,
   ...nodeMigrations,
+  ...secretMigrations,
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,
