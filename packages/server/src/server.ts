@@ -43,7 +43,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { config, configuration, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
-  const { assembly, lifetime, nodes } = foundation;
+  const { assembly, lifetime, nodes, secrets } = foundation;
   const { core, db, bus, clock } = assembly;
   // Parts below that parts above call.
   const late = {
@@ -55,6 +55,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   };
 
   const events = building.use(await createEvents(core('events')));
+  secrets.announceUses();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
@@ -170,6 +171,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   });
   const handlers: Handlers = {
     ...system.methods,
+    ...secrets.methods,
     ...agents.methods,
     ...tokens.methods,
     ...background.methods,
@@ -214,7 +216,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   assembly.onClaimed(approvals.recover);
   assembly.onClaimed(restoreTurns);
   await unattended.start();
-  const warnings = [...(await findWarnings(options, foundation, openedJail)), ...unattended.warnings];
+  const warnings = [...(await findWarnings(options, foundation, openedJail)), ...secrets.warnings, ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {
     lifetime.lock.announce(address);

@@ -4,6 +4,7 @@ import type { Driver } from './driver.ts';
 import { knowledgeDrivers } from './knowledge.ts';
 import { nodeDrivers } from './nodes.ts';
 import { scheduleDrivers } from './schedule.ts';
+import { secretDrivers } from './secrets.ts';
 import { turnDrivers } from './turns.ts';
 import { workDrivers } from './work.ts';
 
@@ -14,6 +15,7 @@ export const drivers: readonly Driver[] = [
   ...delegationDrivers,
   ...scheduleDrivers,
   ...accessDrivers,
+  ...secretDrivers,
   ...knowledgeDrivers,
   ...nodeDrivers,
 ];

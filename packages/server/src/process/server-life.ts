@@ -5,12 +5,16 @@ import { dashboardDir } from '../gateway/routes/dashboard-files.ts';
 import { placeEditorSchema } from './editor-schema.ts';
 import { type Greeting, tokenFromFile } from './greeting.ts';
 import { systemClock } from '../kernel/clock.ts';
+import { ConfigError } from '../kernel/config/config-error.ts';
 import type { LoadedConfig } from '../kernel/config/load.ts';
 import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
+import { readStoredSecrets } from './stored-secrets.ts';
+import { listSecrets } from '../features/operations/secrets/store.ts';
+import { SecretVault } from '../features/operations/secrets/vault.ts';
 import { masterKeyOf } from './master-key.ts';
 import { asConfigError } from './load-root-config.ts';
 import { createServer } from '../server.ts';
@@ -38,6 +42,13 @@ export interface ServerLifeOptions {
   readonly onStandby: (address: string | null) => void;
   /** Called when another daemon has taken over from this one, which must end. */
   readonly onLost: () => void;
+}
+
+/** What stays the same through the restarts of the server. */
+interface Installation {
+  readonly home: Home;
+  readonly configuration: FileConfiguration;
+  readonly secrets: SecretVault;
 }
 
 interface Running {
@@ -84,9 +95,10 @@ export class ServerLife {
   async #start(): Promise<Greeting | undefined> {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
-    const configuration = this.#configure(home);
-    const { loaded, notes } = configuration.load();
-    this.#running = await this.#boot(home, configuration, loaded);
+    const secrets = new SecretVault({ file: home.paths.secretsFile, key: home.installKey, redactor: this.#options.redactor });
+    const configuration = this.#configure(home, secrets);
+    const { loaded, notes } = await this.#loadFirst(home, configuration, secrets);
+    this.#running = await this.#boot({ home, configuration, secrets }, loaded);
     if (this.#running === undefined) return undefined;
 
     void placeEditorSchema(home.paths).catch((error: unknown) => logger.log.warn({ err: error }, 'Failed to write the schema for editors'));
@@ -114,9 +126,9 @@ export class ServerLife {
     };
   }
 
-  #configure(home: Home): FileConfiguration {
+  #configure(home: Home, secrets: SecretVault): FileConfiguration {
     const { args, env, redactor, logger } = this.#options;
-    return new FileConfiguration({
+    const configuration = new FileConfiguration({
       file: home.paths.configFile,
       read: home.readConfig,
       env,
@@ -124,29 +136,49 @@ export class ServerLife {
       redactor,
       log: logger.log.module('config'),
     });
+    configuration.useSecrets((name) => secrets.get(name));
+    return configuration;
   }
 
-  async #boot(home: Home, configuration: FileConfiguration, loaded: Loaded): Promise<Running | undefined> {
+  /** The copy may lack a secret that the database has. */
+  async #loadFirst(home: Home, configuration: FileConfiguration, secrets: SecretVault): Promise<ReturnType<FileConfiguration['load']>> {
+    try {
+      return configuration.load();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const text = configuration.readText();
+      const rows = await readStoredSecrets(home.paths, { text, env: this.#options.env, secrets: (name) => secrets.get(name) });
+      if (rows !== undefined && secrets.learn(rows)) return this.#loadFirst(home, configuration, secrets);
+      const fault = secrets.fault();
+      throw fault === undefined ? error : new ConfigError([...error.problems, { source: home.paths.secretsFile, message: fault }]);
+    }
+  }
+
+  async #boot(installation: Installation, given: Loaded): Promise<Running | undefined> {
+    const { home, configuration, secrets } = installation;
     const { env, logger, redactor } = this.#options;
-    const { config } = loaded;
-    const { sharedPath } = config.storage;
+    let loaded = given;
     configuration.begin(loaded);
-    logger.reset(config.logging);
+    logger.reset(loaded.config.logging);
     // Without any other token nobody could log in.
-    const secret = config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
+    const secret = loaded.config.gateway.tokens.length === 0 ? home.ensureToken() : home.readToken();
     if (secret !== undefined) redactor.add([secret]);
     let node: ActiveNode | undefined;
     try {
-      if (config.storage.driver === 'postgres') {
+      if (loaded.config.storage.driver === 'postgres') {
         node = await this.#becomeActive(home, loaded);
         if (node === undefined) return undefined;
+        loaded = await this.#withSharedSecrets(installation, loaded, node);
       }
+      const { config } = loaded;
+      const { sharedPath } = config.storage;
       const server = await createServer({
         config,
         configuration,
         node,
         home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
         installKey: home.installKey,
+        secrets,
         version,
         configFiles: loaded.files,
         env,
@@ -157,12 +189,29 @@ export class ServerLife {
         watchdog: this.#options.watchdog,
         supervised: isSupervised(env),
         checkConfig: async () => void configuration.check(configuration.readText()),
-        restart: () => this.#restart(home, configuration),
+        restart: () => this.#restart(installation),
       });
       return { server, loaded, node };
     } catch (error) {
       await node?.[Symbol.asyncDispose]();
       throw asConfigError(error, loaded) ?? error;
+    }
+  }
+
+  /** While this daemon waited, the active one may have changed secrets: all keys get them, also those that need a restart. */
+  async #withSharedSecrets({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
+    if (secrets.adopt(await db.read(listSecrets, {})).length === 0) return before;
+    try {
+      const { loaded } = configuration.load();
+      configuration.begin(loaded);
+      return loaded;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#options.logger.log.error(
+        { err: error },
+        'The configuration is not valid with the secrets of the database: starting with those of the sealed copy',
+      );
+      return before;
     }
   }
 
@@ -184,7 +233,8 @@ export class ServerLife {
     });
   }
 
-  #restart(home: Home, configuration: FileConfiguration): void {
+  #restart(installation: Installation): void {
+    const { configuration } = installation;
     const { log } = this.#options.logger;
     this.#work = this.#work.then(async () => {
       const before = this.#running;
@@ -198,7 +248,7 @@ export class ServerLife {
       }
       try {
         await this.#close();
-        this.#running = await this.#bootOr(home, configuration, loaded, before.loaded);
+        this.#running = await this.#bootOr(installation, loaded, before.loaded);
         if (this.#running !== undefined) log.info({ address: this.#running.server.address }, 'Restarted');
       } catch (error) {
         log.fatal({ err: error }, 'The restart failed');
@@ -208,12 +258,12 @@ export class ServerLife {
   }
 
   /** A configuration that passed every check may still fail at a port or a model: then the previous one is better than nothing. */
-  async #bootOr(home: Home, configuration: FileConfiguration, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
+  async #bootOr(installation: Installation, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
     try {
-      return await this.#boot(home, configuration, loaded);
+      return await this.#boot(installation, loaded);
     } catch (error) {
       this.#options.logger.log.error({ err: error }, 'Failed to start with the new configuration; continuing with the previous one');
-      return this.#boot(home, configuration, before);
+      return this.#boot(installation, before);
     }
   }
 

@@ -26,7 +26,9 @@ export function createSecretSeal(key: Buffer): SecretSeal {
       const [nonceAt, tagAt, textAt] = [saltBytes, saltBytes + nonceBytes, saltBytes + nonceBytes + tagBytes];
       if (bytes.length < textAt) return undefined;
       try {
-        const decipher = createDecipheriv('aes-256-gcm', keyOf(bytes.subarray(0, nonceAt)), bytes.subarray(nonceAt, tagAt), { authTagLength: tagBytes })
+        const decipher = createDecipheriv('aes-256-gcm', keyOf(bytes.subarray(0, nonceAt)), bytes.subarray(nonceAt, tagAt), {
+          authTagLength: tagBytes,
+        })
           .setAAD(Buffer.from(name))
           .setAuthTag(bytes.subarray(tagAt, textAt));
         return Buffer.concat([decipher.update(bytes.subarray(textAt)), decipher.final()]).toString('utf8');

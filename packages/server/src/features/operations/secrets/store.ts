@@ -38,6 +38,9 @@ const allSecrets = query<object, SecretRow>(({ db }) =>
     .orderBy('name'),
 );
 
+/** The same for a connection without operations: that of a start whose configuration cannot be read without them. */
+export const sealedSecrets = 'SELECT name, sealed FROM secret ORDER BY name';
+
 /** Returns all secrets by name. */
 export const listSecrets = operation('secrets.list', async (tx): Promise<SecretRow[]> => tx.all(allSecrets, {}));
 
@@ -62,10 +65,7 @@ async function countWrite(tx: Tx, { id, atMs }: AuditRow, { limit, windowMs }: W
 }
 
 const findSecret = query<{ readonly name: string }, { readonly name: string }>(({ db, p }) =>
-  db
-    .selectFrom('secret')
-    .select('name')
-    .where('name', '=', p('name')),
+  db.selectFrom('secret').select('name').where('name', '=', p('name')),
 );
 const countSecrets = query<object, { readonly count: number }>(({ db }) =>
   db.selectFrom('secret').select((eb) => eb.fn.countAll<number>().as('count')),
@@ -89,7 +89,10 @@ const replaceSecret = query<Omit<NewSecret, 'createdAtMs'>>(({ db, p }) =>
 /** Creates or replaces a secret. A replaced one keeps its provider and its description unless new ones are given. */
 export const setSecret = operation(
   'secrets.set',
-  async (tx, input: { readonly row: NewSecret; readonly limit: WriteLimit; readonly audit: AuditRow }): Promise<'created' | 'updated' | 'full' | TooManyWrites> => {
+  async (
+    tx,
+    input: { readonly row: NewSecret; readonly limit: WriteLimit; readonly audit: AuditRow },
+  ): Promise<'created' | 'updated' | 'full' | TooManyWrites> => {
     const { row, limit, audit } = input;
     const found = await tx.get(findSecret, { name: row.name });
     if (found === undefined && ((await tx.get(countSecrets, {}))?.count ?? 0) >= limit.maxSecrets) return 'full';
@@ -108,7 +111,10 @@ const deleteRow = query<{ readonly name: string }>(({ db, p }) => db.deleteFrom(
 /** Deletes a secret; `absent` when there is none, which counts as no write. */
 export const removeSecret = operation(
   'secrets.remove',
-  async (tx, input: { readonly name: string; readonly limit: WriteLimit; readonly audit: AuditRow }): Promise<'deleted' | 'absent' | TooManyWrites> => {
+  async (
+    tx,
+    input: { readonly name: string; readonly limit: WriteLimit; readonly audit: AuditRow },
+  ): Promise<'deleted' | 'absent' | TooManyWrites> => {
     const { name, limit, audit } = input;
     if ((await tx.get(findSecret, { name })) === undefined) return 'absent';
     const retryAfterMs = await countWrite(tx, audit, limit);

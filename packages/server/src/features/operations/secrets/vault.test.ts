@@ -34,7 +34,12 @@ test('the copy has the values sealed and for the owner alone, and the next start
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readdirSync(dir)).toEqual(['secrets.sealed']);
   const next = open();
-  expect([next.get('FIRST'), next.get('SECOND'), next.get('THIRD'), next.fault()]).toEqual(['the first value', 'the second value', undefined, undefined]);
+  expect([next.get('FIRST'), next.get('SECOND'), next.get('THIRD'), next.fault()]).toEqual([
+    'the first value',
+    'the second value',
+    undefined,
+    undefined,
+  ]);
   expect(redactor.redact('it is the first value')).toBe('it is [REDACTED]');
 });
 

@@ -96,6 +96,13 @@ export class SecretVault {
     return () => void (entry !== undefined && this.#entries.set(name, entry));
   }
 
+  /** Adds those of the database to what is there, before it is open; returns whether a value changed. */
+  learn(rows: readonly SealedSecret[]): boolean {
+    const before = rows.map(({ name }) => this.get(name));
+    for (const { name, sealed } of rows) this.#keep(name, sealed);
+    return rows.some(({ name }, index) => before[index] !== this.get(name));
+  }
+
   /** Replaces all secrets by those of the database; returns the names of those whose value changed. */
   adopt(rows: readonly SealedSecret[]): string[] {
     const before = new Map([...this.#entries].map(([name, { value }]) => [name, value]));
