@@ -18,6 +18,7 @@ import { addMediaCommand } from './commands/media.ts';
 import { addMemoryCommand } from './commands/memory.ts';
 import { addModelsCommand } from './commands/models.ts';
 import { addRunsCommand } from './commands/runs.ts';
+import { addSecretsCommand } from './commands/secrets.ts';
 import { addSessionsCommand } from './commands/sessions.ts';
 import { addSkillsCommand } from './commands/skills.ts';
 import { addStartCommand } from './commands/start.ts';
@@ -82,6 +83,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addModelsCommand(program, io, setExit);
   addMediaCommand(program, io);
   addTokensCommand(program, io);
+  addSecretsCommand(program, io);
   addConnectCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);
