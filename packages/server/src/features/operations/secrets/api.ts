@@ -1,6 +1,12 @@
+import type { CallContext } from '../../../kernel/call-context.ts';
 import type { Environment } from '../../../kernel/config/references.ts';
 
 export interface SecretsApi {
   /** The environment of the daemon, with the secrets of the store for the names that it does not have. */
   readonly environment: Environment;
+  /**
+   * Replaces the secret that the token `tokenId` of config.yaml has by a reference; returns keys that need a restart for it, and undefined
+   * when the token has no such reference.
+   */
+  rotateToken(tokenId: string, value: string, call: CallContext): Promise<readonly string[] | undefined>;
 }

@@ -25,6 +25,13 @@ export interface SecretChangesDeps {
   readonly isReadOnly: () => boolean;
 }
 
+/** What the audit records of a change. */
+interface Audited {
+  readonly actionType: string;
+  readonly classification: 'destructive' | 'security';
+  readonly target: string;
+}
+
 const limit: WriteLimit = { limit: 5, windowMs: 60_000, maxSecrets: 1_000 };
 
 /** Changes of the store, one after the other: each is a row with its audit row, then the copy, then the configuration. */
@@ -40,35 +47,55 @@ export class SecretChanges {
   }
 
   set(params: Params<'env.set'>, call: CallContext): Promise<ResultInput<'env.set'>> {
+    const { key } = params;
     return this.#inOrder(async () => {
-      const { key, value, provider, description, expiresAt } = params;
-      const { db, bus, clock, vault, isShadowed } = this.#deps;
       this.#refuseReadOnly();
       this.#refuseNarrow(key, call);
-      this.#refuseInvalid(key, value);
-      this.#count();
-      const sealed = vault.seal(key, value);
-      const atMs = clock.now();
-      const row = {
-        ...sealed,
-        provider: provider ?? null,
-        description: description ?? null,
-        createdAtMs: atMs,
-        updatedAtMs: atMs,
-        expiresAtMs: expiresAt ?? null,
-      };
-      const audit = auditRow(call, atMs, { actionType: 'env.set', classification: 'destructive', target: key });
-      const action = await db.write(setSecret, { row, limit, audit });
-      if (typeof action === 'object') throw tooMany(action.retryAfterMs);
-      if (action === 'full') throw new AppError('conflict', `At most ${limit.maxSecrets} secrets are stored: remove one first`);
-      vault.put(sealed);
-      this.saveCopy();
-      announceAudit(bus, audit);
-      bus.emit('secret:modified', { secretName: key, action, timestamp: atMs });
       const stored = { set: true as const, key, storage: 'encrypted' as const, restarting: false as const };
-      if (isShadowed(key)) return { ...stored, shadowed: true as const, restart: [] };
+      await this.#store(params, call, { actionType: 'env.set', classification: 'destructive', target: key });
+      if (this.#deps.isShadowed(key)) return { ...stored, shadowed: true as const, restart: [] };
       return { ...stored, ...(await this.#apply(`env.set ${key}`)) };
     });
+  }
+
+  /**
+   * Replaces a secret of the configuration for a caller that may change what uses it; returns keys that need a restart.
+   * @throws AppError when the environment has the name, the store is read-only, or the configuration is not valid
+   */
+  replace(key: string, value: string, call: CallContext, audited: Audited): Promise<readonly string[]> {
+    return this.#inOrder(async () => {
+      this.#refuseReadOnly();
+      if (this.#deps.isShadowed(key))
+        throw new AppError('precondition_failed', `${key} is a variable of the environment: change it there and restart`);
+      const fault = this.#faultOfConfiguration();
+      if (fault !== undefined) throw new AppError('precondition_failed', `The configuration is not valid, so nothing was changed: ${fault}`);
+      await this.#store({ key, value }, call, audited);
+      return (await this.#apply(`${audited.actionType} ${audited.target}`)).restart;
+    });
+  }
+
+  async #store({ key, value, provider, description, expiresAt }: Params<'env.set'>, call: CallContext, audited: Audited): Promise<void> {
+    const { db, bus, clock, vault } = this.#deps;
+    this.#refuseInvalid(key, value);
+    this.#count();
+    const sealed = vault.seal(key, value);
+    const atMs = clock.now();
+    const row = {
+      ...sealed,
+      provider: provider ?? null,
+      description: description ?? null,
+      createdAtMs: atMs,
+      updatedAtMs: atMs,
+      expiresAtMs: expiresAt ?? null,
+    };
+    const audit = auditRow(call, atMs, audited);
+    const action = await db.write(setSecret, { row, limit, audit });
+    if (typeof action === 'object') throw tooMany(action.retryAfterMs);
+    if (action === 'full') throw new AppError('conflict', `At most ${limit.maxSecrets} secrets are stored: remove one first`);
+    vault.put(sealed);
+    this.saveCopy();
+    announceAudit(bus, audit);
+    bus.emit('secret:modified', { secretName: key, action, timestamp: atMs });
   }
 
   remove({ key }: Params<'env.remove'>, call: CallContext): Promise<ResultInput<'env.remove'>> {

@@ -14,12 +14,12 @@ test('a value is read under its key and its name alone, and each time sealed dif
   }
 });
 
-test('changed bytes at any place are refused', () => {
-  const bytes = Buffer.from(seal.close('NAME', 'value'), 'base64url');
-  for (let at = 0; at < bytes.length; at += 1) {
-    const changed = Buffer.from(bytes);
-    changed[at] = (changed[at] ?? 0) ^ 1;
-    expect(seal.open('NAME', changed.toString('base64url'))).toBeUndefined();
-    expect(seal.open('NAME', bytes.subarray(0, at).toString('base64url'))).toBeUndefined();
+test('changed characters at any place are refused', () => {
+  const sealed = seal.close('NAME', 'value');
+  for (let at = 0; at < sealed.length; at += 1) {
+    // The last character of a part has bits that mean nothing.
+    if (sealed[at + 1] === '.' || at === sealed.length - 1) continue;
+    expect(seal.open('NAME', `${sealed.slice(0, at)}${sealed[at] === 'A' ? 'B' : 'A'}${sealed.slice(at + 1)}`)).toBeUndefined();
+    expect(seal.open('NAME', sealed.slice(0, at))).toBeUndefined();
   }
 });

@@ -16,6 +16,7 @@ import { SecretChanges } from './changes.ts';
 import type { SecretsConfig } from './config.ts';
 import { layeredEnvironment } from './environment.ts';
 import { importSecrets, listSecrets, type SecretRow } from './store.ts';
+import { tokenReference } from './token-reference.ts';
 import { SecretUses } from './uses.ts';
 import type { SecretVault } from './vault.ts';
 
@@ -104,6 +105,11 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   return {
     api: {
       environment: layeredEnvironment(env, useOnce),
+      async rotateToken(tokenId, value, call) {
+        const name = tokenReference(configuration.readText(), tokenId);
+        if (name === undefined) return undefined;
+        return changes.replace(name, value, call, { actionType: 'tokens.rotate', classification: 'security', target: tokenId });
+      },
     },
     methods: {
       'env.set': (params, call) => changes.set(params, call),

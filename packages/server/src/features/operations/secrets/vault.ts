@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { InstallKey } from '../../../kernel/install-key.ts';
 import type { Redactor } from '../../../kernel/redact.ts';
+import type { Seal } from '../../../kernel/seal.ts';
 import { readCopy, type SecretCopy, writeCopy } from './copy-file.ts';
-import { createSecretSeal, type SecretSeal } from './seal.ts';
+import { createSecretSeal } from './seal.ts';
 
 export interface SecretVaultOptions {
   /** The sealed copy in the home folder. */
@@ -30,7 +31,7 @@ interface Entry {
  */
 export class SecretVault {
   readonly #options: SecretVaultOptions;
-  readonly #seal: SecretSeal;
+  readonly #seal: Seal;
   readonly #entries = new Map<string, Entry>();
   /** What the file holds. */
   #copy: SecretCopy | undefined;
