@@ -76,7 +76,7 @@ export const env = {
             createdAt: EpochMs,
             updatedAt: EpochMs,
             lastUsedAt: EpochMs.optional().describe('Accurate to a minute.'),
-            usageCount: z.int().min(0).describe('How often a configuration that uses it came in force.'),
+            usageCount: z.int().min(0).describe('How often a configuration that uses it came in force, or a search for keys of providers found it.'),
             expiresAt: EpochMs.optional(),
             usedBy: z.array(z.string()).describe('Keys of config.yaml that refer to it.'),
             shadowed: z.literal(true).optional().describe('A variable of the environment has this name, and wins.'),

@@ -112,6 +112,21 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
     expect((await daemon.client.call('env.list', {})).secrets[0]).not.toHaveProperty('unreadable');
   });
 
+  test('finds the key of a vendor in the store when no provider is configured', async () => {
+    const home = configure('home');
+    await store(home, 'OPENAI_API_KEY');
+    writeFileSync(join(home, 'config.yaml'), 'gateway: { port: 0 }');
+    await using daemon = await start(home);
+    expect(daemon.greeting?.discovery.providers).toMatchObject([{ id: 'openai', from: 'OPENAI_API_KEY' }]);
+    expect((await daemon.client.call('agent.getOperationModels', {})).operations[0]).toMatchObject({ provider: 'openai', apiKeyConfigured: true });
+    expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 1 }]);
+    const providers = async () => (await daemon.client.call('models.list_providers', {})).providers;
+    await daemon.client.call('env.set', { key: 'MISTRAL_API_KEY', value });
+    expect(await providers()).toEqual(['mistral', 'openai']);
+    await daemon.client.call('env.remove', { key: 'OPENAI_API_KEY' });
+    expect(await providers()).toEqual(['mistral']);
+  });
+
   test('uses a new value at the latest after a restart; the redactor forgets neither the old one nor the new one', async () => {
     const home = configure('home');
     await store(home);

@@ -59,7 +59,8 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
   const secrets = building.use(await wireSecrets({ core, live }, options));
   const assembly: Assembly = {
     building,
-    options: { ...options, env: secrets.api.environment },
+    options,
+    environment: secrets.api.environment,
     bootId,
     onClaimed: nodes.api.onClaimed,
     db,

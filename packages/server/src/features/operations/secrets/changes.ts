@@ -23,6 +23,8 @@ export interface SecretChangesDeps {
   /** Whether the environment has a variable of this name, which wins. */
   readonly isShadowed: (name: string) => boolean;
   readonly isReadOnly: () => boolean;
+  /** Called when a change is stored and the configuration is applied. Never rejects. */
+  readonly changed: () => Promise<void>;
 }
 
 /** What the audit records of a change. */
@@ -120,6 +122,7 @@ export class SecretChanges {
       }
       announceAudit(bus, audit);
       bus.emit('secret:modified', { secretName: key, action: 'deleted', timestamp: atMs });
+      await this.#deps.changed();
       return { removed: true as const, key };
     });
   }
@@ -196,6 +199,8 @@ export class SecretChanges {
     } catch (error) {
       if (error instanceof ConfigError) return { restart: [], notApplied: error.message };
       throw error;
+    } finally {
+      await this.#deps.changed();
     }
   }
 }

@@ -252,7 +252,7 @@ describe('a reference', () => {
     await createClient({ url: next.url, token: rotated.secret }).call('system.ping');
   });
 
-  test('counts as a use when the configuration with it comes in force, and a key found without one is a provider', async () => {
+  test('counts as a use when the configuration with it comes in force, and the provider has a key', async () => {
     const server = await start();
     await set(server, 'SECOND_KEY');
     await stop(server);

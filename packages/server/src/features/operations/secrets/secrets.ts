@@ -52,7 +52,8 @@ const retryMs = 60_000;
 export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   const { db, clock, log, vault, configuration, config, env } = deps;
   const isShadowed = (name: string) => (env[name] ?? '') !== '';
-  const changes = new SecretChanges({ ...deps, isShadowed, isReadOnly: () => config.current.readOnly });
+  const listeners = new Set<() => Promise<void> | void>();
+  const changes = new SecretChanges({ ...deps, isShadowed, isReadOnly: () => config.current.readOnly, changed });
   const uses = new SecretUses(deps);
   const limiter = new RateLimiter({ ...lists, clock });
   const found = new Set<string>();
@@ -68,6 +69,12 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   );
 
   await adoptRows(deps, changes);
+
+  async function changed(): Promise<void> {
+    const call = async (run: () => Promise<void> | void) => run();
+    const onError = (error: unknown) => log.error({ err: error }, 'Failed to apply a changed secret');
+    await Promise.all([...listeners].map((run) => call(run).catch(onError)));
+  }
 
   function noteUses(): void {
     for (const name of referencesIn(configuration.readText()).keys())
@@ -105,6 +112,10 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   return {
     api: {
       environment: layeredEnvironment(env, useOnce),
+      onChange(run) {
+        listeners.add(run);
+        return { [Symbol.dispose]: () => void listeners.delete(run) };
+      },
       async rotateToken(tokenId, value, call) {
         const name = tokenReference(configuration.readText(), tokenId);
         if (name === undefined) return undefined;
