@@ -183,7 +183,8 @@ async function findProviders(
   if (configured.length === 0) {
     if (!modelsConfig.discover) return [];
     const keys = findKeys(env, log).map((found) => known.find((same) => isDeepStrictEqual(same, found)) ?? found);
-    if (known.length > 0 && known.every(({ source }) => source !== 'config')) return [...keys, ...known.filter(({ source }) => source === 'local_server')];
+    if (known.length > 0 && known.every(({ source }) => source !== 'config'))
+      return [...keys, ...known.filter(({ source }) => source === 'local_server')];
     return [...keys, ...(probe === undefined ? [] : await findLocalServers(probe))];
   }
   return Promise.all(
