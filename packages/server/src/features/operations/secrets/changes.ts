@@ -34,14 +34,17 @@ interface Audited {
   readonly target: string;
 }
 
+const retryMs = 60_000;
 const limit: WriteLimit = { limit: 5, windowMs: 60_000, maxSecrets: 1_000 };
 
 /** Changes of the store, one after the other: each is a row with its audit row, then the copy, then the configuration. */
-export class SecretChanges {
+export class SecretChanges implements Disposable {
   readonly #deps: SecretChangesDeps;
   /** The rows know wall time alone, which may step. */
   readonly #limiter: RateLimiter;
   #work: Promise<unknown> = Promise.resolve();
+  /** Set while a copy that could not be written waits to be tried again. */
+  #cancelRetry: (() => void) | undefined;
 
   constructor(deps: SecretChangesDeps) {
     this.#deps = deps;
@@ -129,11 +132,19 @@ export class SecretChanges {
 
   /** A copy that cannot be written is tried again: the rows are the truth, and the next start reads them where the copy is not enough. */
   saveCopy(): void {
+    const { vault, clock, log } = this.#deps;
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
     try {
-      this.#deps.vault.save();
+      vault.save();
     } catch (error) {
-      this.#deps.log.warn({ err: error }, 'Failed to write the sealed copy of the secrets; trying again');
+      log.warn({ err: error }, 'Failed to write the sealed copy of the secrets; trying again');
+      this.#cancelRetry = clock.after(retryMs, () => this.saveCopy());
     }
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancelRetry?.();
   }
 
   #inOrder<T>(run: () => Promise<T>): Promise<T> {

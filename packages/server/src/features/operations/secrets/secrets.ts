@@ -10,7 +10,6 @@ import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId } from '../../../kernel/ids.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
-import { repeat } from '../../../kernel/timers.ts';
 import type { SecretsApi } from './api.ts';
 import { SecretChanges } from './changes.ts';
 import type { SecretsConfig } from './config.ts';
@@ -43,7 +42,6 @@ export interface Secrets extends AsyncDisposable {
 }
 
 const lists = { limit: 30, windowMs: 60_000, slides: true } as const;
-const retryMs = 60_000;
 
 /**
  * The store of secrets: rows sealed with the install key, of which the vault is the view of this process. When the rows are not what the
@@ -59,14 +57,7 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   const found = new Set<string>();
   const lifetime = new AsyncDisposableStack();
   lifetime.use(uses);
-  lifetime.use(
-    repeat({
-      clock,
-      everyMs: retryMs,
-      run: () => changes.saveCopy(),
-      onError: (error) => log.error({ err: error }, 'Failed to check the sealed copy of the secrets'),
-    }),
-  );
+  lifetime.use(changes);
 
   await adoptRows(deps, changes);
 
@@ -77,6 +68,8 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   }
 
   function noteUses(): void {
+    // Most installations have none, and need not read their configuration for it.
+    if (vault.isEmpty()) return;
     for (const name of referencesIn(configuration.readText()).keys())
       if (!isShadowed(name)) uses.note(name, vault.get(name) !== undefined ? 'success' : vault.isUnreadable(name) ? 'denied' : 'not_found');
   }

@@ -49,6 +49,10 @@ export class SecretVault {
     return this.#entries.get(name)?.value;
   }
 
+  isEmpty(): boolean {
+    return this.#entries.size === 0;
+  }
+
   /** All secrets that can be read. */
   readable(): SealedSecret[] {
     return [...this.#entries].flatMap(([name, { sealed, value }]) => (value === undefined ? [] : [{ name, sealed }]));
