@@ -107,6 +107,8 @@ export class SecretChanges implements Disposable {
     return this.#inOrder(async () => {
       const { db, bus, clock, vault } = this.#deps;
       this.#refuseReadOnly();
+      const absent = () => new AppError('not_found', `There is no secret ${key}`, { param: 'key' });
+      if (!vault.has(key)) throw absent();
       this.#refuseUsed(key);
       this.#count();
       const atMs = clock.now();
@@ -117,7 +119,7 @@ export class SecretChanges implements Disposable {
         vault.save();
         const outcome = await db.write(removeSecret, { name: key, limit, audit });
         if (typeof outcome === 'object') throw tooMany(outcome.retryAfterMs);
-        if (outcome === 'absent') throw new AppError('not_found', `There is no secret ${key}`, { param: 'key' });
+        if (outcome === 'absent') throw absent();
       } catch (error) {
         restore();
         this.saveCopy();

@@ -58,10 +58,13 @@ export class SecretVault {
     return [...this.#entries].flatMap(([name, { sealed, value }]) => (value === undefined ? [] : [{ name, sealed }]));
   }
 
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
   /** Whether there is a secret that cannot be read. */
   isUnreadable(name: string): boolean {
-    const entry = this.#entries.get(name);
-    return entry !== undefined && entry.value === undefined;
+    return this.has(name) && this.get(name) === undefined;
   }
 
   /** Returns why some secrets cannot be used and what to do; undefined when all can. */
