@@ -49,7 +49,7 @@ export const env = {
     errors: ['precondition_failed', 'conflict', 'rate_limited'],
     examples: [
       {
-        params: { key: 'OPENAI_API_KEY', value: 'sk-example', description: 'Key of the team' },
+        params: { key: 'OPENAI_API_KEY', value: 'sk-example', description: 'Chat models' },
         result: { set: true, key: 'OPENAI_API_KEY', storage: 'encrypted', restarting: false, restart: [] },
       },
     ],
