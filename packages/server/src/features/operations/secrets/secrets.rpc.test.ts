@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@gatehouse/client';
-import { createStepClock, onPostgres, sql, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
+import { copyHome, createStepClock, onPostgres, sql, startTestServer, type TestServer, type TestServerOptions } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 const value = 'sk-canary-of-the-store-0123456789';
@@ -386,6 +386,44 @@ describe('a write', () => {
     expect(JSON.parse(readFileSync(copyFile(), 'utf8')).secrets).toHaveProperty('A_KEY');
     await expect(admin.call('env.set', { key: 'B_KEY', value })).rejects.toMatchObject({ code: 'unauthenticated' });
   });
+
+  test.each([
+    ['secrets.set', 'before', 'old', ['KEPT_KEY']],
+    ['secrets.set', 'after', 'new', ['KEPT_KEY']],
+    // What is removed is not used.
+    ['secrets.remove', 'before', 'none', ['KEPT_KEY']],
+    ['secrets.remove', 'after', 'none', []],
+  ] as const)(
+    'that a kill cuts off, %s %s its rows are committed, leaves one state for rows, copy and configuration',
+    async (name, when, used, expected) => {
+      const copied = join(homeDir, '..', `killed-${name}-${when}-${process.pid}`);
+      let kill = async () => {};
+      const server = await start({
+        db: writesThrough(async (written, write) => {
+          if (written !== name) return write();
+          if (when === 'before') await kill();
+          const done = await write();
+          if (when === 'after') await kill();
+          return done;
+        }),
+      });
+      await set(server, 'KEPT_KEY', 'old');
+      kill = () => copyHome(homeDir, copied);
+      try {
+        await (name === 'secrets.set' ? set(server, 'KEPT_KEY', 'new') : server.client.call('env.remove', { key: 'KEPT_KEY' }));
+        const named = { agents: { default: { model: 'mock/mock-fast', name: used === 'none' ? used : '${KEPT_KEY}' } } };
+        const next = await start({ homeDir: copied, config: named });
+        const listed = (await next.client.call('env.list', {})).secrets.map(({ name: key }) => key);
+        const { config } = await next.client.call('config.read', { section: 'agents' });
+        expect(listed).toEqual(expected);
+        expect(config).toMatchObject({ default: { name: used } });
+        expect(Object.keys(JSON.parse(readFileSync(join(copied, 'secrets.sealed'), 'utf8')).secrets)).toEqual(listed);
+        await stop(next);
+      } finally {
+        await rm(copied, { recursive: true, force: true });
+      }
+    },
+  );
 
   test('that the database refuses leaves neither value nor copy, and the next one works', async () => {
     let isFull = true;
