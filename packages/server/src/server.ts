@@ -55,7 +55,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   };
 
   const events = building.use(await createEvents(core('events')));
-  secrets.announceUses();
+  secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));

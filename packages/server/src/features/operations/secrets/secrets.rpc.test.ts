@@ -358,6 +358,13 @@ describe('the sealed copy', () => {
     await sql(homeDir, 'DELETE FROM secret');
     const next = await start({ config: apiKey('${LOST_KEY}') });
     expect(await names(next)).toEqual(['LOST_KEY']);
+    const stream = await fetch(`${next.url}/api/events`, { headers: { authorization: `Bearer ${next.token}`, 'last-event-id': '0' } });
+    let heard = '';
+    for await (const chunk of stream.body ?? []) {
+      heard += Buffer.from(chunk).toString();
+      if (heard.includes('"action":"imported"')) break;
+    }
+    expect(heard).toContain('"secretName":"LOST_KEY","action":"imported"');
     const { rows } = await next.client.call('obs.audit.query', { actionType: 'env.import' });
     expect(rows).toMatchObject([{ target: 'LOST_KEY', actor: 'system' }]);
   });

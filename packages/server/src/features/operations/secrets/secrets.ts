@@ -9,6 +9,7 @@ import type { Core } from '../../../kernel/core.ts';
 import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId } from '../../../kernel/ids.ts';
+import type { Log } from '../../../kernel/log.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { SecretsApi } from './api.ts';
 import { SecretChanges } from './changes.ts';
@@ -37,8 +38,11 @@ export interface Secrets extends AsyncDisposable {
   readonly methods: HandlersOf<`env.${'set' | 'list' | 'remove'}`>;
   /** Warnings for the person at the terminal. */
   readonly warnings: readonly string[];
-  /** Announces the secrets that the configuration in force uses, now and after each change. Called once the events are recorded. */
-  announceUses(): void;
+  /**
+   * Announces what the start inserted, and the secrets that the configuration in force uses, now and after each change. Called once
+   * events are recorded.
+   */
+  announce(): void;
 }
 
 const lists = { limit: 30, windowMs: 60_000, slides: true } as const;
@@ -59,7 +63,7 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   lifetime.use(uses);
   lifetime.use(changes);
 
-  await adoptRows(deps, changes);
+  const announceImported = await adoptRows(deps, changes);
 
   async function changed(): Promise<void> {
     const call = async (run: () => Promise<void> | void) => run();
@@ -131,7 +135,8 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
       },
     },
     warnings: [vault.fault() ?? []].flat(),
-    announceUses() {
+    announce() {
+      announceImported();
       noteUses();
       lifetime.use(configuration.live.onChange(noteUses));
     },
@@ -139,24 +144,27 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
   };
 }
 
-/** Makes the vault what the rows are, after those that were lost are inserted again. */
-async function adoptRows({ db, bus, clock, log, vault, configuration, isSole }: SecretsDeps, changes: SecretChanges): Promise<void> {
+/** Makes the vault what the rows are, after those that were lost are inserted again; the returned function announces these. */
+async function adoptRows({ db, bus, clock, log, vault, configuration, isSole }: SecretsDeps, changes: SecretChanges): Promise<() => void> {
   const rows = await db.read(listSecrets, {});
   const lost = isSole ? vault.readable().filter(({ name }) => !rows.some((row) => row.name === name)) : [];
+  const atMs = clock.now();
+  const audits = lost.map(({ name }) => importAudit(name, atMs));
   if (lost.length > 0) {
-    const atMs = clock.now();
-    const audits = lost.map(({ name }) => importAudit(name, atMs));
     const inserted = lost.map((one) => ({ ...one, provider: null, description: null, createdAtMs: atMs, updatedAtMs: atMs, expiresAtMs: null }));
     await db.write(importSecrets, { rows: inserted, audits });
-    for (const [index, { name }] of lost.entries()) {
-      log.warn({ secretName: name }, 'The database does not have a secret of the sealed copy: inserted it');
-      if (audits[index] !== undefined) announceAudit(bus, audits[index]);
-      bus.emit('secret:modified', { secretName: name, action: 'imported', timestamp: atMs });
-    }
+    for (const { name } of lost) log.warn({ secretName: name }, 'The database does not have a secret of the sealed copy: inserted it');
   }
   const changed = vault.adopt([...rows, ...lost]);
   changes.saveCopy();
-  if (changed.length === 0) return;
+  if (changed.length > 0) await readAgain(configuration, log, changed);
+  return () => {
+    for (const audit of audits) announceAudit(bus, audit);
+    for (const { name } of lost) bus.emit('secret:modified', { secretName: name, action: 'imported', timestamp: atMs });
+  };
+}
+
+async function readAgain(configuration: SecretsDeps['configuration'], log: Log, changed: readonly string[]): Promise<void> {
   log.info({ secretNames: changed.toSorted() }, 'The database has other secrets than the sealed copy: reading the configuration again');
   try {
     await configuration.reload('secrets of the database');
