@@ -5,7 +5,7 @@ import { systemClock } from '../kernel/clock.ts';
 import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
-import { layeredEnvironment } from '../features/operations/secrets/environment.ts';
+import { layeredEnvironment } from '../features/operations/secrets/vault/environment.ts';
 import type { SecretLookup } from '../kernel/config/configuration.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { checkAccess } from '../kernel/home.ts';

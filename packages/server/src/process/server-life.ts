@@ -14,7 +14,7 @@ import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { readStoredSecrets } from './stored-secrets.ts';
 import { listSecrets } from '../features/operations/secrets/store.ts';
-import { SecretVault } from '../features/operations/secrets/vault.ts';
+import { SecretVault } from '../features/operations/secrets/vault/vault.ts';
 import { masterKeyOf } from './master-key.ts';
 import { asConfigError } from './load-root-config.ts';
 import { createServer } from '../server.ts';

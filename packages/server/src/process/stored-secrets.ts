@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import * as z from 'zod';
 import { sealedSecrets } from '../features/operations/secrets/store.ts';
-import { type SealedSecret, SecretVault } from '../features/operations/secrets/vault.ts';
+import { type SealedSecret, SecretVault } from '../features/operations/secrets/vault/vault.ts';
 import { systemClock } from '../kernel/clock.ts';
 import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { loadConfig } from '../kernel/config/load.ts';

@@ -11,7 +11,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { removeSecret, setSecret, type WriteLimit } from './store.ts';
-import type { SecretVault } from './vault.ts';
+import type { SecretVault } from './vault/vault.ts';
 
 export interface SecretChangesDeps {
   readonly db: Db;

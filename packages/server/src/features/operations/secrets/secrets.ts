@@ -14,11 +14,11 @@ import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { SecretsApi } from './api.ts';
 import { SecretChanges } from './changes.ts';
 import type { SecretsConfig } from './config.ts';
-import { layeredEnvironment } from './environment.ts';
+import { layeredEnvironment } from './vault/environment.ts';
 import { importSecrets, listSecrets, type SecretRow } from './store.ts';
 import { tokenReference } from './token-reference.ts';
 import { SecretUses } from './uses.ts';
-import type { SecretVault } from './vault.ts';
+import type { SecretVault } from './vault/vault.ts';
 
 export interface SecretsDeps extends Core {
   readonly vault: SecretVault;

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { InstallKey } from '../../../kernel/install-key.ts';
-import type { Redactor } from '../../../kernel/redact.ts';
-import type { Seal } from '../../../kernel/seal.ts';
+import type { InstallKey } from '../../../../kernel/install-key.ts';
+import type { Redactor } from '../../../../kernel/redact.ts';
+import type { Seal } from '../../../../kernel/seal.ts';
 import { readCopy, type SecretCopy, writeCopy } from './copy-file.ts';
 import { createSecretSeal } from './seal.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { InstallKey } from '../../../kernel/install-key.ts';
+import { InstallKey } from '../../../../kernel/install-key.ts';
 import { createSecretSeal } from './seal.ts';
 
 const seal = createSecretSeal(new InstallKey(Buffer.alloc(32, 1)).derive('secrets'));

@@ -1,5 +1,5 @@
 import { hkdfSync, randomBytes } from 'node:crypto';
-import { createSeal, type Seal } from '../../../kernel/seal.ts';
+import { createSeal, type Seal } from '../../../../kernel/seal.ts';
 
 const saltBytes = 32;
 

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { parseJson } from '../../../kernel/json.ts';
-import { checkPrivate, readOwnFile, replaceOwnFile } from '../../../kernel/private-file.ts';
+import { parseJson } from '../../../../kernel/json.ts';
+import { checkPrivate, readOwnFile, replaceOwnFile } from '../../../../kernel/private-file.ts';
 
 /** The content of the sealed copy. */
 export interface SecretCopy {

@@ -1,6 +1,6 @@
-import type { SecretLookup } from '../../../kernel/config/configuration.ts';
-import type { Environment } from '../../../kernel/config/references.ts';
-import { isSecretName } from '../../../kernel/config/secrets.ts';
+import type { SecretLookup } from '../../../../kernel/config/configuration.ts';
+import type { Environment } from '../../../../kernel/config/references.ts';
+import { isSecretName } from '../../../../kernel/config/secrets.ts';
 
 /**
  * Looks names of secrets that the environment does not have up in the store, too. Other names are for the owner of the process alone: an

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { vendors } from '../../../llm/vendors.ts';
+import { vendors } from '../../../../llm/vendors.ts';
 import { layeredEnvironment } from './environment.ts';
 
 const environment = layeredEnvironment({ OPENAI_API_KEY: 'of the environment', GROQ_API_KEY: '' }, (name) => `stored ${name}`);

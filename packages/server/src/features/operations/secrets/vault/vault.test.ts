@@ -2,8 +2,8 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { InstallKey } from '../../../kernel/install-key.ts';
-import { createRedactor } from '../../../kernel/redact.ts';
+import { InstallKey } from '../../../../kernel/install-key.ts';
+import { createRedactor } from '../../../../kernel/redact.ts';
 import { SecretVault } from './vault.ts';
 
 let dir: string;
