@@ -493,6 +493,11 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
       return { ids: [target.memoryId] };
     case 'session.status':
       return {};
+    // Few are allowed per minute, and refused ones are not counted.
+    case 'env.set':
+      return { key: harmful ? `MATRIX_${unique.replaceAll(/\W/g, '_').toUpperCase()}` : '', value: 'a value' };
+    case 'env.list':
+      return { limit: harmful ? 1 : 0 };
     case 'daemon.setLogLevel':
       return { level: 'info' };
     case 'gateway.restart':

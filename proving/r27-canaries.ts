@@ -9,6 +9,7 @@ import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
 import { agentWithTools, keyHere, toolFiles, toolsConfig, useTools } from './lib/canary-tools.ts';
+import { sealInto, storedName, useSecrets } from './lib/canary-secrets.ts';
 import { sayTo, type Target } from './lib/canary-transports.ts';
 import { checklistFile, configOfSchedule, useSchedule } from './lib/canary-schedule.ts';
 import { delegationSecurity, ledgerFile, useDelegation } from './lib/canary-delegation.ts';
@@ -63,6 +64,7 @@ export async function proveCanaries(options: {
     said: canaries.make('a provider key that a model says'),
     first: canaries.make('a provider key', 'sk-'),
     env: canaries.make('a provider key from the environment'),
+    stored: canaries.make('a provider key of the secret store'),
   };
   const provider = await startFakeProvider({ answer: (request) => answerWith(request, keys) });
   const collector = await startCollector();
@@ -73,7 +75,9 @@ export async function proveCanaries(options: {
     await writeConfig(home, { ...configOf(canaries, keys, provider.url, collector.url), ...schedule });
     await mkdir(join(home, 'workspaces/default/data'), { recursive: true, mode: 0o700 });
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
-    await writeFile(join(home, 'install.key'), `${canaries.known('install.key', '5e'.repeat(32))}\n`, { mode: 0o600 });
+    const rootKey = canaries.known('install.key', '5e'.repeat(32));
+    await writeFile(join(home, 'install.key'), `${rootKey}\n`, { mode: 0o600 });
+    sealInto(home, rootKey, keys.stored);
     daemon = await startDaemon({
       home,
       port,
@@ -90,6 +94,7 @@ export async function proveCanaries(options: {
 
     if (options.brief !== true) {
       await handleTokens(target, canaries);
+      await useSecrets(target, canaries, scan, unprovoked);
       await speak(target, scan, unprovoked);
       await useTools(target, canaries, keys.first, scan, unprovoked);
       await useSchedule(target, schedule, { canaries, key: keys.first, home, scan, unprovoked });
@@ -117,6 +122,7 @@ export async function proveCanaries(options: {
     agent.destroy();
     await daemon.stop();
     scanEvents(heard, scan, keys.said);
+    for (const kind of ['secret:modified', 'secret:accessed']) if (!heard.includes(`event: ${kind}`)) unprovoked.push(`no event ${kind}`);
     scan('standard output and error', said());
     for (const body of collector.bodies) scan('traces', body);
     if (!provider.requests.some(({ body }) => JSON.stringify(body)?.includes('Look after the garden') === true))
@@ -170,6 +176,7 @@ function configOf(
         },
       },
       second: { ...local, apiKey: '${SECOND_PROVIDER_KEY}' },
+      stored: { ...local, apiKey: `\${${storedName}}` },
       fourth: { type: 'azure', baseUrl: `${providerUrl}/azure`, apiKey: said },
       third: { ...local, type: 'anthropic', apiKey: canaries.make('a key in the wire of Anthropic', 'sk-ant-'), models: [{ id: 'third-model' }] },
     },
@@ -260,7 +267,9 @@ function withKey(answer: FakeAnswer | undefined, key: string): FakeAnswer | unde
 }
 
 async function fail(target: Target, provider: FakeProvider, scan: Scanner['scan'], unprovoked: string[]): Promise<void> {
-  const cases = ['local/test-model', 'second/test-model', 'third/third-model'].flatMap((model) => failures.map((kind) => ({ model, kind })));
+  const cases = ['local/test-model', 'second/test-model', 'stored/test-model', 'third/third-model'].flatMap((model) =>
+    failures.map((kind) => ({ model, kind })),
+  );
   await inParallel(cases, 6, async ({ model, kind }) => {
     // Each by a separate agent: one that fails repeatedly is paused.
     const agentId = `${model.split('/')[0]}-${kind}`;

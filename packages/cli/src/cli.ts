@@ -19,6 +19,7 @@ import { addMediaCommand } from './commands/media.ts';
 import { addMemoryCommand } from './commands/memory.ts';
 import { addModelsCommand } from './commands/models.ts';
 import { addRunsCommand } from './commands/runs.ts';
+import { addSecretsCommand } from './commands/secrets.ts';
 import { addSessionsCommand } from './commands/sessions.ts';
 import { addSkillsCommand } from './commands/skills.ts';
 import { addStartCommand } from './commands/start.ts';
@@ -84,6 +85,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addMediaCommand(program, io);
   addTokensCommand(program, io);
   addConfigCommand(program, io, setExit);
+  addSecretsCommand(program, io);
   addConnectCommand(program, io);
   addBackupCommand(program, io);
   addRestoreCommand(program, io);

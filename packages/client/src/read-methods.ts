@@ -21,6 +21,7 @@ export const readMethods: ReadonlySet<string> = new Set<MethodName>([
   'cron.preview',
   'cron.runs',
   'cron.status',
+  'env.list',
   'gateway.status',
   'graph.define',
   'graph.list',

@@ -203,6 +203,25 @@ export const events = {
         timestamp,
       }),
   }),
+  'secret:accessed': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'A secret was looked up in the store: for the configuration that came in force, or in a search for keys of model providers.',
+    payload: () =>
+      z.strictObject({
+        secretName: z.string(),
+        outcome: z
+          .enum(['success', 'denied', 'not_found'])
+          .describe('`denied`: sealed with another install key. `not_found`: neither the environment nor the store has the name.'),
+        timestamp,
+      }),
+  }),
+  'secret:modified': event({
+    category: 'Security',
+    visibility: 'admin',
+    summary: 'A secret of the store was created, replaced or removed, or inserted from the copy in the home folder.',
+    payload: () => z.strictObject({ secretName: z.string(), action: z.enum(['created', 'updated', 'deleted', 'imported']), timestamp }),
+  }),
   'observability:metrics': event({
     category: 'Observability',
     visibility: 'system',

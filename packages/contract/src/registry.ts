@@ -9,6 +9,7 @@ import { config } from './methods/config.ts';
 import { context } from './methods/context.ts';
 import { cron } from './methods/cron.ts';
 import { daemon } from './methods/daemon.ts';
+import { env } from './methods/env.ts';
 import { gateway } from './methods/gateway.ts';
 import { graph } from './methods/graph.ts';
 import { heartbeat } from './methods/heartbeat.ts';
@@ -50,6 +51,7 @@ export const contract = {
   ...context,
   ...cron,
   ...daemon,
+  ...env,
   ...gateway,
   ...graph,
   ...heartbeat,

@@ -25,6 +25,7 @@ const beyondSpec = new Set([
   'graph.answer',
   'providers.list',
   'providers.retry',
+  'env.remove',
 ]);
 /** Additional events that the specification does not name. */
 const eventsBeyondSpec = [

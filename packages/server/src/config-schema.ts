@@ -12,6 +12,7 @@ import { ObservabilityConfig } from './features/operations/observability/config.
 import { AgentToAgentConfig } from './features/delegation/subagents/config.ts';
 import { SkillsConfig } from './features/knowledge/skills/config.ts';
 import { ExecConfig } from './features/environment/shell/config.ts';
+import { SecretsConfig } from './features/operations/secrets/config.ts';
 import { LinksConfig, WebSearchConfig } from './features/environment/web/config.ts';
 import { WebhooksConfig } from './features/unattended/webhooks/config.ts';
 import { WorkspacesConfig } from './features/environment/workspace/config.ts';
@@ -45,6 +46,7 @@ export const RootConfig = z.strictObject({
     .strictObject({ agentToAgent: AgentToAgentConfig.prefault({}).describe('How agents start and message one another.') })
     .prefault({})
     .describe('What agents may do with each other.'),
+  secrets: SecretsConfig.prefault({}).describe('The store of secrets, which `${NAME}` is looked up in when the environment has no such variable.'),
   skills: SkillsConfig.prefault({}).meta({ apply: 'live' }).describe('Skills of all agents: where the shared ones lie, and what is taken in.'),
   webSearch: WebSearchConfig.prefault({}).meta({ apply: 'live' }).describe('The search provider for agents.'),
   links: LinksConfig.prefault({}).meta({ apply: 'live' }).describe('Addresses in a text, for `link.process`.'),

@@ -3,6 +3,7 @@ import type { Clock } from './kernel/clock.ts';
 import type { Configuration } from './kernel/config/configuration.ts';
 import type { Db } from './kernel/db/db.ts';
 import type { NodeLease } from './features/operations/nodes/lease/lease.ts';
+import type { SecretVault } from './features/operations/secrets/vault/vault.ts';
 import type { StartStorageThread } from './kernel/db/sqlite/thread.ts';
 import type { Lifetime } from './kernel/lifecycle/lifetime.ts';
 import type { FreeSpace } from './kernel/disk-space.ts';
@@ -36,6 +37,8 @@ export interface ServerOptions {
   readonly configuration: Configuration<RootConfig>;
   readonly home: HomePaths;
   readonly installKey: InstallKey;
+  /** Secrets of the store as this process has them. */
+  readonly secrets: SecretVault;
   /** Version of the program, as reported by `/health`. */
   readonly version: string;
   /** Given where the database is shared; otherwise the server opens its own. */

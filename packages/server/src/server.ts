@@ -44,7 +44,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { config, configuration, home, log } = options;
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
-  const { assembly, lifetime, nodes } = foundation;
+  const { assembly, lifetime, nodes, secrets } = foundation;
   const { core, db, bus, clock } = assembly;
   const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
@@ -57,8 +57,9 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   };
 
   const events = building.use(await createEvents(core('events')));
+  secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel });
+  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
 
   // Conversations and turns.
@@ -174,6 +175,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const handlers: Handlers = {
     ...system.methods,
     ...settings.methods,
+    ...secrets.methods,
     ...agents.methods,
     ...tokens.methods,
     ...background.methods,
@@ -218,7 +220,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   assembly.onClaimed(approvals.recover);
   assembly.onClaimed(restoreTurns);
   await unattended.start();
-  const warnings = [...(await findWarnings(options, foundation, openedJail)), ...unattended.warnings];
+  const warnings = [...(await findWarnings(options, foundation, openedJail)), ...secrets.warnings, ...unattended.warnings];
   address = await listeners.open();
   if (address !== null) {
     lifetime.lock.announce(address);

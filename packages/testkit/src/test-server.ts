@@ -24,6 +24,8 @@ export interface TestServerOptions {
   readonly egress?: NonNullable<NonNullable<Parameters<typeof createServer>[0]['overrides']>['egress']>;
   /** What MCP clients are offered instead of the agents. */
   readonly mcpOffer?: McpOffer;
+  /** Variables of the daemon; with them `${NAME}` in the configuration is a reference. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Live secrets, which the redactor removes everywhere. */
   readonly secrets?: readonly string[];
   readonly logger?: ServerOptions['logger'];
@@ -64,7 +66,7 @@ const engine = process.env['GATEHOUSE_TEST_DB'] === 'postgres' ? 'postgres' : 's
 
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   // Tests that take only a clock or a fake from the testkit do not load the whole server.
-  const [{ createServer, FileConfiguration, homePaths, InstallKey, silentLog }, { events }] = await Promise.all([
+  const [{ createServer, FileConfiguration, homePaths, InstallKey, SecretVault, silentLog }, { events }] = await Promise.all([
     import('@gatehouse/server'),
     import('@gatehouse/contract'),
   ]);
@@ -101,11 +103,15 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const paths = homePaths(homeDir);
   const file = paths.configFile;
   // JSON is YAML; a text that looks like a reference is a text.
-  await writeFile(file, JSON.stringify(written, null, 2).replaceAll('${', '$${'));
+  const text = JSON.stringify(written, null, 2);
+  await writeFile(file, options.env === undefined ? text.replaceAll('${', '$${') : text);
   const hide = (text: string) => (options.secrets ?? []).reduce((hidden, secret) => hidden.replaceAll(secret, '[REDACTED]'), text);
   const redactor = { redact: hide, hide, add() {} };
   const read = () => ({ text: readFileSync(file, 'utf8'), protect: () => undefined });
-  const configuration = new FileConfiguration({ file, read, env: {}, flags: {}, redactor, log: silentLog });
+  const configuration = new FileConfiguration({ file, read, env: options.env ?? {}, flags: {}, redactor, log: silentLog });
+  const installKey = new InstallKey(Buffer.alloc(32, 7));
+  const vault = new SecretVault({ file: paths.secretsFile, key: installKey, redactor });
+  configuration.useSecrets((name) => vault.get(name));
   const { loaded } = configuration.load();
   configuration.begin(loaded);
   const { config } = loaded;
@@ -113,10 +119,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     config,
     configuration,
     home: paths,
-    installKey: new InstallKey(Buffer.alloc(32, 7)),
+    installKey,
+    secrets: vault,
     version: '0.0.0-test',
     configFiles: [],
-    env: {},
+    env: options.env ?? {},
     log: silentLog,
     logger: options.logger ?? { setLevel: () => true, modules: () => [], reset() {} },
     redactor,

@@ -5,6 +5,7 @@ import type { Driver } from './driver.ts';
 import { knowledgeDrivers } from './knowledge.ts';
 import { nodeDrivers } from './nodes.ts';
 import { scheduleDrivers } from './schedule.ts';
+import { secretDrivers } from './secrets.ts';
 import { turnDrivers } from './turns.ts';
 import { workDrivers } from './work.ts';
 
@@ -15,6 +16,7 @@ export const drivers: readonly Driver[] = [
   ...delegationDrivers,
   ...scheduleDrivers,
   ...accessDrivers,
+  ...secretDrivers,
   ...knowledgeDrivers,
   ...nodeDrivers,
   ...configDrivers,

@@ -119,10 +119,10 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Replaces the secret of a token in one step; id and scopes stay, the old secret becomes invalid with the call.',
     description:
-      'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated.',
+      'Of several rotations of one token within a second exactly one succeeds, the others fail with `conflict`. A token that is wider than the caller, or has expired, cannot be rotated. The secret of a token of config.yaml is replaced in the store when it is there as `"${NAME}"`, and otherwise only in the file.',
     params: () => z.strictObject({ id: TokenId() }),
     result: () => z.strictObject({ ...created(), rotated: z.literal(true) }),
-    errors: ['not_found', 'conflict', 'denied', 'precondition_failed'],
+    errors: ['not_found', 'conflict', 'denied', 'precondition_failed', 'rate_limited'],
     examples: [
       {
         params: { id: 'ci' },

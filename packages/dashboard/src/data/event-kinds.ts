@@ -16,6 +16,8 @@ export const eventKinds: readonly { readonly kind: EventKind; readonly category:
   { kind: 'security:injection_rate_exceeded', category: 'Security' },
   { kind: 'config:patched', category: 'Security' },
   { kind: 'security:warn', category: 'Security' },
+  { kind: 'secret:accessed', category: 'Security' },
+  { kind: 'secret:modified', category: 'Security' },
   { kind: 'observability:metrics', category: 'Observability' },
   { kind: 'observability:token_usage', category: 'Observability' },
   { kind: 'tool:started', category: 'Tools' },

@@ -12,6 +12,8 @@ export interface HomePaths {
   readonly tokenFile: string;
   /** Root key of the installation (pepper of token digests, key of the fences), 0600. */
   readonly keyFile: string;
+  /** Sealed copy of the secret store, which is read before the database is open, 0600. */
+  readonly secretsFile: string;
   readonly dataDir: string;
   readonly workspacesDir: string;
   readonly backupsDir: string;
@@ -33,6 +35,7 @@ export function homePaths(dir: string): HomePaths {
     configSchemaFile: join(dir, 'config.schema.json'),
     tokenFile: join(dir, 'token'),
     keyFile: join(dir, 'install.key'),
+    secretsFile: join(dir, 'secrets.sealed'),
     dataDir: join(dir, 'data'),
     workspacesDir: join(dir, 'workspaces'),
     backupsDir: join(dir, 'backups'),

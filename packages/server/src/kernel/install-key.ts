@@ -13,6 +13,8 @@ export type KeyPurpose =
   | 'mcp'
   /** Versions of config.yaml in the database. */
   | 'config'
+  /** Values of the secret store. */
+  | 'secrets'
   /** Offsets of agents' heartbeats in their interval, and digests of the configuration that one was stopped under. */
   | 'heartbeat'
   /** Digests of the bearers of scripts in the database. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
@@ -181,8 +182,10 @@ async function findProviders(
   const configured = Object.entries(providers);
   if (configured.length === 0) {
     if (!modelsConfig.discover) return [];
-    if (known.length > 0 && known.every(({ source }) => source !== 'config')) return known;
-    return [...findKeys(env, log), ...(probe === undefined ? [] : await findLocalServers(probe))];
+    const keys = findKeys(env, log).map((found) => known.find((same) => isDeepStrictEqual(same, found)) ?? found);
+    if (known.length > 0 && known.every(({ source }) => source !== 'config'))
+      return [...keys, ...known.filter(({ source }) => source === 'local_server')];
+    return [...keys, ...(probe === undefined ? [] : await findLocalServers(probe))];
   }
   return Promise.all(
     configured.map(async ([id, config]): Promise<FoundProvider> => {

@@ -7,6 +7,7 @@ import { readOwnFile, UnsafePathError } from '../kernel/private-file.ts';
 import { probeHttp } from '../llm/discover.ts';
 import { checkBuild } from '../wiring/config-fault.ts';
 import { loadRootConfig } from './load-root-config.ts';
+import { copiedSecrets } from './stored-secrets.ts';
 
 /** Checks a configuration file (config.yaml of the home when none is named) as a start would; returns every problem as a line. */
 export async function checkConfig(
@@ -18,7 +19,7 @@ export async function checkConfig(
   try {
     const read = readOwnFile(file, { maxBytes: maxConfigBytes, followLinks: true });
     if (read === undefined) return { file, problems: [`${file} does not exist`] };
-    const loaded = loadRootConfig({ path: file, text: read.text }, env, {});
+    const loaded = loadRootConfig({ path: file, text: read.text }, env, {}, copiedSecrets(homePaths(home), env));
     await checkBuild({ env, probe: probeHttp, clock: systemClock }, loaded);
     return { file, problems: [] };
   } catch (error) {

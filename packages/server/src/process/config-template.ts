@@ -7,7 +7,8 @@ const header = [
   'Everything below is commented out and shows the default (or an example, where there is none).',
   'Lines that begin with "##" explain; to change a setting, remove "# " from its line and from',
   'the lines above it that it belongs to. An unknown key or a bad value stops the start with its line.',
-  'A value may hold ${NAME}: it is replaced by the environment variable NAME. $${NAME} stays as ${NAME}.',
+  'A value may hold ${NAME}: it is replaced by the environment variable NAME, or else by the secret of this name',
+  '("gatehouse secrets set NAME"). $${NAME} stays as ${NAME}.',
 ];
 
 /** Returns the config.yaml of a first start (decisions §9). */

@@ -6,6 +6,8 @@ import { ConfigError } from '../kernel/config/config-error.ts';
 import { refuseImported } from '../kernel/db/import/imported-note.ts';
 import { databaseFile } from '../kernel/db/sqlite/database-files.ts';
 import { createEventBus } from '../kernel/event-bus.ts';
+import { layeredEnvironment } from '../features/operations/secrets/vault/environment.ts';
+import type { SecretLookup } from '../kernel/config/configuration.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { checkAccess } from '../kernel/home.ts';
 import { type HomePaths, homePaths, sharedPaths } from '../kernel/home-paths.ts';
@@ -16,6 +18,7 @@ import { createModels } from '../llm/create-models.ts';
 import { probeHttp } from '../llm/discover.ts';
 import { loadRootConfig } from './load-root-config.ts';
 import { requiredNode } from './required-node.ts';
+import { copiedSecrets } from './stored-secrets.ts';
 import { version } from '../version.ts';
 
 export interface Check extends Finding {
@@ -25,6 +28,7 @@ export interface Check extends Finding {
 /** Checks an installation without changing anything in it; the database of a running daemon is not opened. */
 export async function examine(home: string, env: Environment): Promise<Check[]> {
   const paths = homePaths(home);
+  let secrets: SecretLookup = () => undefined;
   let holder: string | undefined;
   let config: RootConfig | undefined;
   const checks: Check[] = [];
@@ -46,8 +50,9 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   await check('config', () => {
     const file = readOwnFile(paths.configFile, { maxBytes: 1_048_576, followLinks: true });
     if (file === undefined) return warn(`${paths.configFile} does not exist`, 'The first start writes one.');
+    secrets = copiedSecrets(paths, env);
     try {
-      ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}));
+      ({ config } = loadRootConfig({ path: paths.configFile, text: file.text }, env, {}, secrets));
     } catch (error) {
       if (!(error instanceof ConfigError) || !existsSync(paths.lastGoodFile)) throw error;
       return {
@@ -65,7 +70,9 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
   });
   await check('port', () => (config === undefined ? warn('not checked without a configuration') : checkPort(config, holder)));
   await check('database', () => (config?.storage.driver === 'postgres' ? examinePostgres(config, paths) : examineDatabase(paths, holder)));
-  await check('models', () => (config === undefined ? warn('not checked without a configuration') : examineModels(config, env)));
+  await check('models', () =>
+    config === undefined ? warn('not checked without a configuration') : examineModels(config, layeredEnvironment(env, secrets)),
+  );
   await check('jail', () => checkJail(systemClock));
   return checks;
 }
@@ -94,7 +101,7 @@ function examinePermissions(paths: HomePaths): Finding {
   if (!existsSync(paths.dir)) return ok('nothing there yet');
   for (const folder of [paths.dir, paths.dataDir, paths.workspacesDir, paths.backupsDir, paths.mediaDir])
     if (existsSync(folder)) checkPrivate(folder, statSync(folder), '700');
-  for (const file of [paths.tokenFile, paths.keyFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
+  for (const file of [paths.tokenFile, paths.keyFile, paths.secretsFile]) if (existsSync(file)) checkPrivate(file, statSync(file), '600');
   return ok('only the owner has access');
 }
 

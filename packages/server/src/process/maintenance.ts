@@ -10,6 +10,7 @@ import { silentLog } from '../kernel/log.ts';
 import { readOwnFile } from '../kernel/private-file.ts';
 import { migrations } from '../transactions/registry.ts';
 import { loadRootConfig } from './load-root-config.ts';
+import { copiedSecrets } from './stored-secrets.ts';
 import { version } from '../version.ts';
 
 /** Prints one line of JSON; a job prints any number of `progress` and then `result` or `error` (packages/cli/README.md). */
@@ -56,10 +57,11 @@ function refusePostgres(home: string, env: Environment): void {
 
 /** A configuration that cannot be read does not keep anybody from a backup of what is there. */
 function driverOf(home: string, env: Environment): 'sqlite' | 'postgres' {
-  const path = homePaths(home).configFile;
+  const paths = homePaths(home);
+  const path = paths.configFile;
   try {
     const file = readOwnFile(path, { maxBytes: 1_048_576, followLinks: true });
-    return file === undefined ? 'sqlite' : loadRootConfig({ path, text: file.text }, env, {}).config.storage.driver;
+    return file === undefined ? 'sqlite' : loadRootConfig({ path, text: file.text }, env, {}, copiedSecrets(paths, env)).config.storage.driver;
   } catch {
     return 'sqlite';
   }

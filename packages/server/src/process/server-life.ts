@@ -12,6 +12,9 @@ import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
 import type { Redactor } from '../kernel/redact.ts';
+import { readStoredSecrets } from './stored-secrets.ts';
+import { listSecrets } from '../features/operations/secrets/store.ts';
+import { SecretVault } from '../features/operations/secrets/vault/vault.ts';
 import { masterKeyOf } from './master-key.ts';
 import { createServer } from '../server.ts';
 import type { ServerHandle } from '../server-handle.ts';
@@ -40,6 +43,13 @@ export interface ServerLifeOptions {
   readonly onStandby: (address: string | null) => void;
   /** Called when another daemon has taken over from this one, which must end. */
   readonly onLost: () => void;
+}
+
+/** What stays the same through the restarts of the server. */
+interface Installation {
+  readonly home: Home;
+  readonly configuration: FileConfiguration;
+  readonly secrets: SecretVault;
 }
 
 interface Running {
@@ -86,8 +96,8 @@ export class ServerLife {
   async #start(): Promise<Greeting | undefined> {
     const { args, env, logger } = this.#options;
     const home = openHome(args.home, { template: configTemplate, installKey: masterKeyOf(env) });
-    const configuration = this.#configure(home);
-    const { running, notes } = await this.#bootUsable(home, configuration);
+    const secrets = new SecretVault({ file: home.paths.secretsFile, key: home.installKey, redactor: this.#options.redactor });
+    const { running, notes } = await this.#bootUsable({ home, configuration: this.#configure(home, secrets), secrets });
     this.#running = running;
     if (running === undefined) return undefined;
 
@@ -116,9 +126,9 @@ export class ServerLife {
     };
   }
 
-  #configure(home: Home): FileConfiguration {
+  #configure(home: Home, secrets: SecretVault): FileConfiguration {
     const { args, env, redactor, logger } = this.#options;
-    return new FileConfiguration({
+    const configuration = new FileConfiguration({
       file: home.paths.configFile,
       lastGoodFile: home.paths.lastGoodFile,
       read: home.readConfig,
@@ -127,21 +137,23 @@ export class ServerLife {
       redactor,
       log: logger.log.module('config'),
     });
+    configuration.useSecrets((name) => secrets.get(name));
+    return configuration;
   }
 
   /** Starts with the file, or with the last configuration that could be used when the file cannot. */
-  async #bootUsable(
-    home: Home,
-    configuration: FileConfiguration,
-  ): Promise<{ readonly running: Running | undefined; readonly notes: readonly string[] }> {
+  async #bootUsable(installation: Installation): Promise<{ readonly running: Running | undefined; readonly notes: readonly string[] }> {
+    const { home, configuration } = installation;
     try {
-      const { loaded, notes } = configuration.load();
-      return { running: await this.#boot(home, configuration, loaded), notes };
+      const { loaded, notes } = await this.#loadFirst(installation);
+      return { running: await this.#boot(installation, loaded), notes };
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       const good = configuration.loadLastGood(error);
       if (good === undefined) throw error;
-      const running = await this.#boot(home, configuration, good);
+      const running = await this.#boot(installation, good);
+      // A newer version of the database may have replaced the file.
+      if (running?.loaded.text !== good.text) return { running, notes: [] };
       configuration.noteFault(error);
       const { lastGoodFile } = home.paths;
       return {
@@ -153,17 +165,36 @@ export class ServerLife {
     }
   }
 
-  async #boot(home: Home, configuration: FileConfiguration, given: Loaded): Promise<Running | undefined> {
+  /** The copy may lack a secret that the database has. */
+  async #loadFirst(installation: Installation): Promise<ReturnType<FileConfiguration['load']>> {
+    const { home, configuration, secrets } = installation;
+    try {
+      return configuration.load();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const text = configuration.readText();
+      const rows = await readStoredSecrets(home.paths, { text, env: this.#options.env, secrets: (name) => secrets.get(name) });
+      if (rows !== undefined && secrets.learn(rows)) return this.#loadFirst(installation);
+      const fault = secrets.fault();
+      throw fault === undefined ? error : new ConfigError([...error.problems, { source: home.paths.secretsFile, message: fault }]);
+    }
+  }
+
+  async #boot(installation: Installation, given: Loaded): Promise<Running | undefined> {
+    const { home, configuration } = installation;
     let node: ActiveNode | undefined;
     let loaded = given;
     try {
       if (loaded.config.storage.driver === 'postgres') {
+        // A standby writes a log, too.
+        this.#options.logger.reset(loaded.config.logging);
         node = await this.#becomeActive(home, loaded);
         if (node === undefined) return undefined;
+        loaded = await this.#asNow(installation, loaded, node);
       }
       for (;;) {
         try {
-          const server = await this.#createServer(home, configuration, loaded, node);
+          const server = await this.#createServer(installation, loaded, node);
           configuration.keepGood(loaded);
           return { server, loaded, node };
         } catch (error) {
@@ -178,7 +209,22 @@ export class ServerLife {
     }
   }
 
-  async #createServer(home: Home, configuration: FileConfiguration, loaded: Loaded, node: ActiveNode | undefined): Promise<ServerHandle> {
+  /** While this daemon waited, the active one may have changed secrets, and somebody the file: all keys get both, also those that need a restart. */
+  async #asNow({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
+    if (secrets.adopt(await db.read(listSecrets, {})).length === 0 && !configuration.isStale()) return before;
+    for (const load of [() => configuration.load().loaded, () => configuration.check(before.text)]) {
+      try {
+        return load();
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        this.#options.logger.log.error({ err: error }, 'The configuration changed while this daemon waited, and cannot be used');
+      }
+    }
+    return before;
+  }
+
+  async #createServer(installation: Installation, loaded: Loaded, node: ActiveNode | undefined): Promise<ServerHandle> {
+    const { home, configuration, secrets } = installation;
     const { env, logger, redactor } = this.#options;
     const { config } = loaded;
     const { sharedPath } = config.storage;
@@ -193,6 +239,7 @@ export class ServerLife {
       node,
       home: sharedPath === undefined ? home.paths : openSharedFolders(home.paths, sharedPath),
       installKey: home.installKey,
+      secrets,
       version,
       configFiles: loaded.files,
       env,
@@ -203,7 +250,7 @@ export class ServerLife {
       watchdog: this.#options.watchdog,
       supervised: isSupervised(env),
       checkConfig: async () => void configuration.check(configuration.readText()),
-      restart: () => this.#restart(home, configuration),
+      restart: () => this.#restart(installation),
     });
   }
 
@@ -225,7 +272,8 @@ export class ServerLife {
     });
   }
 
-  #restart(home: Home, configuration: FileConfiguration): void {
+  #restart(installation: Installation): void {
+    const { configuration } = installation;
     const { log } = this.#options.logger;
     this.#work = this.#work.then(async () => {
       const before = this.#running;
@@ -239,7 +287,7 @@ export class ServerLife {
       }
       try {
         await this.#close();
-        this.#running = await this.#bootOr(home, configuration, loaded, before.loaded);
+        this.#running = await this.#bootOr(installation, loaded, before.loaded);
         if (this.#running !== undefined) log.info({ address: this.#running.server.address }, 'Restarted');
       } catch (error) {
         log.fatal({ err: error }, 'The restart failed');
@@ -249,13 +297,14 @@ export class ServerLife {
   }
 
   /** A configuration that passed every check may still fail at a port: then the previous one is better than nothing. */
-  async #bootOr(home: Home, configuration: FileConfiguration, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
+  async #bootOr(installation: Installation, loaded: Loaded, before: Loaded): Promise<Running | undefined> {
+    const { configuration } = installation;
     try {
-      return await this.#boot(home, configuration, loaded);
+      return await this.#boot(installation, loaded);
     } catch (error) {
       const fault = error instanceof Error ? error : new Error(String(error));
       this.#options.logger.log.error({ err: fault }, 'Failed to start with the new configuration; continuing with the previous one');
-      const running = await this.#boot(home, configuration, configuration.loadLastGood(fault) ?? before);
+      const running = await this.#boot(installation, configuration.loadLastGood(fault) ?? before);
       configuration.noteFault(fault);
       return running;
     }

@@ -5,6 +5,7 @@ import { indexAllAgain } from '../features/conversations/sessions/search/index-s
 import { keepFingerprint } from '../features/operations/nodes/lease/statements.ts';
 import { AppError } from '../kernel/app-error.ts';
 import { systemClock } from '../kernel/clock.ts';
+import type { SecretLookup } from '../kernel/config/configuration.ts';
 import { type Environment, resolveReferences } from '../kernel/config/references.ts';
 import { importHome } from '../kernel/db/import/import-home.ts';
 import { type ServerAddress, serverAddress, serversOf } from '../kernel/db/postgres/server-address.ts';
@@ -14,6 +15,7 @@ import { acquireLock } from '../kernel/lifecycle/lock-file.ts';
 import { readOwnFile } from '../kernel/private-file.ts';
 import { migrations } from '../transactions/registry.ts';
 import { version } from '../version.ts';
+import { copiedSecrets } from './stored-secrets.ts';
 import { loadRootConfig } from './load-root-config.ts';
 import type { PrintLine } from './maintenance.ts';
 import { masterKeyOf } from './master-key.ts';
@@ -27,8 +29,9 @@ const lastTables = ['memory_change'];
  */
 export async function importStorage(home: string, to: string | undefined, env: Environment, print: PrintLine): Promise<object> {
   const paths = homePaths(home);
-  const config = readConfig(paths, env);
-  const address = to === undefined ? configuredAddress(config, paths) : givenAddress(to, env);
+  const secrets = copiedSecrets(paths, env);
+  const config = readConfig(paths, env, secrets);
+  const address = to === undefined ? configuredAddress(config, paths) : givenAddress(to, (name) => env[name] || secrets(name));
   if (!existsSync(paths.dataDir)) throw new AppError('not_found', `There is no data in ${home}`);
   const lock = acquireLock(paths.dataDir);
   try {
@@ -56,9 +59,9 @@ export async function importStorage(home: string, to: string | undefined, env: E
   }
 }
 
-function readConfig({ configFile }: HomePaths, env: Environment): RootConfig {
+function readConfig({ configFile }: HomePaths, env: Environment, secrets: SecretLookup): RootConfig {
   const file = existsSync(configFile) ? readOwnFile(configFile, { maxBytes: 1_048_576, followLinks: true }) : undefined;
-  return file === undefined ? RootConfig.parse({}) : loadRootConfig({ path: configFile, text: file.text }, env, {}).config;
+  return file === undefined ? RootConfig.parse({}) : loadRootConfig({ path: configFile, text: file.text }, env, {}, secrets).config;
 }
 
 function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): ServerAddress {
@@ -66,8 +69,8 @@ function configuredAddress({ storage }: RootConfig, { configFile }: HomePaths): 
   throw new AppError('precondition_failed', `No target: set storage.url in ${configFile}, or name the database with --to '\${DATABASE_URL}'`);
 }
 
-function givenAddress(to: string, env: Environment): ServerAddress {
-  const resolved = resolveReferences(to, (name) => env[name]);
+function givenAddress(to: string, lookup: SecretLookup): ServerAddress {
+  const resolved = resolveReferences(to, lookup);
   if (resolved.kind === 'problem') throw new AppError('invalid_params', `--to: ${resolved.message}`);
   const [url = null] = serversOf(resolved.text).map((server) => URL.parse(server));
   if (url === null || !/^postgres(?:ql)?:$/.test(url.protocol))

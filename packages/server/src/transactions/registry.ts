@@ -60,6 +60,8 @@ import { nodeOperations } from '../features/operations/nodes/store.ts';
 import { auditOperations } from '../features/operations/observability/audit-store.ts';
 import { configVersionMigrations } from '../features/operations/settings/migrations.ts';
 import { configVersionOperations } from '../features/operations/settings/store.ts';
+import { secretMigrations } from '../features/operations/secrets/migrations.ts';
+import { secretOperations } from '../features/operations/secrets/store.ts';
 import { responseMigrations } from '../features/conversations/responses/migrations.ts';
 import { responseOperations } from '../features/conversations/responses/store.ts';
 import { receiptMigrations } from '../features/conversations/receipts/migrations.ts';
@@ -169,6 +171,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...ageClockOperations,
   ...nodeOperations,
   ...configVersionOperations,
+  ...secretOperations,
   ...inboxOperations,
   ...sessionSendOperations,
   acceptSend,
@@ -219,6 +222,7 @@ export const migrations: readonly Migration[] = [
   ...ageClockMigrations,
   ...nodeMigrations,
   ...configVersionMigrations,
+  ...secretMigrations,
   ...sessionMigrations,
   ...contextMigrations,
   ...turnMigrations,

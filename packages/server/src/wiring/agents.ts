@@ -3,6 +3,7 @@ import { createTokens } from '../features/access/tokens/tokens.ts';
 import { owner } from '../gateway/owner.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
 import type { Assembly } from './assembly.ts';
+import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
 import type { Stops } from './stops.ts';
 import type { Unattended } from './unattended.ts';
@@ -11,10 +12,11 @@ export interface AgentsWiring {
   readonly knowsModel: (name: string) => boolean;
   readonly stops: Late<Stops>;
   readonly unattended: Late<Unattended>;
+  readonly secrets: Foundation['secrets'];
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended }: AgentsWiring) {
+export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets }: AgentsWiring) {
   const { config, home } = options;
   const agents = building.use(
     await createAgents({
@@ -34,6 +36,7 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       pepper: options.installKey.derive('pepper'),
       configTokens: live(({ gateway }) => gateway.tokens),
       generatedToken: options.generatedToken,
+      rotateConfigured: secrets.api.rotateToken,
     }),
   );
   const identityOf: IdentityOf = (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));

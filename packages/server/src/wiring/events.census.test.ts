@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type EventKind, eventKinds, events } from '@gatehouse/contract';
 import { createStepClock, sql, startTestServer } from '@gatehouse/testkit';
@@ -123,6 +123,10 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_alert').length)).toBe(1);
   await server.client.call('scheduler.wake', { target: 'agent', agentId: 'beater' });
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_wake_deferred').length)).toBeGreaterThan(0);
+  const configFile = join(server.homeDir, 'config.yaml');
+  await server.client.call('env.set', { key: 'FREEZE', value: 'false' });
+  writeFileSync(configFile, JSON.stringify({ ...JSON.parse(readFileSync(configFile, 'utf8')), secrets: { readOnly: '${FREEZE}' } }));
+  await server.client.call('env.set', { key: 'FREEZE', value: 'true' });
   await sql(server.homeDir, 'DROP TABLE token');
   await expect(server.client.call('tokens.create', { scopes: ['rpc'] })).rejects.toThrow();
   for (let n = 0; n < 10; n += 1) await post('/rpc', {}, `wrong-${n}-${'x'.repeat(40)}`);

@@ -3,6 +3,7 @@ import { livePart } from '../kernel/config/live.ts';
 import { createAgeClock } from '../features/operations/age-clock/age-clock.ts';
 import { createNodes } from '../features/operations/nodes/nodes.ts';
 import { createMetrics } from '../features/operations/observability/metrics.ts';
+import { createSecrets } from '../features/operations/secrets/secrets.ts';
 import { type Clock, systemClock } from '../kernel/clock.ts';
 import type { Db, DbStatus } from '../kernel/db/db.ts';
 import { refuseImported } from '../kernel/db/import/imported-note.ts';
@@ -53,16 +54,20 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
       version: options.version,
     }),
   );
+  const live: Assembly['live'] = (partOf) => livePart(options.configuration.live, partOf);
+  const core: Assembly['core'] = (module) => ({ db, bus, clock, log: log.module(module) });
+  const secrets = building.use(await wireSecrets({ core, live }, options));
   const assembly: Assembly = {
     building,
     options,
+    environment: secrets.api.environment,
     bootId,
     onClaimed: nodes.api.onClaimed,
     db,
     bus,
     clock,
-    live: (partOf) => livePart(options.configuration.live, partOf),
-    core: (module) => ({ db, bus, clock, log: log.module(module) }),
+    live,
+    core,
   };
   building.use(assembly.live(({ logging }) => logging).onChange((levels) => options.logger.reset(levels)));
   /** Returns why nothing new can be stored now. */
@@ -71,6 +76,7 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     assembly,
     lifetime,
     nodes: nodes.api,
+    secrets,
     metrics,
     traces,
     load,
@@ -90,6 +96,17 @@ export async function openFoundation(building: AsyncDisposableStack, options: Se
     isHeld: () => nodes.api.fault() !== undefined || storageFault() !== undefined || build.fault() !== undefined,
     warnings,
   };
+}
+
+function wireSecrets({ core, live }: Pick<Assembly, 'core' | 'live'>, { configuration, secrets, env, config }: ServerOptions) {
+  return createSecrets({
+    ...core('secrets'),
+    vault: secrets,
+    configuration,
+    config: live(({ secrets: section }) => section),
+    env,
+    isSole: config.storage.driver === 'sqlite',
+  });
 }
 
 async function openTraces({ building, options: { config, version, log }, clock }: Basis) {

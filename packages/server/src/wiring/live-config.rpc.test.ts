@@ -128,6 +128,13 @@ const rows: readonly Row[] = [
     after: expect.stringContaining('Not run'),
   },
   {
+    keys: ['secrets.readOnly'],
+    patch: { secrets: { readOnly: true } },
+    see: (server) => refusal(server.client.call('env.set', { key: 'A_KEY', value: 'a value' })),
+    before: 'ok',
+    after: 'precondition_failed',
+  },
+  {
     keys: ['durable.maxWaitMs'],
     patch: { durable: { maxWaitMs: 3_600_000 } },
     async see(server) {

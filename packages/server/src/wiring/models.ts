@@ -7,8 +7,11 @@ import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 
 /** Wires model providers, with every call metered and traced, and the embedding model. */
-export async function wireModels({ building, options, live, bus, clock }: Assembly, { metrics, traces }: Pick<Foundation, 'metrics' | 'traces'>) {
-  const { config, env, log, overrides = {} } = options;
+export async function wireModels(
+  { building, options, environment, live, bus, clock }: Assembly,
+  { metrics, traces, secrets }: Pick<Foundation, 'metrics' | 'traces' | 'secrets'>,
+) {
+  const { config, log, overrides = {} } = options;
   const settings = live(({ providers, models: section, agents }) => ({
     providers,
     modelsConfig: section,
@@ -17,7 +20,7 @@ export async function wireModels({ building, options, live, bus, clock }: Assemb
   const models = building.use(
     await createModels({
       ...settings.current,
-      env,
+      env: environment,
       probe: overrides.probe === null ? undefined : (overrides.probe ?? probeHttp),
       bus,
       clock,
@@ -26,6 +29,8 @@ export async function wireModels({ building, options, live, bus, clock }: Assemb
     }),
   );
   building.use(settings.onChange(models.reconfigure));
+  // Without configured providers the keys of vendors are searched for.
+  building.use(secrets.api.onChange(() => (Object.keys(settings.current.providers).length === 0 ? models.reconfigure(settings.current) : undefined)));
   const providers = live((whole) => whole.providers);
   const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);

@@ -39,12 +39,12 @@ export type Tooling = Awaited<ReturnType<typeof wireTooling>>;
 
 /** Wires what agents use: the web, skills, MCP servers, workspaces, commands, and the approvals before all of them. */
 export async function wireTooling(
-  { building, options, bootId, live, core, clock }: Assembly,
+  { building, options, environment, bootId, live, core, clock }: Assembly,
   { agents, fence, autonomy, inbox, stops, disk }: ToolingWiring,
 ) {
   const { config, home, log, overrides = {} } = options;
   const egressFor = (allowHosts: readonly string[]) => createEgress({ clock, allowHosts, ...overrides.egress });
-  const web = createWeb({ clock, search: live(({ webSearch }) => webSearch), links: live(({ links }) => links), env: options.env, egressFor, fence });
+  const web = createWeb({ clock, search: live(({ webSearch }) => webSearch), links: live(({ links }) => links), env: environment, egressFor, fence });
   const skills = building.use(
     await createSkills({
       ...core('skills'),

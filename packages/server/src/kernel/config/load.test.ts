@@ -116,7 +116,7 @@ describe('every problem is reported with position, key, expectation and finding'
     ['a: *nobody\n', 'config.yaml:1:4: a: no anchor of this name is defined above; a value that begins with "*" must be quoted'],
     [
       'gateway:\n  host: ${NO_SUCH}\n',
-      'config.yaml:2:9: gateway.host: the environment variable NO_SUCH is not set (or empty); set it, or write $${…} for literal text',
+      'config.yaml:2:9: gateway.host: NO_SUCH is not set (or empty), neither in the environment nor in the secret store; set it, or write $${…} for literal text',
     ],
     [
       'gateway:\n  host: "${A-b}"\n',

@@ -31,7 +31,7 @@ export function resolveReferences(text: string, lookup: SecretLookup): Resolved 
   if (missing.length > 0)
     return {
       kind: 'problem',
-      message: `the environment variable ${missing.join(', ')} is not set (or empty); set it, or write $\${…} for literal text`,
+      message: `${missing.join(', ')} is not set (or empty), neither in the environment nor in the secret store; set it, or write $\${…} for literal text`,
     };
   if (references === 0) return { kind: 'literal', text: replaced };
   return { kind: 'resolved', text: replaced, whole: /^\$\{[A-Za-z0-9_]+\}$/.test(text) };

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { findPostgres } from '@gatehouse/testkit/postgres';
 import { startFakeProvider } from '@gatehouse/testkit';
 import { describe, test } from 'vitest';
@@ -71,6 +73,37 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     // The program of the version before starts, too.
     const again = await nodes.start('a');
     await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+  });
+
+  test('secrets of the active one are those of the standby, at its start and after it took over', async ({ expect }) => {
+    await using provider = await fakeProvider();
+    await using nodes = await openSharedNodes({ providerUrl: provider.url });
+    const mock = { type: 'openai-compatible', baseUrl: provider.url, apiKey: '${MODEL_KEY}', models: [{ id: 'mock-fast' }] };
+    const config = { providers: { mock } };
+    const first = await nodes.start('a');
+    await nodes.active([first]);
+    const set = (client: typeof first.client, key: string, value: string) => client.call('env.set', { key, value });
+    await set(first.client, 'MODEL_KEY', 'sk-canary-before');
+    // It has no copy: the rows are the only place.
+    const second = await nodes.start('b', { config });
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    await set(first.client, 'MODEL_KEY', 'sk-canary-after');
+    for (const key of ['GONE_KEY', 'KEPT_KEY']) await set(first.client, key, 'another value');
+    await first.client.call('env.remove', { key: 'GONE_KEY' });
+    await expect(set(first.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
+    first.child.kill('SIGKILL');
+    // As of a daemon whose clock is ahead: the take-over may take longer than the minute of the limit.
+    await nodes.rows('UPDATE secret_write SET at_ms = at_ms + 50000');
+    await expect.poll(() => second.ready(), takeOver).toMatchObject([200, {}]);
+    // The limit is that of the installation.
+    await expect(set(second.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
+    await second.client.call('agent.execute', { message: 'Hello' });
+    expect(provider.requests.at(-1)?.headers['authorization']).toBe('Bearer sk-canary-after');
+    const { secrets } = await second.client.call('env.list', {});
+    expect(secrets.map(({ name }) => name)).toEqual(['KEPT_KEY', 'MODEL_KEY']);
+    expect(Object.keys(JSON.parse(readFileSync(join(second.home, 'secrets.sealed'), 'utf8')).secrets)).toEqual(['KEPT_KEY', 'MODEL_KEY']);
+    expect(JSON.stringify(await nodes.rows('SELECT * FROM secret'))).not.toContain('canary');
+    expect(first.output() + second.output()).not.toContain('canary');
   });
 
   test('a daemon with another install key does not start', async ({ expect }) => {

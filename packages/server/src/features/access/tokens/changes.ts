@@ -7,6 +7,7 @@ import type { AuditRow } from '../../../kernel/db/audit.ts';
 import type { Db } from '../../../kernel/db/db.ts';
 import type { EventBus } from '../../../kernel/event-bus.ts';
 import { newId } from '../../../kernel/ids.ts';
+import type { SecretsApi } from '../../operations/secrets/api.ts';
 import { type Grant, widerThan } from './minting.ts';
 import { grantOf, recordOf } from './records.ts';
 import type { TokenRecord, TokenRegistry } from './registry.ts';
@@ -19,6 +20,8 @@ export interface TokenChangesDeps {
   readonly pepper: Buffer;
   readonly clock: Clock;
   readonly bus: EventBus;
+  /** Replaces the stored secret that a token of config.yaml refers to; returns keys that need a restart, undefined where it refers to none. */
+  readonly rotateConfigured: SecretsApi['rotateToken'];
 }
 
 /** Concurrent rotations arrive one after another; those within this time of the winner lost to it. */
@@ -80,6 +83,7 @@ export class TokenChanges {
 
   async rotate(id: string, call: CallContext): Promise<ResultInput<'tokens.rotate'>> {
     const { db, bus, clock, pepper } = this.#deps;
+    if (this.#registry.find(id)?.source === 'config') return this.#rotateConfigured(id, call);
     const record = this.#changeable(id, 'replace');
     await this.#refuseWider(call, 'tokens.rotate', id, grantOf(record));
     if (this.#registry.current(id) === undefined)
@@ -96,6 +100,29 @@ export class TokenChanges {
     this.#registry.put({ ...record, digest: newDigest, createdAtMs: now });
     announceAudit(bus, audit);
     return { id, secret, ...grantOf(record), createdAt: now, rotated: true as const, message: storeMessage };
+  }
+
+  /** Rotates a token whose secret in config.yaml is a reference to a stored secret: the registry follows the configuration. */
+  async #rotateConfigured(id: string, call: CallContext): Promise<ResultInput<'tokens.rotate'>> {
+    const { clock, rotateConfigured } = this.#deps;
+    const record = this.#registry.find(id);
+    if (record === undefined) throw new AppError('not_found', `Token not found: ${id}`, { param: 'id' });
+    await this.#refuseWider(call, 'tokens.rotate', id, grantOf(record));
+    const now = clock.now();
+    const last = this.#rotatedAt.get(id);
+    if (last !== undefined && now - last < rotationMs) throw new AppError('conflict', `Token ${id} was rotated a moment ago`);
+    const secret = newSecret();
+    this.#rotatedAt.set(id, now);
+    const restart = await rotateConfigured(id, secret, call).catch((error: unknown) => {
+      this.#rotatedAt.delete(id);
+      throw error;
+    });
+    if (restart === undefined) {
+      this.#rotatedAt.delete(id);
+      this.#changeable(id, 'replace');
+    }
+    const message = restart?.some((key) => key.startsWith('gateway')) === true ? `${storeMessage} It is valid after a restart.` : storeMessage;
+    return { id, secret, ...grantOf(record), createdAt: now, rotated: true as const, message };
   }
 
   async #save(row: TokenRow, former: TokenRecord | undefined, audit: AuditRow): Promise<void> {

@@ -30,6 +30,7 @@ function start(more: Partial<TokensDeps> = {}): Promise<Tokens> {
     db,
     pepper: Buffer.alloc(32, 7),
     configTokens: fixed([{ id: 'ops', secret: ops, scopes: [] }]),
+    rotateConfigured: async () => undefined,
     clock,
     bus,
     log: silentLog,

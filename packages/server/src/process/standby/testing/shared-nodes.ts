@@ -28,7 +28,10 @@ export interface TestNode {
 export interface SharedNodes extends AsyncDisposable {
   readonly folder: string;
   /** A daemon with its own home, started again under the same name with the same one. */
-  start(name: string, options?: { readonly env?: Readonly<Record<string, string>>; readonly program?: string }): Promise<TestNode>;
+  start(
+    name: string,
+    options?: { readonly env?: Readonly<Record<string, string>>; readonly program?: string; readonly config?: Readonly<Record<string, unknown>> },
+  ): Promise<TestNode>;
   /** Resolves with the one that is active. */
   active(nodes: readonly TestNode[]): Promise<TestNode>;
   /** Rows of a question to the database. */
@@ -47,7 +50,7 @@ export async function openSharedNodes(config: { readonly providerUrl: string; re
   const ports = new Map<string, number>();
   const running = new Set<ChildProcess>();
 
-  async function start(name: string, { env = {}, program = main }: Parameters<SharedNodes['start']>[1] = {}): Promise<TestNode> {
+  async function start(name: string, { env = {}, program = main, config: own = {} }: Parameters<SharedNodes['start']>[1] = {}): Promise<TestNode> {
     const home = join(folder, name);
     const port = ports.get(name) ?? (await freePort());
     ports.set(name, port);
@@ -58,6 +61,7 @@ export async function openSharedNodes(config: { readonly providerUrl: string; re
       providers: { mock: { type: 'openai-compatible', baseUrl: providerUrl, apiKey: 'key', models: [{ id: 'mock-fast' }] } },
       agents: { default: { model: 'mock/mock-fast' } },
       ...sections,
+      ...own,
     };
     writeFileSync(join(home, 'config.yaml'), JSON.stringify(settings), { mode: 0o600 });
     const child = spawn(process.execPath, [program, '--home', home], {

@@ -1,0 +1,31 @@
+import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { usageError } from '../failure.ts';
+import type { Io } from '../io.ts';
+
+/** Reads a secret from standard input, or asks for it without showing what is typed. Never from an argument: other users can read a command line. */
+export async function readSecret(name: string, io: Io): Promise<string> {
+  const value = io.stdin.isTTY === true ? await ask(name, io) : await text(io.stdin);
+  // `echo` and files end with a line break that belongs to no secret.
+  const secret = value.replace(/\r?\n$/, '');
+  if (secret === '') throw usageError('The value is empty.', `Such as: printf %s "$KEY" | gatehouse secrets set ${name}`);
+  return secret;
+}
+
+async function ask(name: string, io: Io): Promise<string> {
+  io.stderr.write(`Value of ${name} (not shown): `);
+  // The terminal is in raw mode while the line is read, and its echo goes nowhere.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: io.stdin, output: nowhere, terminal: true, historySize: 0 });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      terminal.once('close', () => reject(usageError('No value was entered.')));
+      terminal.once('SIGINT', () => terminal.close());
+      terminal.question('').then(resolve, reject);
+    });
+  } finally {
+    terminal.close();
+    io.stderr.write('\n');
+  }
+}

@@ -1,0 +1,14 @@
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Environment } from '../../../kernel/config/references.ts';
+
+export interface SecretsApi {
+  /** The environment of the daemon, with the secrets of the store for the names that it does not have. */
+  readonly environment: Environment;
+  /** Calls `run` after each change of a stored secret; the caller of the change waits until it is done. */
+  onChange(run: () => Promise<void> | void): Disposable;
+  /**
+   * Replaces the secret that the token `tokenId` of config.yaml has by a reference; returns keys that need a restart for it, and undefined
+   * when the token has no such reference.
+   */
+  rotateToken(tokenId: string, value: string, call: CallContext): Promise<readonly string[] | undefined>;
+}
