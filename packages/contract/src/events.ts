@@ -177,12 +177,12 @@ export const events = {
   'config:patched': event({
     category: 'Security',
     visibility: 'admin',
-    summary: 'A call changed config.yaml, and what can take effect without a restart has.',
+    summary: 'config.yaml was changed, by a call or by hand, and what can take effect without a restart has.',
     payload: () =>
       z.strictObject({
         section: z.string().optional().describe('Absent when the change was not in one section: a rollback, or the whole text.'),
         key: z.string().optional(),
-        from: z.enum(['rpc', 'cli', 'rollback', 'agents']),
+        from: z.enum(['rpc', 'cli', 'file', 'rollback', 'agents']),
         patchedBy: z.string().describe('Id of the principal.'),
         version: z.int().min(1),
         changed: z.array(z.string()).describe('Keys whose value changed.'),

@@ -25,11 +25,15 @@ export interface FileConfigurationOptions {
   readonly log: Log;
 }
 
+type Verify = (loaded: LoadedConfig<RootConfig>) => Promise<void>;
+
 /** The configuration of this process, through the restarts of its server. */
 export class FileConfiguration implements Configuration<RootConfig> {
   readonly #options: FileConfigurationOptions;
   /** Reloads, one after the other. */
   #work: Promise<unknown> = Promise.resolve();
+  /** Changes, one after the other; most of them reload. */
+  #changes: Promise<unknown> = Promise.resolve();
   #lookup: SecretLookup | undefined;
   #live: LiveSource<RootConfig> | undefined;
   #restartNeeded: readonly string[] = [];
@@ -95,7 +99,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
       this.#fault = undefined;
       return { loaded, notes: closed === undefined ? [] : [closed] };
     } catch (error) {
-      this.#fault = error instanceof Error ? error.message : String(error);
+      this.noteFault(error);
       throw error;
     }
   }
@@ -116,9 +120,9 @@ export class FileConfiguration implements Configuration<RootConfig> {
     }
   }
 
-  /** Records that a server runs on an earlier configuration, because the file cannot be used. */
-  noteFault(fault: Error): void {
-    this.#fault = fault.message;
+  /** Records why the file cannot be used, while an earlier configuration is in force. */
+  noteFault(fault: unknown): void {
+    this.#fault = fault instanceof Error ? fault.message : String(fault);
   }
 
   /** Keeps the text of a configuration with which a server has started. */
@@ -139,10 +143,16 @@ export class FileConfiguration implements Configuration<RootConfig> {
     this.#restartNeeded = changedKeys(RootConfig, config, this.#file ?? config).map(dotted);
   }
 
-  reload(cause: string): Promise<Applied> {
-    const reloading = this.#work.then(() => this.#reload(cause));
+  reload(cause: string, verify?: Verify): Promise<Applied> {
+    const reloading = this.#work.then(() => this.#reload(cause, verify));
     this.#work = reloading.catch(() => undefined);
     return reloading;
+  }
+
+  inTurn<T>(change: () => Promise<T>): Promise<T> {
+    const next = this.#changes.then(change);
+    this.#changes = next.catch(() => undefined);
+    return next;
   }
 
   useSecrets(lookup: SecretLookup): void {
@@ -154,13 +164,18 @@ export class FileConfiguration implements Configuration<RootConfig> {
     return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
   }
 
-  async #reload(cause: string): Promise<Applied> {
+  async #reload(cause: string, verify?: Verify): Promise<Applied> {
     const { log } = this.#options;
     const live = this.#inForce();
     const before = live.current;
     const filed = this.#file ?? before;
     const { loaded, notes } = this.load();
     for (const note of notes) log.warn({}, note);
+    await verify?.(loaded).catch((error: unknown) => {
+      this.#file = filed;
+      this.noteFault(error);
+      throw error;
+    });
     const restart = this.#needRestart(before, loaded, changedKeys(RootConfig, before, loaded.config));
     await live.set(withKept(loaded.config, before, restart));
     this.#restartNeeded = restart.map(dotted);

@@ -59,7 +59,7 @@ export async function wireSettings(assembly: Assembly, { homeId }: { readonly ho
       const { current } = configuration;
       // It may search for local model servers.
       if (builtSections.every((section) => isDeepStrictEqual(loaded.config[section], current[section]))) return;
-      await checkBuild({ env: options.env, clock, probe: probe === null ? undefined : (probe ?? probeHttp) }, loaded);
+      await checkBuild({ env: assembly.environment, clock, probe: probe === null ? undefined : (probe ?? probeHttp) }, loaded);
     },
     isLocalOwner: ({ identity, transport, agentCaller }) =>
       agentCaller === undefined && (identity.tokenId === owner.tokenId || transport === 'process'),

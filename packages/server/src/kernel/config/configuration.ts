@@ -21,7 +21,7 @@ export interface Configuration<Config> {
   readonly live: Live<Config>;
   /** Keys that differ between the file and what is in force, and need a restart. */
   readonly restartNeeded: readonly string[];
-  /** Why the file cannot be used; undefined when what was read last can be. */
+  /** Why config.yaml cannot be used, while an earlier configuration is in force; undefined otherwise. */
   readonly fault: string | undefined;
   /** Whether the file has another text than the one that was read last. */
   isStale(): boolean;
@@ -33,10 +33,13 @@ export interface Configuration<Config> {
    */
   check(text: string): LoadedConfig<Config>;
   /**
-   * Reads the file and the secrets again and puts live keys in force; returns when they are. `cause` names the reason in the log.
-   * @throws ConfigError when the file cannot be used; the configuration in force stays
+   * Reads the file and the secrets again and puts live keys in force; returns when they are. `cause` names the reason in the log;
+   * `verify` checks what this object cannot.
+   * @throws ConfigError when the file cannot be used, or what `verify` throws; the configuration in force stays
    */
-  reload(cause: string): Promise<Applied>;
+  reload(cause: string, verify?: (loaded: LoadedConfig<Config>) => Promise<void>): Promise<Applied>;
+  /** Runs a change of the file, or of a secret that it uses, after all changes before it: each is checked against what the one before it left. */
+  inTurn<T>(change: () => Promise<T>): Promise<T>;
   /** Sets where `${NAME}` is looked up when the environment has no such variable. */
   useSecrets(lookup: SecretLookup): void;
 }

@@ -19,7 +19,7 @@ export interface SecretChangesDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly vault: SecretVault;
-  readonly configuration: Pick<Configuration<unknown>, 'readText' | 'check' | 'reload'>;
+  readonly configuration: Pick<Configuration<unknown>, 'readText' | 'check' | 'reload' | 'inTurn'>;
   /** Whether the environment has a variable of this name, which wins. */
   readonly isShadowed: (name: string) => boolean;
   readonly isReadOnly: () => boolean;
@@ -37,12 +37,11 @@ interface Audited {
 const retryMs = 60_000;
 const limit: WriteLimit = { limit: 5, windowMs: 60_000, maxSecrets: 1_000 };
 
-/** Changes of the store, one after the other: each is a row with its audit row, then the copy, then the configuration. */
+/** Changes of the store, one after the other with those of the configuration: each is a row with its audit row, then the copy, then the configuration. */
 export class SecretChanges implements Disposable {
   readonly #deps: SecretChangesDeps;
   /** The rows know wall time alone, which may step. */
   readonly #limiter: RateLimiter;
-  #work: Promise<unknown> = Promise.resolve();
   /** Set while a copy that could not be written waits to be tried again. */
   #cancelRetry: (() => void) | undefined;
 
@@ -53,7 +52,7 @@ export class SecretChanges implements Disposable {
 
   set(params: Params<'env.set'>, call: CallContext): Promise<ResultInput<'env.set'>> {
     const { key } = params;
-    return this.#inOrder(async () => {
+    return this.#deps.configuration.inTurn(async () => {
       this.#refuseReadOnly();
       this.#refuseNarrow(key, call);
       const stored = { set: true as const, key, storage: 'encrypted' as const, restarting: false as const };
@@ -68,7 +67,7 @@ export class SecretChanges implements Disposable {
    * @throws AppError when the environment has the name, the store is read-only, or the configuration is not valid
    */
   replace(key: string, value: string, call: CallContext, audited: Audited): Promise<readonly string[]> {
-    return this.#inOrder(async () => {
+    return this.#deps.configuration.inTurn(async () => {
       this.#refuseReadOnly();
       if (this.#deps.isShadowed(key))
         throw new AppError('precondition_failed', `${key} is a variable of the environment: change it there and restart`);
@@ -104,7 +103,7 @@ export class SecretChanges implements Disposable {
   }
 
   remove({ key }: Params<'env.remove'>, call: CallContext): Promise<ResultInput<'env.remove'>> {
-    return this.#inOrder(async () => {
+    return this.#deps.configuration.inTurn(async () => {
       const { db, bus, clock, vault } = this.#deps;
       this.#refuseReadOnly();
       const absent = () => new AppError('not_found', `There is no secret ${key}`, { param: 'key' });
@@ -147,12 +146,6 @@ export class SecretChanges implements Disposable {
 
   [Symbol.dispose](): void {
     this.#cancelRetry?.();
-  }
-
-  #inOrder<T>(run: () => Promise<T>): Promise<T> {
-    const running = this.#work.then(run);
-    this.#work = running.catch(() => undefined);
-    return running;
   }
 
   #refuseReadOnly(): void {

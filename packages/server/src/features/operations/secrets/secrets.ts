@@ -22,7 +22,7 @@ import type { SecretVault } from './vault/vault.ts';
 
 export interface SecretsDeps extends Core {
   readonly vault: SecretVault;
-  readonly configuration: Pick<Configuration<unknown>, 'readText' | 'check' | 'reload' | 'live'>;
+  readonly configuration: Pick<Configuration<unknown>, 'readText' | 'check' | 'reload' | 'inTurn' | 'live'>;
   readonly config: Live<SecretsConfig>;
   /** Environment of the daemon, which wins over the store. */
   readonly env: Environment;

@@ -54,4 +54,9 @@ export interface SettingsApi {
    * Returns true when the file was replaced, so that it must be read again.
    */
   settle(): Promise<boolean>;
+  /**
+   * Puts an edit by hand in force, and stores it as a version.
+   * @throws ConfigError for one that cannot be used; what is in force stays
+   */
+  adopt(): Promise<void>;
 }

@@ -1,10 +1,10 @@
-import type * as z from 'zod';
+import * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import { changedKeys } from '../../../kernel/config/changed-keys.ts';
 import { ConfigError, dotted, type Path } from '../../../kernel/config/config-error.ts';
-import type { Configuration } from '../../../kernel/config/configuration.ts';
+import type { Applied, Configuration } from '../../../kernel/config/configuration.ts';
 import { documentValue, EditError } from '../../../kernel/config/edit.ts';
 import type { LoadedConfig } from '../../../kernel/config/load.ts';
 import { isLive } from '../../../kernel/config/schema-walk.ts';
@@ -13,7 +13,7 @@ import type { ChangedConfig, VersionOrigin } from './api.ts';
 import { protectedChanges, requireOwner } from './protected-keys.ts';
 import { redactedLines } from './redacted-text.ts';
 import { unifiedDiff } from './unified-diff.ts';
-import { type ConfigVersions, digestOf, type Settled } from './versions.ts';
+import { byHand, type ConfigVersions, digestOf, type Settled } from './versions.ts';
 
 export interface ConfigChangesDeps<Config> extends Pick<Core, 'bus' | 'clock' | 'log'> {
   /** The schema of the whole of config.yaml. */
@@ -51,21 +51,21 @@ export interface Done extends ChangedConfig {
 /** Changes of config.yaml, one after another: each is validated as a whole, stored as a version, written and put in force. */
 export class ConfigChanges<Config> {
   readonly #deps: ConfigChangesDeps<Config>;
-  #last: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ConfigChangesDeps<Config>) {
     this.#deps = deps;
   }
 
-  /** Runs after all changes before it. */
-  inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const next = this.#last.then(run);
-    this.#last = next.catch(() => undefined);
-    return next;
+  change(plan: Plan, call: CallContext): Promise<Done> {
+    return this.#deps.configuration.inTurn(() => this.#change(plan, call));
   }
 
-  change(plan: Plan, call: CallContext): Promise<Done> {
-    return this.inTurn(() => this.#change(plan, call));
+  /**
+   * Puts config.yaml in force after an edit by hand, if it was not yet, and stores it as a version.
+   * @throws ConfigError for an edit that cannot be used; what is in force stays
+   */
+  adopt(): Promise<void> {
+    return this.#deps.configuration.inTurn(() => this.#adopt());
   }
 
   /** Returns a diff of two texts without their secrets. */
@@ -105,18 +105,39 @@ export class ConfigChanges<Config> {
     const changed = paths.map(dotted);
     const { restartNeeded } = configuration;
     const restart = changed.filter((key) => restartNeeded.some((other) => isWithin(key, other) || isWithin(other, key)));
-    if (plan.origin !== 'file')
-      this.#deps.bus.emit('config:patched', {
-        ...(plan.section !== undefined && { section: plan.section }),
-        ...(plan.key !== undefined && { key: plan.key }),
-        from: plan.origin,
-        patchedBy: call.identity.principalId,
-        version: settled.number,
-        changed: [...changed],
-        restart: [...restart],
-        timestamp: atMs,
-      });
+    this.#announce({ ...plan, patchedBy: call.identity.principalId }, settled, { changed, restart });
     return { before: base.text, text, version: settled.number, digest: settled.digest, changed, restart };
+  }
+
+  async #adopt(): Promise<void> {
+    const { configuration, versions, checkBuild, log } = this.#deps;
+    if (!configuration.isStale()) return;
+    let settled: Settled | undefined;
+    try {
+      settled = await versions.settle();
+    } catch (error) {
+      // The reload below names what is wrong with the text. A history that cannot be stored stops nothing.
+      if (!(error instanceof ConfigError)) log.error({ err: error }, 'Failed to store the edited config.yaml as a version');
+    }
+    const applied = await configuration.reload('file', checkBuild);
+    if (settled !== undefined && applied.changed.length > 0) this.#announce({ origin: 'file', patchedBy: byHand.principalId }, settled, applied);
+  }
+
+  #announce(
+    { origin, section, key, patchedBy }: Pick<Plan, 'origin' | 'section' | 'key'> & { readonly patchedBy: string },
+    { number }: Settled,
+    { changed, restart }: Applied,
+  ): void {
+    this.#deps.bus.emit('config:patched', {
+      ...(section !== undefined && { section }),
+      ...(key !== undefined && { key }),
+      from: origin,
+      patchedBy,
+      version: number,
+      changed: [...changed],
+      restart: [...restart],
+      timestamp: this.#deps.clock.now(),
+    });
   }
 
   async #settle({ replacesInvalid, actionType }: Plan): Promise<Settled> {

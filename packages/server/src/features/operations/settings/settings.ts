@@ -105,8 +105,9 @@ export function createSettings<Config extends object>(
       return { version, digest, changed, restart };
     },
     async settle() {
-      return changes.inTurn(async () => (await versions.settle()).isWritten);
+      return configuration.inTurn(async () => (await versions.settle()).isWritten);
     },
+    adopt: () => changes.adopt(),
   };
 
   const methods: SettingsMethods = {
@@ -219,7 +220,7 @@ export function createSettings<Config extends object>(
     },
 
     async 'config.gc'({ olderThan }, call) {
-      return changes.inTurn(async () => {
+      return configuration.inTurn(async () => {
         const atMs = clock.now();
         const beforeMs = olderThan === undefined ? atMs + 1 : Date.parse(olderThan);
         const audit = auditRow(call, atMs, { actionType: 'config.gc', classification: 'destructive' });

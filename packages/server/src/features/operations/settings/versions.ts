@@ -41,7 +41,8 @@ export type VersionNote = Pick<ConfigVersion, 'principalId' | 'origin' | 'summar
 /** Keys that belong to one machine: on a shared database each daemon keeps its own. */
 const machineKeys: readonly Path[] = [['gateway', 'host'], ['gateway', 'port'], ['gateway', 'tls'], ['gateway', 'web', 'distPath'], ['storage']];
 
-const byHand: Omit<VersionNote, 'summary'> = { principalId: 'owner', origin: 'file', section: null, key: null, traceId: null };
+/** What the version of an edit by hand records. */
+export const byHand: Omit<VersionNote, 'summary'> = { principalId: 'owner', origin: 'file', section: null, key: null, traceId: null };
 
 /**
  * The file config.yaml and its versions in the database. A change commits its version first, then replaces the file, then marks it as
