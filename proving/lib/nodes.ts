@@ -27,17 +27,16 @@ export interface Nodes extends AsyncDisposable {
 
 export async function openNodes(config: object, options: { readonly broken?: string | undefined } = {}): Promise<Nodes> {
   const opened = new AsyncDisposableStack();
-  const { url } = opened.use(await openPostgresDatabase());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
   for (const home of homes) opened.defer(() => removeHome(home));
   const [shared] = homes;
+  const { url } = opened.use(await openPostgresDatabase(shared));
   const client = new Client({ connectionString: url });
   client.on('error', () => {});
   await client.connect();
   opened.defer(() => client.end());
   const slots = await Promise.all(homes.slice(1).map(async (home) => ({ home, port: await freePort() })));
-  for (const { home } of slots)
-    await writeConfig(home, { ...config, storage: { driver: 'postgres', url, poolSize: 4, sharedPath: shared } });
+  for (const { home } of slots) await writeConfig(home, { ...config, storage: { driver: 'postgres', url, poolSize: 4, sharedPath: shared } });
   const running = new Set<Node>();
   opened.defer(async () => {
     for (const node of running) await node.kill();

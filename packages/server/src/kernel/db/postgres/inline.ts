@@ -45,8 +45,7 @@ export async function openInlinePostgres({ poolSize = 4, clock = systemClock, on
     write: (operation, input) => call(operation, input, storage.write),
     telemetry: (operation, input) => call(operation, input, storage.telemetry),
     read: (operation, input) => call(operation, input, storage.read),
-    search: (operation, input) =>
-      call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock })).search(unit)),
+    search: (operation, input) => call(operation, input, (unit) => (searches ??= openPostgresSearch({ ...options, clock })).search(unit)),
     backup: () => Promise.reject(new AppError('precondition_failed', postgresBackups)),
     async status() {
       const { schemaVersion, serverVersion } = storage;
