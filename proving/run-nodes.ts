@@ -1,3 +1,4 @@
+import { takeOverMs } from './lib/nodes.ts';
 import { printFindings, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveTakeoverKilled } from './takeover-killed.ts';
@@ -6,7 +7,13 @@ import { proveTakeoverKilled } from './takeover-killed.ts';
 export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async takeover() {
-      const { wrong, ...report } = await proveTakeoverKilled({ rounds: 30, load: { turns: 50, items: 200, graphs: 20, jobs: 20 }, seed, progress });
+      const { wrong, ...report } = await proveTakeoverKilled({
+        rounds: 30,
+        load: { turns: 50, items: 200, graphs: 20, jobs: 20 },
+        seed,
+        withinMs: takeOverMs,
+        progress,
+      });
       const frozen = await proveTakeoverFrozen({ frozenMs: 30_000 });
       printFindings([...wrong, ...frozen.wrong]);
       const broken = await proveTakeoverFrozen({ frozenMs: 0, broken: 'no-lease-fence' });
