@@ -1,4 +1,5 @@
 import { startPostgres } from '@gatehouse/testkit/postgres';
+import { takeOverMs } from './lib/nodes.ts';
 import { counts, printFindings, total, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { randomFrom } from './lib/random.ts';
 import type { Death } from './lib/takeover.ts';
@@ -29,7 +30,13 @@ async function staleNodes(options: Omit<Parameters<typeof proveStaleNodes>[0], '
 export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async takeover() {
-      const { wrong, ...report } = await proveTakeoverKilled({ rounds: 30, load: { turns: 50, items: 200, graphs: 20, jobs: 20 }, seed, progress });
+      const { wrong, ...report } = await proveTakeoverKilled({
+        rounds: 30,
+        load: { turns: 50, items: 200, graphs: 20, jobs: 20 },
+        seed,
+        withinMs: takeOverMs,
+        progress,
+      });
       const frozen = await proveTakeoverFrozen({ frozenMs: 30_000 });
       printFindings([...wrong, ...frozen.wrong]);
       const broken = await proveTakeoverFrozen({ frozenMs: 0, broken: 'no-lease-fence' });
