@@ -58,7 +58,10 @@ function statusRows({ pid, nodeVersion, memoryUsage, connections, turns, storage
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
     ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
-    ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
+    [
+      'storage',
+      `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : `, READ ONLY${storage.reason === undefined ? '' : `: ${storage.reason}`}`}`,
+    ],
     ['configuration', configPaths.join(', ')],
     ...(nodes ?? []).map(nodeRow),
   ];

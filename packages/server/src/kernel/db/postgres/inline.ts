@@ -26,9 +26,9 @@ export async function openInlinePostgres({ poolSize = 4, onState, ...options }: 
     poolSize,
     clock: systemClock,
     programVersion: 'inline',
-    onState(next) {
-      state = next;
-      onState?.(next);
+    onFault(fault) {
+      state = fault === undefined ? 'ok' : 'read_only';
+      onState?.(state);
     },
   });
   const findOperation = indexOperations(options.operations);
