@@ -68,7 +68,7 @@ export class Link {
     });
   }
 
-  /** Gives the connection up when it has heard nothing since a silence began, instead of letting its next caller find out. */
+  /** Drops the connection when it has heard nothing since a silence began, instead of letting its next caller find out. */
   suspect(silence: SilentServer): void {
     const { current } = this;
     if (current !== undefined && current.heardAt <= silence.sinceMs) current.drop(new LostConnection(silence.message));
