@@ -39,6 +39,7 @@ import { proveSkillVetting } from './r35-skill-vetting.ts';
 import { proveUpgrade } from './r38-upgrade.ts';
 import { proveBackup } from './r39-backup.ts';
 import { proveStorageFaults } from './r4-storage-faults.ts';
+import { proveFullDatabaseDisk } from './r36-full-disk.ts';
 import { provePostgresFaults } from './r36-postgres-faults.ts';
 import { proveOutage } from './r43-outage.ts';
 import { proveKilledDelegation } from './r6-killed-delegation.ts';
@@ -78,7 +79,11 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     const { p99Ms } = await proveHookLatency({ hooks: 20, perSecond: 50, broken: 'await-the-turn' });
     return finding(p99Ms > ackWithinMs, `p99 ${p99Ms} ms`);
   },
-  'blind-to-full-disk': () => wrongOf(proveFullDisk({ broken: 'blind-to-full-disk' })),
+  async 'blind-to-full-disk'() {
+    const own = await wrongOf(proveFullDisk({ broken: 'blind-to-full-disk' }));
+    const remote = await wrongOf(proveFullDatabaseDisk({ forMs: 500, onlyBound: true, broken: 'blind-to-full-disk' }), /^\/health/);
+    return own.length > 0 && remote.length > 0 ? [...own, ...remote] : [];
+  },
   'blind-to-replaced-files': () => wrongOf(proveReplacedData({ jobs: false, broken: 'blind-to-replaced-files' })),
   'breaker-not-transient': () => wrongOf(proveOutage({ ...fewJobs, broken: 'breaker-not-transient' })),
   'cached-tokens': (seed) => wrongOf(proveStops({ rounds: 1, seed, kinds: ['tokens.revoke'], broken: 'cached-tokens' })),
@@ -108,9 +113,9 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
       /turns instead of/,
     ),
   'digest-without-files': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'digest-without-files' }), /^script/),
-  'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-fails' }), /calls were refused/),
+  'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-fails' }), /calls were refused/),
   'doubt-repeats': (seed) =>
-    wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' }), /already exists|Internal error|was refused and is there/),
+    wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' }), /already exists|Internal error|is there|were refused/),
   'every-file-clean': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'every-file-clean' }), /^(file|text in files)/),
   'exit-at-once': async (seed) => (await proveStopUnderLoad({ stops: 1, seed, broken: 'exit-at-once' })).dropped,
   'fence-without-policy': () =>
@@ -121,7 +126,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
     wrongOf(proveStops({ rounds: 1, seed, kinds: ['run.kill'], broken: 'kill-without-stop' }), /(continue|are left) after/),
   'leaking-readers': async () => growthOf(await proveNoGrowth({ requests: 300, streams: 200, warm: 0.5, settleMs: 100, broken: 'leaking-readers' })),
   'locked-address': (seed) => wrongOf(proveGuessing({ guesses: 60, seed, broken: 'locked-address' })),
-  'lost-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'lost-fails' }), /calls were refused/),
+  'lost-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'lost-fails' }), /calls were refused/),
   'lookup-only-guard': () => wrongOf(proveOutwardRequests({ statuses: 1, broken: 'lookup-only-guard' })),
   'method-without-scope': () => wrongOf(proveAuthorityMatrix({ broken: 'method-without-scope' }), /tokens\.create × rpc/),
   async 'missing-intent'(seed) {

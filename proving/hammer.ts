@@ -36,9 +36,9 @@ export async function proveHammer(options: {
   /** Ends the run at the first finding. */
   readonly untilFound?: boolean;
 }): Promise<HammerReport> {
-  await using database = options.engine === 'postgres' ? await openPostgresDatabase() : undefined;
-  if (database !== undefined) await findDeadlocksSoon(database.url);
   const home = await makeHome();
+  await using database = options.engine === 'postgres' ? await openPostgresDatabase(home) : undefined;
+  if (database !== undefined) await findDeadlocksSoon(database.url);
   const place = database?.url ?? home;
   const driven = new Set<string>();
   const wrong: string[] = [];

@@ -59,7 +59,7 @@ export async function proveFailover(options: {
     await former.restart();
     // Whatever connects now finds two servers that accept writes.
     await query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'gatehouse %'`);
-    if ((await database.recovered(takeOverMs)) === undefined) wrong.push(`round ${round}: no answers beside the former primary`);
+    if ((await database.recovered(takeOverMs)) === undefined) wrong.push(`round ${round}: no answers next to the former primary`);
     await load.stop();
     sent.push(...load.sent);
     wrong.push(...load.wrong);

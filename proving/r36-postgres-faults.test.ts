@@ -1,7 +1,9 @@
 import { findPostgres } from '@gatehouse/testkit/postgres';
 import { describe, expect, test } from 'vitest';
 import { freshSeed } from './lib/random.ts';
+import { proveFullDatabaseDisk } from './r36-full-disk.ts';
 import { provePostgresFaults } from './r36-postgres-faults.ts';
+import { mountMissing } from './scarcity.ts';
 
 const seed = freshSeed();
 
@@ -14,7 +16,12 @@ describe.skipIf(findPostgres() === undefined)('a daemon whose PostgreSQL fails',
   });
 
   test('is caught when it runs a commit again whose answer was lost', async () => {
-    const { wrong } = await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' });
-    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/already exists|Internal error|was refused and is there/);
+    const { wrong } = await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' });
+    expect(wrong.join('\n'), `seed ${seed}`).toMatch(/already exists|Internal error|is there|were refused/);
+  });
+
+  test.runIf(mountMissing() === undefined)('reads on while the disk of PostgreSQL is full, says so, and writes again', async () => {
+    const { wrong } = await proveFullDatabaseDisk({ forMs: 500, onlyBound: true });
+    expect(wrong).toEqual([]);
   });
 });

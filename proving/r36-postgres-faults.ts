@@ -34,10 +34,12 @@ export interface PostgresFaultsReport {
 export const recoverMs = 10_000;
 /** Calls wait for 5 s, and a silent connection is noticed after 6 s: a longer fault makes them fail. */
 const failingMs: Readonly<Partial<Record<Fault, number>>> = { stalled: 12_000, 'read-only': 6_500 };
+/** Longest wait for a transaction whose answer is to be lost. */
+const lostMs = 2_000;
 /** Between two faults clients get some answers. */
 const calmMs = 200;
 
-/** Of a broken build one finding is enough. */
+/** One finding in a broken build is enough. */
 const nothing = { lost: [], doubled: [], kept: [] };
 
 interface Scene {
@@ -57,8 +59,8 @@ const causes: Readonly<Record<Fault, (scene: Scene) => Promise<void>>> = {
     // Of three, one loses the answer to a commit, and one the answers to a transaction before it.
     const lost = ['COMMIT', 'BEGIN', undefined][round % 3];
     if (lost !== undefined) {
-      proxy.muteOn(lost);
-      await pause(50 + random.int(100));
+      await Promise.race([proxy.muteOn(lost), pause(lostMs)]);
+      await pause(random.int(100));
     }
     proxy.cut();
     proxy.resume();
@@ -101,7 +103,8 @@ export async function provePostgresFaults({ rounds, seed, longestMs, broken, pro
     if (count === 0) continue;
     const load = startFaultLoad(daemon, fault.replace(' ', '-'));
     await pause(calmMs);
-    for (let round = 0; round < count; round += 1) {
+    const isFound = () => broken !== undefined && wrong.length + load.wrong.length + load.count('refused') + load.count('unknown') > 0;
+    for (let round = 0; round < count && !isFound(); round += 1) {
       const mostMs = longestMs ?? failingMs[fault] ?? 0;
       // The first one is long enough for refusals.
       const heldMs = round === 0 ? mostMs : random.int(mostMs);

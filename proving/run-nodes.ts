@@ -1,11 +1,14 @@
 import { startPostgres } from '@gatehouse/testkit/postgres';
+import { takeOverMs } from './lib/nodes.ts';
 import { counts, printFindings, total, type ProofOptions, type Proofs } from './lib/proof.ts';
 import { randomFrom } from './lib/random.ts';
 import type { Death } from './lib/takeover.ts';
 import { type R11NodesReport, proveStaleNodes } from './r11-nodes.ts';
 import { allNodeCells, fewNodeCells, nodeControls } from './r32-nodes.ts';
 import { proveFailover } from './r36-failover.ts';
+import { proveFullDatabaseDisk } from './r36-full-disk.ts';
 import { provePostgresFaults } from './r36-postgres-faults.ts';
+import { mountMissing } from './scarcity.ts';
 import { proveTakeoverFrozen } from './takeover-frozen.ts';
 import { proveTakeoverKilled } from './takeover-killed.ts';
 import { proveTakeoverPromises } from './takeover-promises.ts';
@@ -29,7 +32,13 @@ async function staleNodes(options: Omit<Parameters<typeof proveStaleNodes>[0], '
 export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
   return {
     async takeover() {
-      const { wrong, ...report } = await proveTakeoverKilled({ rounds: 30, load: { turns: 50, items: 200, graphs: 20, jobs: 20 }, seed, progress });
+      const { wrong, ...report } = await proveTakeoverKilled({
+        rounds: 30,
+        load: { turns: 50, items: 200, graphs: 20, jobs: 20 },
+        seed,
+        withinMs: takeOverMs,
+        progress,
+      });
       const frozen = await proveTakeoverFrozen({ frozenMs: 30_000 });
       printFindings([...wrong, ...frozen.wrong]);
       const broken = await proveTakeoverFrozen({ frozenMs: 0, broken: 'no-lease-fence' });
@@ -54,9 +63,9 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
       printFindings(wrong.slice(0, 20));
       const sum = (of: (report: (typeof all)[number]) => number) => total(Object.fromEntries(all.map((report, index) => [index, of(report)])));
       const caught = {
-        'an in-doubt commit fails': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-fails' }),
-        'it is repeated blindly': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'doubt-repeats' }),
-        'a write without its connection fails': await provePostgresFaults({ rounds: { cut: 3 }, seed, broken: 'lost-fails' }),
+        'an in-doubt commit fails': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-fails' }),
+        'it is repeated blindly': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' }),
+        'a write without its connection fails': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'lost-fails' }),
         'no limit for an answer': await provePostgresFaults({ rounds: { 'half open': 1 }, seed, broken: 'no-deadline' }),
       };
       return {
@@ -109,6 +118,22 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
         figure: `${deaths.length} take-overs, ${report.stops} of ${allNodeCells.length} stops acknowledged: in force at most ${counts(slowestMs)} ms after the take-over, ${wrong.length} late, resumed or undone; ${report.resumed} of ${deaths.length * nodeControls.length} other works resumed; seed ${seed}`,
         caught: `stops that are not stored: ${broken.wrong.length} wrong`,
         good: wrong.length === 0 && report.stops > 0 && broken.wrong.length > 0,
+      };
+    },
+    async 'r36-disk'() {
+      const promise =
+        'On a full disk of PostgreSQL the daemon keeps reading and says which disk is full; nothing acknowledged is lost, and it accepts writes again when space is free, also when the server had ended';
+      const missing = mountMissing();
+      if (missing !== undefined) return { promise, figure: `not run: ${missing}`, caught: '-', good: false };
+      const full = await proveFullDatabaseDisk({ forMs: 30_000 });
+      const ended = await proveFullDatabaseDisk({ forMs: 5_000, endsServer: true });
+      printFindings([...full.wrong, ...ended.wrong].slice(0, 20));
+      const broken = await proveFullDatabaseDisk({ forMs: 500, onlyBound: true, broken: 'blind-to-full-disk' });
+      return {
+        promise,
+        figure: `full for 30 s, and until the server ended: ${full.acknowledged + ended.acknowledged} acknowledged, ${full.refused + ended.refused} refused, ${full.checks + ended.checks} checks of /health; writes again ${full.recoveredMs} and ${ended.recoveredMs} ms after space was free; ${full.wrong.length + ended.wrong.length} wrong`,
+        caught: `a full disk goes unnoticed: ${broken.wrong.length} wrong`,
+        good: full.wrong.length + ended.wrong.length === 0 && broken.wrong.length > 0,
       };
     },
   };

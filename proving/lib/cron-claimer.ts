@@ -7,7 +7,6 @@ import { CronWork } from '../../packages/server/src/features/unattended/cron/occ
 import { cronWork } from '../../packages/server/src/features/unattended/cron/occurrences/work-kind.ts';
 import { claimWork } from '../../packages/server/src/features/unattended/durable/store.ts';
 import { finishOccurrence } from '../../packages/server/src/transactions/finish-occurrence.ts';
-import { AppError } from '../../packages/server/src/kernel/app-error.ts';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 
@@ -47,7 +46,7 @@ async function tick(nowMs: number, executed: Executed[]): Promise<void> {
   }
 }
 
-/** As the scheduler does, it tries again later what met too many others. */
+/** Tries again what met too many others, as the scheduler does. */
 async function tickUntilDone(nowMs: number): Promise<Executed[]> {
   const executed: Executed[] = [];
   for (;;) {
@@ -55,7 +54,7 @@ async function tickUntilDone(nowMs: number): Promise<Executed[]> {
       await tick(nowMs, executed);
       return executed;
     } catch (error) {
-      if (!(error instanceof AppError && error.code === 'unavailable')) throw error;
+      if (!(error instanceof Error && 'code' in error && error.code === 'unavailable')) throw error;
     }
   }
 }

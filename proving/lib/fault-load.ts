@@ -34,7 +34,7 @@ const answerMs = 60_000;
 
 export const webhookMapping = { id: 'item', sessionKey: '{{nonce}}', messageTemplate: askWith('{{nonce}}'), allowUnauthenticated: true };
 
-export function startFaultLoad(target: RpcTarget, mark: string): FaultLoad {
+export function startFaultLoad(target: RpcTarget, mark: string, only: readonly Kind[] = kinds): FaultLoad {
   const sent: Sent[] = [];
   const wrong: string[] = [];
   let isOver = false;
@@ -52,7 +52,7 @@ export function startFaultLoad(target: RpcTarget, mark: string): FaultLoad {
       await pause(paceMs);
     }
   };
-  const done = Promise.all(kinds.map(client));
+  const done = Promise.all(only.map(client));
   return {
     sent,
     wrong,
@@ -84,7 +84,7 @@ function send(target: RpcTarget, kind: Kind, nonce: string): Promise<HttpReply> 
 export function outcomeOf(kind: Kind, { status, headers, text }: HttpReply, nonce: string): Outcome | undefined {
   const isCall = kind === 'turn' || kind === 'token' || kind === 'job';
   const isRefused = isCall
-    ? /"code":-32006,/.test(text) && /"code":"unavailable","retryAfterMs":\d+/.test(text)
+    ? /"code":-32006,/.test(text) && (/"code":"unavailable","retryAfterMs":\d+/.test(text) || isForOperator(text))
     : (status === 503 && Number(headers['retry-after']) > 0) || (kind === 'v1-stream' && status === 200 && text.includes('data: {"error":'));
   if (isRefused) return text.includes('is not known') ? 'unknown' : 'refused';
   if (status !== 200) return undefined;
@@ -92,6 +92,9 @@ export function outcomeOf(kind: Kind, { status, headers, text }: HttpReply, nonc
   if (kind === 'hook') return 'acknowledged';
   return text.includes(answerTo(nonce)) && (kind === 'v1' || text.includes('"finish_reason":"stop"')) ? 'acknowledged' : undefined;
 }
+
+/** A full disk has no time at which to try again. */
+const isForOperator = (text: string): boolean => text.includes('The disk of the database server');
 
 /** Reads the database past whatever fails. */
 export type Query = <Row>(text: string) => Promise<readonly Row[]>;

@@ -29,10 +29,10 @@ export interface Nodes extends AsyncDisposable {
 
 export async function openNodes(config: object, options: { readonly broken?: string | readonly string[] | undefined } = {}): Promise<Nodes> {
   const opened = new AsyncDisposableStack();
-  const { url } = opened.use(await openPostgresDatabase());
   const homes = await Promise.all([makeHome(), makeHome(), makeHome()]);
   for (const home of homes) opened.defer(() => removeHome(home));
   const [shared] = homes;
+  const { url } = opened.use(await openPostgresDatabase(shared));
   const client = new Client({ connectionString: url });
   client.on('error', () => {});
   await client.connect();

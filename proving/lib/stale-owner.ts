@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { onPostgres } from '@gatehouse/testkit';
 import { openInlineDb } from '../../packages/server/src/kernel/db/sqlite/inline.ts';
-import { testEngine } from '../../packages/server/src/kernel/db/testing/engine.ts';
 import { migrations, operations } from '../../packages/server/src/transactions/registry.ts';
 import type { Look } from './hammer/driver.ts';
 import { lookAt } from './hammer/engine.ts';
@@ -65,16 +65,16 @@ async function must(write: Write | undefined, db: Parameters<Write[1]>[0], claim
 }
 
 async function lookInto(dataDir: string): Promise<{ readonly look: Look } & AsyncDisposable> {
-  const place = testEngine === 'postgres' ? await readFile(join(dataDir, 'postgres-url'), 'utf8') : dataDir;
+  const place = onPostgres ? await readFile(join(dataDir, 'postgres-url'), 'utf8') : dataDir;
   const { look, close } = await lookAt(place);
   // Compiling the question takes longer than answering it.
-  if (testEngine === 'postgres') await look('SET jit = off');
+  if (onPostgres) await look('SET jit = off');
   return { look, [Symbol.asyncDispose]: close };
 }
 
 /** Every row of every table, as text. */
 async function dump(look: Look): Promise<ReadonlyMap<string, string>> {
-  if (testEngine === 'postgres') {
+  if (onPostgres) {
     const tables = await look(`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`);
     const texts = tables.map(({ name }) => `SELECT '${String(name)}' AS name, (SELECT json_agg(t)::text FROM "${String(name)}" t) AS rows`);
     return new Map((await look(texts.join(' UNION ALL '))).map(({ name, rows }) => [String(name), String(rows)]));

@@ -28,7 +28,7 @@ export interface PostgresOptions {
   /** Lines of `postgresql.conf`. Without `fsync = on` a kill of the machine loses data; a kill of the server does not. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly port?: number;
-  /** Where the data folder is made, such as a small disk; the system's temporary folder when absent. */
+  /** The folder in which the data folder is made, such as a small disk; the system's temporary folder when absent. */
   readonly parent?: string;
   /** Copies this server and follows it. */
   readonly standbyOf?: TestPostgres;

@@ -11,13 +11,15 @@ export interface TcpProxy extends AsyncDisposable {
   accept(): void;
   /** Forwards nothing any more, in both directions, on connections that exist and on new ones, until `resume`. */
   stall(): void;
-  /** Once a client sends this text, forwards to the server alone: it does what it is asked, and nobody hears of it. */
-  muteOn(text: string): void;
+  /** Once a client sends this text, forwards to the server alone: it does what it is asked, and nobody hears of it. Resolves then. */
+  muteOn(text: string): Promise<void>;
   /** Once a client sends this text, forwards nothing any more, this text included: the server is never asked. */
   holdOn(text: string): void;
   resume(): void;
   /** The server loses the connections that exist and the client does not notice: what it sends is never answered. New ones work. */
   halfOpen(): void;
+  /** Number of connections that are half open. */
+  readonly unnoticed: number;
 }
 
 interface Pair {
@@ -32,6 +34,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let toServer = true;
   let toClient = true;
   let muting: string | undefined;
+  let onMuted = () => {};
   let holding: string | undefined;
 
   /** Applies the present state to a connection: what is not forwarded stays in the buffers of the system. */
@@ -66,6 +69,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       if (muting !== undefined && chunk.includes(muting)) {
         muting = undefined;
         setFlow(true, false);
+        onMuted();
       }
       server.write(chunk);
     });
@@ -100,15 +104,25 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     accept: () => void (refusing = false),
     stall: () => setFlow(false, false),
-    muteOn: (text) => void (muting = text),
+    muteOn(text) {
+      muting = text;
+      return new Promise((resolve) => (onMuted = resolve));
+    },
     holdOn: (text) => void (holding = text),
-    resume: () => setFlow(true, true),
+    resume() {
+      muting = undefined;
+      holding = undefined;
+      setFlow(true, true);
+    },
     halfOpen() {
       for (const pair of pairs) {
         pair.lost = true;
         pair.client.resume();
         pair.server.resetAndDestroy();
       }
+    },
+    get unnoticed() {
+      return [...pairs].filter(({ lost }) => lost).length;
     },
     async [Symbol.asyncDispose]() {
       cut();

@@ -70,7 +70,10 @@ function statusRows({
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
     ['connections', `${connections.http} HTTP, ${connections.websocket} WebSocket`],
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
-    ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
+    [
+      'storage',
+      `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : `, READ ONLY${storage.reason === undefined ? '' : `: ${storage.reason}`}`}`,
+    ],
     ['configuration', configPaths.join(', ')],
     ...(configFault === undefined ? [] : [['not in force', plainText(configFault)]]),
     ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${plainText(restartNeeded.join(', '))}: gatehouse call gateway.restart`]]),

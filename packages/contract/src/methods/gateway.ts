@@ -30,6 +30,7 @@ export const gateway = {
           schemaVersion: z.int().min(0),
           serverVersion: z.string().optional().describe('Of PostgreSQL.'),
           state: z.enum(['ok', 'read_only']),
+          reason: z.string().optional().describe('Why it is read-only, where that is known.'),
         }),
         nodes: z
           .array(

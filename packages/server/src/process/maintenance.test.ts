@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer } from '@gatehouse/testkit';
 import { findPostgres } from '@gatehouse/testkit/postgres';
 import { createTestDatabase } from '../kernel/db/postgres/testing/test-database.ts';
+import { testEngine } from '../kernel/db/testing/engine.ts';
 import { examine } from './doctor.ts';
 import { runBackup, runRestore } from './maintenance.ts';
 
@@ -17,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(homeDir, { recursive: true, force: true }));
 
-describe('backup and restore of a stopped daemon', () => {
+describe.skipIf(testEngine === 'postgres')('backup and restore of a stopped daemon (the files of SQLite)', () => {
   test('restore the data, keep what they replace, and overwrite nothing', async () => {
     const first = await startTestServer({ homeDir });
     await first.client.call('agents.create', { agentId: 'early' });
@@ -74,7 +75,7 @@ describe('the doctor', () => {
     expect((await examine(nowhere, {})).find((check) => check.name === 'home')?.detail).toContain('does not exist');
   });
 
-  test('skips the database of a running daemon and checks that of a stopped one', async () => {
+  test.skipIf(testEngine === 'postgres')('skips the database of a running daemon and checks that of a stopped one (the file of SQLite)', async () => {
     const server = await startTestServer({ homeDir });
     const find = async (wanted: string) => (await examine(homeDir, {})).find(({ name }) => name === wanted);
     expect((await find('database'))?.detail).toContain(`pid ${process.pid}`);

@@ -18,9 +18,9 @@ export interface StartMemoryDeps {
 
 /**
  * A second after the start, returns the memory that only the start needed: V8 keeps the space of new objects as large as the busiest moment
- * made it. A daemon that works by then keeps it: such a collection also frees the hidden classes of objects that live for one request, and
- * with them what V8 has learned about the code that uses them, for good. No flag of V8 is set before: under other flags V8 accepts no
- * compiled code, neither of the bundle nor of Node.
+ * made it. A daemon that works by then keeps it, because it would pay for it in the next thousands of requests: the collection also drops
+ * optimized code whose objects are all gone at that moment. No flag of V8 is set before: under other flags V8 accepts no compiled code,
+ * neither of the bundle nor of Node.
  */
 export function endStartMemory({ clock, busyShare = createBusyShare(), collect = collectAll, onEnd }: StartMemoryDeps): void {
   clock.after(quietMs, () => {

@@ -4,6 +4,7 @@ import { claimOccurrence } from './claim-occurrence.ts';
 import type { Db } from '../kernel/db/db.ts';
 import { raw } from '../kernel/db/operation.ts';
 import { openInlineDb } from '../kernel/db/sqlite/inline.ts';
+import { testEngine } from '../kernel/db/testing/engine.ts';
 import { silentLog } from '../kernel/log.ts';
 import { migrations, operations } from './registry.ts';
 import { builtInJobs } from '../features/unattended/cron/jobs/built-in.ts';
@@ -153,11 +154,14 @@ test('putting the built-in jobs of four times as many agents in order costs abou
   expect(Math.min(...many) / Math.min(...few)).toBeLessThan(7);
 }, 60_000);
 
-test('an index holds waiting jobs: a check of the clock reads no job that is not due', async () => {
-  await using db = await openInlineDb({ migrations, operations: [...operations, plan] });
-  await addJobs(db, 10, startMs);
-  expect(await db.read(plan, {})).toEqual([expect.stringContaining('USING INDEX cron_job_due (due_at_ms>? AND due_at_ms<?)')]);
-});
+test.skipIf(testEngine === 'postgres')(
+  'an index holds waiting jobs: a check of the clock reads no job that is not due (the plan of SQLite)',
+  async () => {
+    await using db = await openInlineDb({ migrations, operations: [...operations, plan] });
+    await addJobs(db, 10, startMs);
+    expect(await db.read(plan, {})).toEqual([expect.stringContaining('USING INDEX cron_job_due (due_at_ms>? AND due_at_ms<?)')]);
+  },
+);
 
 const plan = {
   name: 'test.plan',

@@ -9,6 +9,7 @@ import type { ReceiptRow } from '../features/conversations/receipts/api.ts';
 import type { TurnRow } from '../features/conversations/turns/store.ts';
 import { addTask, endTask, recoverTasks, type TaskRow } from '../features/environment/background/store.ts';
 import { createNodes, leaseMs, type Nodes } from '../features/operations/nodes/nodes.ts';
+import { ageNodes } from '../features/operations/nodes/testing/boots.ts';
 import type { WorkItem } from '../features/unattended/durable/api.ts';
 import { createDurable, type Durable } from '../features/unattended/durable/durable.ts';
 import { acceptWork } from '../features/unattended/durable/store.ts';
@@ -86,7 +87,7 @@ class Daemon implements AsyncDisposable {
   }
 
   static async start(bootId: string): Promise<Daemon> {
-    const real = await openInlineDb({ dataDir, migrations, operations: [...operations, accept, dump] });
+    const real = await openInlineDb({ dataDir, migrations, operations: [...operations, accept, dump, ageNodes] });
     open.push(real);
     const gate = { open: Promise.resolve() };
     const db: Db = {
@@ -233,6 +234,7 @@ const beat = (bootId: string, dueAtMs: number) => {
 /** Passes the time in steps, so that each timer on the way runs and its writes are made. */
 async function pass(ms: number, db: Db): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
+    await db.write(ageNodes, { ms: 500 });
     clock.advance(500);
     for (let n = 0; n < 3; n += 1) await db.read(dump, undefined);
   }

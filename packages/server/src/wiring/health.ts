@@ -57,7 +57,7 @@ export function createHealth(deps: HealthDeps): () => Promise<Health> {
         storage === undefined
           ? { status: 'failed' }
           : readOnly
-            ? { status: 'degraded', detail: 'read-only' }
+            ? { status: 'degraded', detail: storage.reason ?? 'read-only' }
             : lacking !== undefined
               ? { status: 'degraded', detail: lacking === 'inodes' ? 'the disk has nearly no inodes left' : 'the disk is nearly full' }
               : { status: 'ok' },

@@ -12,6 +12,8 @@ export interface DbStatus {
   /** Set for PostgreSQL. */
   readonly serverVersion?: string;
   readonly state: 'ok' | 'read_only';
+  /** Why it is read-only, where that is known. */
+  readonly reason?: string;
 }
 
 /**

@@ -10,19 +10,11 @@ import type { NodesApi } from './api.ts';
 import { nodeMigrations } from './migrations.ts';
 import { createNodes, leaseMs } from './nodes.ts';
 import { nodeOperations } from './store.ts';
+import { ageNodes } from './testing/boots.ts';
 
 const rows = operation('test.rows', (tx) =>
   tx.build<{ bootId: string; state: string; claimedBy: string }>((db) =>
     db.selectFrom('node').select(['bootId', 'state', 'claimedBy']).orderBy('bootId'),
-  ),
-);
-/** On PostgreSQL the time of leases is that of the database, which no test can step: the rows grow older instead. */
-const age = operation('test.age', (tx, { ms }: { readonly ms: number }) =>
-  tx.build((db, sql, dialect) =>
-    db
-      .updateTable('node')
-      .set({ leaseUntilMs: sql<number>`lease_until_ms - ${ms}`, renewedAtMs: sql<number>`renewed_at_ms - ${ms}` })
-      .where(sql.lit(dialect === 'postgres')),
   ),
 );
 const live = operation('test.live', (tx, { bootId }: { readonly bootId: string }) =>
@@ -39,7 +31,7 @@ let clock: ReturnType<typeof createStepClock>;
 beforeEach(async () => {
   // Rows are pruned by their age, and have the time of the database there.
   clock = createStepClock(systemClock.now());
-  db = await openInlineDb({ operations: [...nodeOperations, rows, age, live, dead], migrations: nodeMigrations });
+  db = await openInlineDb({ operations: [...nodeOperations, rows, ageNodes, live, dead], migrations: nodeMigrations });
 });
 afterEach(() => db[Symbol.asyncDispose]());
 
@@ -49,7 +41,7 @@ const start = (bootId: string, homeId = `home of ${bootId}`, over: Db = db) =>
 /** Steps the clock, so that each renewal and check on the way happens. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 500) {
-    await db.write(age, { ms: 500 });
+    await db.write(ageNodes, { ms: 500 });
     clock.advance(500);
     await db.read(rows, undefined);
   }
@@ -57,7 +49,7 @@ async function pass(ms: number): Promise<void> {
 
 /** The machine sleeps. */
 async function leap(ms: number): Promise<void> {
-  await db.write(age, { ms });
+  await db.write(ageNodes, { ms });
   clock.leap(ms);
 }
 

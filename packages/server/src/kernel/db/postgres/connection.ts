@@ -1,6 +1,6 @@
 import { Client, type QueryResult } from 'pg';
 import type { Clock } from '../../clock.ts';
-import { LostConnection } from './postgres-errors.ts';
+import { LostConnection, SilentServer } from './postgres-errors.ts';
 import { type ServerAddress, serversOf } from './server-address.ts';
 import { valueTypes } from './values.ts';
 
@@ -51,6 +51,7 @@ export class Connection {
   readonly #deadlineMs: number;
   readonly #outstanding = new Set<Outstanding>();
   #progressAt = 0;
+  #heardAt: number;
   #watching = false;
   #lost: Error | undefined;
   #onLost = (_error: Error) => {};
@@ -61,6 +62,7 @@ export class Connection {
     this.facts = facts;
     this.#deadlineMs = deadlineMs;
     this.#clock = clock;
+    this.#heardAt = clock.monotonic();
     client.on('error', (error) => this.#lose(error));
     client.on('end', () => this.#lose(new LostConnection('The connection to the database ended')));
   }
@@ -75,7 +77,7 @@ export class Connection {
     const chosen = opened
       .filter(({ facts }) => !facts.readOnly)
       .reduce<Connection | undefined>((best, next) => ((next.facts.timeline ?? '') > (best?.facts.timeline ?? '') ? next : best), undefined);
-    await Promise.all(opened.map((connection) => (connection === chosen ? undefined : connection.close())));
+    await Promise.all(opened.filter((connection) => connection !== chosen).map((connection) => connection.close()));
     if (chosen !== undefined) return chosen;
     if (opened.length > 0) throw new LostConnection('none of the database servers accepts writes');
     throw (attempts[0] as PromiseRejectedResult).reason;
@@ -120,6 +122,11 @@ export class Connection {
     return this.#lost === undefined;
   }
 
+  /** Time of the last answer, by the monotonic clock. */
+  get heardAt(): number {
+    return this.#heardAt;
+  }
+
   /** Called once, when the connection ends without `close`. */
   onLost(listener: (error: Error) => void): void {
     this.#onLost = listener;
@@ -153,7 +160,7 @@ export class Connection {
       const entry: Outstanding = {
         settle: (error, result) => {
           if (!this.#outstanding.delete(entry)) return;
-          this.#progressAt = this.#clock.monotonic();
+          this.#progressAt = this.#heardAt = this.#clock.monotonic();
           if (error !== undefined) reject(error);
           else resolve(result as QueryResult);
         },
@@ -171,7 +178,7 @@ export class Connection {
       this.#watching = false;
       if (this.#lost !== undefined || this.#outstanding.size === 0) return;
       const leftMs = this.#progressAt + this.#deadlineMs - this.#clock.monotonic();
-      if (leftMs <= 0) this.#lose(new LostConnection('The database server stopped answering'));
+      if (leftMs <= 0) this.#lose(new SilentServer(this.#progressAt));
       else this.#watch(leftMs);
     });
   }

@@ -4,9 +4,11 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, describe, type ExpectStatic, it } from 'vitest';
 import { AppError } from '../../app-error.ts';
 import { type Clock, systemClock } from '../../clock.ts';
+import { silentLog } from '../../log.ts';
 import type { Db } from '../db.ts';
 import { addNote, countNotes, listTexts, migrations, operations } from '../sqlite/testing/parts.ts';
 import { openInlinePostgres } from './inline.ts';
+import { openPostgresDb } from './open-postgres.ts';
 import { createTestDatabase, testServer } from './testing/test-database.ts';
 
 interface Rig extends AsyncDisposable {
@@ -96,6 +98,7 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     });
     // A change whose commit was in doubt is looked up, so no caller is left without an answer.
     expect(failures).toEqual([]);
+    expect(acknowledged.length).toBeGreaterThan(0);
     await expectEachOnce(expect, rig.db, acknowledged);
   });
 
@@ -111,7 +114,7 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     };
     for (let round = 0; round < 5; round++) {
       const before = await count();
-      rig.proxy.muteOn('COMMIT');
+      void rig.proxy.muteOn('COMMIT');
       const written = rig.db.write(addNote, { text: `round ${round}` });
       await expect.poll(count).toBe(before + 1);
       rig.proxy.cut();
@@ -124,8 +127,11 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
   it('that is half open is given up, and the change is stored once', async ({ expect }) => {
     await using rig = await open(quickClock);
     await rig.db.write(addNote, { text: 'first' });
+    expect(await rig.db.read(listTexts, {})).toEqual(['first']);
     rig.proxy.halfOpen();
     expect(await rig.db.write(addNote, { text: 'second' })).toEqual({ added: 'second' });
+    // One that was not used since does not keep its next caller waiting, too.
+    await expect.poll(() => rig.proxy.unnoticed).toBe(0);
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
@@ -156,7 +162,7 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
     expect(await rig.db.read(listTexts, {})).toEqual(['first', 'second']);
   });
 
-  describe('to a server that crashes', { concurrent: false }, () => {
+  describe('to a server that crashes or changes its role', { concurrent: false }, () => {
     let server: TestPostgres;
     beforeAll(async () => {
       // What no commit flushes is lost in a crash, as it can be at any time.
@@ -198,6 +204,29 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
       await db.write(addNote, { text: 'on the first' });
       expect(await db.read(listTexts, {})).toEqual(['on the first']);
       expect((await db.status()).path).toBe(`postgres://${hosts}/${name}`);
+    });
+
+    it('waits for writes that a guarded daemon makes on connections that became read-only', async ({ expect }) => {
+      await using admin = await connectTo(server.url());
+      await using db = await openPostgresDb({
+        address: { url: server.url() },
+        workerUrl: new URL('./testing/worker.ts', import.meta.url),
+        clock: systemClock,
+        log: silentLog,
+      });
+      await admin.client.query(`CREATE TABLE active_node AS SELECT 1::bigint AS id, 'me' AS boot_id, 3::bigint AS fence`);
+      db.guard({ bootId: 'me', fence: 3 }, () => {});
+      await db.write(addNote, { text: 'before' });
+      await admin.client.query('ALTER SYSTEM SET default_transaction_read_only = on');
+      await admin.client.query('SELECT pg_reload_conf()');
+      await expect
+        .poll(async () => (await admin.client.query('SHOW default_transaction_read_only')).rows[0].default_transaction_read_only)
+        .toBe('on');
+      const written = db.write(addNote, { text: 'meanwhile' });
+      await expect.poll(async () => (await db.status()).state).toBe('read_only');
+      await admin.client.query('ALTER SYSTEM RESET default_transaction_read_only');
+      await admin.client.query('SELECT pg_reload_conf()');
+      expect(await written).toEqual({ added: 'meanwhile' });
     });
 
     it('does not take the commit of another transaction for its own, which gets the same id after the crash', async ({ expect }) => {

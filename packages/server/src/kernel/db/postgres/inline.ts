@@ -32,9 +32,9 @@ export async function openInlinePostgres({
     poolSize,
     clock,
     programVersion: 'inline',
-    onState(next) {
-      state = next;
-      onState?.(next);
+    onFault(fault) {
+      state = fault === undefined ? 'ok' : 'read_only';
+      onState?.(state);
     },
   });
   const findOperation = indexOperations(options.operations);

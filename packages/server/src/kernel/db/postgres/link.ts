@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { Clock } from '../../clock.ts';
 import type { Connection } from './connection.ts';
-import { isRefusal, unreachable } from './postgres-errors.ts';
+import { isRefusal, LostConnection, SilentServer, unreachable } from './postgres-errors.ts';
 
 /** Longest wait for a connection before a call fails. */
 export const maxWaitMs = 5_000;
@@ -11,6 +11,8 @@ const maxPauseMs = 1_000;
 export interface LinkOptions {
   readonly connect: () => Promise<Connection>;
   readonly clock: Clock;
+  /** The server stopped answering on the connection. */
+  readonly onSilence?: (silence: SilentServer) => void;
   /** The server could be reached, or could not; repeated while it cannot. */
   readonly onReach?: (error: unknown) => void;
 }
@@ -66,6 +68,12 @@ export class Link {
     });
   }
 
+  /** Drops the connection when it has heard nothing since a silence began, instead of letting its next caller find out. */
+  suspect(silence: SilentServer): void {
+    const { current } = this;
+    if (current !== undefined && current.heardAt <= silence.sinceMs) current.drop(new LostConnection(silence.message));
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancelPause();
@@ -104,6 +112,7 @@ export class Link {
   }
 
   #lose(error: unknown): void {
+    if (error instanceof SilentServer) this.#options.onSilence?.(error);
     this.#connection = undefined;
     this.#lastError = error;
     this.#awaySince = this.#options.clock.monotonic();

@@ -7,6 +7,7 @@ import type { Operation } from '../operation.ts';
 import type { Guard } from './guard.ts';
 import type { ServerAddress } from './server-address.ts';
 import { placeOf, postgresBackups } from './place.ts';
+import type { StorageFault } from './storage.ts';
 import { PostgresThread } from './thread.ts';
 import { callKinds } from './wire.ts';
 
@@ -40,6 +41,10 @@ const maxSearches = 1_000;
 const restartPauseMs = 1_000;
 /** Until then a call waits for the server; afterwards new work is refused at once. */
 const faultAfterMs = 5_000;
+const faultTexts: Readonly<Record<StorageFault, string>> = {
+  away: 'The database server accepts no writes: nothing can be stored until it does',
+  disk: 'The disk of the database server is full or failing: nothing can be stored until it has space and works',
+};
 
 /**
  * Connects to PostgreSQL in a storage thread and waits until the schema is up to date. No SQL runs on the calling thread.
@@ -72,7 +77,7 @@ class PostgresDb implements SharedDb {
   #writerStartedAt: number;
   #searcher: PostgresThread | undefined;
   #searcherStartedAt = 0;
-  #state: DbStatus['state'] = 'ok';
+  #fault: StorageFault | undefined;
   #schemaVersion = 0;
   #programSchema = 0;
   #serverVersion = '';
@@ -142,7 +147,8 @@ class PostgresDb implements SharedDb {
       walBytes: 0,
       schemaVersion: this.#schemaVersion,
       serverVersion: this.#serverVersion,
-      state: this.#state,
+      state: this.#fault === undefined ? 'ok' : 'read_only',
+      ...(this.#fault === 'disk' && { reason: 'the disk of the database server is full or failing' }),
     };
   }
 
@@ -158,14 +164,14 @@ class PostgresDb implements SharedDb {
       workerUrl: this.#workerUrl,
       data: this.#threadData('postgres'),
       maxPending: this.#options.maxPending ?? 20_000,
-      onState: (state, reason) => {
-        if (state === this.#state) return;
-        if (state === 'ok') this.#log.info({}, 'Database accepts writes again');
+      onFault: (fault, reason) => {
+        if (fault === this.#fault) return;
+        if (fault === undefined) this.#log.info({}, 'Database accepts writes again');
         else this.#log.error({ reason }, 'Database does not accept writes');
-        this.#setState(state);
+        this.#setFault(fault);
       },
       onCrash: (error) => {
-        this.#setState('read_only');
+        this.#setFault('away');
         if (error instanceof StartError) return;
         this.#log.error({ err: error }, 'Storage thread exited unexpectedly');
       },
@@ -175,17 +181,14 @@ class PostgresDb implements SharedDb {
     return thread;
   }
 
-  #setState(state: DbStatus['state']): void {
+  #setFault(fault: StorageFault | undefined): void {
     const { onFault } = this.#options;
-    const before = this.#state;
-    this.#state = state;
-    if (state === before || this.#isClosed) return;
+    const before = this.#fault;
+    this.#fault = fault;
+    if (fault === before || this.#isClosed) return;
     this.#cancelFault();
-    if (state === 'ok') onFault?.(undefined);
-    else
-      this.#cancelFault = this.#clock.after(faultAfterMs, () =>
-        onFault?.('The database server accepts no writes: nothing can be stored until it does'),
-      );
+    if (fault === undefined) onFault?.(undefined);
+    else this.#cancelFault = this.#clock.after(faultAfterMs, () => onFault?.(faultTexts[fault]));
   }
 
   /** Returns the writer; one that crashed is restarted by the next call, at most once a second. */
@@ -196,7 +199,7 @@ class PostgresDb implements SharedDb {
       const writer = this.#startWriter();
       this.#writer = writer;
       writer.ready.then(
-        () => this.#setState('ok'),
+        () => this.#setFault(undefined),
         () => {},
       );
     }

@@ -52,6 +52,15 @@ export class LostConnection extends Error {
   override readonly name = 'LostConnection';
 }
 
+/** The server stopped answering on a connection, at `sinceMs` of the monotonic clock, without ending it. */
+export class SilentServer extends LostConnection {
+  readonly sinceMs: number;
+  constructor(sinceMs: number) {
+    super('The database server stopped answering');
+    this.sinceMs = sinceMs;
+  }
+}
+
 export function unreachable(cause?: unknown): AppError {
   return new AppError('unavailable', 'The database server cannot be reached: nothing can be stored or read until it is back', {
     retryAfterMs,

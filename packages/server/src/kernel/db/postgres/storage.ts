@@ -4,13 +4,14 @@ import { StartError } from '../../lifecycle/start-error.ts';
 import type { Migration, Operation } from '../operation.ts';
 import { indexOperations, type Unit } from '../unit.ts';
 import { Connection, findServer, type Purpose } from './connection.ts';
+import { probeDisk } from './disk-space.ts';
 import type { ServerAddress } from './server-address.ts';
 import type { Guard } from './guard.ts';
 import { createLanes } from './lanes.ts';
 import { Link } from './link.ts';
 import { placeOf } from './place.ts';
 import { migratePostgres } from './migrate.ts';
-import { isConnectionFailure, LostConnection } from './postgres-errors.ts';
+import { explainPostgresError, isConnectionFailure, isDiskFailure, LostConnection } from './postgres-errors.ts';
 import { createReads } from './reads.ts';
 import { type Inspection, inspectServer } from './server-settings.ts';
 import { createTransactions } from './transaction.ts';
@@ -20,13 +21,17 @@ export interface PostgresParts {
   readonly migrations: readonly Migration[];
 }
 
+/** Why nothing can be stored: the server cannot be reached or refuses writes, or its disk is full or failing. */
+export type StorageFault = 'away' | 'disk';
+
 export interface PostgresStorageOptions extends PostgresParts {
   readonly address: ServerAddress;
   /** Connections of this process: those that write, two or more for reading, one for telemetry and one for searches. */
   readonly poolSize: number;
   readonly clock: Clock;
   readonly programVersion: string;
-  readonly onState: (state: 'ok' | 'read_only', reason?: string) => void;
+  /** The server accepts no writes, or does so again. */
+  readonly onFault: (fault: StorageFault | undefined, reason?: string) => void;
   /** Called at each write that the guard refuses. */
   readonly onFenced?: () => void;
 }
@@ -51,50 +56,57 @@ export interface PostgresStorage {
 /** How long a start waits for a server that is starting as well. */
 const startMs = 10_000;
 const startPauseMs = 250;
-/** How often a write is tried while the disk of the server is full: nobody else may ask for one. */
-const tryMs = 5_000;
+/** How often the disk of the server is looked at while it is full. */
+const probeMs = 2_000;
 
 /** Connects, brings the schema up to date and checks the settings. @throws StartError when the server cannot be used */
 export async function openPostgresStorage(options: PostgresStorageOptions): Promise<PostgresStorage> {
-  const { address, clock, onState } = options;
+  const { address, clock, onFault } = options;
   const findOperation = indexOperations(options.operations);
   const { schemaVersion, programSchema, applied } = await starting(options, () => migrate(options));
   const { version: serverVersion, warnings, bytes } = await starting(options, () => inspect(options));
 
   let isDiskFull = false;
   let isAway = false;
-  let reported: 'ok' | 'read_only' = 'ok';
-  let cancelTry = () => {};
+  let isClosed = false;
+  let reported: StorageFault | undefined;
+  let cancelProbe = () => {};
   function report(reason?: string): void {
-    const state = isAway || isDiskFull ? 'read_only' : 'ok';
-    if (state === reported) return;
-    reported = state;
-    onState(state, reason);
+    // A server that cannot extend its log ends: it is away because its disk is full.
+    const fault = isDiskFull ? 'disk' : isAway ? 'away' : undefined;
+    if (fault === reported) return;
+    reported = fault;
+    onFault(fault, reason);
   }
   function onReach(error: unknown): void {
     isAway = error !== undefined;
     report(error instanceof Error ? error.message : undefined);
   }
-  function onDisk(state: 'ok' | 'failed'): void {
-    isDiskFull = state === 'failed';
-    report('the disk of the database server is full or failing');
-    cancelTry();
-    if (isDiskFull) cancelTry = clock.after(tryMs, tryDisk);
+  function onDiskFailure(error: unknown): void {
+    isDiskFull = true;
+    report(error instanceof Error ? error.message : undefined);
+    cancelProbe();
+    cancelProbe = clock.after(probeMs, () => void probe());
   }
-  /** Writes a record to the log of the server without changing data. */
-  function tryDisk(): void {
-    const connection = lanes[0]?.current;
-    const attempt = connection?.send(`SELECT pg_logical_emit_message(true, 'gatehouse', repeat('x', 8192))`) ?? Promise.reject(new Error('away'));
-    attempt.then(
-      () => onDisk('ok'),
-      () => onDisk('failed'),
-    );
+  /** A commit proves nothing: a full disk has space for small changes. */
+  async function probe(): Promise<void> {
+    try {
+      await checkDisk(options);
+    } catch (error) {
+      if (!isClosed) onDiskFailure(error);
+      return;
+    }
+    isDiskFull = false;
+    report();
   }
 
   const linkOf = (purpose: Purpose) =>
     new Link({
       clock,
       ...(purpose === 'lane' && { onReach }),
+      onSilence(silence) {
+        for (const link of [...lanes, fast, ...readers]) link.suspect(silence);
+      },
       async connect() {
         const connection = await Connection.open({ address, purpose, clock });
         if (purpose !== 'read' && connection.facts.readOnly) {
@@ -109,7 +121,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
   const fast = linkOf('fast');
   const readers = Array.from({ length: counts.readers }, () => linkOf('read'));
   const transactions = (link: Link) =>
-    createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDisk });
+    createTransactions({ link, findOperation, clock, guard: () => guard, onFenced: options.onFenced ?? (() => {}), onDiskFailure });
   const writes = createLanes(lanes.map(transactions));
   const telemetry = createLanes([transactions(fast)]);
   const reads = createReads({ links: readers, findOperation });
@@ -124,7 +136,7 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
       const found = await connection?.execute(undefined, 'SELECT pg_database_size(current_database()) AS bytes', []);
       if (found !== undefined) lastBytes = (found.rows[0] as { bytes: number }).bytes;
     } catch {
-      // The server went away: `onState` says so.
+      // The server went away: `onFault` says so.
     }
   }
 
@@ -146,7 +158,8 @@ export async function openPostgresStorage(options: PostgresStorageOptions): Prom
     },
     async close() {
       await Promise.all([writes.idle(), telemetry.idle(), reads.idle()]);
-      cancelTry();
+      isClosed = true;
+      cancelProbe();
       await Promise.all([...lanes, fast, ...readers].map((link) => link.close()));
     },
   };
@@ -192,12 +205,22 @@ async function migrate({ address, migrations, clock, programVersion }: PostgresS
   }
 }
 
-/** Connects once, and returns what the server is. @throws StartError when it cannot be used */
+/** Connects and returns what the server is, without changing anything. @throws StartError when it cannot be used, or its disk is full */
 export async function checkPostgresServer(options: Pick<PostgresStorageOptions, 'address' | 'clock'>): Promise<Inspection> {
   try {
+    await checkDisk(options);
     return await inspect(options);
   } catch (error) {
     throw explainStart(error, options.address.url);
+  }
+}
+
+async function checkDisk({ address, clock }: Pick<PostgresStorageOptions, 'address' | 'clock'>): Promise<void> {
+  const connection = await Connection.open({ address, purpose: 'read', clock });
+  try {
+    await probeDisk(connection);
+  } finally {
+    await connection.close();
   }
 }
 
@@ -225,6 +248,7 @@ async function starting<T>({ address, clock }: PostgresStorageOptions, step: () 
 
 function explainStart(error: unknown, url: string): StartError {
   if (error instanceof StartError) return error;
-  const text = error instanceof Error ? error.message : String(error);
+  const explained = isDiskFailure(error) ? explainPostgresError(error) : error;
+  const text = explained instanceof Error ? explained.message : String(explained);
   return new StartError('unusable', `Cannot use the database ${placeOf(url)}: ${text}`, { cause: error });
 }

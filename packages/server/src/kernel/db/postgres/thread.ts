@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { AppError } from '../../app-error.ts';
-import type { DbStatus } from '../db.ts';
 import { fromWireError } from '../wire-error.ts';
 import type { Guard } from './guard.ts';
+import type { StorageFault } from './storage.ts';
 import type { Answers, CallKind, FromThread, ThreadData, ToThread } from './wire.ts';
 
 interface Pending {
@@ -15,7 +15,7 @@ export interface ThreadOptions {
   readonly data: ThreadData;
   /** Calls that may wait for an answer before more are refused. */
   readonly maxPending: number;
-  readonly onState?: (state: DbStatus['state'], reason: string | undefined) => void;
+  readonly onFault?: (fault: StorageFault | undefined, reason: string | undefined) => void;
   /** A write was refused by the guard. */
   readonly onFenced?: () => void;
   /** The thread exited although nobody closed it; its calls were rejected. */
@@ -72,8 +72,8 @@ export class PostgresThread {
         case 'fenced':
           options.onFenced?.();
           break;
-        case 'state':
-          options.onState?.(message.state, message.reason);
+        case 'fault':
+          options.onFault?.(message.fault, message.reason);
           break;
       }
     });

@@ -7,7 +7,16 @@ import type { Connection, ServerLife } from './connection.ts';
 import { FencedOut, type Guard, guardStatement } from './guard.ts';
 import { findOutcome } from './in-doubt.ts';
 import { type Link, maxWaitMs } from './link.ts';
-import { inDoubt, isConflict, isConnectionFailure, isDiskFailure, isStaleStatement, LostConnection, unreachable } from './postgres-errors.ts';
+import {
+  inDoubt,
+  isConflict,
+  isConnectionFailure,
+  isDiskFailure,
+  isStaleStatement,
+  LostConnection,
+  sqlState,
+  unreachable,
+} from './postgres-errors.ts';
 import { createSession, type Session } from './session.ts';
 
 /** A write, with the time at which it was asked for. */
@@ -47,8 +56,8 @@ export interface TransactionsOptions {
   readonly guard: () => Guard | undefined;
   /** A commit was refused by the guard. */
   readonly onFenced: () => void;
-  /** What a transaction showed about the disk of the server. */
-  readonly onDisk: (state: 'ok' | 'failed') => void;
+  /** The disk of the server refused a write. */
+  readonly onDiskFailure: (error: unknown) => void;
 }
 
 /** Runs writes on one connection: those of a call share a transaction as long as none fails. */
@@ -57,7 +66,7 @@ export interface Transactions {
   run(units: readonly WriteUnit[]): Promise<readonly unknown[]>;
 }
 
-export function createTransactions({ link, findOperation, clock, guard, onFenced, onDisk }: TransactionsOptions): Transactions {
+export function createTransactions({ link, findOperation, clock, guard, onFenced, onDiskFailure }: TransactionsOptions): Transactions {
   async function run(units: readonly WriteUnit[]): Promise<readonly unknown[]> {
     let conflicts = 0;
     let lostAt: number | undefined;
@@ -136,11 +145,11 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
       } catch (error) {
         failure = error;
         // Nothing of a bulk form is known to have worked.
-        if (range.to - index > 1) return abandon(connection, range, own.failure ?? error);
+        if (range.to - index > 1) return abandon(connection, range, await reasonOf(begun, own.failure ?? error));
         results.push(new Failure(error));
       }
       // An operation that swallows an error of the server must not let later units run in a dead transaction.
-      if (own.failure !== undefined) return abandon(connection, range, own.failure);
+      if (own.failure !== undefined) return abandon(connection, range, await reasonOf(begun, own.failure));
       if (failure !== undefined && own.wrote) return abandon(connection, range, failure);
     }
     own.ended = true;
@@ -148,7 +157,7 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
   }
 
   function abandon(connection: Connection, units: Range, error: unknown): Attempt {
-    if (isDiskFailure(error)) onDisk('failed');
+    if (isDiskFailure(error)) onDiskFailure(error);
     if (isStaleStatement(error)) connection.drop(new LostConnection('The session of the database changed'));
     if (!connection.isOpen || isConnectionFailure(error)) {
       connection.drop(toError(error));
@@ -173,7 +182,6 @@ export function createTransactions({ link, findOperation, clock, guard, onFenced
       const { command } = await connection.send('COMMIT');
       // A statement that no operation waited for has failed.
       if (command !== 'COMMIT') return abandon(connection, all, own.failure ?? new Error('The transaction was rolled back'));
-      if (own.statements > 0) onDisk('ok');
       return { kind: 'done', results };
     } catch (error) {
       if (!connection.isOpen || isConnectionFailure(error)) {
@@ -207,6 +215,16 @@ function begin(connection: Connection, units: readonly Unit[], guard: Guard | un
   });
   begun.catch(() => {});
   return begun;
+}
+
+/** The error of a statement in a transaction whose first statements have failed says only that; the reason is theirs. */
+async function reasonOf(begun: Promise<Begun>, error: unknown): Promise<unknown> {
+  return sqlState(error) === '25P02'
+    ? begun.then(
+        () => error,
+        (reason: unknown) => reason,
+      )
+    : error;
 }
 
 /** Returns where the run of units ends that a bulk form takes from `index` on. */

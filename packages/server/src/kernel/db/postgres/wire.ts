@@ -1,7 +1,7 @@
-import type { DbStatus } from '../db.ts';
 import type { WireError } from '../wire-error.ts';
 import type { ServerAddress } from './server-address.ts';
 import type { Guard } from './guard.ts';
+import type { StorageFault } from './storage.ts';
 
 export const callKinds = { write: 0, telemetry: 1, read: 2, bytes: 3 } as const;
 export type CallKind = (typeof callKinds)[keyof typeof callKinds];
@@ -25,7 +25,8 @@ export type FromThread =
   | { readonly type: 'refused'; readonly error: WireError }
   /** A write was refused by the guard. */
   | { readonly type: 'fenced' }
-  | { readonly type: 'state'; readonly state: DbStatus['state']; readonly reason?: string };
+  /** Writes are not accepted, or are again. */
+  | { readonly type: 'fault'; readonly fault: StorageFault | undefined; readonly reason: string | undefined };
 
 export interface Answers {
   readonly type: 'answers';

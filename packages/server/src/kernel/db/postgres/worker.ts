@@ -31,7 +31,7 @@ export async function servePostgres(parts: PostgresParts): Promise<void> {
       ...parts,
       clock: systemClock,
       onFenced: () => send({ type: 'fenced' }),
-      onState: (state, reason) => send({ type: 'state', state, ...(reason !== undefined && { reason }) }),
+      onFault: (fault, reason) => send({ type: 'fault', fault, reason }),
     });
     const { schemaVersion, programSchema, applied, serverVersion, warnings } = storage;
     send({ type: 'ready', schemaVersion, programSchema, applied, serverVersion, warnings });

@@ -58,12 +58,14 @@ const fillIndex = (tx: Tx, ids: readonly number[]) =>
     }
     const tokens = sql`ARRAY['=a' || text_hex(agent_id) || '0', '=p' || text_hex(principal_id) || '0', '=c' || conversation.id,
       '=r' || text_hex(role) || '0', '=k' || text_hex(kind) || '0']`;
-    return db
-      .insertInto('messageFts')
-      .columns(['rowid', 'body'])
-      .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')))
-      // A row that another daemon inserts at the same time is a conflict, and this runs again, instead of a duplicate key.
-      .onConflict((conflict) => conflict.doNothing());
+    return (
+      db
+        .insertInto('messageFts')
+        .columns(['rowid', 'body'])
+        .expression(rows.select(sql`text_words(content) || array_to_tsvector(${tokens})`.as('body')))
+        // A row that another daemon inserts at the same time is a conflict, and this runs again, instead of a duplicate key.
+        .onConflict((conflict) => conflict.doNothing())
+    );
   });
 
 const markIndexed = query<{ id: number; seq: number }>(({ db, p }) =>

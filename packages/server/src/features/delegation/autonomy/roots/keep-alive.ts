@@ -33,7 +33,9 @@ export function keepAlive(deps: KeepAliveDeps): AsyncDisposable {
     if (tracked.length > 0) {
       const spent = tracked.flatMap((id) => {
         const sums = roots.spent(id);
-        return sums === undefined ? [] : [{ id, tokens: sums.tokens, nano: sums.nano, activeMs: Math.round(roots.activeMs(id)), unpriced: sums.unpriced }];
+        return sums === undefined
+          ? []
+          : [{ id, tokens: sums.tokens, nano: sums.nano, activeMs: Math.round(roots.activeMs(id)), unpriced: sums.unpriced }];
       });
       const active = new Set(await db.write(keepRoots, { atMs, spent }));
       for (const id of tracked) if (!active.has(id) && !deps.hasTurn(id)) roots.forget(id);

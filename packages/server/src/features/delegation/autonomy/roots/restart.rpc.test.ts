@@ -42,19 +42,22 @@ test('what a request spent survives a restart of the daemon and is counted once'
   }
 });
 
-test.skipIf(onPostgres)('a home of an earlier version has whole milliseconds of activity after the upgrade (SQLite alone keeps fractions)', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
-  try {
-    {
-      await using _old = await openInlineDb({ dataDir, migrations: autonomyMigrations.filter(({ id }) => id < '165'), operations: [] });
+test.skipIf(onPostgres)(
+  'a home of an earlier version has whole milliseconds of activity after the upgrade (SQLite alone keeps fractions)',
+  async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'gatehouse-test-'));
+    try {
+      {
+        await using _old = await openInlineDb({ dataDir, migrations: autonomyMigrations.filter(({ id }) => id < '165'), operations: [] });
+      }
+      using file = new DatabaseSync(join(dataDir, 'gatehouse.db'));
+      const columns = file.prepare(`SELECT name FROM pragma_table_info('root_run') WHERE "notnull"`).all();
+      const values = columns.map(({ name }) => (name === 'active_ms' ? 136.6 : 1));
+      file.exec(`INSERT INTO root_run (${columns.map(({ name }) => name).join(', ')}) VALUES (${values.join(', ')})`);
+      await using _upgraded = await openInlineDb({ dataDir, migrations: autonomyMigrations, operations: [] });
+      expect(file.prepare('SELECT active_ms, typeof(active_ms) AS type FROM root_run').all()).toEqual([{ active_ms: 137, type: 'integer' }]);
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
     }
-    using file = new DatabaseSync(join(dataDir, 'gatehouse.db'));
-    const columns = file.prepare(`SELECT name FROM pragma_table_info('root_run') WHERE "notnull"`).all();
-    const values = columns.map(({ name }) => (name === 'active_ms' ? 136.6 : 1));
-    file.exec(`INSERT INTO root_run (${columns.map(({ name }) => name).join(', ')}) VALUES (${values.join(', ')})`);
-    await using _upgraded = await openInlineDb({ dataDir, migrations: autonomyMigrations, operations: [] });
-    expect(file.prepare('SELECT active_ms, typeof(active_ms) AS type FROM root_run').all()).toEqual([{ active_ms: 137, type: 'integer' }]);
-  } finally {
-    await rm(dataDir, { recursive: true, force: true });
-  }
-});
+  },
+);
