@@ -51,7 +51,7 @@ export interface SettingsApi {
   change(change: ConfigChange, call: CallContext): Promise<ChangedConfig>;
   /**
    * Brings config.yaml and its versions together: stores an edit by hand, which must be valid, and completes what a crash cut off.
-   * Returns true when the file was replaced, so that it must be read again.
+   * Returns true when the file was replaced, so that it must be read again. `isStandby`: the file was edited while this daemon stood by.
    */
-  settle(): Promise<boolean>;
+  settle(options?: { readonly isStandby: boolean }): Promise<boolean>;
 }
