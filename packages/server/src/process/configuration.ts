@@ -104,6 +104,14 @@ export class FileConfiguration implements Configuration<RootConfig> {
     }
   }
 
+  /** Returns a configuration with the secrets as they are now. */
+  again({ text }: LoadedConfig<RootConfig>): LoadedConfig<RootConfig> {
+    const loaded = this.#parse(text);
+    this.#options.redactor.add(loaded.secrets);
+    if (digestOf(text) === this.#seen) this.#file = loaded.config;
+    return loaded;
+  }
+
   /** Returns the last configuration that could be used, because the file cannot, for the reason `fault`; undefined when there is none. */
   loadLastGood(fault: Error): LoadedConfig<RootConfig> | undefined {
     const { lastGoodFile, redactor, log } = this.#options;

@@ -190,7 +190,7 @@ export class ServerLife {
         this.#options.logger.reset(loaded.config.logging);
         node = await this.#becomeActive(home, loaded);
         if (node === undefined) return undefined;
-        loaded = await this.#asNow(installation, loaded, node);
+        loaded = await this.#withSharedSecrets(installation, loaded, node);
       }
       for (;;) {
         try {
@@ -209,18 +209,19 @@ export class ServerLife {
     }
   }
 
-  /** While this daemon waited, the active one may have changed secrets, and somebody the file: all keys get both, also those that need a restart. */
-  async #asNow({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
-    if (secrets.adopt(await db.read(listSecrets, {})).length === 0 && !configuration.isStale()) return before;
-    for (const load of [() => configuration.load().loaded, () => configuration.check(before.text)]) {
-      try {
-        return load();
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
-        this.#options.logger.log.error({ err: error }, 'The configuration changed while this daemon waited, and cannot be used');
-      }
+  /** While this daemon waited, the active one may have changed secrets: all keys get them, also those that need a restart. */
+  async #withSharedSecrets({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
+    if (secrets.adopt(await db.read(listSecrets, {})).length === 0) return before;
+    try {
+      return configuration.again(before);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#options.logger.log.error(
+        { err: error },
+        'The configuration is not valid with the secrets of the database: starting with those of the sealed copy',
+      );
+      return before;
     }
-    return before;
   }
 
   async #createServer(installation: Installation, loaded: Loaded, node: ActiveNode | undefined): Promise<ServerHandle> {
