@@ -3,6 +3,7 @@ import { type Client, PermissionError } from '@gatehouse/client';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
 import type { Io } from '../io.ts';
+import { plainText } from '../render/plain.ts';
 import { renderBytes, renderColumns, renderDuration } from '../render/table.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
@@ -61,9 +62,9 @@ function statusRows({
   turns,
   storage,
   configPaths,
-  restartNeeded = [],
-  configFault,
   nodes,
+  restartNeeded,
+  configFault,
 }: Result<'gateway.status'>): string[][] {
   return [
     ['process', `${pid}, Node ${nodeVersion}, ${renderBytes(memoryUsage)} of memory`],
@@ -71,8 +72,8 @@ function statusRows({
     ['turns', `${turns.running} running, ${turns.queued} waiting`],
     ['storage', `${storage.path}, ${renderBytes(storage.bytes)}${storage.state === 'ok' ? '' : ', READ ONLY'}`],
     ['configuration', configPaths.join(', ')],
-    ...(configFault === undefined ? [] : [['not in force', configFault]]),
-    ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${restartNeeded.join(', ')}: gatehouse call gateway.restart`]]),
+    ...(configFault === undefined ? [] : [['not in force', plainText(configFault)]]),
+    ...(restartNeeded.length === 0 ? [] : [['restart', `needed for ${plainText(restartNeeded.join(', '))}: gatehouse call gateway.restart`]]),
     ...(nodes ?? []).map(nodeRow),
   ];
 }

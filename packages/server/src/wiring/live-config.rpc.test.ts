@@ -377,7 +377,7 @@ test('a file that is changed by hand applies; one that cannot be used is refused
   await expect.poll(status).toEqual({ restartNeeded: ['routing.defaultAgentId'], configFault: fault, name: 'By hand' });
   expect(errors).toMatchObject([{ source: 'config', message: fault }]);
   write({});
-  await expect.poll(status).toEqual({ restartNeeded: undefined, configFault: undefined, name: 'Gate' });
+  await expect.poll(status).toEqual({ restartNeeded: [], configFault: undefined, name: 'Gate' });
 });
 
 test('gateway.drainTimeoutMs applies to the next stop', async () => {

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../kernel/clock.ts';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Configuration } from '../../../kernel/config/configuration.ts';
 import type { DbStatus } from '../../../kernel/db/db.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { Log } from '../../../kernel/log.ts';
@@ -16,6 +17,7 @@ export interface SystemDeps {
   readonly logger: Pick<Logger, 'setLevel' | 'modules'>;
   readonly version: string;
   readonly configFiles: readonly string[];
+  readonly configuration: Pick<Configuration<unknown>, 'restartNeeded' | 'fault'>;
   readonly sections: readonly string[];
   /** True when a supervisor restarts the daemon after it exits. */
   readonly supervised: boolean;
@@ -31,7 +33,6 @@ export interface SystemDeps {
   readonly isReplaced: () => boolean;
   /** Reads and validates the configuration on disk; fails with an error whose text names every problem. */
   readonly checkConfig: () => Promise<void>;
-  readonly configuration: { readonly restartNeeded: readonly string[]; readonly fault: string | undefined };
   /** Drains and restarts; returns at once. */
   readonly restart: () => void;
   /** Records who changed what, before it takes effect. */
@@ -62,7 +63,6 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
       },
       async 'gateway.status'() {
         const nodes = await deps.nodes();
-        const { restartNeeded, fault } = deps.configuration;
         return {
           pid: process.pid,
           version: deps.version,
@@ -70,14 +70,14 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           memoryUsage: process.memoryUsage.rss(),
           nodeVersion: process.version,
           configPaths: [...deps.configFiles],
-          ...(restartNeeded.length > 0 && { restartNeeded: [...restartNeeded] }),
-          ...(fault !== undefined && { configFault: fault }),
           sections: [...deps.sections],
           address: deps.address(),
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
           ...(nodes !== undefined && { nodes }),
+          restartNeeded: [...deps.configuration.restartNeeded],
+          ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
           ...(deps.isReplaced() && { replaced: true }),
         };
       },
