@@ -29,7 +29,7 @@ describe.skipIf(chromiumPath === undefined)('the status dialog in Chromium', () 
     await using product = await startProduct();
     await using browser = await startBrowser();
     await edit(product, { gateway: { wsMaxMessageBytes: 2048 } });
-    const needed = async () => (await product.call('gateway.status')) as { readonly restartNeeded?: unknown; readonly uptime: number };
+    const needed = async () => (await product.call('gateway.status')) as { readonly restartNeeded: readonly string[] };
     await expect.poll(needed, { timeout: 10_000 }).toMatchObject({ restartNeeded: ['gateway.wsMaxMessageBytes'] });
     await using session = await logInTo(product, browser, product.token);
     const { page } = session;
@@ -42,11 +42,11 @@ describe.skipIf(chromiumPath === undefined)('the status dialog in Chromium', () 
       .poll(
         () =>
           needed().then(
-            ({ restartNeeded }) => restartNeeded ?? 'none',
+            ({ restartNeeded }) => restartNeeded.length,
             () => 'away',
           ),
         { timeout: 20_000 },
       )
-      .toBe('none');
+      .toBe(0);
   });
 });

@@ -90,7 +90,7 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
             <Fact name="Database" value={`${bytes(status.data.storage.bytes)}, ${status.data.storage.state === 'ok' ? 'writable' : 'read-only'}`} />
             <Fact name="Configuration" value={status.data.configPaths.join(', ')} />
             {status.data.configFault !== undefined && <Fact name="Not in force" value={status.data.configFault} />}
-            {status.data.restartNeeded !== undefined && <Fact name="Restart needed" value={status.data.restartNeeded.join(', ')} />}
+            {status.data.restartNeeded.length > 0 && <Fact name="Restart needed" value={status.data.restartNeeded.join(', ')} />}
             {status.data.nodes?.map((node) => (
               <Fact
                 key={`${node.role} ${node.address} ${node.version}`}
@@ -100,7 +100,7 @@ function StatusDialog({ health, onClose }: { readonly health: Health | undefined
             ))}
           </dl>
         )}
-        {status.data?.restartNeeded !== undefined && <RestartNow />}
+        {status.data !== undefined && status.data.restartNeeded.length > 0 && <RestartNow />}
       </div>
     </Dialog>
   );

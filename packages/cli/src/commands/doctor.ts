@@ -123,9 +123,10 @@ async function configurationChecks(client: Client): Promise<Check[]> {
   const status = await ifAllowed(client.call('gateway.status', {}, { timeoutMs: 5_000 }));
   const name = 'in force';
   const checks: Check[] = [];
-  if (status?.configFault !== undefined)
+  if (status === undefined) return [];
+  if (status.configFault !== undefined)
     checks.push({ name, status: 'warn', detail: 'an earlier configuration, because the file cannot be used', hint: status.configFault });
-  if (status?.restartNeeded !== undefined)
+  if (status.restartNeeded.length > 0)
     checks.push({
       name,
       status: 'warn',

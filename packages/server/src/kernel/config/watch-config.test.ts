@@ -2,7 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createStepClock, type StepClock } from '@gatehouse/testkit/step-clock';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { watchConfig } from './watch-config.ts';
 
 let dir: string;
@@ -30,13 +30,13 @@ afterEach(async () => {
 test('a notice is answered once the file has been quiet for a moment, whether it is written or replaced', async () => {
   const before = clock.pending();
   await writeFile(file, 'two');
-  await vi.waitUntil(() => clock.pending() > before);
+  await expect.poll(() => clock.pending()).toBeGreaterThan(before);
   expect(changes).toBe(0);
   clock.advance(300);
   await expect.poll(() => changes).toBe(1);
   await writeFile(join(dir, 'draft'), 'three');
   await rename(join(dir, 'draft'), file);
-  await vi.waitUntil(() => clock.pending() > before);
+  await expect.poll(() => clock.pending()).toBeGreaterThan(before);
   clock.advance(300);
   await expect.poll(() => changes).toBe(2);
 });

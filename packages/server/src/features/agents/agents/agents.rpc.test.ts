@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -124,6 +125,35 @@ describe('agents', () => {
         issues: [{ path, message: 'unknown field' }],
       });
     }
+  });
+
+  test('agents of a changed file come, change and go; what is stored about them is kept for when they return', async () => {
+    const { client, configuration } = server;
+    const text = configuration.readText();
+    const write = async (changed: string) => {
+      writeFileSync(configuration.file, changed);
+      await configuration.reload('test');
+    };
+    const get = (agentId: string) => client.call('agents.get', { agentId });
+    const announced = [server.heard('agent:hot_added'), server.heard('agent:hot_removed')];
+    await client.call('agents.create', { agentId: 'later', config: { maxSteps: 3, temperature: 1 } });
+    await client.call('agents.update', { agentId: 'filed', config: { temperature: 0.25 } });
+    await client.call('agents.suspend', { agentId: 'filed' });
+    await write(text.replace('"filed"', '"later"'));
+    await expect(get('filed')).rejects.toMatchObject({ code: 'not_found' });
+    // The stored agent is now one of the file, with its own values on top.
+    expect(await get('later')).toMatchObject({ source: 'file', config: { name: 'Gate', maxSteps: 3, temperature: 1 } });
+    await write(text.replace('"maxSteps": 7', '"maxSteps": 8'));
+    const stored = { temperature: 0.25 };
+    expect(await get('filed')).toMatchObject({ source: 'file', suspended: true, config: { name: 'Filed', maxSteps: 8, ...stored } });
+    // Without its entry it is the stored one again.
+    expect(await get('later')).toMatchObject({ source: 'stored', config: { maxSteps: 3 } });
+    expect(announced.map((events) => events.map(({ agentId }) => agentId))).toEqual([['later', 'filed'], ['filed']]);
+    await write(text);
+    await client.call('agents.delete', { agentId: 'later' });
+    await client.call('agents.resume', { agentId: 'filed' });
+    await client.call('agents.update', { agentId: 'filed', config: { temperature: null } });
+    expect(await get('filed')).toMatchObject({ suspended: false, config: { maxSteps: 7 } });
   });
 
   test('of parallel creations of one id exactly one succeeds', async () => {

@@ -32,6 +32,8 @@ export class AgentRegistry {
   #plain: AgentConfig | undefined;
   readonly #agents = new Map<string, Agent>();
   readonly #stored = new Map<string, Record<string, unknown>>();
+  /** Agents that the database holds whole: they exist without an entry in the file, too. */
+  readonly #whole = new Set<string>();
   /** Overrides of file entries that the file no longer has, for when they come back. */
   readonly #left = new Map<string, Omit<AgentState, 'config'>>();
 
@@ -41,6 +43,7 @@ export class AgentRegistry {
     for (const [agentId, config] of this.#configured) this.#set(agentId, 'file', config, false);
     for (const { id, source, configJson, suspended } of rows) {
       const state = { stored: JSON.parse(configJson) as Record<string, unknown>, suspended: suspended === 1 };
+      if (source === 'stored') this.#whole.add(id);
       if (source === 'file' && !this.#configured.has(id)) this.#left.set(id, state);
       else this.#place(id, state);
     }
@@ -50,22 +53,22 @@ export class AgentRegistry {
   configure(configured: Readonly<Record<string, AgentConfig>>): { readonly added: string[]; readonly changed: string[]; readonly removed: string[] } {
     const before = this.#configured;
     this.#configured = this.#withDefault(configured);
-    const isKnown = (agentId: string) => this.#agents.has(agentId);
-    const differs = [...this.#configured].filter(([agentId, config]) => before.get(agentId) !== config).map(([agentId]) => agentId);
-    const added = differs.filter((agentId) => !isKnown(agentId));
-    const removed = [...before.keys()].filter((agentId) => !this.#configured.has(agentId));
+    const stateOf = (agentId: string) => ({
+      stored: this.#stored.get(agentId) ?? {},
+      suspended: this.#agents.get(agentId)?.suspended ?? false,
+    });
+    const gone = [...before.keys()].filter((agentId) => !this.#configured.has(agentId));
+    const removed = gone.filter((agentId) => !this.#whole.has(agentId));
+    const differs = [...this.#configured.keys()].filter((agentId) => before.get(agentId) !== this.#configured.get(agentId));
+    const added = differs.filter((agentId) => !this.#agents.has(agentId));
+    const changed = [...differs, ...gone].filter((agentId) => !added.includes(agentId) && !removed.includes(agentId));
     for (const agentId of removed) {
-      const agent = this.#agents.get(agentId);
-      if (agent !== undefined) this.#left.set(agentId, { stored: this.#stored.get(agentId) ?? {}, suspended: agent.suspended });
-      this.remove(agentId);
+      this.#left.set(agentId, stateOf(agentId));
+      this.#agents.delete(agentId);
+      this.#stored.delete(agentId);
     }
-    for (const agentId of differs) {
-      this.#place(
-        agentId,
-        this.#left.get(agentId) ?? { stored: this.#stored.get(agentId) ?? {}, suspended: this.#agents.get(agentId)?.suspended ?? false },
-      );
-    }
-    return { added, changed: differs.filter((agentId) => !added.includes(agentId)), removed };
+    for (const agentId of [...added, ...changed]) this.#place(agentId, this.#left.get(agentId) ?? stateOf(agentId));
+    return { added, changed, removed };
   }
 
   list(): Agent[] {
@@ -96,6 +99,7 @@ export class AgentRegistry {
   }
 
   put(agentId: string, source: Agent['source'], { config, stored, suspended }: AgentState): Agent {
+    if (source === 'stored') this.#whole.add(agentId);
     this.#stored.set(agentId, stored);
     this.#left.delete(agentId);
     return this.#set(agentId, source, config, suspended);
@@ -104,6 +108,7 @@ export class AgentRegistry {
   remove(agentId: string): void {
     this.#agents.delete(agentId);
     this.#stored.delete(agentId);
+    this.#whole.delete(agentId);
   }
 
   /** The default agent exists even when the file does not have it, and stays the same object. */

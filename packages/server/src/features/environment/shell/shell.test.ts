@@ -389,6 +389,6 @@ describe('without a jail', () => {
       agentOf: () => agent,
       taints: allClean,
     });
-    expect(off.tools).toEqual([]);
+    expect(off.tools()).toEqual([]);
   });
 });

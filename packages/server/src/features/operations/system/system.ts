@@ -63,7 +63,6 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
       },
       async 'gateway.status'() {
         const nodes = await deps.nodes();
-        const { restartNeeded, fault } = deps.configuration;
         return {
           pid: process.pid,
           version: deps.version,
@@ -71,14 +70,14 @@ export function createSystem(deps: SystemDeps): { readonly methods: SystemMethod
           memoryUsage: process.memoryUsage.rss(),
           nodeVersion: process.version,
           configPaths: [...deps.configFiles],
-          ...(restartNeeded.length > 0 && { restartNeeded: [...restartNeeded] }),
-          ...(fault !== undefined && { configFault: fault }),
           sections: [...deps.sections],
           address: deps.address(),
           connections: deps.connections(),
           turns: deps.turns(),
           storage: await deps.storage(),
           ...(nodes !== undefined && { nodes }),
+          restartNeeded: [...deps.configuration.restartNeeded],
+          ...(deps.configuration.fault !== undefined && { configFault: deps.configuration.fault }),
           ...(deps.isReplaced() && { replaced: true }),
         };
       },
