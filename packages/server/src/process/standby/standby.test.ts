@@ -75,7 +75,9 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
   });
 
-  test('configuration and secrets of the active one are those of the standby after it took over, and it starts with the secrets', async ({ expect }) => {
+  test('configuration and secrets of the active one are those of the standby after it took over, and it starts with the secrets', async ({
+    expect,
+  }) => {
     await using provider = await fakeProvider();
     await using nodes = await openSharedNodes({ providerUrl: provider.url });
     const mock = { type: 'openai-compatible', baseUrl: provider.url, apiKey: '${MODEL_KEY}', models: [{ id: 'mock-fast' }] };
