@@ -11,6 +11,7 @@ import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
+import { createSeal } from '../kernel/seal.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { masterKeyOf } from './master-key.ts';
 import { createServer } from '../server.ts';
@@ -120,7 +121,7 @@ export class ServerLife {
     const { args, env, redactor, logger } = this.#options;
     return new FileConfiguration({
       file: home.paths.configFile,
-      lastGoodFile: home.paths.lastGoodFile,
+      lastGood: { file: home.paths.lastGoodFile, seal: createSeal(home.installKey.derive('config')) },
       read: home.readConfig,
       env,
       flags: args,
@@ -143,12 +144,9 @@ export class ServerLife {
       if (good === undefined) throw error;
       const running = await this.#boot(home, configuration, good);
       configuration.noteFault(error);
-      const { lastGoodFile } = home.paths;
       return {
         running,
-        notes: [
-          `config.yaml cannot be used, so the last configuration that could is in force (${lastGoodFile}). Repair config.yaml and restart: ${error.message}`,
-        ],
+        notes: [`config.yaml cannot be used, so the last configuration that could is in force. Repair config.yaml and restart: ${error.message}`],
       };
     }
   }
