@@ -11,6 +11,7 @@ import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
+import { createSeal } from '../kernel/seal.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { readStoredSecrets } from './stored-secrets.ts';
 import { listSecrets } from '../features/operations/secrets/store.ts';
@@ -130,7 +131,7 @@ export class ServerLife {
     const { args, env, redactor, logger } = this.#options;
     const configuration = new FileConfiguration({
       file: home.paths.configFile,
-      lastGoodFile: home.paths.lastGoodFile,
+      lastGood: { file: home.paths.lastGoodFile, seal: createSeal(home.installKey.derive('config')) },
       read: home.readConfig,
       env,
       flags: args,
@@ -155,12 +156,9 @@ export class ServerLife {
       // A newer version of the database may have replaced the file.
       if (running?.loaded.text !== good.text) return { running, notes: [] };
       configuration.noteFault(error);
-      const { lastGoodFile } = home.paths;
       return {
         running,
-        notes: [
-          `config.yaml cannot be used, so the last configuration that could is in force (${lastGoodFile}). Repair config.yaml and restart: ${error.message}`,
-        ],
+        notes: [`config.yaml cannot be used, so the last configuration that could is in force. Repair config.yaml and restart: ${error.message}`],
       };
     }
   }
