@@ -122,8 +122,9 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
     expect(daemon.greeting?.discovery.providers).toMatchObject([{ id: 'openai', from: 'OPENAI_API_KEY' }]);
     expect((await daemon.client.call('agent.getOperationModels', {})).operations[0]).toMatchObject({ provider: 'openai', apiKeyConfigured: true });
     expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 1 }]);
-    const model = (await daemon.client.call('models.list', { provider: 'openai' })).models[0];
-    const models = { default: `openai/${model?.modelId}` };
+    const listed = await daemon.client.call('models.list', { provider: 'openai' });
+    if (!('models' in listed)) throw new Error('expected the models of one provider');
+    const models = { default: `openai/${listed.models[0]?.modelId}` };
     await daemon.client.call('config.patch', { section: 'models', value: models });
     expect((await daemon.client.call('config.read', { section: 'models' })).config).toMatchObject(models);
     expect(await checkConfig(home, undefined, { GATEHOUSE_MASTER_KEY: keyOne })).toMatchObject({ problems: [] });
