@@ -31,6 +31,7 @@ beforeAll(() => {
     'tools/ensure.mjs',
     'tools/build.mjs',
     'tools/build-dashboard.mjs',
+    'docs/reference/config.schema.json',
   ])
     cpSync(join(root, name), join(clone, name));
   for (const name of ['contract', 'client', 'server', 'cli', 'dashboard'])
