@@ -25,6 +25,7 @@ const beyondSpec = new Set([
   'graph.answer',
   'providers.list',
   'providers.retry',
+  'providers.test',
   'env.remove',
 ]);
 /** Additional events that the specification does not name. */

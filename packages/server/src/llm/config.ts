@@ -1,28 +1,5 @@
-import { ModelCost, ModelName } from '@gatehouse/contract';
+import { ModelCost, ModelName, providerTypes } from '@gatehouse/contract';
 import * as z from 'zod';
-
-export const providerTypes = [
-  'openai-compatible',
-  'openai',
-  'anthropic',
-  'google',
-  'mistral',
-  'groq',
-  'xai',
-  'openrouter',
-  'deepseek',
-  'together',
-  'fireworks',
-  'cerebras',
-  'perplexity',
-  'moonshot',
-  'azure',
-  'ollama',
-  'lmstudio',
-  'llamacpp',
-  'vllm',
-] as const;
-export type ProviderType = (typeof providerTypes)[number];
 
 /** Id of a provider; `agent` is reserved for the agents' own ids and `offline` for the built-in model. */
 export const ProviderId = z

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import type * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
