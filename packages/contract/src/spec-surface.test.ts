@@ -24,7 +24,9 @@ const beyondSpec = new Set([
   'background.stop',
   'graph.answer',
   'providers.list',
+  'providers.remove',
   'providers.retry',
+  'providers.set',
   'providers.test',
   'env.remove',
 ]);

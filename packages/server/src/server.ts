@@ -195,6 +195,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       agents: agents.api,
       work: budgets.work,
       settings: settings.api,
+      secrets: secrets.api,
+      config: () => configuration.current,
       readText: () => configuration.readText(),
       env: options.env,
       redactText: options.redactor.redact,

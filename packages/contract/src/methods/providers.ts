@@ -1,8 +1,9 @@
 import * as z from 'zod';
 import { method } from '../method.ts';
 import { once } from '../once.ts';
-import { providerTypes } from '../shared/provider.ts';
+import { ProviderModelEntry, providerTypes } from '../shared/provider.ts';
 import { EpochMs } from '../shared/turn.ts';
+import { SecretName, SecretValue } from './env.ts';
 import { ModelCost } from './models.ts';
 
 const stateNames = once(() =>
@@ -113,6 +114,51 @@ export const providers = {
     examples: [{ params: { provider: 'openai' }, result: { provider: 'openai', state: 'ok', sinceMs: 1_790_000_010_000 } }],
     since: '0.1.0',
   }),
+  'providers.set': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Adds a provider to config.yaml, or changes one; its key goes to the secret store, and it can be used at once.',
+    description:
+      'For owners. What is absent stays. The key is stored under the name that config.yaml has for it, else under that of the vendor (`OPENAI_API_KEY`) or of the provider (`<ID>_API_KEY`); a name that the environment or other keys use is not taken. The change is validated and kept as that of `config.patch`. When it fails, the key may be stored already, and config.yaml is as before.',
+    params: () =>
+      z.strictObject({
+        id: z.string().min(1).max(64),
+        type: z.enum(providerTypes),
+        baseUrl: z
+          .url({ protocol: /^https?$/ })
+          .optional()
+          .describe("The vendor's own when absent."),
+        key: SecretValue().optional(),
+        models: z.array(ProviderModelEntry()).optional().describe('Replaces the list.'),
+      }),
+    result: () =>
+      z.strictObject({
+        provider: z.string(),
+        key: SecretName().optional().describe('Name of the secret that was stored.'),
+        changed: z.array(z.string()).describe('Keys of config.yaml whose value changed.'),
+        version: z.int().min(0),
+        digest: z.string(),
+      }),
+    errors: ['denied', 'precondition_failed', 'rate_limited'],
+    examples: [
+      {
+        params: { id: 'openai', type: 'openai', key: 'sk-example' },
+        result: { provider: 'openai', key: 'OPENAI_API_KEY', changed: ['providers.openai'], version: 4, digest: '5d3c' },
+      },
+    ],
+    since: '0.1.0',
+  }),
+  'providers.remove': method({
+    scope: 'admin',
+    risk: 'destructive',
+    summary: 'Removes a provider from config.yaml; refused while agents, `models.default` or `embedding` use it.',
+    description: 'For owners. A stored key stays in the secret store: remove it with `env.remove`.',
+    params: () => z.strictObject({ provider: z.string().min(1) }),
+    result: () => z.strictObject({ removed: z.literal(true), provider: z.string(), version: z.int().min(0), digest: z.string() }),
+    errors: ['not_found', 'denied', 'precondition_failed'],
+    examples: [{ params: { provider: 'openai' }, result: { removed: true, provider: 'openai', version: 5, digest: '8f1a' } }],
+    since: '0.1.0',
+  }),
   'providers.test': method({
     scope: 'admin',
     risk: 'mutate',
@@ -129,7 +175,7 @@ export const providers = {
               .url({ protocol: /^https?$/ })
               .optional()
               .describe("The vendor's own when absent."),
-            key: z.string().min(1).max(8192).optional().meta({ secret: true }),
+            key: SecretValue().optional(),
           })
           .optional()
           .describe('Nothing of it is stored.'),

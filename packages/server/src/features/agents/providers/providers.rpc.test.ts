@@ -69,7 +69,7 @@ test('a test is one short call, charged to the default agent, and ends a pause',
   expect(rows).toMatchObject([{ keys: ['default'], calls: 2 }]);
 });
 
-test.for<[string, Parameters<TestServer['provider']['queue']>[0], RegExp]>([
+test.for<[string, Parameters<TestServer['provider']['queue']>[number], RegExp]>([
   ['key_refused', { status: 401, error: { message: 'Incorrect API key provided: mock-key' } }, /Incorrect API key/],
   ['key_refused', { status: 403, error: { message: 'Project has no access' } }, /no access/],
   ['no_credit', { status: 429, error: { message: 'You exceeded your quota', code: 'insufficient_quota' } }, /quota/],
@@ -146,4 +146,64 @@ test('a test stays within the budgets', async () => {
   const before = server.provider.requests.filter(({ method }) => method === 'POST').length;
   await expect(testMock()).rejects.toMatchObject({ code: 'rate_limited' });
   expect(server.provider.requests.filter(({ method }) => method === 'POST')).toHaveLength(before);
+});
+
+test('a provider that is set answers at once with its stored key, and its address can change alone', async () => {
+  server.provider.setAnswer(({ headers }) => (headers.authorization === 'Bearer sk-new-secret' ? { text: 'Hello' } : { status: 401 }));
+  const { url } = server.provider;
+  const set = await server.client.call('providers.set', {
+    id: 'my-box',
+    type: 'openai-compatible',
+    baseUrl: url,
+    key: 'sk-new-secret',
+    models: [{ id: 'mock-fast', cost: { input: 1, output: 2 } }],
+  });
+  expect(set).toMatchObject({ provider: 'my-box', key: 'MY_BOX_API_KEY', changed: ['providers.my-box'] });
+  expect(await server.client.call('providers.test', { provider: 'my-box' })).toMatchObject({ verdict: 'ok' });
+  const listed = async () => (await server.client.call('providers.list', {})).providers.find(({ provider }) => provider === 'my-box');
+  expect(await listed()).toMatchObject({ keys: [{ from: 'store', name: 'MY_BOX_API_KEY' }], models: [{ modelId: 'mock-fast' }] });
+  expect(server.configuration.readText()).not.toContain('sk-new-secret');
+  expect((await server.client.call('config.history', { limit: 1 })).entries).toMatchObject([{ metadata: { section: 'providers', key: 'my-box' } }]);
+  const other = url.replace('127.0.0.1', 'localhost');
+  expect(await server.client.call('providers.set', { id: 'my-box', type: 'openai-compatible', baseUrl: other })).toMatchObject({
+    changed: ['providers.my-box.baseUrl'],
+  });
+  expect(await listed()).toMatchObject({ baseUrl: other, keys: [{ name: 'MY_BOX_API_KEY' }], models: [{ modelId: 'mock-fast' }] });
+});
+
+test('what cannot be set leaves the configuration as it was', async () => {
+  const before = server.configuration.readText();
+  await expect(server.client.call('providers.set', { id: 'azure', type: 'azure', key: 'sk-new-secret' })).rejects.toMatchObject({
+    code: 'invalid_params',
+    message: expect.stringContaining('providers.azure.baseUrl'),
+  });
+  await expect(server.client.call('providers.set', { id: 'Bad Id', type: 'openai' })).rejects.toMatchObject({ code: 'invalid_params' });
+  const admin = await server.as(['admin']);
+  await expect(admin.call('providers.set', { id: 'mine', type: 'openai', key: 'sk-new-secret' })).rejects.toMatchObject({ code: 'denied' });
+  await expect(admin.call('providers.remove', { provider: 'open' })).rejects.toMatchObject({ code: 'denied' });
+  expect(server.configuration.readText()).toBe(before);
+  expect((await server.client.call('env.list', {})).secrets.map(({ name }) => name)).toEqual(['AZURE_API_KEY']);
+});
+
+test('a key never replaces a variable of the environment, or a secret that other keys use', async () => {
+  expect(await server.client.call('providers.set', { id: 'vendor', type: 'openai', key: 'sk-own-secret' })).toMatchObject({ key: 'VENDOR_API_KEY' });
+  await server.client.call('config.patch', { path: 'providers.open.apiKey', value: '${VENDOR_API_KEY}', confirm: true });
+  await expect(server.client.call('providers.set', { id: 'vendor', type: 'openai', key: 'sk-other' })).rejects.toMatchObject({
+    code: 'precondition_failed',
+    message: expect.stringContaining('VENDOR_API_KEY'),
+  });
+});
+
+test('a provider is removed unless something uses it, which is named', async () => {
+  await expect(server.client.call('providers.remove', { provider: 'mock' })).rejects.toMatchObject({
+    code: 'precondition_failed',
+    message: expect.stringContaining('agents.default.model'),
+  });
+  await server.client.call('config.patch', { path: 'models.default', value: 'plain', confirm: true });
+  await expect(server.client.call('providers.remove', { provider: 'open' })).rejects.toMatchObject({
+    message: expect.stringContaining('models.default'),
+  });
+  expect(await server.client.call('providers.remove', { provider: 'vendor' })).toMatchObject({ removed: true });
+  expect((await server.client.call('providers.list', {})).providers.map(({ provider }) => provider)).toEqual(['mock', 'open']);
+  await expect(server.client.call('providers.remove', { provider: 'vendor' })).rejects.toMatchObject({ code: 'not_found' });
 });
