@@ -177,7 +177,7 @@ export const events = {
   'config:patched': event({
     category: 'Security',
     visibility: 'admin',
-    summary: 'config.yaml was changed, by a call or by hand, and what can take effect without a restart has.',
+    summary: 'The configuration was changed, by a call or by hand, and what can take effect without a restart has.',
     payload: () =>
       z.strictObject({
         section: z.string().optional().describe('Absent when the change was not in one section: a rollback, or the whole text.'),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -72,6 +72,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   ]);
   const provider = await startFakeProvider({ deltas: 5, ...options.provider });
   const homeDir = options.homeDir ?? (await mkdtemp(join(tmpdir(), 'gatehouse-test-')));
+  await mkdir(homeDir, { recursive: true });
   if (emptyData !== undefined && options.homeDir === undefined) await cp(emptyData, join(homeDir, 'data'), { recursive: true });
   const database = engine === 'postgres' ? await openDatabase(homeDir) : undefined;
   const token = `test_${randomBytes(32).toString('base64url')}`;

@@ -63,7 +63,7 @@ function statusRows({
   storage,
   configPaths,
   nodes,
-  restartNeeded = [],
+  restartNeeded,
   configFault,
 }: Result<'gateway.status'>): string[][] {
   return [

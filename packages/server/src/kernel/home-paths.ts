@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 export interface HomePaths {
   readonly dir: string;
   readonly configFile: string;
-  /** Copy of the last configuration with which a server started, 0600. */
+  /** Sealed copy of the last configuration with which a server started, 0600. */
   readonly lastGoodFile: string;
   /** JSON Schema of that file, for editors. */
   readonly configSchemaFile: string;
@@ -31,7 +31,7 @@ export function homePaths(dir: string): HomePaths {
   return {
     dir,
     configFile: join(dir, 'config.yaml'),
-    lastGoodFile: join(dir, 'config.last-good.yaml'),
+    lastGoodFile: join(dir, 'config.last-good'),
     configSchemaFile: join(dir, 'config.schema.json'),
     tokenFile: join(dir, 'token'),
     keyFile: join(dir, 'install.key'),

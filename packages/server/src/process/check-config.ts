@@ -1,3 +1,4 @@
+import { layeredEnvironment } from '../features/operations/secrets/vault/environment.ts';
 import { systemClock } from '../kernel/clock.ts';
 import { ConfigError } from '../kernel/config/config-error.ts';
 import { maxConfigBytes } from '../kernel/config/load.ts';
@@ -19,8 +20,9 @@ export async function checkConfig(
   try {
     const read = readOwnFile(file, { maxBytes: maxConfigBytes, followLinks: true });
     if (read === undefined) return { file, problems: [`${file} does not exist`] };
-    const loaded = loadRootConfig({ path: file, text: read.text }, env, {}, copiedSecrets(homePaths(home), env));
-    await checkBuild({ env, probe: probeHttp, clock: systemClock }, loaded);
+    const secrets = copiedSecrets(homePaths(home), env);
+    const loaded = loadRootConfig({ path: file, text: read.text }, env, {}, secrets);
+    await checkBuild({ env: layeredEnvironment(env, secrets), probe: probeHttp, clock: systemClock }, loaded);
     return { file, problems: [] };
   } catch (error) {
     if (error instanceof ConfigError || error instanceof UnsafePathError) return { file, problems: error.message.split('\n') };

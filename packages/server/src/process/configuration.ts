@@ -10,14 +10,15 @@ import { isLive } from '../kernel/config/schema-walk.ts';
 import type { ConfigFile } from '../kernel/home.ts';
 import type { Log } from '../kernel/log.ts';
 import { readOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
+import type { Seal } from '../kernel/seal.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { checkConsistency, loadRootConfig, type StartFlags } from './load-root-config.ts';
 
 export interface FileConfigurationOptions {
   /** Path of config.yaml. */
   readonly file: string;
-  /** Copy of the last text with which a server started, or all of which was put in force; none is kept when absent. */
-  readonly lastGoodFile?: string;
+  /** Sealed copy of the last text with which a server started, or all of which was put in force; none is kept when absent. */
+  readonly lastGood?: { readonly file: string; readonly seal: Seal };
   readonly read: () => ConfigFile;
   readonly env: Environment;
   readonly flags: StartFlags;
@@ -104,15 +105,23 @@ export class FileConfiguration implements Configuration<RootConfig> {
     }
   }
 
+  /** Returns a configuration with the secrets as they are now. */
+  again({ text }: LoadedConfig<RootConfig>): LoadedConfig<RootConfig> {
+    const loaded = this.#parse(text);
+    this.#options.redactor.add(loaded.secrets);
+    if (digestOf(text) === this.#seen) this.#file = loaded.config;
+    return loaded;
+  }
+
   /** Returns the last configuration that could be used, because the file cannot, for the reason `fault`; undefined when there is none. */
   loadLastGood(fault: Error): LoadedConfig<RootConfig> | undefined {
-    const { lastGoodFile, redactor, log } = this.#options;
-    const file = lastGoodFile === undefined ? undefined : readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes });
-    if (file === undefined) return undefined;
+    const { redactor, log } = this.#options;
+    const text = this.#lastGood();
+    if (text === undefined) return undefined;
     try {
-      const loaded = this.#parse(file.text);
+      const loaded = this.#parse(text);
       redactor.add(loaded.secrets);
-      log.error({ err: fault, file: lastGoodFile }, 'config.yaml cannot be used: starting with the last configuration that could');
+      log.error({ err: fault }, 'config.yaml cannot be used: starting with the last configuration that could');
       return loaded;
     } catch (error) {
       log.warn({ err: error }, 'The last configuration that could be used cannot be used either');
@@ -127,10 +136,10 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   /** Keeps the text of a configuration with which a server has started. */
   keepGood({ text }: LoadedConfig<RootConfig>): void {
-    const { lastGoodFile, log } = this.#options;
-    if (lastGoodFile === undefined) return;
+    const { lastGood, log } = this.#options;
+    if (lastGood === undefined) return;
     try {
-      if (readOwnFile(lastGoodFile, { maxBytes: maxConfigBytes })?.text !== text) replaceOwnFile(lastGoodFile, text);
+      if (this.#lastGood() !== text) replaceOwnFile(lastGood.file, lastGood.seal.close('last good', text));
     } catch (error) {
       log.warn({ err: error }, 'Failed to keep a copy of the configuration');
     }
@@ -157,6 +166,13 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   useSecrets(lookup: SecretLookup): void {
     this.#lookup = lookup;
+  }
+
+  /** Undefined also for a copy that was sealed with another install key. */
+  #lastGood(): string | undefined {
+    const { lastGood } = this.#options;
+    const sealed = lastGood && readOwnFile(lastGood.file, { maxBytes: 2 * maxConfigBytes });
+    return sealed && lastGood.seal.open('last good', sealed.text);
   }
 
   #parse(text: string): LoadedConfig<RootConfig> {

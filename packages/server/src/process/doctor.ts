@@ -58,7 +58,7 @@ export async function examine(home: string, env: Environment): Promise<Check[]> 
       return {
         status: 'fail',
         detail: error.message,
-        hint: `A start uses the last configuration that could be used (${paths.lastGoodFile}). Repair config.yaml, or take an earlier version with "gatehouse config rollback".`,
+        hint: `A start uses the last configuration that could be used. Repair config.yaml, or take an earlier version with "gatehouse config rollback".`,
       };
     }
     return ok(paths.configFile);

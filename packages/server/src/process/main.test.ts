@@ -209,7 +209,7 @@ describe('a start that fails exits with a code and a message', { timeout: 30_000
 
   test.each([
     ['gateway:\n  prot: 1\n', /config\.yaml:2:3: gateway\.prot: unknown key; did you mean "port"\?/],
-    ['gateway:\n  host: ${NO_SUCH_NAME}\n', /config\.yaml:2:9: gateway\.host: the environment variable NO_SUCH_NAME is not set/],
+    ['gateway:\n  host: ${NO_SUCH_NAME}\n', /config\.yaml:2:9: gateway\.host: NO_SUCH_NAME is not set/],
     ['providers:\n  a: {type: openai-compatible}\n', /config\.yaml:2:3: providers\.a\.baseUrl: is missing/],
     ['models:\n  default: nobody/nothing\n', /config\.yaml:2:12: models\.default: expected a model/],
     [

@@ -11,6 +11,7 @@ import { isSupervised } from '../kernel/lifecycle/notify.ts';
 import type { Environment } from '../kernel/config/references.ts';
 import { type Home, openHome, openSharedFolders } from '../kernel/home.ts';
 import type { Logger } from '../kernel/logger.ts';
+import { createSeal } from '../kernel/seal.ts';
 import type { Redactor } from '../kernel/redact.ts';
 import { readStoredSecrets } from './stored-secrets.ts';
 import { listSecrets } from '../features/operations/secrets/store.ts';
@@ -130,7 +131,7 @@ export class ServerLife {
     const { args, env, redactor, logger } = this.#options;
     const configuration = new FileConfiguration({
       file: home.paths.configFile,
-      lastGoodFile: home.paths.lastGoodFile,
+      lastGood: { file: home.paths.lastGoodFile, seal: createSeal(home.installKey.derive('config')) },
       read: home.readConfig,
       env,
       flags: args,
@@ -155,12 +156,9 @@ export class ServerLife {
       // A newer version of the database may have replaced the file.
       if (running?.loaded.text !== good.text) return { running, notes: [] };
       configuration.noteFault(error);
-      const { lastGoodFile } = home.paths;
       return {
         running,
-        notes: [
-          `config.yaml cannot be used, so the last configuration that could is in force (${lastGoodFile}). Repair config.yaml and restart: ${error.message}`,
-        ],
+        notes: [`config.yaml cannot be used, so the last configuration that could is in force. Repair config.yaml and restart: ${error.message}`],
       };
     }
   }
@@ -190,7 +188,7 @@ export class ServerLife {
         this.#options.logger.reset(loaded.config.logging);
         node = await this.#becomeActive(home, loaded);
         if (node === undefined) return undefined;
-        loaded = await this.#asNow(installation, loaded, node);
+        loaded = await this.#withSharedSecrets(installation, loaded, node);
       }
       for (;;) {
         try {
@@ -209,18 +207,19 @@ export class ServerLife {
     }
   }
 
-  /** While this daemon waited, the active one may have changed secrets, and somebody the file: all keys get both, also those that need a restart. */
-  async #asNow({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
-    if (secrets.adopt(await db.read(listSecrets, {})).length === 0 && !configuration.isStale()) return before;
-    for (const load of [() => configuration.load().loaded, () => configuration.check(before.text)]) {
-      try {
-        return load();
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
-        this.#options.logger.log.error({ err: error }, 'The configuration changed while this daemon waited, and cannot be used');
-      }
+  /** While this daemon waited, the active one may have changed secrets: all keys get them, also those that need a restart. */
+  async #withSharedSecrets({ configuration, secrets }: Installation, before: Loaded, { db }: ActiveNode): Promise<Loaded> {
+    if (secrets.adopt(await db.read(listSecrets, {})).length === 0) return before;
+    try {
+      return configuration.again(before);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      this.#options.logger.log.error(
+        { err: error },
+        'The configuration is not valid with the secrets of the database: starting with those of the sealed copy',
+      );
+      return before;
     }
-    return before;
   }
 
   async #createServer(installation: Installation, loaded: Loaded, node: ActiveNode | undefined): Promise<ServerHandle> {

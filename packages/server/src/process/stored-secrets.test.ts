@@ -1,11 +1,14 @@
+import { hash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { createClient } from '@gatehouse/client';
 import { startFakeProvider } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLogger } from '../kernel/logger.ts';
 import { createRedactor } from '../kernel/redact.ts';
+import { checkConfig } from './check-config.ts';
 import { examine } from './doctor.ts';
 import { runBackup, runRestore } from './maintenance.ts';
 import { ServerLife } from './server-life.ts';
@@ -24,6 +27,8 @@ function configure(name: string, apiKey = 'a-key', baseUrl = 'http://127.0.0.1:9
   const home = join(folder, name);
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const provider = { type: 'openai-compatible', baseUrl, apiKey, models: [{ id: 'm' }] };
+  // Nothing else to start with.
+  rmSync(join(home, 'config.last-good.yaml'), { force: true });
   writeFileSync(join(home, 'config.yaml'), JSON.stringify({ gateway: { port: 0 }, providers: { local: provider } }), { mode: 0o600 });
   return home;
 }
@@ -117,6 +122,13 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
     expect(daemon.greeting?.discovery.providers).toMatchObject([{ id: 'openai', from: 'OPENAI_API_KEY' }]);
     expect((await daemon.client.call('agent.getOperationModels', {})).operations[0]).toMatchObject({ provider: 'openai', apiKeyConfigured: true });
     expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 1 }]);
+    const listed = await daemon.client.call('models.list', { provider: 'openai' });
+    if (!('models' in listed)) throw new Error('expected the models of one provider');
+    const models = { default: `openai/${listed.models[0]?.modelId}` };
+    await daemon.client.call('config.patch', { section: 'models', value: models });
+    expect((await daemon.client.call('config.read', { section: 'models' })).config).toMatchObject(models);
+    expect(await checkConfig(home, undefined, { GATEHOUSE_MASTER_KEY: keyOne })).toMatchObject({ problems: [] });
+    await daemon.client.call('config.patch', { section: 'models', value: { default: null } });
     const providers = async () => (await daemon.client.call('models.list_providers', {})).providers;
     await daemon.client.call('env.set', { key: 'MISTRAL_API_KEY', value });
     expect(await providers()).toEqual(['mistral', 'openai']);
@@ -138,6 +150,77 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
     expect(provider.requests.map(({ headers }) => headers['authorization'])).toEqual([`Bearer ${value}`, `Bearer ${newer}`]);
     expect(daemon.redactor.hide(`${value} ${newer}`)).toBe('[REDACTED] [REDACTED]');
     expect(daemon.logged()).not.toContain('canary');
+  });
+});
+
+describe('a daemon that stored a configuration with a secret', { timeout: 30_000 }, () => {
+  /** Stops it after the provider of `home` has the key `${A_KEY}`; returns the texts before and after. */
+  async function changed(home: string): Promise<readonly [string, string]> {
+    await using daemon = await start(home);
+    const before = readFileSync(join(home, 'config.yaml'), 'utf8');
+    await daemon.client.call('env.set', { key: 'A_KEY', value });
+    await daemon.client.call('config.set', { path: 'providers.local.apiKey', value: '${A_KEY}', confirm: true });
+    return [before, readFileSync(join(home, 'config.yaml'), 'utf8')];
+  }
+
+  test('starts with the last good configuration and its secrets, from the copy or the database, when the file was broken', async () => {
+    await using provider = await fakeProvider();
+    const home = configure('home', 'a-key', provider.url);
+    const [, text] = await changed(home);
+    writeFileSync(join(home, 'config.yaml'), text.replace('"gateway"', '"gatway"'));
+    for (const spoil of [() => {}, () => rmSync(join(home, 'secrets.sealed'))]) {
+      spoil();
+      await using daemon = await start(home);
+      expect(daemon.greeting?.warnings).toEqual(expect.arrayContaining([expect.stringMatching(/config\.yaml cannot be used.*gatway/s)]));
+      await daemon.client.call('agent.execute', { message: 'Hello' });
+      expect(provider.requests.at(-1)?.headers['authorization']).toBe(`Bearer ${value}`);
+      expect(await daemon.client.call('gateway.status')).toMatchObject({ configFault: expect.stringContaining('did you mean "gateway"') });
+      expect(daemon.logged()).not.toContain('canary');
+    }
+  });
+
+  test('and was killed before it replaced the file completes the change at its start, also without the copy', async () => {
+    await using provider = await fakeProvider();
+    const home = configure('home', 'a-key', provider.url);
+    const [before, after] = await changed(home);
+    for (const spoil of [() => {}, () => rmSync(join(home, 'secrets.sealed'))]) {
+      writeFileSync(join(home, 'config.yaml'), before);
+      const db = new DatabaseSync(join(home, 'data', 'gatehouse.db'));
+      db.prepare('UPDATE config_file SET version = version - 1, digest = ?').run(hash('sha256', before));
+      db.close();
+      spoil();
+      await using daemon = await start(home);
+      expect(readFileSync(join(home, 'config.yaml'), 'utf8')).toBe(after);
+      await daemon.client.call('agent.execute', { message: 'Hello' });
+      expect(provider.requests.at(-1)?.headers['authorization']).toBe(`Bearer ${value}`);
+      expect((await daemon.client.call('config.history', {})).entries.map(({ version, from }) => [version, from])).toEqual([
+        [2, 'rpc'],
+        [1, 'file'],
+      ]);
+    }
+  });
+
+  test('names what needs a restart until it is restarted, and not what was taken back', async () => {
+    const home = configure('home');
+    let daemon = await start(home);
+    try {
+      const restartNeeded = async () => (await daemon.client.call('config.read', {})).restartNeeded;
+      await daemon.client.call('env.set', { key: 'A_NAME', value: 'default' });
+      expect(await daemon.client.call('config.set', { path: 'routing.defaultAgentId', value: '${A_NAME}' })).toMatchObject({ changed: [] });
+      await daemon.client.call('config.set', { path: 'agents.other', value: {}, confirm: true });
+      expect(await daemon.client.call('env.set', { key: 'A_NAME', value: 'other' })).toMatchObject({ restart: ['routing.defaultAgentId'] });
+      expect(await daemon.client.call('config.set', { path: 'logging.level', value: 'debug' })).toMatchObject({ restart: [] });
+      expect(await restartNeeded()).toEqual(['routing.defaultAgentId']);
+      expect(await daemon.client.call('env.set', { key: 'A_NAME', value: 'default' })).toMatchObject({ restart: [] });
+      expect(await restartNeeded()).toEqual([]);
+      await daemon.client.call('env.set', { key: 'A_NAME', value: 'other' });
+      await daemon[Symbol.asyncDispose]();
+      daemon = await start(home);
+      expect(await restartNeeded()).toEqual([]);
+      expect((await daemon.client.call('config.read', { section: 'routing' })).config).toMatchObject({ defaultAgentId: 'other' });
+    } finally {
+      await daemon[Symbol.asyncDispose]();
+    }
   });
 });
 

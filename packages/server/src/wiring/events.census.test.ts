@@ -125,7 +125,10 @@ test('every kind happens, and reaches an admin with the payload that is declared
   await expect.poll(() => (clock.advance(250), heard('scheduler:heartbeat_wake_deferred').length)).toBeGreaterThan(0);
   const configFile = join(server.homeDir, 'config.yaml');
   await server.client.call('env.set', { key: 'FREEZE', value: 'false' });
-  writeFileSync(configFile, JSON.stringify({ ...JSON.parse(readFileSync(configFile, 'utf8')), secrets: { readOnly: '${FREEZE}' } }));
+  writeFileSync(
+    configFile,
+    readFileSync(configFile, 'utf8').replace('{', () => '{ "secrets": { "readOnly": "${FREEZE}" },'),
+  );
   await server.client.call('env.set', { key: 'FREEZE', value: 'true' });
   await sql(server.homeDir, 'DROP TABLE token');
   await expect(server.client.call('tokens.create', { scopes: ['rpc'] })).rejects.toThrow();

@@ -66,7 +66,8 @@ export async function wireSettings(assembly: Assembly, { homeId }: { readonly ho
   });
   let isReplaced = false;
   try {
-    isReplaced = await settings.api.settle();
+    // The file was read before this daemon waited for its turn.
+    isReplaced = await settings.api.settle({ isStandby: configuration.isStale() });
   } catch (error) {
     // With a file that cannot be used the server was started from the last one that could. A history that cannot be stored stops nothing.
     if (!(error instanceof ConfigError)) log.error({ err: error }, 'Failed to compare config.yaml with its versions');

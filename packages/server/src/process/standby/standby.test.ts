@@ -75,7 +75,9 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await expect.poll(() => again.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
   });
 
-  test('secrets of the active one are those of the standby, at its start and after it took over', async ({ expect }) => {
+  test('configuration and secrets of the active one are those of the standby after it took over, and it starts with the secrets', async ({
+    expect,
+  }) => {
     await using provider = await fakeProvider();
     await using nodes = await openSharedNodes({ providerUrl: provider.url });
     const mock = { type: 'openai-compatible', baseUrl: provider.url, apiKey: '${MODEL_KEY}', models: [{ id: 'mock-fast' }] };
@@ -87,7 +89,10 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     // It has no copy: the rows are the only place.
     const second = await nodes.start('b', { config });
     await expect.poll(() => second.ready(), takeOver).toMatchObject([503, { status: 'standby' }]);
+    const change = (path: string, value: string) => first.client.call('config.set', { path, value, confirm: true });
+    await change('providers.mock.apiKey', '${MODEL_KEY}');
     await set(first.client, 'MODEL_KEY', 'sk-canary-after');
+    await change('agents.default.name', 'Renamed');
     for (const key of ['GONE_KEY', 'KEPT_KEY']) await set(first.client, key, 'another value');
     await first.client.call('env.remove', { key: 'GONE_KEY' });
     await expect(set(first.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
@@ -99,6 +104,13 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await expect(set(second.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
     await second.client.call('agent.execute', { message: 'Hello' });
     expect(provider.requests.at(-1)?.headers['authorization']).toBe('Bearer sk-canary-after');
+    expect((await second.client.call('config.read', { section: 'agents' })).config).toMatchObject({ default: { name: 'Renamed' } });
+    expect((await second.client.call('config.history', {})).entries.map(({ version, from }) => [version, from])).toEqual([
+      [3, 'rpc'],
+      [2, 'rpc'],
+      [1, 'file'],
+    ]);
+    expect(await second.client.call('gateway.status')).toMatchObject({ restartNeeded: [], address: second.url });
     const { secrets } = await second.client.call('env.list', {});
     expect(secrets.map(({ name }) => name)).toEqual(['KEPT_KEY', 'MODEL_KEY']);
     expect(Object.keys(JSON.parse(readFileSync(join(second.home, 'secrets.sealed'), 'utf8')).secrets)).toEqual(['KEPT_KEY', 'MODEL_KEY']);

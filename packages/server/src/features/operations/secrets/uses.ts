@@ -30,7 +30,9 @@ export class SecretUses implements AsyncDisposable {
     const atMs = clock.now();
     if (outcome === 'success') {
       this.#pending.set(secretName, { count: (this.#pending.get(secretName)?.count ?? 0) + 1, atMs });
-      this.#cancel ??= clock.after(saveMs, () => (this.#saving = this.#save()));
+      this.#cancel ??= clock.after(saveMs, () => {
+        this.#saving = this.#save();
+      });
     }
     bus.emit('secret:accessed', { secretName, outcome, timestamp: atMs });
   }

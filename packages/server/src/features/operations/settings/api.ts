@@ -53,9 +53,9 @@ export interface SettingsApi {
   change(change: ConfigChange, call: CallContext): Promise<ChangedConfig>;
   /**
    * Brings config.yaml and its versions together: stores an edit by hand, which must be valid, and completes what a crash cut off.
-   * Returns true when the file was replaced, so that it must be read again.
+   * Returns true when the file was replaced, so that it must be read again. `isStandby`: the file was edited while this daemon stood by.
    */
-  settle(): Promise<boolean>;
+  settle(options?: { readonly isStandby: boolean }): Promise<boolean>;
   /**
    * Puts an edit by hand in force, and stores it as a version.
    * @throws ConfigError for one that cannot be used; what is in force stays

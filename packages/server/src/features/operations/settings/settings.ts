@@ -108,8 +108,8 @@ export function createSettings<Config extends object>(
       const { version, digest, changed, restart } = await changes.change({ ...change, make: (text) => editDocument(text, edits) }, call);
       return { version, digest, changed, restart };
     },
-    async settle() {
-      return configuration.inTurn(async () => (await versions.settle()).isWritten);
+    async settle(options) {
+      return configuration.inTurn(async () => (await versions.settle(options)).isWritten);
     },
     adopt: () => changes.adopt(),
   };

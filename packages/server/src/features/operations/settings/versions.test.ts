@@ -246,7 +246,12 @@ test('daemons that share the database write its newest version to their files, a
   expect(await two.start().settle()).toMatchObject({ isWritten: true });
   expect(two.text).toContain('agents: { c: {} }');
   expect(two.kept.at(-1)).toContain('agents: { x: {} }');
-  // An edit by hand of the newest version is one.
+  // So is one of the newest version, made while the daemon stood by.
+  const newest = two.text;
+  two.text = newest.replace('c: {}', 'y: {}');
+  expect(await two.start().settle({ isStandby: true })).toMatchObject({ isWritten: true, text: newest });
+  expect(two.kept.at(-1)).toContain('agents: { y: {} }');
+  // Another edit by hand of the newest version is one.
   two.text = two.text.replace('c: {}', 'd: {}');
   expect(await two.start().settle()).toMatchObject({ isWritten: false });
   expect((await one.start().settle()).text).toContain('agents: { d: {} }');

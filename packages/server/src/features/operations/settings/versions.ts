@@ -35,6 +35,13 @@ export interface Settled {
   readonly number: number;
 }
 
+export interface SettleOptions {
+  /** Also stores an edit by hand that cannot be used. */
+  readonly keepInvalid?: boolean;
+  /** The file was edited while this daemon stood by: on a shared database such an edit is not used. */
+  readonly isStandby?: boolean;
+}
+
 /** What a version records in addition to its text. */
 export type VersionNote = Pick<ConfigVersion, 'principalId' | 'origin' | 'summary' | 'section' | 'key' | 'traceId'>;
 
@@ -60,7 +67,7 @@ export class ConfigVersions {
    * stores an edit by hand as a version. `isWritten` when the file was replaced.
    * @throws what `check` throws for an edit by hand that cannot be used, unless `keepInvalid`
    */
-  async settle({ keepInvalid = false }: { readonly keepInvalid?: boolean } = {}): Promise<Settled & { readonly isWritten: boolean }> {
+  async settle({ keepInvalid = false, isStandby = false }: SettleOptions = {}): Promise<Settled & { readonly isWritten: boolean }> {
     const { db, homeId, isShared, readText, log } = this.#deps;
     const text = readText();
     const digest = digestOf(text);
@@ -74,11 +81,11 @@ export class ConfigVersions {
       return settled;
     }
     const isUntouched = mark?.digest === digest && mark.version < newest.number;
-    if (wanted !== undefined && (isUntouched || (isShared && mark?.version !== newest.number))) {
+    if (wanted !== undefined && (isUntouched || (isShared && (isStandby || mark?.version !== newest.number)))) {
       if (!isUntouched)
         log.error(
           { file: this.#deps.keepText(text) },
-          'config.yaml was edited while another daemon changed the configuration: the edit is not used, and was kept next to it',
+          'config.yaml was edited while another daemon was the active one: the edit is not used, and was kept next to it',
         );
       return { ...(await this.#write(wanted, newest.number)), isWritten: true };
     }
