@@ -111,7 +111,7 @@ export const providers = {
     summary: 'Clears the state of a provider, so that the next call goes through and waiting work is retried at once.',
     params: () => z.strictObject({ provider: z.string().min(1) }),
     result: () => ProviderState(),
-    examples: [{ params: { provider: 'openai' }, result: { provider: 'openai', state: 'ok', sinceMs: 1_790_000_010_000 } }],
+    examples: [{ params: { provider: 'local' }, result: { provider: 'local', state: 'ok', sinceMs: 1_790_000_010_000 } }],
     since: '0.1.0',
   }),
   'providers.set': method({
@@ -197,14 +197,14 @@ export const providers = {
     errors: ['not_found', 'denied', 'rate_limited'],
     examples: [
       {
-        params: { candidate: { type: 'openai', key: 'sk-example' } },
+        params: { provider: 'local' },
         result: {
-          provider: 'openai',
+          provider: 'local',
           verdict: 'key_refused',
           message: 'The provider refused the key',
           nextStep: 'Check that the key is complete, not revoked, and one of this provider',
-          cause: 'Provider "openai" answered 401: Incorrect API key provided',
-          model: 'gpt-5-mini',
+          cause: 'Provider "local" answered 401: Incorrect API key provided',
+          model: 'test-model',
           latencyMs: 180,
           models: [],
         },

@@ -1,4 +1,4 @@
-import { createStepClock, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { createStepClock, type FakeAnswer, startTestServer, type TestServer } from '@gatehouse/testkit';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 const clock = createStepClock();
@@ -69,7 +69,7 @@ test('a test is one short call, charged to the default agent, and ends a pause',
   expect(rows).toMatchObject([{ keys: ['default'], calls: 2 }]);
 });
 
-test.for<[string, Parameters<TestServer['provider']['queue']>[number], RegExp]>([
+test.for<[string, FakeAnswer, RegExp]>([
   ['key_refused', { status: 401, error: { message: 'Incorrect API key provided: mock-key' } }, /Incorrect API key/],
   ['key_refused', { status: 403, error: { message: 'Project has no access' } }, /no access/],
   ['no_credit', { status: 429, error: { message: 'You exceeded your quota', code: 'insufficient_quota' } }, /quota/],
