@@ -26,7 +26,7 @@ test('a reload names what changed; a key that needs a restart is remembered unti
   expect([configuration.current.gateway.port, configuration.restartNeeded]).toEqual([4801, ['gateway.port']]);
   expect(await configuration.reload('test')).toEqual({ changed: [], restart: [] });
   expect(configuration.restartNeeded).toEqual(['gateway.port']);
-  file.text = '';
+  file.text = '{}';
   expect(await configuration.reload('test')).toEqual(port);
   file.text = 'gateway: { port: 4801 }';
   expect(await configuration.reload('test')).toEqual({ changed: ['gateway.port'], restart: [] });

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { RootConfig } from '../config-schema.ts';
 import { changedKeys, withKept } from '../kernel/config/changed-keys.ts';
-import { dotted, type Path } from '../kernel/config/config-error.ts';
+import { ConfigError, dotted, type Path } from '../kernel/config/config-error.ts';
 import type { Applied, Configuration, SecretLookup } from '../kernel/config/configuration.ts';
 import { createLive, type Live, type LiveSource } from '../kernel/config/live.ts';
 import { type LoadedConfig, maxConfigBytes } from '../kernel/config/load.ts';
@@ -41,6 +41,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
   /** Digest of the text that was read last, and what it says. */
   #seen = '';
   #file: RootConfig | undefined;
+  #hadText = false;
   #fault: string | undefined;
 
   constructor(options: FileConfigurationOptions) {
@@ -97,6 +98,7 @@ export class FileConfiguration implements Configuration<RootConfig> {
       this.#options.redactor.add(loaded.secrets);
       const closed = loaded.literalSecrets ? file.protect() : undefined;
       this.#file = loaded.config;
+      this.#hadText = !isBlank(file.text);
       this.#fault = undefined;
       return { loaded, notes: closed === undefined ? [] : [closed] };
     } catch (error) {
@@ -177,6 +179,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
 
   #parse(text: string): LoadedConfig<RootConfig> {
     const { env, flags, file } = this.#options;
+    // As a file is for a moment while an editor writes it in place: all tokens would end.
+    if (this.#hadText && isBlank(text)) throw new ConfigError([{ source: file, message: 'the file is empty; write {} for the defaults' }]);
     return loadRootConfig({ path: file, text }, env, flags, this.#lookup);
   }
 
@@ -221,6 +225,8 @@ export class FileConfiguration implements Configuration<RootConfig> {
     return this.#live;
   }
 }
+
+const isBlank = (text: string) => text.trim() === '';
 
 function isWithin(path: Path, outer: Path): boolean {
   return outer.every((part, index) => path[index] === part);

@@ -121,6 +121,20 @@ describe('an edit by hand', () => {
     await expectUsable();
   });
 
+  test('that leaves the file empty, as editors do for a moment, ends no token', async () => {
+    const before = await readFile(file(), 'utf8');
+    await writeFile(file(), '');
+    await expect(call('config.set', { section: 'logging', key: 'level', value: 'debug' })).rejects.toMatchObject({
+      code: 'precondition_failed',
+      message: expect.stringContaining('config.yaml: the file is empty; write {} for the defaults'),
+    });
+    await expect.poll(async () => (await call('config.read', {})).fault, { timeout: 10_000 }).toMatch(/the file is empty/);
+    expect(await keyInUse()).toBe('Bearer mock-key');
+    await writeFile(file(), before);
+    await expect.poll(async () => (await call('config.read', {})).fault, { timeout: 10_000 }).toBeUndefined();
+    await expectUsable();
+  });
+
   test('that only a start would refuse is refused with its place, and what is in force stays', async () => {
     const patched = server.heard('config:patched');
     const status = async () => (await call('config.read', {})).fault;

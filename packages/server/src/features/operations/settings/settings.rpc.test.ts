@@ -209,6 +209,13 @@ describe('config.set, config.patch and config.apply', () => {
       code: 'denied',
       message: expect.stringContaining('only an owner'),
     });
+    for (const [path, value] of Object.entries({
+      'exec.enabled': false,
+      'gateway.trustedProxies': ['10.0.0.0/8'],
+      'secrets.readOnly': true,
+      'storage.minFreeBytes': 0,
+    }))
+      await expect(admin.call('config.set', { path, value, confirm: true }), path).rejects.toMatchObject({ code: 'denied' });
     await expect(admin.call('config.rollback', { sha: '0000000' })).rejects.toMatchObject({ code: 'not_found' });
     expect(await admin.call('config.set', { path: 'agents.default.maxSteps', value: 9 })).toMatchObject({ ok: true });
     expect(await call('config.set', { ...change, confirm: true })).toMatchObject({ ok: true });
