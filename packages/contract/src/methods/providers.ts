@@ -44,7 +44,7 @@ const ProviderModel = once(() =>
     displayName: z.string(),
     source: z
       .enum(['config', 'listed', 'built_in', 'named'])
-      .describe('Who names it: config.yaml, the provider itself, the built-in table, or only an agent or `models.default`.'),
+      .describe('Where it is named: in config.yaml, by the provider itself, in the built-in table, or only by an agent or `models.default`.'),
     cost: ModelCost().nullable().describe('Null when the price is not known.'),
     costSource: z
       .enum(['config', 'built_in', 'local'])
@@ -162,7 +162,7 @@ export const providers = {
   'providers.test': method({
     scope: 'admin',
     risk: 'mutate',
-    summary: 'Calls a model of a provider once, with the shortest answer, and says in words what is wrong.',
+    summary: 'Calls a model of a provider once, with the shortest answer, and says what is wrong.',
     description:
       'Tests a provider of the catalog (`provider`) or one that is not stored (`candidate`); a `baseUrl` of a candidate is for owners, because the daemon sends the request. The call is made whatever earlier calls have shown, and charged to the default agent within its budgets; when it succeeds, the state of the provider is `ok` for that model and waiting work is retried.',
     params: () =>
@@ -187,7 +187,7 @@ export const providers = {
         verdict: z
           .enum(['ok', 'slow', 'key_refused', 'no_credit', 'rate_limited', 'unreachable', 'model_unknown', 'failed'])
           .describe('`slow`: it works, and took 10 s or longer; `failed`: it answers, but not as it should.'),
-        message: z.string().describe('The verdict in words.'),
+        message: z.string().describe('The verdict as a sentence.'),
         nextStep: z.string().optional().describe('What to do about it.'),
         cause: z.string().optional().describe("The provider's own sentence, secrets redacted."),
         model: z.string().describe('The model that was called.'),

@@ -62,7 +62,7 @@ function described(provider: string, config: ProviderConfig, modelId: string, kn
   };
 }
 
-/** Where a model and its price come from. */
+/** Sources of a model and of its price. */
 export interface ModelOrigin {
   readonly source: 'config' | 'listed' | 'built_in' | 'named';
   readonly costSource: 'config' | 'built_in' | 'local' | null;

@@ -26,7 +26,7 @@ export interface Trial {
 export const trialMessages = [{ role: 'user', content: 'Reply with OK.' }] as const;
 export const trialRequest = { system: [], messages: trialMessages, tools: [], cacheRetention: 'none', timeoutMs: callLimitMs } as const;
 
-/** Returns a provider as if it were configured; its id is its type. Undefined when the type has no address of its own and none is set. */
+/** Returns a provider as if it were configured; its id is its type. Undefined when the type has no default address and none is set. */
 export function candidateOf({ type, baseUrl, apiKey }: Exclude<TrialTarget, string>): FoundProvider | undefined {
   const address = baseUrl ?? vendors[type].baseUrl;
   if (address === undefined) return undefined;

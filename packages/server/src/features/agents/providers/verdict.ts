@@ -9,7 +9,7 @@ const slowMs = 10_000;
 /** Providers name a missing model by status 404, or by a 400 with a sentence. It decides nothing but the words of a verdict. */
 const unknownModel = /model.*(?:not (?:exist|found|support|a valid)|invalid|unknown|does ?n.t exist)|(?:unknown|invalid|no such) model|^model:/is;
 
-/** Puts the outcome of a trial in words, with what to do about it. */
+/** Returns what the outcome of a trial means, and what to do about it. */
 export function verdictOf({ error, latencyMs }: Attempt, model: string, isListed: boolean): Verdict {
   if (error !== undefined) return failureOf(error, model, isListed);
   const seconds = (latencyMs / 1000).toFixed(1);
