@@ -498,6 +498,11 @@ function paramsOf(method: string, harmful: boolean, unique: string): Record<stri
       return { key: harmful ? `MATRIX_${unique.replaceAll(/\W/g, '_').toUpperCase()}` : '', value: 'a value' };
     case 'env.list':
       return { limit: harmful ? 1 : 0 };
+    // For owners alone, and a key that is set counts as a secret.
+    case 'providers.set':
+      return { id: harmful ? `matrix-${unique}` : '', type: 'ollama' };
+    case 'providers.remove':
+      return { provider: harmful ? 'local' : '' };
     case 'daemon.setLogLevel':
       return { level: 'info' };
     case 'gateway.restart':

@@ -18,6 +18,7 @@ import { addMcpCommand } from './commands/mcp.ts';
 import { addMediaCommand } from './commands/media.ts';
 import { addMemoryCommand } from './commands/memory.ts';
 import { addModelsCommand } from './commands/models.ts';
+import { addProvidersCommand } from './commands/providers.ts';
 import { addRunsCommand } from './commands/runs.ts';
 import { addSecretsCommand } from './commands/secrets.ts';
 import { addSessionsCommand } from './commands/sessions.ts';
@@ -82,6 +83,7 @@ function createProgram(io: Io, setExit: SetExit): Command {
   addInboxCommand(program, io);
   addAuditCommand(program, io);
   addModelsCommand(program, io, setExit);
+  addProvidersCommand(program, io, setExit);
   addMediaCommand(program, io);
   addTokensCommand(program, io);
   addConfigCommand(program, io, setExit);

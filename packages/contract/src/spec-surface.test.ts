@@ -24,7 +24,10 @@ const beyondSpec = new Set([
   'background.stop',
   'graph.answer',
   'providers.list',
+  'providers.remove',
   'providers.retry',
+  'providers.set',
+  'providers.test',
   'env.remove',
 ]);
 /** Additional events that the specification does not name. */

@@ -2,6 +2,7 @@ import type { Agent } from './features/agents/agents/api.ts';
 import { createMedia } from './features/environment/media/media.ts';
 import { createEvents } from './features/operations/events/events.ts';
 import { createModelMethods } from './features/agents/models/methods.ts';
+import { createProviders } from './features/agents/providers/providers.ts';
 import { createReceipts } from './features/conversations/receipts/receipts.ts';
 import { createResponses } from './features/conversations/responses/responses.ts';
 import { startMetrics } from './features/operations/system/metrics.ts';
@@ -189,6 +190,17 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     ...mcp.methods,
     ...context.methods,
     ...createModelMethods({ models, agents: agents.api, embedding: config.embedding, redactText: options.redactor.redact }),
+    ...createProviders({
+      models,
+      agents: agents.api,
+      work: budgets.work,
+      settings: settings.api,
+      secrets: secrets.api,
+      config: () => configuration.current,
+      readText: () => configuration.readText(),
+      env: options.env,
+      redactText: options.redactor.redact,
+    }),
     ...createToolMethods({ agents: agents.api, toolsOf }),
     ...createTurnMethods({ turns: turns.api, db, clock, log: log.module('turns') }),
     ...unattended.methods,

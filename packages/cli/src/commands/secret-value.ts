@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers';
 import { usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 
-/** Reads a secret from standard input, or asks for it without showing what is typed. Never from an argument: other users can read a command line. */
-export async function readSecret(name: string, io: Io): Promise<string> {
+/** Reads a secret for a command from standard input, or asks for it without showing what is typed. Never from an argument: other users can read a command line. */
+export async function readSecret(name: string, command: string, io: Io): Promise<string> {
   const value = io.stdin.isTTY === true ? await ask(name, io) : await text(io.stdin);
   // `echo` and files end with a line break that belongs to no secret.
   const secret = value.replace(/\r?\n$/, '');
-  if (secret === '') throw usageError('The value is empty.', `Such as: printf %s "$KEY" | gatehouse secrets set ${name}`);
+  if (secret === '') throw usageError('The value is empty.', `Such as: printf %s "$KEY" | ${command}`);
   return secret;
 }
 

@@ -44,7 +44,7 @@ function addSet(secrets: Command, io: Io): void {
     .option('--expires-in <time>', 'when the service ends it, such as 90d: shown in the list')
     .action(async (key: string, { provider, description, expiresIn, ...flags }: SetFlags) => {
       const expiry = expiresIn === undefined ? {} : { expiresAt: io.now() + readPeriod('--expires-in', expiresIn) };
-      const value = await readSecret(key, io);
+      const value = await readSecret(key, `gatehouse secrets set ${key}`, io);
       const { client } = await connect(flags, io);
       const done = await client.call('env.set', { key, value, provider, description, ...expiry });
       print(io, flags, done, setText);

@@ -10,6 +10,16 @@ export const SecretName = once(() =>
     .max(256)
     .regex(/^[A-Z][A-Z0-9_]*$/, 'expected an upper-case letter, then upper-case letters, digits and "_"'),
 );
+/** Value of a secret. */
+export const SecretValue = once(() =>
+  z
+    .string()
+    .min(1)
+    .max(8192)
+    .refine((value) => value.isWellFormed() && !value.includes('\0'), 'expected Unicode text without U+0000')
+    .refine((value) => !value.includes('[REDACTED'), 'expected a value, found the marker of a redacted one')
+    .meta({ secret: true }),
+);
 const Restart = once(() => z.array(z.string()).describe('Keys of config.yaml that change with it and need a restart; the others are in force.'));
 const NotApplied = once(() =>
   z.string().optional().describe('Why the configuration could not be read again: the secret is stored, and what is in force stays.'),
@@ -25,13 +35,7 @@ export const env = {
     params: () =>
       z.strictObject({
         key: SecretName(),
-        value: z
-          .string()
-          .min(1)
-          .max(8192)
-          .refine((value) => value.isWellFormed() && !value.includes('\0'), 'expected Unicode text without U+0000')
-          .refine((value) => !value.includes('[REDACTED'), 'expected a value, found the marker of a redacted one')
-          .meta({ secret: true }),
+        value: SecretValue(),
         provider: z.string().min(1).max(64).optional().describe('The service that the secret is for; an earlier one stays when absent.'),
         description: z.string().min(1).max(256).optional().describe('What it is for; an earlier one stays when absent.'),
         expiresAt: EpochMs.optional().describe('When the value ends at its service: `env.list` shows it, and the daemon keeps using it.'),

@@ -62,6 +62,22 @@ function described(provider: string, config: ProviderConfig, modelId: string, kn
   };
 }
 
+/** Sources of a model and of its price. */
+export interface ModelOrigin {
+  readonly source: 'config' | 'listed' | 'built_in' | 'named';
+  readonly costSource: 'config' | 'built_in' | 'local' | null;
+}
+
+export function originOf({ config, listed }: FoundProvider, { modelId, price }: ModelInfo): ModelOrigin {
+  const own = config.models.find(({ id }) => id === modelId);
+  const isListed = own === undefined && listed?.some(({ id }) => id === modelId) === true;
+  const isKnown = knownModel(config.type, modelId) !== undefined;
+  return {
+    source: own !== undefined ? 'config' : isListed ? 'listed' : isKnown ? 'built_in' : 'named',
+    costSource: price === null ? null : own?.cost !== undefined ? 'config' : isListed ? 'local' : 'built_in',
+  };
+}
+
 /** A vision model can read pages too, when its vendor accepts files in a message. */
 function inputOf(known: KnownModel | undefined, config: ProviderConfig): ModelInfo['input'] {
   if (known?.vision !== true) return ['text'];

@@ -1,28 +1,5 @@
-import { ModelCost, ModelName } from '@gatehouse/contract';
+import { ModelName, ProviderModelEntry, providerTypes } from '@gatehouse/contract';
 import * as z from 'zod';
-
-export const providerTypes = [
-  'openai-compatible',
-  'openai',
-  'anthropic',
-  'google',
-  'mistral',
-  'groq',
-  'xai',
-  'openrouter',
-  'deepseek',
-  'together',
-  'fireworks',
-  'cerebras',
-  'perplexity',
-  'moonshot',
-  'azure',
-  'ollama',
-  'lmstudio',
-  'llamacpp',
-  'vllm',
-] as const;
-export type ProviderType = (typeof providerTypes)[number];
 
 /** Id of a provider; `agent` is reserved for the agents' own ids and `offline` for the built-in model. */
 export const ProviderId = z
@@ -39,20 +16,7 @@ export const ProviderConfig = z.strictObject({
   apiKey: z.string().min(1).optional().meta({ secret: true }).describe('"${NAME}" takes it from the environment.'),
   headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }).describe('Further headers of every request.'),
   models: z
-    .array(
-      z.strictObject({
-        id: z.string().min(1).describe('As the provider names it.'),
-        displayName: z.string().min(1).optional(),
-        contextWindow: z.int().min(512).optional().describe('Tokens of input and output together; the built-in table or 128000 otherwise.'),
-        maxTokens: z.int().min(1).optional().describe('Output tokens per call; the built-in table or 8192 otherwise.'),
-        input: z
-          .array(z.enum(['text', 'image', 'pdf']))
-          .optional()
-          .describe('What the model accepts in addition to text; by default from the built-in table, else text only.'),
-        reasoning: z.boolean().optional(),
-        cost: ModelCost().partial().required({ input: true, output: true }).optional().describe('US dollars per million tokens.'),
-      }),
-    )
+    .array(ProviderModelEntry())
     .default([])
     .describe('Models to list; for the well-known vendors the built-in table is taken when this is empty.'),
   maxConnections: z.int().min(1).max(4096).default(256).describe('Sockets to this provider at once.'),

@@ -1,18 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { ProviderType } from '@gatehouse/contract';
 import type { Clock } from '../kernel/clock.ts';
 import type { EventBus } from '../kernel/event-bus.ts';
 import type { Log } from '../kernel/log.ts';
-import { anthropicVersion, createMessagesClient } from './anthropic-messages/client.ts';
-import { modelsOf, unlistedModel } from './catalog.ts';
+import { createMessagesClient } from './anthropic-messages/client.ts';
+import { type ModelOrigin, modelsOf, originOf, unlistedModel } from './catalog.ts';
 import type { ModelsConfig, ProvidersConfig } from './config.ts';
-import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe } from './discover.ts';
-import { createGenerate } from './generate.ts';
-import { type ModelClient, ModelError, type ModelInfo } from './model.ts';
-import type { Models, ProviderInfo } from './models.ts';
+import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe, probeHttp } from './discover.ts';
+import { asModelError, createGenerate, nothingUsed } from './generate.ts';
+import { type ModelClient, ModelError, type ModelInfo, type ModelUsage } from './model.ts';
+import type { Attempt, Models, ProviderInfo, ProviderState } from './models.ts';
 import { createOfflineClient, offlineLimits, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
 import { KeptClients } from './kept-clients.ts';
+import { providerHeaders } from './provider-headers.ts';
 import { ProviderStates } from './provider-states.ts';
+import { candidateOf, listForTrial, modelForTrial, type Trial, trialRequest, type TrialTarget } from './trial.ts';
 import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
@@ -61,7 +64,22 @@ interface Catalog {
   readonly discovery: Discovery;
 }
 
+/** A provider of the catalog with what is known about it, except for its key. */
+export interface DescribedProvider extends Pick<FoundProvider, 'id' | 'source' | 'keyName'> {
+  readonly type: ProviderType;
+  readonly baseUrl: string;
+  readonly hasKey: boolean;
+  readonly state: ProviderState;
+  readonly models: readonly (ModelInfo & ModelOrigin)[];
+}
+
 export interface ConfiguredModels extends Models {
+  describeProviders(): readonly DescribedProvider[];
+  /**
+   * Prepares a call that shows whether a provider works; `model` is the provider's own name of one. A success clears what earlier calls
+   * showed of that model. Undefined for a provider that is not in the catalog, and for a candidate without an address.
+   */
+  prepareTrial(target: TrialTarget, model: string | undefined, signal: AbortSignal): Promise<Trial | undefined>;
   describeDiscovery(): Discovery;
   /**
    * Replaces the catalog. Running calls keep the client that they began with, and turns the models; what is known of providers that
@@ -88,6 +106,28 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
     const built = buildCatalog(settings, found, options.log, providerOf);
     bus.emit('model:catalog_loaded', { providerCount: built.providers.length, modelCount: built.list.length, timestamp: clock.now() });
     return built;
+  }
+
+  const modelsIn = ({ id }: FoundProvider) => catalog.list.filter(({ provider }) => provider === id);
+
+  async function attempt(provider: FoundProvider, model: ModelInfo, maxTokens: number, signal: AbortSignal): Promise<Attempt> {
+    const startedAtMs = clock.now();
+    const begun = clock.monotonic();
+    const { maxAnswerBytes } = catalog.settings.modelsConfig;
+    const tried = (how: Pick<Attempt, 'outcome' | 'error'>, usage: ModelUsage) => ({
+      model,
+      usage,
+      latencyMs: clock.monotonic() - begun,
+      startedAtMs,
+      ...how,
+    });
+    try {
+      const { usage } = await clients.use(provider, (client) => client.generate({ ...trialRequest, model, maxTokens, maxAnswerBytes, signal }));
+      return tried({ outcome: 'ok' }, usage);
+    } catch (thrown) {
+      const error = asModelError(thrown, provider.id, options.hideSecrets);
+      return tried({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed);
+    }
   }
 
   const generate = createGenerate({
@@ -119,6 +159,34 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
     watch: (model) => states.watch(model),
     onRecovered: (listener) => states.onRecovered(listener),
     describeDiscovery: () => catalog.discovery,
+    describeProviders: () =>
+      catalog.found.map((provider) => ({
+        id: provider.id,
+        source: provider.source,
+        keyName: provider.keyName,
+        type: provider.config.type,
+        baseUrl: provider.config.baseUrl ?? '',
+        hasKey: provider.config.apiKey !== undefined,
+        state: states.stateOf(provider.id),
+        models: modelsIn(provider).map((model) => ({ ...model, ...originOf(provider, model) })),
+      })),
+    async prepareTrial(target, asked, signal) {
+      const isCandidate = typeof target !== 'string';
+      const provider = isCandidate ? candidateOf(target) : catalog.found.find(({ id }) => id === target);
+      if (provider === undefined) return undefined;
+      const listed = await listForTrial(provider, probeHttp, signal);
+      const model = modelForTrial(provider, { asked, listed, known: isCandidate ? modelsOf(provider) : modelsIn(provider) });
+      return {
+        provider: provider.id,
+        model,
+        listed: listed.map(({ id }) => id),
+        async call(maxTokens, callSignal) {
+          const tried = await attempt(provider, model, maxTokens, callSignal);
+          if (tried.outcome === 'ok' && !isCandidate) states.succeeded(model);
+          return tried;
+        },
+      };
+    },
     async reconfigure(settings) {
       const before = catalog;
       catalog = await build(settings, before.found);
@@ -248,13 +316,4 @@ function createClient({ id, config }: FoundProvider, { clock }: CreateModelsOpti
   });
   const { fastStreams } = config;
   return vendor.wire === 'anthropic-messages' ? createMessagesClient(upstream, fastStreams) : createChatClient(upstream, vendor, fastStreams);
-}
-
-/** Returns the headers of every request to a provider; those of the configuration win. Names are lower-case, so that none is sent twice. */
-export function providerHeaders(config: ProvidersConfig[string]): Record<string, string> {
-  const vendor = vendors[config.type];
-  const key =
-    config.apiKey === undefined ? {} : { [vendor.keyHeader]: vendor.keyHeader === 'authorization' ? `Bearer ${config.apiKey}` : config.apiKey };
-  const own = Object.fromEntries(Object.entries(config.headers).map(([name, value]) => [name.toLowerCase(), value]));
-  return { ...(vendor.wire === 'anthropic-messages' ? anthropicVersion : {}), ...key, ...own };
 }

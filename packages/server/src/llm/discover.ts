@@ -1,8 +1,8 @@
-import { get } from 'node:http';
-import { once } from '@gatehouse/contract';
+import { get as getHttp } from 'node:http';
+import { once, type ProviderType, providerTypes } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Log } from '../kernel/log.ts';
-import { type ProviderConfig, type ProviderType, providerTypes } from './config.ts';
+import type { ProviderConfig } from './config.ts';
 import { vendors } from './vendors.ts';
 
 /** A provider for the catalog, wherever it was found. */
@@ -108,7 +108,8 @@ const List = once(() =>
   }),
 );
 
-async function listModels(
+/** Requests the models of a server; empty when it does not list any. */
+export async function listModels(
   probe: Probe,
   baseUrl: string,
   headers: Readonly<Record<string, string>>,
@@ -129,8 +130,10 @@ async function listModels(
 }
 
 /** The probe of the running server: one small GET, no redirect, at most 1 MiB. */
-export const probeHttp: Probe = (url, headers, signal) =>
-  new Promise((resolve, reject) => {
+export const probeHttp: Probe = async (url, headers, signal) => {
+  // Local servers have no certificates.
+  const get = url.startsWith('https:') ? (await import('node:https')).get : getHttp;
+  return new Promise((resolve, reject) => {
     const request = get(url, { headers, signal, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -150,3 +153,4 @@ export const probeHttp: Probe = (url, headers, signal) =>
     });
     request.on('error', reject);
   });
+};

@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Live } from '../kernel/config/live.ts';
 import type { EmbeddingConfig, ProviderConfig, ProvidersConfig } from './config.ts';
 import { countTokens } from './count-tokens.ts';
-import { providerHeaders } from './create-models.ts';
+import { providerHeaders } from './provider-headers.ts';
 import { hashingVector } from './hashing-embedder.ts';
 import { KeptClients } from './kept-clients.ts';
 import { ModelError, type ModelUsage } from './model.ts';

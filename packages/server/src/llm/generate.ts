@@ -27,7 +27,7 @@ const statusesOfOneProvider: ReadonlySet<number | undefined> = new Set([404, 413
 const concernsOneProvider = ({ kind, status, possibly }: ModelError): boolean =>
   mayFallBack[kind] || possibly !== undefined || statusesOfOneProvider.has(status);
 
-const nothingUsed: ModelUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
+export const nothingUsed: ModelUsage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, estimated: false };
 const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
 
@@ -91,11 +91,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes() };
     result = await deps.call(model, request, sink);
   } catch (thrown) {
-    const error =
-      thrown instanceof ModelError
-        ? thrown
-        : new ModelError('server', isMissingPart(thrown) ? missingPart : `Provider "${model.provider}": the client failed`, { cause: thrown });
-    if (deps.hideSecrets !== undefined) error.message = deps.hideSecrets(error.message);
+    const error = asModelError(thrown, model.provider, deps.hideSecrets);
     booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
     const pause = states.failed(model, { agentId: call.agentId, caller: callerOf(call) }, error);
     if (pause !== undefined)
@@ -111,6 +107,16 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   booked({ outcome: 'ok' }, result.usage, result.responseId);
   states.succeeded(model);
   return { result };
+}
+
+/** Returns what a client threw as a ModelError, without secrets. */
+export function asModelError(thrown: unknown, provider: string, hideSecrets: ((text: string) => string) | undefined): ModelError {
+  const error =
+    thrown instanceof ModelError
+      ? thrown
+      : new ModelError('server', isMissingPart(thrown) ? missingPart : `Provider "${provider}": the client failed`, { cause: thrown });
+  if (hideSecrets !== undefined) error.message = hideSecrets(error.message);
+  return error;
 }
 
 /** Limits the answer length: one that suits the first model of the list may be more than a later one supports. */

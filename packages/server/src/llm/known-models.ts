@@ -1,4 +1,4 @@
-import type { ProviderType } from './config.ts';
+import type { ProviderType } from '@gatehouse/contract';
 import type { ModelPrice } from './model.ts';
 
 /** Facts about a vendor's model; for providers that do not list models, and to complete listings. */

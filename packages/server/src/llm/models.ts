@@ -1,4 +1,4 @@
-import type { ProviderType } from './config.ts';
+import type { ProviderType } from '@gatehouse/contract';
 import type { ModelError, ModelInfo, ModelRequest, ModelResult, ModelSink, ModelUsage } from './model.ts';
 import type { Asked, Unsupported } from './unsupported.ts';
 

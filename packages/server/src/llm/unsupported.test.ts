@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ProviderType } from './config.ts';
+import type { ProviderType } from '@gatehouse/contract';
 import type { ModelOptions } from './model.ts';
 import { offlineLimits } from './offline/offline.ts';
 import { testModel } from './testing.ts';

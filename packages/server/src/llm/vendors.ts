@@ -1,4 +1,4 @@
-import type { ProviderType } from './config.ts';
+import type { ProviderType } from '@gatehouse/contract';
 import type { ModelOptions } from './model.ts';
 import type { ToolCallIdRule } from './wire/tool-call-id.ts';
 

@@ -28,7 +28,7 @@ function configure(name: string, apiKey = 'a-key', baseUrl = 'http://127.0.0.1:9
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const provider = { type: 'openai-compatible', baseUrl, apiKey, models: [{ id: 'm' }] };
   // Nothing else to start with.
-  rmSync(join(home, 'config.last-good.yaml'), { force: true });
+  rmSync(join(home, 'config.last-good'), { force: true });
   writeFileSync(join(home, 'config.yaml'), JSON.stringify({ gateway: { port: 0 }, providers: { local: provider } }), { mode: 0o600 });
   return home;
 }

@@ -1,5 +1,6 @@
 import type { Embeddings } from '../../../llm/embeddings.ts';
-import type { ModelMessage, ModelResult } from '../../../llm/model.ts';
+import type { ModelInfo, ModelMessage, ModelResult } from '../../../llm/model.ts';
+import type { Attempt } from '../../../llm/models.ts';
 import type { CallRecord } from '../../../runtime/turn.ts';
 
 export type { TurnBudget } from '../../../runtime/turn-budget.ts';
@@ -29,6 +30,13 @@ export interface EmbedWork extends WorkFor {
   readonly texts: readonly string[];
 }
 
+export interface MeteredCall extends WorkFor {
+  readonly model: ModelInfo;
+  readonly messages: readonly ModelMessage[];
+  /** Longest answer, in tokens; a budget may shorten it. */
+  readonly maxTokens: number;
+}
+
 /**
  * Model calls outside of turns: within the budgets of the agent, with the model of `operationModels`, booked before they
  * return. Fail with ModelError, with AppError `rate_limited` when a budget is spent, with `unavailable` when the queue
@@ -36,6 +44,8 @@ export interface EmbedWork extends WorkFor {
  */
 export interface ModelWork {
   generate(work: GenerateWork): Promise<{ readonly text: string; readonly model: string; readonly finish: ModelResult['finish'] }>;
+  /** Meters a call that the caller makes, with a model that need not be in the catalog. */
+  meter(work: MeteredCall, call: (maxTokens: number) => Promise<Attempt>): Promise<Attempt>;
   /** Fails with `precondition_failed` when no embedder is configured. */
   embed(work: EmbedWork): Promise<Embeddings>;
 }

@@ -3,7 +3,7 @@ import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import type { ModelInfo } from '../../../llm/model.ts';
-import type { Models, ProviderInfo, ProviderState } from '../../../llm/models.ts';
+import type { Models, ProviderInfo } from '../../../llm/models.ts';
 import type { Agent, AgentsApi } from '../agents/api.ts';
 
 export interface ModelMethodsDeps {
@@ -21,9 +21,7 @@ export function createModelMethods({
   agents,
   embedding,
   redactText,
-}: ModelMethodsDeps): HandlersOf<
-  'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels' | 'providers.list' | 'providers.retry'
-> {
+}: ModelMethodsDeps): HandlersOf<'models.list_providers' | 'models.list' | 'models.test' | 'agent.getOperationModels'> {
   const ofProvider = (provider: string) => models.list().filter((model) => model.provider === provider);
   const baseUrlOf = (provider: string) => redactText(models.providers().find(({ id }) => id === provider)?.baseUrl ?? '');
   return {
@@ -46,19 +44,9 @@ export function createModelMethods({
       return { providers, totalModels: models.list().length };
     },
     'models.test': async ({ provider }, call) => testProvider({ models, agents }, provider, call),
-    'providers.list': async () => ({ providers: models.states().filter(isReal) }),
-    'providers.retry': async ({ provider }) => {
-      models.clearState(provider);
-      const state = models.states().find((one) => one.provider === provider && isReal(one));
-      if (state === undefined) throw new AppError('not_found', `No provider "${provider}" is configured or was found`, { param: 'provider' });
-      return state;
-    },
     'agent.getOperationModels': async ({ agentId }, call) => operationModels({ models, agents, embedding }, agentId, call),
   };
 }
-
-/** The built-in model does not count as a provider. */
-const isReal = ({ provider }: ProviderState): boolean => provider !== 'offline';
 
 function listedModel(model: ModelInfo, baseUrl: string) {
   const { modelId, displayName, contextWindow, maxTokens, input, reasoning, price, validated } = model;

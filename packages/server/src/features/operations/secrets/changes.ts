@@ -11,6 +11,7 @@ import type { EventBus } from '../../../kernel/event-bus.ts';
 import { RateLimiter } from '../../../kernel/limiter.ts';
 import type { Log } from '../../../kernel/log.ts';
 import { removeSecret, setSecret, type WriteLimit } from './store.ts';
+import type { AuditedSecret } from './api.ts';
 import type { SecretVault } from './vault/vault.ts';
 
 export interface SecretChangesDeps {
@@ -25,13 +26,6 @@ export interface SecretChangesDeps {
   readonly isReadOnly: () => boolean;
   /** Called when a change is stored and the configuration is applied. Never rejects. */
   readonly changed: () => Promise<void>;
-}
-
-/** What the audit records of a change. */
-interface Audited {
-  readonly actionType: string;
-  readonly classification: 'destructive' | 'security';
-  readonly target: string;
 }
 
 const retryMs = 60_000;
@@ -66,7 +60,7 @@ export class SecretChanges implements Disposable {
    * Replaces a secret of the configuration for a caller that may change what uses it; returns keys that need a restart.
    * @throws AppError when the environment has the name, the store is read-only, or the configuration is not valid
    */
-  replace(key: string, value: string, call: CallContext, audited: Audited): Promise<readonly string[]> {
+  replace(key: string, value: string, call: CallContext, audited: AuditedSecret): Promise<readonly string[]> {
     return this.#deps.configuration.inTurn(async () => {
       this.#refuseReadOnly();
       if (this.#deps.isShadowed(key))
@@ -78,7 +72,7 @@ export class SecretChanges implements Disposable {
     });
   }
 
-  async #store({ key, value, provider, description, expiresAt }: Params<'env.set'>, call: CallContext, audited: Audited): Promise<void> {
+  async #store({ key, value, provider, description, expiresAt }: Params<'env.set'>, call: CallContext, audited: AuditedSecret): Promise<void> {
     const { db, bus, clock, vault } = this.#deps;
     this.#refuseInvalid(key, value);
     this.#count();

@@ -113,6 +113,7 @@ export async function createSecrets(deps: SecretsDeps): Promise<Secrets> {
         listeners.add(run);
         return { [Symbol.dispose]: () => void listeners.delete(run) };
       },
+      replace: (name, value, call, audited) => changes.replace(name, value, call, audited),
       async rotateToken(tokenId, value, call) {
         const name = tokenReference(configuration.readText(), tokenId);
         if (name === undefined) return undefined;

@@ -44,6 +44,8 @@ export interface ChangedConfig {
 }
 
 export interface SettingsApi {
+  /** Whether the caller may change keys that decide who may do what. */
+  isOwner(call: CallContext): boolean;
   /**
    * Changes config.yaml: validates the whole, stores a version, writes the file, and puts live keys in force. The caller has checked that
    * `call` may do this.

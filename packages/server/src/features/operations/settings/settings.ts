@@ -47,10 +47,13 @@ export function createSettings<Config extends object>(
     return z.record(z.string(), z.unknown()).parse(part)[section] ?? null;
   }
 
+  function isOwner(call: CallContext): boolean {
+    return deps.isLocalOwner(call) || call.identity.scopes.includes('*');
+  }
+
   /** What all changes of a caller have in common. */
   function planOf(call: CallContext, { ifDigest, confirm, dryRun }: Asked): Pick<Plan, 'origin' | 'ifDigest' | 'dryRun' | 'owner'> {
-    const isOwner = deps.isLocalOwner(call) || call.identity.scopes.includes('*');
-    return { origin: deps.isLocalOwner(call) ? 'cli' : 'rpc', ifDigest, dryRun, owner: { confirm: confirm === true, isOwner } };
+    return { origin: deps.isLocalOwner(call) ? 'cli' : 'rpc', ifDigest, dryRun, owner: { confirm: confirm === true, isOwner: isOwner(call) } };
   }
 
   async function patch(
@@ -100,6 +103,7 @@ export function createSettings<Config extends object>(
   }
 
   const api: SettingsApi = {
+    isOwner,
     async change({ edits, ...change }, call) {
       const { version, digest, changed, restart } = await changes.change({ ...change, make: (text) => editDocument(text, edits) }, call);
       return { version, digest, changed, restart };

@@ -95,7 +95,20 @@ export function createModelWork(deps: WorkDeps, ledger: Ledger): ModelWork {
     });
   }
 
+  async function meter(work: Parameters<ModelWork['meter']>[0], call: Parameters<ModelWork['meter']>[1]): Promise<Attempt> {
+    const agent = agentOf(work.agentId);
+    const inputTokens = work.messages.reduce((sum, message) => sum + countMessage(message, countTokens), 0);
+    const need = { operation: 'interactive' as const, models: [work.model], inputTokens, maxOutputTokens: work.maxTokens };
+    return accounts.run(work, need, async ({ calls, reservation }) => {
+      const attempt = await call(reservation?.maxOutputTokens ?? work.maxTokens);
+      calls.push(toCallRecord(attempt, need.operation));
+      deps.countAttempt(agent.id, attempt);
+      return attempt;
+    });
+  }
+
   return {
+    meter,
     generate: (work) => generating(work.signal, () => generate(work)),
     embed: (work) => embedding(work.signal, () => embed(work)),
   };

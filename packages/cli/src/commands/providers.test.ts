@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { rpcAnswers, startServer, token } from '../testing/servers.ts';
+import { createUser } from '../testing/test-io.ts';
+
+const listed = {
+  providers: [
+    {
+      provider: 'openai',
+      type: 'openai',
+      state: 'ok',
+      keys: [{ from: 'store', name: 'OPENAI_API_KEY' }],
+      models: [{}, {}],
+      baseUrl: 'https://api.openai.com/v1',
+    },
+    { provider: 'box', type: 'vllm', state: 'unreachable', keys: [], models: [], baseUrl: 'http://127.0.0.1:8000/v1' },
+  ],
+};
+const set = { provider: 'openai', key: 'OPENAI_API_KEY', changed: ['providers.openai'], version: 2, digest: 'd' };
+const good = { provider: 'openai', verdict: 'ok', message: 'The provider answered in 0.4 s', model: 'gpt-5-mini', latencyMs: 400, models: [] };
+const bad = { ...good, verdict: 'key_refused', message: 'The provider refused the key', cause: '401: Incorrect API key\u202e', nextStep: 'Check it' };
+
+async function open(tested: object = good) {
+  const removed = { removed: true, provider: 'openai', version: 3, digest: 'e' };
+  const answers = { 'providers.list': listed, 'providers.set': set, 'providers.test': tested, 'providers.remove': removed };
+  const server = await startServer(rpcAnswers(answers));
+  const user = await createUser();
+  const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
+  return {
+    params: () => server.requests.map(({ body }) => JSON.parse(body).params),
+    run: (args: string[], more: Partial<Parameters<typeof user.run>[0]> = {}) => user.run({ args: ['providers', ...args], env, ...more }),
+    async [Symbol.asyncDispose]() {
+      await user[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test('the list is the default, with state and source of the key', async () => {
+  await using session = await open();
+  const { out } = await session.run([]);
+  expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+    ['PROVIDER', 'TYPE', 'STATE', 'KEY', 'MODELS', 'ADDRESS'],
+    ['openai', 'openai', 'ok', 'OPENAI_API_KEY (store)', '2', 'https://api.openai.com/v1'],
+    ['box', 'vllm', 'unreachable', '-', '0', 'http://127.0.0.1:8000/v1'],
+    [''],
+  ]);
+});
+
+test('a test exits with 1 when the provider does not work, and says why', async () => {
+  await using working = await open();
+  expect(await working.run(['test', 'openai', '--model', 'gpt-5'])).toMatchObject({
+    code: 0,
+    out: 'openai/gpt-5-mini: ok. The provider answered in 0.4 s.\n',
+  });
+  expect(working.params()).toEqual([{ provider: 'openai', model: 'gpt-5' }]);
+  await using failing = await open(bad);
+  const { code, out } = await failing.run(['test', 'openai']);
+  expect(code).toBe(1);
+  expect(out).toBe('openai/gpt-5-mini: key refused. The provider refused the key.\n401: Incorrect API key\\u202e\nCheck it.\n');
+});
+
+test('the key of a new provider comes from standard input, and the provider is tested', async () => {
+  await using session = await open();
+  const { code, out } = await session.run(['add', 'openai'], { input: 'sk-secret\n' });
+  expect(code).toBe(0);
+  expect(out).toMatch(/^Stored openai in config.yaml. Its key is the secret OPENAI_API_KEY.\nopenai\/gpt-5-mini: ok/);
+  await session.run(['add', 'box', '--base-url', 'http://127.0.0.1:8000/v1', '--no-key']);
+  expect(session.params()).toEqual([
+    { id: 'openai', type: 'openai', key: 'sk-secret' },
+    { provider: 'openai' },
+    { id: 'box', type: 'openai-compatible', baseUrl: 'http://127.0.0.1:8000/v1' },
+    { provider: 'box' },
+  ]);
+  expect(await session.run(['add', 'openai'], { input: '' })).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('gatehouse providers add openai'),
+  });
+  expect((await session.run(['add', 'openai', '--type', 'nope'], { input: 'k' })).code).toBe(2);
+  await using failing = await open(bad);
+  expect((await failing.run(['add', 'openai'], { input: 'sk-secret' })).code).toBe(1);
+});
+
+test('a removal asks first', async () => {
+  await using session = await open();
+  expect((await session.run(['remove', 'openai'])).code).toBe(2);
+  expect((await session.run(['remove', 'openai', '--yes'])).out).toBe('Removed openai.\n');
+  expect(session.params()).toEqual([{ provider: 'openai' }]);
+});

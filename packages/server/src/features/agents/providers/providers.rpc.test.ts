@@ -1,0 +1,209 @@
+import { createStepClock, type FakeAnswer, startTestServer, type TestServer } from '@gatehouse/testkit';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const clock = createStepClock();
+const variables = { ENV_KEY: 'sk-of-the-environment' };
+let server: TestServer;
+
+beforeEach(async () => {
+  server = await startTestServer({
+    clock,
+    env: variables,
+    config: {
+      providers: {
+        vendor: { type: 'openai', baseUrl: 'http://127.0.0.1:9/v1', apiKey: '${ENV_KEY}' },
+        open: { type: 'openai-compatible', baseUrl: 'http://user:page-password@127.0.0.1:9/v1', models: [{ id: 'plain' }] },
+      },
+    },
+  });
+});
+afterEach(() => server[Symbol.asyncDispose]());
+
+const testMock = (model?: string) => server.client.call('providers.test', { provider: 'mock', ...(model !== undefined && { model }) });
+const stateOfMock = async () => (await server.client.call('providers.list', {})).providers.find(({ provider }) => provider === 'mock');
+
+test('lists providers with models, prices and where the key comes from, never the key', async () => {
+  await server.client.call('env.set', { key: 'STORED_KEY', value: 'sk-of-the-store' });
+  await server.client.call('config.patch', { path: 'providers.stored', value: { type: 'openai', apiKey: '${STORED_KEY}' }, confirm: true });
+  const { providers } = await server.client.call('providers.list', {});
+  expect(providers).toMatchObject([
+    {
+      provider: 'mock',
+      type: 'openai-compatible',
+      source: 'config',
+      state: 'ok',
+      keys: [{ from: 'file', state: 'ok' }],
+      models: [
+        { modelId: 'mock-fast', source: 'config', cost: { input: 1, output: 2 }, costSource: 'config' },
+        { modelId: 'mock-other', costSource: 'config' },
+      ],
+    },
+    {
+      provider: 'vendor',
+      keys: [{ from: 'environment', name: 'ENV_KEY' }],
+      models: expect.arrayContaining([expect.objectContaining({ modelId: 'gpt-5-mini', source: 'built_in', costSource: 'built_in' })]),
+    },
+    { provider: 'open', keys: [], models: [{ modelId: 'plain', cost: null, costSource: null }] },
+    { provider: 'stored', keys: [{ from: 'store', name: 'STORED_KEY' }] },
+  ]);
+  expect(JSON.stringify(providers)).not.toMatch(/sk-of|mock-key/);
+});
+
+test('a test is one short call, charged to the default agent, and ends a pause', async () => {
+  server.provider.queue({ status: 401, error: { message: 'Incorrect API key provided' } });
+  expect(await server.client.call('agent.execute', { message: 'Go' })).toMatchObject({ failure: { kind: 'auth' } });
+  expect(await stateOfMock()).toMatchObject({ state: 'refused', keys: [{ state: 'refused', untilMs: expect.any(Number) }] });
+  const before = server.provider.requests.length;
+  expect(await testMock()).toEqual({
+    provider: 'mock',
+    verdict: 'ok',
+    message: 'The provider answered in 0.0 s',
+    model: 'mock-fast',
+    latencyMs: 0,
+    models: ['mock-fast', 'mock-p10'],
+  });
+  const asked = server.provider.requests.slice(before).filter(({ method }) => method === 'POST');
+  expect(asked).toMatchObject([{ body: { model: 'mock-fast', max_tokens: 16 } }]);
+  expect(await stateOfMock()).toMatchObject({ state: 'ok' });
+  const { rows } = await server.client.call('usage.report', { groupBy: ['agent'] });
+  expect(rows).toMatchObject([{ keys: ['default'], calls: 2 }]);
+});
+
+test.for<[string, FakeAnswer, RegExp]>([
+  ['key_refused', { status: 401, error: { message: 'Incorrect API key provided: mock-key' } }, /Incorrect API key/],
+  ['key_refused', { status: 403, error: { message: 'Project has no access' } }, /no access/],
+  ['no_credit', { status: 429, error: { message: 'You exceeded your quota', code: 'insufficient_quota' } }, /quota/],
+  ['no_credit', { status: 402, error: { message: 'Add more credits' } }, /credits/],
+  ['rate_limited', { status: 429, headers: { 'retry-after': '20' }, error: { message: 'Slow down' } }, /Slow down/],
+  ['model_unknown', { status: 404, error: { message: 'The model `gone` does not exist', code: 'model_not_found' } }, /does not exist/],
+  ['model_unknown', { status: 400, error: { message: 'Model Not Exist' } }, /Not Exist/],
+  ['failed', { status: 500, error: { message: 'Broken' } }, /Broken/],
+  ['failed', { body: '<html>', contentType: 'text/html' }, /JSON/],
+])('says %s with the sentence of the provider, and pauses nothing', async ([verdict, answer, sentence]) => {
+  server.provider.queue(answer);
+  const tested = await testMock('gone');
+  expect(tested).toMatchObject({ verdict, cause: expect.stringMatching(sentence), nextStep: expect.any(String), model: 'gone' });
+  expect(JSON.stringify(tested)).not.toContain('mock-key');
+  expect(await stateOfMock()).toMatchObject({ state: 'ok' });
+});
+
+test('says that a provider is slow or cannot be reached', async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  server.provider.setAnswer(() => {
+    clock.advance(12_000);
+    release();
+    return { text: 'OK', after: released };
+  });
+  expect(await testMock()).toMatchObject({ verdict: 'slow', latencyMs: 12_000, message: expect.stringContaining('12.0 s') });
+  expect(await server.client.call('providers.test', { provider: 'vendor' })).toMatchObject({
+    verdict: 'unreachable',
+    model: 'gpt-5-mini',
+    cause: expect.stringContaining('ECONNREFUSED'),
+    models: [],
+  });
+  const open = await server.client.call('providers.test', { provider: 'open' });
+  expect(JSON.stringify(open)).not.toContain('page-password');
+  await expect(server.client.call('providers.test', { provider: 'absent' })).rejects.toMatchObject({ code: 'not_found' });
+});
+
+test('a candidate is tested with its own key alone, and not stored', async () => {
+  const { url } = server.provider;
+  const before = server.configuration.readText();
+  server.provider.setAnswer(({ headers }) =>
+    headers.authorization === 'Bearer sk-candidate'
+      ? undefined
+      : { status: 401, error: { message: `Incorrect API key provided: ${headers.authorization}` } },
+  );
+  const candidate = { type: 'openai-compatible' as const, baseUrl: url };
+  expect(await server.client.call('providers.test', { candidate: { ...candidate, key: 'sk-candidate' } })).toMatchObject({
+    provider: 'openai-compatible',
+    verdict: 'ok',
+    model: 'mock-fast',
+    models: ['mock-fast', 'mock-p10'],
+  });
+  const refused = await server.client.call('providers.test', { candidate: { ...candidate, key: 'sk-mistyped-key' } });
+  expect(refused).toMatchObject({ verdict: 'key_refused' });
+  expect(JSON.stringify(refused)).not.toContain('sk-mistyped-key');
+  expect(await server.client.call('providers.test', { candidate })).toMatchObject({ verdict: 'key_refused' });
+  expect(server.provider.requests.some(({ headers }) => headers.authorization === 'Bearer mock-key')).toBe(false);
+  expect(server.configuration.readText()).toBe(before);
+});
+
+test('only owners choose an address, and a test needs a provider', async () => {
+  const admin = await server.as(['admin']);
+  const before = server.provider.served();
+  const candidate = { type: 'openai-compatible' as const, baseUrl: server.provider.url };
+  await expect(admin.call('providers.test', { candidate })).rejects.toMatchObject({ code: 'denied' });
+  expect(server.provider.served()).toBe(before);
+  expect(await admin.call('providers.test', { provider: 'mock' })).toMatchObject({ verdict: 'ok' });
+  await expect(server.client.call('providers.test', {})).rejects.toMatchObject({ code: 'invalid_params' });
+  await expect(server.client.call('providers.test', { provider: 'mock', candidate })).rejects.toMatchObject({ code: 'invalid_params' });
+  await expect(server.client.call('providers.test', { candidate: { type: 'azure' } })).rejects.toMatchObject({ code: 'invalid_params' });
+});
+
+test('a test stays within the budgets', async () => {
+  await server.client.call('config.patch', { path: 'budgets.perDayUsd', value: 0.00001, confirm: true });
+  const before = server.provider.requests.filter(({ method }) => method === 'POST').length;
+  await expect(testMock()).rejects.toMatchObject({ code: 'rate_limited' });
+  expect(server.provider.requests.filter(({ method }) => method === 'POST')).toHaveLength(before);
+});
+
+test('a provider that is set answers at once with its stored key, and its address can change alone', async () => {
+  server.provider.setAnswer(({ headers }) => (headers.authorization === 'Bearer sk-new-secret' ? { text: 'Hello' } : { status: 401 }));
+  const { url } = server.provider;
+  const set = await server.client.call('providers.set', {
+    id: 'my-box',
+    type: 'openai-compatible',
+    baseUrl: url,
+    key: 'sk-new-secret',
+    models: [{ id: 'mock-fast', cost: { input: 1, output: 2 } }],
+  });
+  expect(set).toMatchObject({ provider: 'my-box', key: 'MY_BOX_API_KEY', changed: ['providers.my-box'] });
+  expect(await server.client.call('providers.test', { provider: 'my-box' })).toMatchObject({ verdict: 'ok' });
+  const listed = async () => (await server.client.call('providers.list', {})).providers.find(({ provider }) => provider === 'my-box');
+  expect(await listed()).toMatchObject({ keys: [{ from: 'store', name: 'MY_BOX_API_KEY' }], models: [{ modelId: 'mock-fast' }] });
+  expect(server.configuration.readText()).not.toContain('sk-new-secret');
+  expect((await server.client.call('config.history', { limit: 1 })).entries).toMatchObject([{ metadata: { section: 'providers', key: 'my-box' } }]);
+  const other = url.replace('127.0.0.1', 'localhost');
+  expect(await server.client.call('providers.set', { id: 'my-box', type: 'openai-compatible', baseUrl: other })).toMatchObject({
+    changed: ['providers.my-box.baseUrl'],
+  });
+  expect(await listed()).toMatchObject({ baseUrl: other, keys: [{ name: 'MY_BOX_API_KEY' }], models: [{ modelId: 'mock-fast' }] });
+});
+
+test('what cannot be set leaves the configuration as it was', async () => {
+  const before = server.configuration.readText();
+  await expect(server.client.call('providers.set', { id: 'azure', type: 'azure', key: 'sk-new-secret' })).rejects.toMatchObject({
+    code: 'invalid_params',
+    message: expect.stringContaining('providers.azure.baseUrl'),
+  });
+  await expect(server.client.call('providers.set', { id: 'Bad Id', type: 'openai' })).rejects.toMatchObject({ code: 'invalid_params' });
+  const admin = await server.as(['admin']);
+  await expect(admin.call('providers.set', { id: 'mine', type: 'openai', key: 'sk-new-secret' })).rejects.toMatchObject({ code: 'denied' });
+  await expect(admin.call('providers.remove', { provider: 'open' })).rejects.toMatchObject({ code: 'denied' });
+  expect(server.configuration.readText()).toBe(before);
+  expect((await server.client.call('env.list', {})).secrets.map(({ name }) => name)).toEqual(['AZURE_API_KEY']);
+});
+
+test('a key never replaces a variable of the environment, or a secret that other keys use', async () => {
+  expect(await server.client.call('providers.set', { id: 'vendor', type: 'openai', key: 'sk-own-secret' })).toMatchObject({ key: 'VENDOR_API_KEY' });
+  await server.client.call('config.patch', { path: 'providers.open.apiKey', value: '${VENDOR_API_KEY}', confirm: true });
+  await expect(server.client.call('providers.set', { id: 'vendor', type: 'openai', key: 'sk-other' })).rejects.toMatchObject({
+    code: 'precondition_failed',
+    message: expect.stringContaining('VENDOR_API_KEY'),
+  });
+});
+
+test('a provider is removed unless something uses it, which is named', async () => {
+  await expect(server.client.call('providers.remove', { provider: 'mock' })).rejects.toMatchObject({
+    code: 'precondition_failed',
+    message: expect.stringContaining('agents.default.model'),
+  });
+  await server.client.call('config.patch', { path: 'models.default', value: 'plain', confirm: true });
+  await expect(server.client.call('providers.remove', { provider: 'open' })).rejects.toMatchObject({
+    message: expect.stringContaining('models.default'),
+  });
+  expect(await server.client.call('providers.remove', { provider: 'vendor' })).toMatchObject({ removed: true });
+  expect((await server.client.call('providers.list', {})).providers.map(({ provider }) => provider)).toEqual(['mock', 'open']);
+  await expect(server.client.call('providers.remove', { provider: 'vendor' })).rejects.toMatchObject({ code: 'not_found' });
+});

@@ -1,0 +1,165 @@
+import type { Params, ResultInput } from '@gatehouse/contract';
+import { AppError } from '../../../kernel/app-error.ts';
+import type { CallContext } from '../../../kernel/call-context.ts';
+import type { Edit } from '../../../kernel/config/edit.ts';
+import type { Environment } from '../../../kernel/config/references.ts';
+import type { HandlersOf } from '../../../kernel/handlers.ts';
+import type { ConfiguredModels, DescribedProvider } from '../../../llm/create-models.ts';
+import { type Trial, trialMessages, type TrialTarget } from '../../../llm/trial.ts';
+import type { ModelWork } from '../../access/budgets/api.ts';
+import type { SecretsApi } from '../../operations/secrets/api.ts';
+import type { SettingsApi } from '../../operations/settings/api.ts';
+import type { AgentsApi } from '../agents/api.ts';
+import { keySourceOf } from './key-source.ts';
+import { secretNameOf } from './secret-name.ts';
+import { usesOf, type UsesDeps } from './uses.ts';
+import { verdictOf } from './verdict.ts';
+
+export interface ProvidersDeps {
+  readonly models: Pick<ConfiguredModels, 'describeProviders' | 'prepareTrial' | 'clearState' | 'resolve'>;
+  readonly agents: Pick<AgentsApi, 'defaultId' | 'list'>;
+  readonly work: Pick<ModelWork, 'meter'>;
+  readonly settings: Pick<SettingsApi, 'isOwner' | 'change'>;
+  readonly secrets: Pick<SecretsApi, 'replace'>;
+  /** The configuration in force. */
+  readonly config: () => UsesDeps['config'];
+  readonly readText: () => string;
+  /** Environment of the daemon, without the secret store. */
+  readonly env: Environment;
+  /** Removes secrets that an address may carry. */
+  readonly redactText: (text: string) => string;
+}
+
+const answerTokens = 16;
+/** Models that reason may fail, or answer nothing, with less. */
+const reasoningTokens = 256;
+
+/** `providers.*`: the model providers as they are configured and as calls have shown them. */
+export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'list' | 'retry' | 'set' | 'remove' | 'test'}`> {
+  const { models } = deps;
+
+  function listed(provider: DescribedProvider, text: string): ResultInput<'providers.list'>['providers'][number] {
+    const { type, source, baseUrl, state } = provider;
+    const key = keySourceOf(provider, text, deps.env);
+    const { untilMs } = state;
+    return {
+      ...state,
+      type,
+      baseUrl: deps.redactText(baseUrl),
+      source,
+      keys: key === undefined ? [] : [{ ...key, state: state.state, ...(untilMs !== undefined && { untilMs }) }],
+      models: provider.models.map((model) => ({
+        modelId: model.modelId,
+        displayName: model.displayName,
+        source: model.source,
+        cost: model.price,
+        costSource: model.costSource,
+      })),
+    };
+  }
+
+  function requireOwner(call: CallContext, what: string, param: string): void {
+    if (deps.settings.isOwner(call)) return;
+    throw new AppError('denied', `Only an owner may ${what} (a token with scope "*", or the socket of the home folder)`, { param });
+  }
+
+  /** The key first: the configuration is never without one that it refers to. */
+  async function set({ id, type, baseUrl, key, models: named }: Params<'providers.set'>, call: CallContext) {
+    requireOwner(call, 'change providers', 'id');
+    const path = ['providers', id];
+    const edits: Edit[] = [{ set: [...path, 'type'], value: type }];
+    if (baseUrl !== undefined) edits.push({ set: [...path, 'baseUrl'], value: baseUrl });
+    if (named !== undefined) edits.push({ set: [...path, 'models'], value: named });
+    const name = key === undefined ? undefined : secretNameOf({ id, type }, deps.readText(), deps.env);
+    if (name !== undefined && key !== undefined) {
+      await deps.secrets.replace(name, key, call, { actionType: 'providers.set', classification: 'destructive', target: name });
+      edits.push({ set: [...path, 'apiKey'], value: `\${${name}}` });
+    }
+    const { changed, version, digest } = await deps.settings.change({ ...changeOf(id), edits, actionType: 'providers.set', summary: 'set' }, call);
+    return { provider: id, ...(name !== undefined && { key: name }), changed: [...changed], version, digest };
+  }
+
+  async function remove(id: string, call: CallContext) {
+    requireOwner(call, 'remove providers', 'provider');
+    const provider = models.describeProviders().find((one) => one.id === id);
+    if (provider === undefined) throw unknownProvider(id);
+    if (provider.source !== 'config')
+      throw new AppError(
+        'precondition_failed',
+        `The provider "${id}" is not in config.yaml: it was found, and models.discover: false ends the search`,
+        {
+          param: 'provider',
+        },
+      );
+    const uses = usesOf(id, { models, agents: deps.agents.list(), config: deps.config() });
+    if (uses.length > 0)
+      throw new AppError('precondition_failed', `The provider "${id}" is used by ${uses.join(', ')}: change these keys first`, { param: 'provider' });
+    const edits: Edit[] = [{ unset: ['providers', id] }];
+    const change = { ...changeOf(id), edits, actionType: 'providers.remove', summary: 'removed' };
+    const { version, digest } = await deps.settings.change(change, call);
+    return { removed: true as const, provider: id, version, digest };
+  }
+
+  async function prepare({ provider, candidate, model }: Params<'providers.test'>, call: CallContext): Promise<Trial> {
+    const target: TrialTarget | undefined =
+      candidate === undefined
+        ? provider
+        : { type: candidate.type, ...(candidate.baseUrl !== undefined && { baseUrl: candidate.baseUrl }), apiKey: candidate.key };
+    if (target === undefined || (provider !== undefined && candidate !== undefined))
+      throw new AppError('invalid_params', 'Expected either provider or candidate', { param: 'provider' });
+    // As in config.yaml, only owners choose where the daemon sends requests.
+    if (candidate?.baseUrl !== undefined) requireOwner(call, 'choose an address', 'candidate.baseUrl');
+    const trial = await models.prepareTrial(target, model, call.signal);
+    if (trial !== undefined) return trial;
+    if (candidate !== undefined)
+      throw new AppError('invalid_params', `Type "${candidate.type}" has no default address: set baseUrl`, { param: 'candidate.baseUrl' });
+    throw unknownProvider(provider ?? '');
+  }
+
+  return {
+    'providers.list': async () => {
+      const text = deps.readText();
+      return { providers: models.describeProviders().map((provider) => listed(provider, text)) };
+    },
+
+    'providers.retry': async ({ provider }) => {
+      models.clearState(provider);
+      const state = models.describeProviders().find(({ id }) => id === provider)?.state;
+      if (state === undefined) throw unknownProvider(provider);
+      return state;
+    },
+
+    'providers.set': set,
+    'providers.remove': ({ provider }, call) => remove(provider, call),
+
+    'providers.test': async (params, call) => {
+      const trial = await prepare(params, call);
+      const { model } = trial;
+      const attempt = await deps.work.meter(
+        {
+          agentId: deps.agents.defaultId,
+          principalId: call.identity.principalId,
+          model,
+          messages: trialMessages,
+          maxTokens: Math.min(model.maxTokens, model.reasoning ? reasoningTokens : answerTokens),
+          signal: call.signal,
+        },
+        (maxTokens) => trial.call(maxTokens, call.signal),
+      );
+      return {
+        provider: trial.provider,
+        ...verdictOf(attempt, model.modelId, trial.listed.length > 0),
+        ...(attempt.error !== undefined && { cause: attempt.error.message }),
+        model: model.modelId,
+        latencyMs: Math.round(attempt.latencyMs),
+        models: [...trial.listed],
+      };
+    },
+  };
+}
+
+const changeOf = (id: string) => ({ section: 'providers', key: id, origin: 'rpc' as const });
+
+function unknownProvider(provider: string): AppError {
+  return new AppError('not_found', `No provider "${provider}" is configured or was found`, { param: 'provider' });
+}
