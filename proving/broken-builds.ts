@@ -113,6 +113,7 @@ export const brokenBuilds: Readonly<Record<string, (seed: number) => Promise<Fin
       /turns instead of/,
     ),
   'digest-without-files': () => wrongOf(proveHostileModel({ injections: 2 * channels.length, broken: 'digest-without-files' }), /^script/),
+  'doubt-commits': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-commits' }), /is there 0 times|Internal error/),
   'doubt-fails': (seed) => wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-fails' }), /calls were refused/),
   'doubt-repeats': (seed) =>
     wrongOf(provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' }), /already exists|Internal error|is there|were refused/),

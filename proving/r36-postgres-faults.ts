@@ -34,7 +34,7 @@ export interface PostgresFaultsReport {
 export const recoverMs = 10_000;
 /** Calls wait for 5 s, and a silent connection is noticed after 6 s: a longer fault makes them fail. */
 const failingMs: Readonly<Partial<Record<Fault, number>>> = { stalled: 12_000, 'read-only': 6_500 };
-/** Longest wait for a transaction whose answer is to be lost. */
+/** Longest wait for a transaction of which a part is to be lost. */
 const lostMs = 2_000;
 /** Between two faults clients get some answers. */
 const calmMs = 200;
@@ -56,10 +56,10 @@ interface Scene {
 /** Each returns when the fault has ended; `cut` and `half open` have no end. */
 const causes: Readonly<Record<Fault, (scene: Scene) => Promise<void>>> = {
   async cut({ proxy, random, round }) {
-    // Of three, one loses the answer to a commit, and one the answers to a transaction before it.
-    const lost = ['COMMIT', 'BEGIN', undefined][round % 3];
-    if (lost !== undefined) {
-      await Promise.race([proxy.muteOn(lost), pause(lostMs)]);
+    // Of four, one loses a commit, one the answer to it, and one the answers to a transaction before it.
+    const losing = [() => proxy.holdOn('COMMIT'), () => proxy.muteOn('COMMIT'), () => proxy.muteOn('BEGIN'), undefined][round % 4];
+    if (losing !== undefined) {
+      await Promise.race([losing(), pause(lostMs)]);
       await pause(random.int(100));
     }
     proxy.cut();

@@ -63,6 +63,7 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
       printFindings(wrong.slice(0, 20));
       const sum = (of: (report: (typeof all)[number]) => number) => total(Object.fromEntries(all.map((report, index) => [index, of(report)])));
       const caught = {
+        'an in-doubt commit counts as done': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-commits' }),
         'an in-doubt commit fails': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-fails' }),
         'it is repeated blindly': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-repeats' }),
         'a write without its connection fails': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'lost-fails' }),

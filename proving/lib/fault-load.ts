@@ -29,6 +29,8 @@ export interface FaultLoad {
 }
 
 const paceMs = 10;
+/** Jobs that a fault has made late start 5 s apart: more of them only make the end wait. */
+const jobPaceMs = 1_000;
 /** A call may wait for the database several times. */
 const answerMs = 60_000;
 
@@ -49,7 +51,7 @@ export function startFaultLoad(target: RpcTarget, mark: string, only: readonly K
       } catch (error) {
         wrong.push(`${nonce}: ${String(error)}`);
       }
-      await pause(paceMs);
+      await pause(kind === 'job' ? jobPaceMs : paceMs);
     }
   };
   const done = Promise.all(only.map(client));
@@ -99,22 +101,25 @@ const isForOperator = (text: string): boolean => text.includes('The disk of the 
 /** Reads the database past whatever fails. */
 export type Query = <Row>(text: string) => Promise<readonly Row[]>;
 
-const settleMs = 90_000;
+/** Longer than the longest pause of work that will still be done, which is the one before its fifth attempt. */
+const stuckMs = 150_000;
 
-/** Waits until nothing waits any more, and compares the database with the answers. */
+/**
+ * Waits until nothing accepted is pending any more, however long that takes as long as there is progress, and compares the database with
+ * the answers. What is pending without progress counts as lost.
+ */
 export async function findFaults(
   query: Query,
   sent: readonly Sent[],
 ): Promise<{ readonly lost: string[]; readonly doubled: string[]; readonly kept: string[] }> {
-  const owed = sent.filter(({ kind, outcome }) => outcome === 'acknowledged' && (kind === 'hook' || kind === 'job'));
-  let answers = await countAnswers(query);
-  for (const until = performance.now() + settleMs; performance.now() < until; answers = await countAnswers(query)) {
-    const [open] = await query<{ count: number }>(
-      `SELECT count(*)::int AS count FROM work_item WHERE state NOT IN ('done', 'failed', 'aborted', 'unknown')`,
-    );
-    if (open?.count === 0 && owed.every(({ nonce }) => answers.has(nonce))) break;
+  let pending = await countPending(query);
+  for (let changedAt = performance.now(); pending > 0 && performance.now() - changedAt < stuckMs;) {
     await pause(200);
+    const before = pending;
+    pending = await countPending(query);
+    if (pending !== before) changedAt = performance.now();
   }
+  const answers = await countAnswers(query);
   const tokens = new Set((await query<{ id: string }>('SELECT id FROM token')).map(({ id }) => id));
   const turns = await query<{ id: string; session_key: string; state: string; calls: number }>(
     `SELECT id, session_key, state, (SELECT count(*)::int FROM model_call WHERE turn_id = turn.id) AS calls FROM turn WHERE origin = 'v1'`,
@@ -144,6 +149,15 @@ export async function findFaults(
       ...(all > most ? [`${all} completions are stored of ${most} that were not refused`] : []),
     ],
   };
+}
+
+/** A job becomes a work item in one commit, so nothing is missed in between. */
+async function countPending(query: Query): Promise<number> {
+  const [found] = await query<{ count: number }>(
+    `SELECT (SELECT count(*) FROM work_item WHERE state NOT IN ('done', 'failed', 'aborted', 'unknown'))::int
+      + (SELECT count(*) FROM cron_job WHERE name LIKE 'nonce-%' AND state <> 'one_shot_terminal')::int AS count`,
+  );
+  return found?.count ?? 0;
 }
 
 async function countAnswers(query: Query): Promise<ReadonlyMap<string, number>> {

@@ -13,8 +13,8 @@ export interface TcpProxy extends AsyncDisposable {
   stall(): void;
   /** Once a client sends this text, forwards to the server alone: it does what it is asked, and nobody hears of it. Resolves then. */
   muteOn(text: string): Promise<void>;
-  /** Once a client sends this text, forwards nothing any more, this text included: the server is never asked. */
-  holdOn(text: string): void;
+  /** Once a client sends this text, forwards nothing any more, this text included: the server is never asked. Resolves then. */
+  holdOn(text: string): Promise<void>;
   resume(): void;
   /** The server loses the connections that exist and the client does not notice: what it sends is never answered. New ones work. */
   halfOpen(): void;
@@ -36,6 +36,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let muting: string | undefined;
   let onMuted = () => {};
   let holding: string | undefined;
+  let onHeld = () => {};
 
   /** Applies the present state to a connection: what is not forwarded stays in the buffers of the system. */
   function apply({ client, server, lost }: Pair): void {
@@ -64,6 +65,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       if (holding !== undefined && chunk.includes(holding)) {
         holding = undefined;
         setFlow(false, false);
+        onHeld();
         return;
       }
       if (muting !== undefined && chunk.includes(muting)) {
@@ -108,7 +110,10 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       muting = text;
       return new Promise((resolve) => (onMuted = resolve));
     },
-    holdOn: (text) => void (holding = text),
+    holdOn(text) {
+      holding = text;
+      return new Promise((resolve) => (onHeld = resolve));
+    },
     resume() {
       muting = undefined;
       holding = undefined;

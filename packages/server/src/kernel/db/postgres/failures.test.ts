@@ -236,7 +236,7 @@ describe.skipIf(findPostgres() === undefined).concurrent('a connection to Postgr
       const url = server.url('reused');
       await using db = await openInlinePostgres({ address: { url: url.replace(String(server.port), String(proxy.port)) }, operations, migrations });
       await db.write(addNote, { text: 'first' });
-      proxy.holdOn('COMMIT');
+      void proxy.holdOn('COMMIT');
       const lost = db.write(addNote, { text: 'lost' }).catch((error: unknown) => error);
       const held = `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = 'reused' AND state = 'idle in transaction' AND query LIKE 'insert%'`;
       await expect.poll(async () => (await admin.client.query(held)).rows[0].count).toBe(1);
