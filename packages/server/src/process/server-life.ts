@@ -144,7 +144,7 @@ export class ServerLife {
 
   /** Starts with the file, or with the last configuration that could be used when the file cannot. */
   async #bootUsable(installation: Installation): Promise<{ readonly running: Running | undefined; readonly notes: readonly string[] }> {
-    const { home, configuration } = installation;
+    const { configuration } = installation;
     try {
       const { loaded, notes } = await this.#loadFirst(installation);
       return { running: await this.#boot(installation, loaded), notes };
