@@ -16,7 +16,7 @@ const listed = {
   ],
 };
 const set = { provider: 'openai', key: 'OPENAI_API_KEY', changed: ['providers.openai'], version: 2, digest: 'd' };
-const good = { provider: 'openai', verdict: 'ok', message: 'The provider answered in 0.4 s', model: 'gpt-5-mini', latencyMs: 400, models: [] };
+const good = { provider: 'openai', verdict: 'ok', message: 'The provider answered in 400 ms', model: 'gpt-5-mini', latencyMs: 400, models: [] };
 const bad = { ...good, verdict: 'key_refused', message: 'The provider refused the key', cause: '401: Incorrect API key\u202e', nextStep: 'Check it' };
 
 async function open(tested: object = good) {
@@ -50,7 +50,7 @@ test('a test exits with 1 when the provider does not work, and says why', async 
   await using working = await open();
   expect(await working.run(['test', 'openai', '--model', 'gpt-5'])).toMatchObject({
     code: 0,
-    out: 'openai/gpt-5-mini: ok. The provider answered in 0.4 s.\n',
+    out: 'openai/gpt-5-mini: ok. The provider answered in 400 ms.\n',
   });
   expect(working.params()).toEqual([{ provider: 'openai', model: 'gpt-5' }]);
   await using failing = await open(bad);

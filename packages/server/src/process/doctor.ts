@@ -155,7 +155,7 @@ async function examineModels(config: RootConfig, env: Environment): Promise<Find
   if (connected.length === 0)
     return warn(
       'no model provider is connected',
-      'Set a key such as OPENAI_API_KEY, start a local model server, or fill in "providers" in config.yaml.',
+      'Add a provider with "gatehouse providers add openai", set a key such as OPENAI_API_KEY, or start a local model server.',
     );
   return ok(`${found.defaultModel}; ${connected.map((provider) => `${provider.id} (${provider.from})`).join(', ')}`);
 }

@@ -118,12 +118,7 @@ export class ServerLife {
       socketFile: paths.socketFile,
       tokenExpression: token !== undefined ? tokenFromFile(paths.tokenFile) : env['GATEHOUSE_TOKEN'] ? '$GATEHOUSE_TOKEN' : undefined,
       dashboard: dashboardDir(config.gateway.web, paths.dir) === undefined ? undefined : { token },
-      warnings: [
-        ...home.warnings,
-        ...notes,
-        ...server.warnings,
-        ...startWarnings(config, { offline, configFile: paths.configFile, logModules: logger.modules() }),
-      ],
+      warnings: [...home.warnings, ...notes, ...server.warnings, ...startWarnings(config, { offline, logModules: logger.modules() })],
     };
   }
 

@@ -8,14 +8,11 @@ import type { ServerOptions } from '../server-handle.ts';
 import type { Foundation } from './foundation.ts';
 
 /** Returns warnings that the server cannot give: only its caller knows the file and the log. */
-export function startWarnings(
-  config: RootConfig,
-  context: { readonly offline: boolean; readonly configFile: string; readonly logModules: readonly string[] },
-): string[] {
+export function startWarnings(config: RootConfig, context: { readonly offline: boolean; readonly logModules: readonly string[] }): string[] {
   const warnings: string[] = [];
   if (context.offline)
     warnings.push(
-      `No model is connected: the built-in offline model answers. Set a key such as OPENAI_API_KEY in the environment, start a local model server, or fill in "providers" in ${context.configFile}; then start again.`,
+      `No model is connected: the built-in offline model answers. Add a provider with "gatehouse providers add openai" (npx gatehouse in this folder), which takes effect at once; or set a key such as OPENAI_API_KEY or start a local model server, then start again.`,
     );
   if (config.storage.driver === 'postgres' && config.storage.sharedPath === undefined)
     warnings.push(

@@ -34,10 +34,10 @@ const localNames = (['ollama', 'lmstudio', 'llamacpp', 'vllm'] as const)
 export const offlineText = [
   'No language model is connected: this is the built-in offline answer of Gatehouse, the same for every question. ',
   'Your message arrived and the gateway works. ',
-  'To connect a model, do one of these and restart: ',
-  `(1) set a key in the environment: ${keyNames}; `,
-  `(2) start a local model server: ${localNames}; `,
-  '(3) add a provider to config.yaml under "providers", with its type, baseUrl, apiKey and models. ',
+  'To connect a model, do one of these: ',
+  '(1) run "gatehouse providers add openai", or with the name of another vendor: it asks for the key, and the model can be used at once; ',
+  `(2) set a key in the environment and restart: ${keyNames}; `,
+  `(3) start a local model server and restart: ${localNames}. `,
   'Then ask again.',
 ] as const;
 

@@ -12,11 +12,10 @@ const unknownModel = /model.*(?:not (?:exist|found|support|a valid)|invalid|unkn
 /** Returns what the outcome of a trial means, and what to do about it. */
 export function verdictOf({ error, latencyMs }: Attempt, model: string, isListed: boolean): Verdict {
   if (error !== undefined) return failureOf(error, model, isListed);
-  const seconds = (latencyMs / 1000).toFixed(1);
-  if (latencyMs < slowMs) return { verdict: 'ok', message: `The provider answered in ${seconds} s` };
+  if (latencyMs < slowMs) return { verdict: 'ok', message: `The provider answered in ${Math.round(latencyMs)} ms` };
   return {
     verdict: 'slow',
-    message: `The provider works, but took ${seconds} s for the shortest answer`,
+    message: `The provider works, but took ${(latencyMs / 1000).toFixed(1)} s for the shortest answer`,
     nextStep: 'Test again later, choose a smaller model, or raise modelTimeoutMs of the agents that use it',
   };
 }
