@@ -66,8 +66,11 @@ export async function startPostgres({ settings = {}, port: wanted, parent = tmpd
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-10_000)));
     const end = Date.now() + startMs;
-    while (!said.includes('is ready to accept connections')) {
-      if (child.exitCode !== null || Date.now() > end) throw new Error(`PostgreSQL did not start: ${said}`);
+    while (!/is ready to accept (read-only )?connections/.test(said)) {
+      if (child.exitCode !== null || Date.now() > end) {
+        child.kill('SIGQUIT');
+        throw new Error(`PostgreSQL did not start: ${said}`);
+      }
       await sleep(20);
     }
     return child;
