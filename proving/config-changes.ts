@@ -170,6 +170,12 @@ class Trial {
         readyTimeoutMs: 60_000,
       });
     } catch (error) {
+      // An edit by hand that nothing had noticed becomes a version in a start, which the kill then ends.
+      if (point !== undefined && String(error).includes('ended with SIGKILL')) {
+        this.#kills[point] = (this.#kills[point] ?? 0) + 1;
+        await ageBoots(this.#home);
+        return this.#start(undefined, 1);
+      }
       this.#wrong.push(`the daemon does not start: ${String(error).slice(0, 400)}`);
       return undefined;
     }

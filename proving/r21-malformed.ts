@@ -67,6 +67,8 @@ class Attack {
   readonly wrong: string[] = [];
   shed = 0;
   readonly #daemon: Daemon;
+  /** Requests over the socket that are not answered yet, by id. */
+  readonly #frames = new Map<string, string>();
   readonly #seed: number;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 });
   #counter = 0;
@@ -127,7 +129,8 @@ class Attack {
     const socket = await openSocket({
       port: this.#daemon.port,
       token: this.#daemon.token,
-      onReply: (reply) => this.#note('WebSocket', String(reply.error?.code ?? 'ok'), JSON.stringify(reply), String(reply.id)),
+      onReply: (reply) =>
+        this.#note('WebSocket', String(reply.error?.code ?? 'ok'), JSON.stringify(reply), this.#frames.get(String(reply.id)) ?? String(reply.id)),
     });
     const work: (() => Promise<void>)[] = [];
     for (const [name, method] of methods) {
@@ -171,6 +174,7 @@ class Attack {
     this.json[kind] = (this.json[kind] ?? 0) + 1;
     const behind = { jsonrpc: '2.0', id: `${id}-behind`, method: 'system.ping' } as const;
     // A request without its id is answered without one; the answer to the call after it shows that it was processed.
+    this.#frames.set(id, frame);
     const answered = socket.sendText(frame, id);
     const done = keepsId(frame, id) ? answered : socket.send(behind);
     answered.catch(() => undefined);
@@ -178,6 +182,8 @@ class Attack {
       if ((await withTimeout(done)) === undefined) this.#note(method, 'hang', 'no reply', frame);
     } catch (error) {
       this.#note(method, 'broken', String(error), frame);
+    } finally {
+      this.#frames.delete(id);
     }
   }
 

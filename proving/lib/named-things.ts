@@ -103,6 +103,7 @@ const exempt: Readonly<Record<string, string>> = {
   'session.fork forkKey': 'names what does not exist yet, among the caller’s own',
   'tokens.create id': 'names what does not exist yet',
   'background.stop id': 'names a jailed process; stops.rpc.test.ts shows that foreign ones are answered like unknown ones',
+  'providers.set id': 'providers are configuration; who may name them is shown by R23',
   'tokens.revoke id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'tokens.rotate id': 'tokens belong to the installation, not to a caller; who may name them is shown by R23',
   'GET /v1/models/*id id': 'models are configuration',

@@ -7,6 +7,7 @@ import type { EventBus } from '../../kernel/event-bus.ts';
 import type { Handlers } from '../../kernel/handlers.ts';
 import type { Log } from '../../kernel/log.ts';
 import { type RpcId, rpcFailure, toRpcError } from '../error-body.ts';
+import { checkInput } from '../parse-input.ts';
 import { issuesOf, sentenceOf } from '../../kernel/issues.ts';
 import { RefusedMessage } from './parse-messages.ts';
 
@@ -50,7 +51,7 @@ export function createDispatch(deps: DispatchDeps): Dispatch {
       throw new AppError('insufficient_scope', `Insufficient scope: requires '${declaration.scope}'`, { required: declaration.scope });
     // Reading and stopping still work, and so do operator methods that help.
     if (declaration.risk === 'mutate' && declaration.scope === 'rpc' && method !== 'graph.cancel') refuseOverload(deps.overload);
-    const parsed = declaration.params.safeParse(withoutReserved(params));
+    const parsed = checkInput(declaration.params, withoutReserved(params));
     if (!parsed.success) {
       const found = issuesOf(parsed.error);
       throw new AppError('invalid_params', sentenceOf(found), { issues: found.issues });
