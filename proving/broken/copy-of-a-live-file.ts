@@ -15,7 +15,7 @@ buildIn({
 
 /** Prevents SQLite from folding the log into the file by chance. */
 buildIn({
-  name: 'copy-of-a-live-file: the log stays a log',
+  name: 'copy-of-a-live-file',
   module: 'kernel/db/sqlite/connection.ts',
   replace: [{ from: 'PRAGMA wal_autocheckpoint = 1000;', to: 'PRAGMA wal_autocheckpoint = 0;' }],
 });
