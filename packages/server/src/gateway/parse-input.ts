@@ -15,7 +15,10 @@ export function parseInput<Schema extends z.ZodType>(schema: Schema, input: unkn
   });
 }
 
-/** Compares outside input with a schema, as `safeParse`. The library fails on some objects in the place of a text, such as one with a `length` that is no number. */
+/**
+ * Compares outside input with a schema, as `safeParse`. The library throws for some objects instead of a text, such as one whose
+ * `length` is an object.
+ */
 export function checkInput<Schema extends z.ZodType>(schema: Schema, input: unknown): z.ZodSafeParseResult<z.output<Schema>> {
   try {
     return schema.safeParse(input);
