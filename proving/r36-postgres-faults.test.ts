@@ -16,7 +16,7 @@ describe.skipIf(findPostgres() === undefined)('a daemon whose PostgreSQL fails',
   });
 
   test('is caught when it runs a commit again whose answer was lost', { timeout: 180_000 }, async () => {
-    const repeated = /already exists|Internal error|is there|were refused/;
+    const repeated = /already exists|Internal error|is there|were refused|taken over the work/;
     let found = '';
     // A cut rarely meets the moment between a commit and its answer.
     for (let attempt = 0; attempt < 4 && !repeated.test(found); attempt += 1) {
