@@ -1,18 +1,14 @@
 import { startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { freePort } from '@gatehouse/testkit/free-port';
 import { pause } from './lib/daemon.ts';
-import { findFaults, type Outcome, type Query, type Sent, startFaultLoad } from './lib/fault-load.ts';
+import { findFaults, type LoadReport, type Query, reportOf, type Sent, startFaultLoad } from './lib/fault-load.ts';
 import { queryOf, startOn } from './lib/faulty-database.ts';
 import { takeOverMs } from './lib/nodes.ts';
 import { randomFrom } from './lib/random.ts';
 
-export interface FailoverReport {
-  readonly answers: Readonly<Record<Outcome, number>>;
+export interface FailoverReport extends LoadReport {
   /** Longest time from the kill of the primary until a write and a read were answered. */
   readonly slowestMs: number;
-  readonly lost: number;
-  readonly doubled: number;
-  readonly wrong: readonly string[];
 }
 
 /** Until the standby is promoted, as a manager of PostgreSQL notices the loss of the primary. */
@@ -70,15 +66,7 @@ export async function proveFailover(options: {
       `R36 failover ${round + 1}/${options.rounds}: ${load.count('acknowledged')} acknowledged, ${load.count('refused')} refused, ${load.count('unknown')} unknown, answers after ${tookMs} ms, ${wrong.length} wrong`,
     );
   }
-  const { lost, doubled, kept } = await findFaults(query, sent);
-  const count = (outcome: Outcome) => sent.filter((one) => one.outcome === outcome).length;
-  return {
-    answers: { acknowledged: count('acknowledged'), refused: count('refused'), unknown: count('unknown') },
-    slowestMs,
-    lost: lost.length,
-    doubled: doubled.length,
-    wrong: [...wrong, ...lost, ...doubled, ...kept.map((line) => `kept: ${line}`)],
-  };
+  return { slowestMs, ...reportOf(sent, wrong, await findFaults(query, sent)) };
 }
 
 /** Commits wait for the standby from now on; resolves when it has caught up. */

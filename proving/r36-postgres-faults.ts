@@ -1,7 +1,7 @@
 import { startPostgres, type TestPostgres } from '@gatehouse/testkit/postgres';
 import { startTcpProxy, type TcpProxy } from '@gatehouse/testkit/tcp-proxy';
 import { pause } from './lib/daemon.ts';
-import { findFaults, type Outcome, type Query, type Sent, startFaultLoad } from './lib/fault-load.ts';
+import { findFaults, type LoadReport, type Query, reportOf, type Sent, startFaultLoad } from './lib/fault-load.ts';
 import { queryOf, startOn } from './lib/faulty-database.ts';
 import { http } from './lib/http.ts';
 import { type Random, randomFrom } from './lib/random.ts';
@@ -22,13 +22,9 @@ export interface PostgresFaultsOptions {
   readonly progress?: (line: string) => void;
 }
 
-export interface PostgresFaultsReport {
-  readonly answers: Readonly<Record<Outcome, number>>;
+export interface PostgresFaultsReport extends LoadReport {
   /** Longest time from the end of a fault, or from a fault that has none, until a write and a read were answered. */
   readonly slowestMs: Readonly<Partial<Record<Fault, number>>>;
-  readonly lost: number;
-  readonly doubled: number;
-  readonly wrong: readonly string[];
 }
 
 export const recoverMs = 10_000;
@@ -128,13 +124,5 @@ export async function provePostgresFaults({ rounds, seed, longestMs, broken, pro
       `R36 ${fault} ${count} times: ${load.count('acknowledged')} acknowledged, ${load.count('refused')} refused, ${load.count('unknown')} unknown, answers after ${slowestMs[fault]} ms at most, ${wrong.length} wrong`,
     );
   }
-  const { lost, doubled, kept } = broken !== undefined && wrong.length > 0 ? nothing : await findFaults(query, sent);
-  const count = (outcome: Outcome) => sent.filter((one) => one.outcome === outcome).length;
-  return {
-    answers: { acknowledged: count('acknowledged'), refused: count('refused'), unknown: count('unknown') },
-    slowestMs,
-    lost: lost.length,
-    doubled: doubled.length,
-    wrong: [...wrong, ...lost, ...doubled, ...kept.map((line) => `kept: ${line}`)],
-  };
+  return { slowestMs, ...reportOf(sent, wrong, broken !== undefined && wrong.length > 0 ? nothing : await findFaults(query, sent)) };
 }

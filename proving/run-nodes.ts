@@ -57,10 +57,11 @@ export function nodeProofs({ seed, progress }: ProofOptions): Proofs {
           provePostgresFaults({ rounds, seed, progress }),
         ),
       );
+      printFindings(reports.flatMap((report) => report.wrong));
       const failover = await proveFailover({ rounds: 5, seed, progress });
+      printFindings(failover.wrong);
       const all = [...reports, failover];
       const wrong = all.flatMap((report) => report.wrong);
-      printFindings(wrong.slice(0, 20));
       const sum = (of: (report: (typeof all)[number]) => number) => total(Object.fromEntries(all.map((report, index) => [index, of(report)])));
       const caught = {
         'an in-doubt commit counts as done': await provePostgresFaults({ rounds: { cut: 30 }, seed, broken: 'doubt-commits' }),

@@ -98,6 +98,31 @@ export function outcomeOf(kind: Kind, { status, headers, text }: HttpReply, nonc
 /** A full disk has no time at which to try again. */
 const isForOperator = (text: string): boolean => text.includes('The disk of the database server');
 
+/** How the database differs from the answers, one line each; `kept` is what was refused and stored all the same. */
+export interface KeptFaults {
+  readonly lost: readonly string[];
+  readonly doubled: readonly string[];
+  readonly kept: readonly string[];
+}
+
+/** What a load has shown. */
+export interface LoadReport {
+  readonly answers: Readonly<Record<Outcome, number>>;
+  readonly lost: number;
+  readonly doubled: number;
+  readonly wrong: readonly string[];
+}
+
+export function reportOf(sent: readonly Sent[], wrong: readonly string[], { lost, doubled, kept }: KeptFaults): LoadReport {
+  const count = (outcome: Outcome) => sent.filter((one) => one.outcome === outcome).length;
+  return {
+    answers: { acknowledged: count('acknowledged'), refused: count('refused'), unknown: count('unknown') },
+    lost: lost.length,
+    doubled: doubled.length,
+    wrong: [...wrong, ...lost, ...doubled, ...kept.map((line) => `kept: ${line}`)],
+  };
+}
+
 /** Reads the database past whatever fails. */
 export type Query = <Row>(text: string) => Promise<readonly Row[]>;
 
@@ -108,10 +133,7 @@ const stuckMs = 150_000;
  * Waits until nothing accepted is pending any more, however long that takes as long as there is progress, and compares the database with
  * the answers. What is pending without progress counts as lost.
  */
-export async function findFaults(
-  query: Query,
-  sent: readonly Sent[],
-): Promise<{ readonly lost: string[]; readonly doubled: string[]; readonly kept: string[] }> {
+export async function findFaults(query: Query, sent: readonly Sent[]): Promise<KeptFaults> {
   let pending = await countPending(query);
   for (let changedAt = performance.now(); pending > 0 && performance.now() - changedAt < stuckMs;) {
     await pause(200);
