@@ -60,7 +60,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const events = building.use(await createEvents(core('events')));
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
+  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
 
   // Conversations and turns.

@@ -2,6 +2,7 @@ import { createAgents } from '../features/agents/agents/agents.ts';
 import { createTokens } from '../features/access/tokens/tokens.ts';
 import { owner } from '../gateway/owner.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
+import type { SettingsApi } from '../features/operations/settings/api.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -13,10 +14,11 @@ export interface AgentsWiring {
   readonly stops: Late<Stops>;
   readonly unattended: Late<Unattended>;
   readonly secrets: Foundation['secrets'];
+  readonly settings: SettingsApi;
 }
 
 /** Wires agents and the tokens of their callers. */
-export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets }: AgentsWiring) {
+export async function wireAgents({ building, options, live, core }: Assembly, { knowsModel, stops, unattended, secrets, settings }: AgentsWiring) {
   const { config, home } = options;
   const agents = building.use(
     await createAgents({
@@ -25,6 +27,8 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       defaultId: config.routing.defaultAgentId,
       workspacesDir: home.workspacesDir,
       knowsModel,
+      settings,
+      readText: () => options.configuration.readText(),
       removed: (agentId) => stops.value.agentRemoved(agentId),
       suspended: (agentId) => stops.value.agentSuspended(agentId),
       changed: (agentId) => unattended.value.agentChanged(agentId),

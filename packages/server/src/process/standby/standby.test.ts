@@ -93,6 +93,11 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await change('providers.mock.apiKey', '${MODEL_KEY}');
     await set(first.client, 'MODEL_KEY', 'sk-canary-after');
     await change('agents.default.name', 'Renamed');
+    await first.client.call('agents.create', { agentId: 'scout', config: { name: 'Scout' } });
+    await first.client.call('agents.update', { agentId: 'scout', config: { maxSteps: 9 } });
+    await first.client.call('agents.create', { agentId: 'brief' });
+    await first.client.call('agents.suspend', { agentId: 'scout' });
+    await first.client.call('agents.delete', { agentId: 'brief' });
     for (const key of ['GONE_KEY', 'KEPT_KEY']) await set(first.client, key, 'another value');
     await first.client.call('env.remove', { key: 'GONE_KEY' });
     await expect(set(first.client, 'SIXTH_KEY', 'too many')).rejects.toMatchObject({ code: 'rate_limited' });
@@ -105,7 +110,15 @@ describe.runIf(findPostgres() !== undefined).concurrent('two daemons on one Post
     await second.client.call('agent.execute', { message: 'Hello' });
     expect(provider.requests.at(-1)?.headers['authorization']).toBe('Bearer sk-canary-after');
     expect((await second.client.call('config.read', { section: 'agents' })).config).toMatchObject({ default: { name: 'Renamed' } });
+    expect((await second.client.call('agents.list', {})).agents).toEqual(['default', 'scout']);
+    expect(await second.client.call('agents.get', { agentId: 'scout' })).toMatchObject({
+      config: { name: 'Scout', maxSteps: 9 },
+      origins: { maxSteps: 'file' },
+      suspended: true,
+      source: 'file',
+    });
     expect((await second.client.call('config.history', {})).entries.map(({ version, from }) => [version, from])).toEqual([
+      ...[7, 6, 5, 4].map((version) => [version, 'agents']),
       [3, 'rpc'],
       [2, 'rpc'],
       [1, 'file'],

@@ -9,7 +9,7 @@ import { documentValue, EditError } from '../../../kernel/config/edit.ts';
 import type { LoadedConfig } from '../../../kernel/config/load.ts';
 import { isLive } from '../../../kernel/config/schema-walk.ts';
 import type { Core } from '../../../kernel/core.ts';
-import type { ChangedConfig, VersionOrigin } from './api.ts';
+import type { AuditClass, ChangedConfig, VersionOrigin } from './api.ts';
 import { protectedChanges, requireOwner } from './protected-keys.ts';
 import { redactedLines } from './redacted-text.ts';
 import { unifiedDiff } from './unified-diff.ts';
@@ -34,6 +34,8 @@ export interface Plan {
   readonly section?: string | undefined;
   readonly key?: string | undefined;
   readonly actionType: string;
+  readonly classification?: AuditClass | undefined;
+  readonly target?: string | undefined;
   readonly ifDigest?: string | undefined;
   readonly dryRun?: boolean | undefined;
   /** Absent for a caller that checks its own permissions. */
@@ -87,9 +89,9 @@ export class ConfigChanges<Config> {
     if (plan.dryRun === true) return this.#preview(base, text, paths);
     if (text === base.text) return { before: text, text, version: base.number, digest: base.digest, changed: [], restart: [] };
     const atMs = this.#deps.clock.now();
-    const target = [plan.section, plan.key].filter((part) => part !== undefined).join('.');
+    const { actionType, classification = 'destructive', target = [plan.section, plan.key].filter((part) => part !== undefined).join('.') } = plan;
     const audited = (outcome: 'success' | 'failure') =>
-      auditRow(call, atMs, { actionType: plan.actionType, classification: 'destructive', outcome, ...(target !== '' && { target }) });
+      auditRow(call, atMs, { actionType, classification, outcome, ...(target !== '' && { target }) });
     const row = audited('success');
     const note = {
       principalId: call.identity.principalId,
