@@ -5,7 +5,7 @@ import { mergePatch, withoutNulls } from '../../../kernel/merge-patch.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Where a value of an agent comes from; `installation`: an absent key for which another section has a value. */
+/** Source of a value of an agent; `installation`: an absent key for which another section has a value. */
 export type Origin = 'file' | 'reference' | 'default' | 'installation';
 
 /** Optional keys that follow the installation when they are absent. */
