@@ -68,6 +68,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const inbox = createInbox(assembly);
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
+    owners: tokens.owners,
     models,
     generate,
     embedder,
@@ -213,6 +214,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     handlers,
     documents: system.documents,
     tokens: tokens.api,
+    requestLimits: (tokenId) => tokens.owners.requestLimits(tokenId),
     turns: turns.api,
     responses: responses.api,
     media: media.api,

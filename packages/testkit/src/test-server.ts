@@ -101,7 +101,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       },
       ...given.providers,
     },
-    agents: { default: { model: 'mock/mock-fast' }, ...given.agents, ...kept?.agents },
+    agents: { default: { model: 'mock/mock-fast' }, ...kept?.agents, ...given.agents },
     ...(database !== undefined && { storage: { driver: 'postgres', url: database.url, poolSize: 4, ...given.storage } }),
   };
   const paths = homePaths(homeDir);
@@ -119,9 +119,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { loaded } = configuration.load();
   configuration.begin(loaded);
   const { config } = loaded;
+  const firstToken = (await readFile(paths.tokenFile, 'utf8').catch(() => '')).trim();
   const server = await createServer({
     config,
     configuration,
+    generatedToken: firstToken === '' ? undefined : { id: 'owner', secret: firstToken },
     home: paths,
     installKey,
     secrets: vault,

@@ -165,6 +165,8 @@ const tokenOf = (names: Names, index: number, digest: string) => ({
   scopesJson: '[]',
   agentsJson: null,
   compatJson: null,
+  person: null,
+  limitsJson: null,
   createdAtMs: atMs,
   expiresAtMs: null,
 });

@@ -88,6 +88,7 @@ import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
+import { rootsOfToken } from './token-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
 import { failReview, findReviewable, keepReview, readReviewable } from './review-conversation.ts';
@@ -185,6 +186,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  rootsOfToken,
   findWaitingRoot,
   listWaitingRoots,
   readRootWaits,

@@ -3,6 +3,9 @@ import { createTokens } from '../features/access/tokens/tokens.ts';
 import { owner } from '../gateway/owner.ts';
 import type { IdentityOf } from '../kernel/call-context.ts';
 import type { SettingsApi } from '../features/operations/settings/api.ts';
+import { readOwnFile, replaceOwnFile } from '../kernel/private-file.ts';
+import type { TokenFile } from '../features/access/tokens/changes.ts';
+import type { ServerOptions } from '../server-handle.ts';
 import type { Assembly } from './assembly.ts';
 import type { Foundation } from './foundation.ts';
 import type { Late } from './late.ts';
@@ -39,10 +42,28 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
       ...core('tokens'),
       pepper: options.installKey.derive('pepper'),
       configTokens: live(({ gateway }) => gateway.tokens),
+      persons: live(({ persons }) => persons),
       generatedToken: options.generatedToken,
       rotateConfigured: secrets.api.rotateToken,
+      settings,
+      tokenFile: tokenFileOf(options),
     }),
   );
-  const identityOf: IdentityOf = (tokenId) => (tokenId === owner.tokenId ? owner : tokens.api.current(tokenId));
+  const identityOf: IdentityOf = (tokenId, principalId) => {
+    const identity = tokenId === owner.tokenId ? owner : tokens.api.current(tokenId);
+    return identity === undefined || identity.principalId === principalId ? identity : { ...identity, principalId };
+  };
   return { agents, tokens, identityOf };
+}
+
+/** Returns the file with the token of the first start. */
+function tokenFileOf({ home, redactor }: Pick<ServerOptions, 'home' | 'redactor'>): TokenFile {
+  const file = home.tokenFile;
+  return {
+    read: () => readOwnFile(file, { maxBytes: 1024 })?.text.trim() || undefined,
+    write(secret) {
+      if (secret !== '') redactor.add([secret]);
+      replaceOwnFile(file, secret === '' ? '' : `${secret}\n`);
+    },
+  };
 }

@@ -2,8 +2,8 @@ import type * as z from 'zod';
 import { AppError } from '../../../kernel/app-error.ts';
 import { announceAudit, auditRow } from '../../../kernel/audit.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
-import { changedKeys } from '../../../kernel/config/changed-keys.ts';
-import { ConfigError, dotted, type Path } from '../../../kernel/config/config-error.ts';
+import { changedKeys, overlapping } from '../../../kernel/config/changed-keys.ts';
+import { ConfigError, dotted, type Path, readPath } from '../../../kernel/config/config-error.ts';
 import type { Applied, Configuration } from '../../../kernel/config/configuration.ts';
 import { documentValue, EditError } from '../../../kernel/config/edit.ts';
 import type { LoadedConfig } from '../../../kernel/config/load.ts';
@@ -106,7 +106,8 @@ export class ConfigChanges<Config> {
     await configuration.reload(plan.actionType);
     const changed = paths.map(dotted);
     const { restartNeeded } = configuration;
-    const restart = changed.filter((key) => restartNeeded.some((other) => isWithin(key, other) || isWithin(other, key)));
+    const waiting = restartNeeded.map((key) => readPath(key) ?? [key]);
+    const restart = overlapping(paths, waiting).map(dotted);
     this.#announce({ ...plan, patchedBy: call.identity.principalId }, settled, { changed, restart });
     return { before: base.text, text, version: settled.number, digest: settled.digest, changed, restart };
   }
@@ -201,11 +202,6 @@ export class ConfigChanges<Config> {
       diff: this.diff(base.text, text, ['config.yaml', 'config.yaml (changed)']),
     };
   }
-}
-
-/** Whether a dotted key is another one or below it. */
-function isWithin(key: string, other: string): boolean {
-  return key === other || (key.startsWith(other) && /^[.[]/.test(key.slice(other.length)));
 }
 
 /** Undefined where the text is not valid, so that everything counts as changed. */
