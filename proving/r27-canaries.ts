@@ -2,9 +2,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { contract } from '@gatehouse/contract';
 import { freePort } from '@gatehouse/testkit/free-port';
+import { onPostgres, sql } from '@gatehouse/testkit/sql';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
@@ -356,12 +356,13 @@ async function scanHome(home: string, scan: Scanner['scan'], said: string): Prom
       const name = file.slice(home.length + 1);
       scan(name, await readFile(file), /\.db/.test(name) ? said : undefined);
     }
-  const db = new DatabaseSync(join(home, 'data/gatehouse.db'), { readOnly: true });
-  for (const row of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'").all()) {
+  const names = onPostgres
+    ? "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name NOT LIKE 'message%'"
+    : "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'";
+  for (const row of await sql(home, names)) {
     const name = String(row['name']);
-    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()), agentText.tables.test(name) ? said : undefined);
+    scan(`table ${name}`, JSON.stringify(await sql(home, `SELECT * FROM ${name}`)), agentText.tables.test(name) ? said : undefined);
   }
-  db.close();
 }
 
 async function doctor(home: string, port: number): Promise<string> {
