@@ -115,7 +115,7 @@ export async function proveCanaries(options: {
       agent.destroy();
       return report();
     }
-    await askBackup(home, join(home, 'backups/canaries.db'));
+    if (!onPostgres) await askBackup(home, join(home, 'backups/canaries.db'));
     for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
     if (collector.bodies.length === 0) unprovoked.push('no traces were exported');
     events.close();
@@ -316,7 +316,8 @@ async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]
 const agentText = {
   methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list'],
   events: ['message:received', 'message:sent', 'session:sub_agent_spawned'],
-  tables: /^(?:conversation|sub_agent_run|graph_run|session_send)$/,
+  // Events are a table of the same database on PostgreSQL alone.
+  tables: /^(?:conversation|sub_agent_run|graph_run|session_send|event_batch)$/,
 };
 
 async function read(target: Target, scan: Scanner['scan'], said: string): Promise<void> {

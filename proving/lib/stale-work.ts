@@ -130,6 +130,14 @@ export async function claimOf(db: Db, kind: string, owner: string, nowMs: number
   throw new Error(`${owner} finds no work of kind ${kind}`);
 }
 
+/** Ends the graphs of some items; open ones are limited in number. */
+export async function endGraphs(db: Db, from: number, to: number): Promise<void> {
+  for (let n = from; n < to; n += 1) {
+    const end = { id: `gr_${n}`, state: 'completed' as const, reason: null, error: 'over', atMs };
+    await db.write(closeGraph, { end, errorKind: null });
+  }
+}
+
 /** Ends the work that an item has led to, so that the next one is alone. */
 export async function endAll(db: Db, all: readonly string[] = staleKinds): Promise<void> {
   const kinds = all.map((kind) => ({ kind, free: 10 }));
@@ -238,7 +246,7 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
   const work = workOf('graph', id, { graphId: id });
   const row = { id, principalId, tokenId: 'root', agentId, label: null, definitionJson: '{}', variablesJson: '{}', nodeCount: 1, rootRunId };
   const times = { createdAtMs: atMs, startedAtMs: atMs, endedAtMs: null, waitedMs: 0 };
-  await db.write(acceptGraph, {
+  const accepted = await db.write(acceptGraph, {
     row: {
       ...row,
       ...times,
@@ -256,6 +264,7 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
     work,
     audit: { id: `au_${n}`, atMs, principalId, action: 'graph.execute', classification: 'mutate', outcome: 'success', traceId: '' },
   });
+  if (accepted !== 'accepted') throw new Error(`the graph ${id} was not accepted: ${JSON.stringify(accepted)}`);
   return id;
 }
 
