@@ -77,7 +77,7 @@ export async function proveCanaries(options: {
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
     const rootKey = canaries.known('install.key', '5e'.repeat(32));
     await writeFile(join(home, 'install.key'), `${rootKey}\n`, { mode: 0o600 });
-    sealInto(home, rootKey, keys.stored);
+    await sealInto(home, rootKey, keys.stored);
     daemon = await startDaemon({
       home,
       port,
