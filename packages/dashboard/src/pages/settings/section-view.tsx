@@ -8,7 +8,7 @@ import { EntryFields, SettingFields } from '../../ui/schema/setting-view.tsx';
 
 /** Pages that edit a section with more help. */
 const otherPages: Readonly<Record<string, { readonly to: string; readonly text: string }>> = {
-  agents: { to: '/agents', text: 'Agents have a page of their own' },
+  agents: { to: '/agents', text: 'Each agent has its own page' },
   mcp: { to: '/agents', text: 'The page of an agent tests and connects its servers' },
   webhooks: { to: '/webhooks', text: 'The page Webhooks tests a mapping' },
 };

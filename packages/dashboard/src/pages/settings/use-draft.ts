@@ -17,7 +17,7 @@ export interface Draft {
   readonly digest: string;
   readonly document: Document;
   readonly changes: readonly Change[];
-  /** Texts that are no values yet, by the id of their key. */
+  /** What is wrong with texts that are not valid values, by the id of their key. */
   readonly problems: FieldErrors;
   /** What others changed while this draft had changes: these are kept. */
   readonly meanwhile: readonly ConfigChange[];

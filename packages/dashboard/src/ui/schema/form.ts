@@ -8,13 +8,13 @@ export interface SettingForm {
   readonly lookup: Lookup;
   /** Sets a value; undefined returns the key to its default. */
   readonly set: (setting: Setting, value: unknown) => void;
-  /** Reports a text that is no value yet, or with undefined that it is one again. */
+  /** Reports why a text is not a valid value, or with undefined that it is one again. */
   readonly report: (id: string, problem: string | undefined) => void;
   /** Ids of the entries that are shown with their fields. */
   readonly opened: Store<ReadonlySet<string>>;
   /** Keys that config.yaml has in another state than the running gateway, until a restart. */
   readonly waiting: ReadonlySet<string>;
-  /** Where a value comes from, in a few words. */
+  /** Origin of a value that is set, for people. */
   readonly origin: string;
 }
 
