@@ -10,7 +10,7 @@ import { launchDaemon } from '../daemon-process.ts';
 
 const startLimitMs = 120_000;
 const pollMs = 50;
-/** Of what a daemon that does not start has printed. */
+/** Characters kept of what a daemon that does not start has printed. */
 const maxKept = 4_000;
 
 export interface RunningDaemon extends AsyncDisposable {
