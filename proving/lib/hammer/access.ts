@@ -9,8 +9,10 @@ import {
   type NewRequest,
 } from '../../../packages/server/src/features/access/approvals/store.ts';
 import {
+  addPersons,
   deleteToken,
   insertToken,
+  revokeSecret,
   recordRefusal,
   recordUses,
   replaceToken,
@@ -204,6 +206,8 @@ const tokens: Driver<Round, Kept> = {
     await writer.race([
       () => writer.write(recordUses, { uses: [1, 2].map((index) => ({ tokenId: names.id('tk', index), atMs: atMs + side })) }),
       () => writer.write(recordRefusal, { audit: names.audit(`refusal-${side}`) }),
+      () => writer.write(revokeSecret, { revoked: { digest: names.id('digest', 'revoked'), tokenId: names.id('tk', 1), atMs } }),
+      () => writer.write(addPersons, { persons: [{ name: names.id('person', 0), principalId: names.id('principal', side) }], atMs }),
     ]);
     const did = (outcome: typeof inserted) => (outcome === undefined ? 0 : count([outcome], Boolean));
     return { inserted: did(inserted), rotated: did(rotated), replaced: did(replaced), deleted: did(deleted) };
@@ -213,7 +217,11 @@ const tokens: Driver<Round, Kept> = {
       `select count(*) as count from audit where target = ${quote(round)} and id like 'au_%-%' and id not like 'au_${round}-_'`,
     );
     const [uses] = await look(`select count(*) as count from token_use where token_id like 'tk_${round}-%'`);
+    const [revoked] = await look(`select count(*) as count from revoked_secret where digest = ${quote(namesOf(round).id('digest', 'revoked'))}`);
+    const [persons] = await look(`select count(*) as count from person where name = ${quote(namesOf(round).id('person', 0))}`);
     return [
+      ...differs('records of one revoked secret', revoked?.['count'], 1),
+      ...differs('rows of one person', persons?.['count'], 1),
       ...differs('tokens added under one id', first.inserted + second.inserted, 1),
       ...differs('rotations of one secret', first.rotated + second.rotated, 1),
       ...differs('replacements of one secret', first.replaced + second.replaced, 1),

@@ -91,7 +91,7 @@ export const tokens = {
     risk: 'destructive',
     summary: 'Creates an access token, valid at once; the secret is returned only here.',
     description:
-      'No token creates one wider than itself in scopes, agents or expiry. An empty scope list means all scopes. A token of a person has the budgets of the person (`persons.<name>.budgets`), and none of its own.',
+      'No token creates one wider than itself in scopes, agents or expiry. An empty scope list means all scopes. A token of a person has the budgets of the person (`persons.<name>.budgets`), and none itself.',
     params: () =>
       z.strictObject({
         id: TokenId().optional().describe('A random id otherwise.'),

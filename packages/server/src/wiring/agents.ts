@@ -60,7 +60,14 @@ export async function wireAgents({ building, options, live, core }: Assembly, { 
 function tokenFileOf({ home, redactor }: Pick<ServerOptions, 'home' | 'redactor'>): TokenFile {
   const file = home.tokenFile;
   return {
-    read: () => readOwnFile(file, { maxBytes: 1024 })?.text.trim() || undefined,
+    read() {
+      try {
+        return readOwnFile(file, { maxBytes: 1024 })?.text.trim() || undefined;
+      } catch {
+        // The next start refuses it.
+        return undefined;
+      }
+    },
     write(secret) {
       if (secret !== '') redactor.add([secret]);
       replaceOwnFile(file, secret === '' ? '' : `${secret}\n`);

@@ -306,7 +306,9 @@ const rows: readonly Row[] = [
       const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'capabilities.introspect', params: {} });
       const ask = () => post(server, '/rpc', body, { authorization: `Bearer ${made.secret}` });
       const { result } = Introspected.parse(await (await ask()).json());
-      return [result.budgets.filter(({ scope }) => scope === 'person').map(({ cap }) => cap), (await ask()).status];
+      const { status } = await ask();
+      await server.client.call('tokens.revoke', { id: made.id });
+      return [result.budgets.filter(({ scope }) => scope === 'person').map(({ cap }) => cap), status];
     },
     before: [[], 200],
     after: [['perHourTokens'], 429],

@@ -23,7 +23,7 @@ export interface SocketSessionDeps {
   readonly tokens: TokensApi;
   readonly clock: Clock;
   /** Counts a message for the limits of its token and person; returns a refusal. */
-  readonly refusalOf?: (tokenId: string) => AppError | undefined;
+  readonly refusalOf?: ((tokenId: string) => AppError | undefined) | undefined;
   readonly limits: () => { readonly maxInFlight: number; readonly maxMessages: number; readonly windowMs: number };
 }
 

@@ -11,8 +11,8 @@ type Entry = NonNullable<NonNullable<Tokens>['tokens']>[number];
 
 const secretOf = (id: string) => `${id}-secret-0123456789-abcdefghijklmnop`;
 const entry = (id: string, more: Partial<Entry> = {}): Entry => ({ id, secret: secretOf(id), scopes: ['rpc', 'api'], ...more });
-/** Less than two turns, more than one. */
-const tight = { perDayUsd: 0.03 };
+/** One turn, and less than the question of another one. */
+const tight = { perDayUsd: 0.0201 };
 const agents = { default: { model: 'mock/mock-fast', maxTokens: 5_000 } };
 /** One turn costs about two cents. */
 const answer = { text: 'Yes.', usage: { input: 10_000, output: 5_000 } };
@@ -43,7 +43,7 @@ describe('the budget of a person', () => {
     expect(await say(laptop)).toBe('stop');
     expect(await say(phone)).toBe('budget_exceeded');
     expect(await say(tablet)).toBe('stop');
-    expect(await capsOf(phone)).toMatchObject([{ cap: 'perDayUsd', scope: 'person', limit: 0.03, used: 0.02, resetsInMs: expect.any(Number) }]);
+    expect(await capsOf(phone)).toMatchObject([{ cap: 'perDayUsd', scope: 'person', limit: 0.0201, used: 0.02, resetsInMs: expect.any(Number) }]);
     expect(await capsOf(tablet)).toEqual([]);
     const refused = await fetch(`${server.url}/v1/chat/completions`, {
       method: 'POST',
@@ -51,7 +51,7 @@ describe('the budget of a person', () => {
       body: JSON.stringify({ model: 'default', messages: [{ role: 'user', content: 'Hello' }] }),
     });
     expect([refused.status, Number(refused.headers.get('retry-after'))]).toEqual([429, expect.closeTo(86_400, -4)]);
-    expect(await refused.text()).toMatch(/persons\.ada\.budgets\.perDayUsd of 0\.03 USD .*try again in \d+ s/);
+    expect(await refused.text()).toMatch(/persons\.ada\.budgets\.perDayUsd of 0\.0201 USD .*try again in \d+ s/);
   });
 
   test('counts over a kill, and from what was used before it was set; a higher one applies at once', async () => {
@@ -76,14 +76,16 @@ describe('the budget of a person', () => {
   });
 
   test('is not exceeded by turns of its tokens at the same time', async () => {
-    const server = await start([entry('laptop', { person: 'ada' }), entry('phone', { person: 'ada' })], { ada: { budgets: tight } });
+    // Less than the longest answer: the first turn may use all of it.
+    const budgets = { perDayUsd: 0.01 };
+    const server = await start([entry('laptop', { person: 'ada' }), entry('phone', { person: 'ada' })], { ada: { budgets } });
     const answered = Promise.withResolvers<void>();
-    server.provider.setAnswer(() => ({ ...answer, after: answered.promise }));
+    server.provider.setAnswer(() => ({ text: 'Yes.', usage: { input: 1_000, output: 100 }, after: answered.promise }));
     const turns = [say(callOf(server, 'laptop')), say(callOf(server, 'phone'))];
     const first = await Promise.race(turns);
     answered.resolve();
     expect([first, (await Promise.all(turns)).toSorted()]).toEqual(['budget_exceeded', ['budget_exceeded', 'stop']]);
-    expect(await capsOf(callOf(server, 'phone'))).toMatchObject([{ used: 0.02, reserved: 0 }]);
+    expect(await capsOf(callOf(server, 'phone'))).toMatchObject([{ used: 0.0012, reserved: 0 }]);
   });
 });
 

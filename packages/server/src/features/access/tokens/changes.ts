@@ -95,6 +95,7 @@ export class TokenChanges {
     await this.#save(rowOf(record), former, audit);
     this.#registry.put(record);
     announceAudit(bus, audit);
+    if (former !== undefined) await this.#retire(former);
     await this.#deps.owners.refresh();
     return { id, secret, ...grantOf(record), createdAt: now, message: storeMessage };
   }

@@ -121,7 +121,7 @@ describe('a token of config.yaml', () => {
     expect(await server.client.call('tokens.revoke', { id: 'ops' })).toMatchObject({ revoked: true });
   });
 
-  test('is revoked once, whoever else changes the configuration at the same time', async () => {
+  test('is revoked once, while other callers change the configuration', async () => {
     const server = await start([entry('ops'), entry('ci', ['admin'])]);
     const ci = createClient({ url: server.url, token: secretOf('ci'), retry: { retries: 0 } });
     const results = await Promise.allSettled([
@@ -178,7 +178,19 @@ describe('the token of the first start', () => {
     }
   });
 
-  test('does not come up in place of a revoked token of config.yaml with the same secret', async () => {
+  test('opens nothing any more when a token of its id replaces it after a rotation', async () => {
+    const server = await start();
+    const { secret } = await server.client.call('tokens.rotate', { id: 'owner' });
+    const replaced = await server.client.call('tokens.create', { id: 'owner', scopes: ['rpc'], replace: true });
+    const again = await restart(server);
+    expect([await pings(again, first), await pings(again, secret), await pings(again, replaced.secret)]).toEqual([
+      'unauthenticated',
+      'unauthenticated',
+      'ok',
+    ]);
+  });
+
+  test('does not come up instead of a revoked token of config.yaml with the same secret', async () => {
     const server = await start([{ id: 'same', secret: first, scopes: ['rpc'] }, entry('ops')]);
     await server.client.call('tokens.revoke', { id: 'same' });
     expect([await pings(server, first), read()]).toEqual(['unauthenticated', '']);

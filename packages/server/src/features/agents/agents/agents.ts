@@ -1,12 +1,13 @@
 import { AgentConfig } from '@gatehouse/contract';
 import { AppError } from '../../../kernel/app-error.ts';
 import type { CallContext } from '../../../kernel/call-context.ts';
+import { documentValue } from '../../../kernel/config/edit.ts';
 import type { Live } from '../../../kernel/config/live.ts';
 import type { HandlersOf } from '../../../kernel/handlers.ts';
 import { newId, newTraceId } from '../../../kernel/ids.ts';
 import type { AgentsApi, ConfigureAgent } from './api.ts';
 import { AgentChanges, type AgentChangesDeps } from './changes.ts';
-import { entryIn, type Origin, originsOf } from './entry.ts';
+import { entryOf, type Origin, originsOf } from './entry.ts';
 import { AgentRegistry, type AgentRegistryDeps } from './registry.ts';
 import { listAgents } from './store.ts';
 
@@ -42,10 +43,15 @@ export async function createAgents(
     return { ...registry.visible(change.agentId, call), config };
   };
 
+  /** Parsed once for all agents that a client asks for. */
+  let parsed: { readonly text: string; readonly document: unknown } | undefined;
+
   /** Empty while the file cannot be parsed. */
   function originsOfAgent(agentId: string, config: AgentConfig): Record<string, Origin> {
     try {
-      return originsOf(config, entryIn(readText(), agentId));
+      const text = readText();
+      if (parsed?.text !== text) parsed = { text, document: documentValue(text) };
+      return originsOf(config, entryOf(parsed.document, agentId));
     } catch {
       return {};
     }

@@ -13,7 +13,12 @@ const inherited = ['model', 'autonomy.profile', 'approvals.unattended', ...Objec
 
 /** Returns an agent's entry as the text of config.yaml has it, with its references; undefined when there is none. */
 export function entryIn(text: string, agentId: string): Fields | undefined {
-  return fieldsOf(fieldsOf(documentValue(text), 'agents'), agentId);
+  return entryOf(documentValue(text), agentId);
+}
+
+/** Returns an agent's entry of the parsed text. */
+export function entryOf(document: unknown, agentId: string): Fields | undefined {
+  return fieldsOf(fieldsOf(document, 'agents'), agentId);
 }
 
 /** Returns an entry with a patch of plain values applied. A reference stays where the patch repeats its value, `inForce`. */
