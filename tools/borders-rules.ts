@@ -10,6 +10,8 @@ export interface Zone {
   readonly may: readonly string[];
   /** Zones of which only types may be imported. */
   readonly mayTypes?: readonly string[];
+  /** Entries of packages in the repository that it may import, in addition: data alone, without what the rest of the package loads. */
+  readonly mayEntries?: readonly string[];
   /** When given, the only packages from outside the repository; `node:` counts as one. */
   readonly external?: readonly string[];
 }
@@ -25,6 +27,7 @@ export const zones: readonly Zone[] = [
     files: /^packages\/dashboard\/(src\/|vite\.config\.ts$)/,
     may: ['client'],
     mayTypes: ['contract'],
+    mayEntries: ['@gatehouse/contract/agent-templates', '@gatehouse/contract/vendor-list'],
     external: ['@dagrejs/dagre', '@tanstack/react-query', '@xyflow/react', 'diff', 'marked', 'react', 'react-dom/client', 'vite'],
   },
   { name: 'testkit', files: /^packages\/testkit\/src\//, may: ['contract', 'client', 'server'] },

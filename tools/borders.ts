@@ -29,6 +29,7 @@ function judge(file: string, zone: Zone, one: Import, entries: Entries): string 
     if (own[2] !== undefined && !entries(own[1]).includes(`.${own[2]}`))
       return `reaches into a package; import "@gatehouse/${own[1]}" and export what is missing from its entry`;
     if (own[1] === packageOf(file)) return 'imports its own package by name; use the relative path of the file that has the thing';
+    if (zone.mayEntries?.includes(one.specifier)) return undefined;
     return allowed(file, zone, own[1], one.typeOnly);
   }
   if (zone.external && !isTest(file)) {

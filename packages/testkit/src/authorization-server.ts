@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** An OAuth 2.1 authorization server on the loopback, whose user agrees to everything unless told otherwise. */
+/** An OAuth 2.1 authorization server on the loopback, whose user agrees to everything by default. */
 export interface AuthorizationServer extends AsyncDisposable {
   readonly issuer: string;
   readonly port: number;

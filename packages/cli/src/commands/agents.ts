@@ -8,12 +8,13 @@ import { connect } from '../connection/target.ts';
 import { unreadable, usageError } from '../failure.ts';
 import type { Io } from '../io.ts';
 import { renderColumns, renderTable } from '../render/table.ts';
+import { findTemplate, shapedText } from './agent-template.ts';
 import { confirm } from './confirm.ts';
 import { addGroup } from './group.ts';
 import { type CommonFlags, withConnection } from './options.ts';
 import { print } from './print.ts';
 
-type ConfigFlags = CommonFlags & { name?: string; model?: string; instructions?: string; config?: string };
+type ConfigFlags = CommonFlags & { name?: string; model?: string; instructions?: string; config?: string; template?: string };
 type Agent = Result<'agents.get'>;
 
 /** Maximum number of calls in one batch. */
@@ -59,10 +60,14 @@ function addCreate(agents: Command, io: Io): void {
     .description('Creates an agent, which accepts turns immediately.')
     .action(async (agentId: string, flags: ConfigFlags) => {
       const config = await readConfig(flags, io);
+      const template = flags.template === undefined ? undefined : await findTemplate(flags.template);
       const { client } = await connect(flags, io);
       // The server validates the configuration.
-      const created = await client.call('agents.create', { agentId, config });
-      print(io, flags, created, () => `Created ${created.agentId}; its folder is ${created.workspaceDir}.`);
+      const created = await client.call('agents.create', { agentId, config: { ...template?.chosen.config, ...config } });
+      const shaped = await template?.writeFiles(client, agentId);
+      print(io, flags, { ...created, ...(shaped !== undefined && { files: shaped }) }, () =>
+        [`Created ${created.agentId}; its folder is ${created.workspaceDir}.`, ...(shaped === undefined ? [] : shapedText(shaped))].join('\n'),
+      );
     });
 }
 
@@ -71,11 +76,18 @@ function addUpdate(agents: Command, io: Io): void {
     .description('Changes keys of an agent from its next turn on; null in --config resets a key to its default.')
     .option('--dry-run', 'only validate, and show the result')
     .action(async (agentId: string, { dryRun = false, ...flags }: ConfigFlags & { dryRun?: boolean }) => {
-      const config = await readConfig(flags, io);
-      if (Object.keys(config).length === 0) throw usageError('Nothing to change.', 'Pass --name, --model, --instructions or --config.');
+      const given = await readConfig(flags, io);
+      const template = flags.template === undefined ? undefined : await findTemplate(flags.template);
+      const config = { ...template?.chosen.config, ...given };
+      if (Object.keys(config).length === 0) throw usageError('Nothing to change.', 'Pass --name, --model, --instructions, --template or --config.');
       const { client } = await connect(flags, io);
       const updated = await client.call('agents.update', { agentId, config, dryRun });
-      print(io, flags, updated, () => (dryRun ? `${JSON.stringify(updated.config, null, 2)}\nNothing was changed.` : `Changed ${updated.agentId}.`));
+      const shaped = dryRun ? undefined : await template?.writeFiles(client, agentId);
+      print(io, flags, { ...updated, ...(shaped !== undefined && { files: shaped }) }, () =>
+        dryRun
+          ? `${JSON.stringify(updated.config, null, 2)}\nNothing was changed.`
+          : [`Changed ${updated.agentId}.`, ...(shaped === undefined ? [] : shapedText(shaped))].join('\n'),
+      );
     });
 }
 
@@ -116,6 +128,10 @@ function withConfig(command: Command): Command {
     .option('--name <name>', 'display name of the agent')
     .option('--model <model>', 'its model, as provider/model or model')
     .option('--instructions <text>', 'text added to the system prompt')
+    .option(
+      '--template <id>',
+      'start from assistant, researcher, coder or home-operator: prompt files, tools, approvals, budgets; other flags win over it',
+    )
     .option('--config <json>', 'other keys as a JSON object; @FILE reads a file, - standard input');
 }
 

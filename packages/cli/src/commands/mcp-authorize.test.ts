@@ -36,7 +36,7 @@ test('authorize prints the address, waits for the person, and says what the serv
   expect(code).toBe(0);
 });
 
-test('authorize opens a browser on a terminal, unless told not to', async () => {
+test('authorize opens a browser on a terminal, except with --no-open', async () => {
   await using session = await open(pending, done);
   const opened: string[] = [];
   const io = { stdout: Object.assign(new PassThrough(), { isTTY: true }), openBrowser: (address: string) => void opened.push(address) };

@@ -8,20 +8,29 @@ const listed = {
       provider: 'openai',
       type: 'openai',
       state: 'ok',
-      keys: [{ from: 'store', name: 'OPENAI_API_KEY' }],
+      keys: [
+        { id: 'apiKey', from: 'store', name: 'OPENAI_API_KEY', state: 'ok' },
+        { id: 'apiKeys[0]', from: 'file', state: 'cooling' },
+      ],
       models: [{}, {}],
       baseUrl: 'https://api.openai.com/v1',
     },
     { provider: 'box', type: 'vllm', state: 'unreachable', keys: [], models: [], baseUrl: 'http://127.0.0.1:8000/v1' },
   ],
 };
-const set = { provider: 'openai', key: 'OPENAI_API_KEY', changed: ['providers.openai'], version: 2, digest: 'd' };
+const set = { provider: 'openai', key: 'OPENAI_API_KEY', addedKeys: ['OPENAI_2_API_KEY'], changed: ['providers.openai'], version: 2, digest: 'd' };
 const good = { provider: 'openai', verdict: 'ok', message: 'The provider answered in 400 ms', model: 'gpt-5-mini', latencyMs: 400, models: [] };
 const bad = { ...good, verdict: 'key_refused', message: 'The provider refused the key', cause: '401: Incorrect API key\u202e', nextStep: 'Check it' };
 
 async function open(tested: object = good) {
   const removed = { removed: true, provider: 'openai', version: 3, digest: 'e' };
-  const answers = { 'providers.list': listed, 'providers.set': set, 'providers.test': tested, 'providers.remove': removed };
+  const answers = {
+    'providers.list': listed,
+    'providers.set': set,
+    'providers.test': tested,
+    'providers.remove': removed,
+    'providers.retry': { state: 'ok' },
+  };
   const server = await startServer(rpcAnswers(answers));
   const user = await createUser();
   const env = { GATEHOUSE_URL: server.url, GATEHOUSE_TOKEN: token };
@@ -39,8 +48,8 @@ test('the list is the default, with state and source of the key', async () => {
   await using session = await open();
   const { out } = await session.run([]);
   expect(out.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-    ['PROVIDER', 'TYPE', 'STATE', 'KEY', 'MODELS', 'ADDRESS'],
-    ['openai', 'openai', 'ok', 'OPENAI_API_KEY (store)', '2', 'https://api.openai.com/v1'],
+    ['PROVIDER', 'TYPE', 'STATE', 'KEYS', 'MODELS', 'ADDRESS'],
+    ['openai', 'openai', 'ok', 'OPENAI_API_KEY (store), apiKeys[0] (file, cooling)', '2', 'https://api.openai.com/v1'],
     ['box', 'vllm', 'unreachable', '-', '0', 'http://127.0.0.1:8000/v1'],
     [''],
   ]);
@@ -85,4 +94,25 @@ test('a removal asks first', async () => {
   expect((await session.run(['remove', 'openai'])).code).toBe(2);
   expect((await session.run(['remove', 'openai', '--yes'])).out).toBe('Removed openai.\n');
   expect(session.params()).toEqual([{ provider: 'openai' }]);
+});
+
+test('keys are added with a test, removed after a question, and tested or retried by their id or name', async () => {
+  await using session = await open();
+  const { code, out } = await session.run(['add-key', 'openai'], { input: 'sk-further\n' });
+  expect([code, out]).toEqual([0, expect.stringMatching(/^Stored the key as the secret OPENAI_2_API_KEY.\nopenai\/gpt-5-mini: ok/)]);
+  expect(session.params()).toEqual([{}, { id: 'openai', type: 'openai', addKeys: ['sk-further'] }, { provider: 'openai', key: 'OPENAI_2_API_KEY' }]);
+  await using removing = await open();
+  expect((await removing.run(['remove-key', 'openai', 'apiKeys[0]'])).code).toBe(2);
+  expect((await removing.run(['remove-key', 'openai', 'apiKeys[0]', '--yes'])).out).toBe('Removed the key apiKeys[0] of openai.\n');
+  expect(removing.params().at(-1)).toEqual({ id: 'openai', type: 'openai', removeKeys: ['apiKeys[0]'] });
+  expect(await removing.run(['add-key', 'absent'], { input: 'k' })).toMatchObject({ code: 2, err: expect.stringContaining('openai, box') });
+  await using testing = await open({ ...bad, key: 'apiKeys[0]' });
+  const all = await testing.run(['test', 'openai', '--all-keys']);
+  expect([all.code, all.out.match(/with apiKeys\[0\]: key refused/g)?.length]).toEqual([1, 2]);
+  await testing.run(['retry', 'openai', '--key', 'OPENAI_API_KEY']);
+  expect(testing.params().slice(1)).toEqual([
+    { provider: 'openai', key: 'apiKey' },
+    { provider: 'openai', key: 'apiKeys[0]' },
+    { provider: 'openai', key: 'OPENAI_API_KEY' },
+  ]);
 });

@@ -1,3 +1,4 @@
+import type { Client } from '@gatehouse/client';
 import type { ProviderType, Result } from '@gatehouse/contract';
 import type { Command } from 'commander';
 import { connect } from '../connection/target.ts';
@@ -15,21 +16,26 @@ import { readSecret } from './secret-value.ts';
 type AddFlags = CommonFlags & { type?: string; baseUrl?: string; key: boolean };
 type Tested = Result<'providers.test'>;
 
-/** `gatehouse providers list | test | add | remove`. */
+type Listed = Result<'providers.list'>['providers'][number];
+type TestFlags = CommonFlags & { model?: string; key?: string; allKeys?: true };
+
+/** `gatehouse providers list | test | retry | add | remove | add-key | remove-key`. */
 export function addProvidersCommand(program: Command, io: Io, setExit: SetExit): void {
   const providers = addGroup(program, 'providers')
     .summary('list, test, add and remove model providers')
-    .description('The model providers. Needs a token with scope admin; add and remove need scope *, or the socket of the home folder.');
+    .description('The model providers. Needs a token with scope admin; what changes them needs scope *, or the socket of the home folder.');
 
   addList(providers, io);
   addTest(providers, io, setExit);
+  addRetry(providers, io);
   addAdd(providers, io, setExit);
   addRemove(providers, io);
+  addKeys(providers, io, setExit);
 }
 
 function addList(providers: Command, io: Io): void {
   withConnection(providers.command('list', { isDefault: true }))
-    .description('Lists the providers with their state, and where their key comes from.')
+    .description('Lists the providers with their state, and where their keys come from.')
     .action(async (flags: CommonFlags) => {
       const { client } = await connect(flags, io);
       print(io, flags, await client.call('providers.list', {}), providerTable);
@@ -40,11 +46,30 @@ function addTest(providers: Command, io: Io, setExit: SetExit): void {
   withConnection(providers.command('test <provider>'))
     .description('Calls a model of a provider once and says what is wrong. Exits with 1 when it does not work.')
     .option('--model <id>', 'as the provider names it; its first one otherwise')
-    .action(async (provider: string, { model, ...flags }: CommonFlags & { model?: string }) => {
+    .option('--key <key>', 'id or name of the key; the one that the next call would use otherwise')
+    .option('--all-keys', 'tests each key of the provider')
+    .action(async (provider: string, { model, key, allKeys, ...flags }: TestFlags) => {
       const { client } = await connect(flags, io);
-      const tested = await client.call('providers.test', { provider, model });
-      if (!works(tested)) setExit(exitCode.failed);
-      print(io, flags, tested, testText);
+      const test = (one?: string) => client.call('providers.test', { provider, model, key: one });
+      if (allKeys !== true) {
+        const tested = await test(key);
+        if (!works(tested)) setExit(exitCode.failed);
+        return print(io, flags, tested, testText);
+      }
+      const tests: Tested[] = [];
+      for (const { id } of (await findProvider(client, provider)).keys) tests.push(await test(id));
+      if (!tests.every(works)) setExit(exitCode.failed);
+      print(io, flags, { tests }, () => tests.map(testText).join('\n'));
+    });
+}
+
+function addRetry(providers: Command, io: Io): void {
+  withConnection(providers.command('retry <provider>'))
+    .description('Clears what failed calls have shown, so that the next call goes through and waiting work is retried at once.')
+    .option('--key <key>', 'id or name of a key; all of them otherwise')
+    .action(async (provider: string, { key, ...flags }: CommonFlags & { key?: string }) => {
+      const { client } = await connect(flags, io);
+      print(io, flags, await client.call('providers.retry', { provider, key }), ({ state }) => `The state of ${provider} is ${state}.`);
     });
 }
 
@@ -78,6 +103,39 @@ function addRemove(providers: Command, io: Io): void {
     });
 }
 
+function addKeys(providers: Command, io: Io, setExit: SetExit): void {
+  withConnection(providers.command('add-key <provider>'))
+    .description(
+      'Adds a further key to a provider and tests it. A key that is refused or has to wait is paused alone, and the next one is used. The key is read from standard input, else a hidden prompt asks for it.',
+    )
+    .action(async (id: string, flags: CommonFlags) => {
+      const key = await readSecret(`a further key of ${id}`, `gatehouse providers add-key ${id}`, io);
+      const { client } = await connect(flags, io);
+      const { type } = await findProvider(client, id);
+      const set = await client.call('providers.set', { id, type, addKeys: [key] });
+      const name = set.addedKeys?.[0] ?? '';
+      const tested = await client.call('providers.test', { provider: id, key: name });
+      if (!works(tested)) setExit(exitCode.failed);
+      print(io, flags, { set, tested }, () => `Stored the key as the secret ${name}.\n${testText(tested)}`);
+    });
+  withConnection(providers.command('remove-key <provider> <key>'))
+    .description('Removes a key, by its id or name, from a provider. A stored key stays in the secret store.')
+    .option('-y, --yes', 'do not ask')
+    .action(async (id: string, key: string, { yes, ...flags }: CommonFlags & { yes?: true }) => {
+      if (yes !== true) await confirm(`Remove the key ${key} of ${id}?`, io);
+      const { client } = await connect(flags, io);
+      const { type } = await findProvider(client, id);
+      print(io, flags, await client.call('providers.set', { id, type, removeKeys: [key] }), () => `Removed the key ${key} of ${id}.`);
+    });
+}
+
+async function findProvider(client: Client, id: string): Promise<Listed> {
+  const { providers } = await client.call('providers.list', {});
+  const found = providers.find(({ provider }) => provider === id);
+  if (found !== undefined) return found;
+  throw usageError(`There is no provider ${id}.`, `Providers: ${providers.map(({ provider }) => provider).join(', ')}`);
+}
+
 async function readType(type: string | undefined, id: string): Promise<ProviderType> {
   // Loading the contract takes 0.2 s, so other commands do without it.
   const { providerTypes } = await import('@gatehouse/contract');
@@ -90,18 +148,23 @@ async function readType(type: string | undefined, id: string): Promise<ProviderT
 const works = ({ verdict }: Tested): boolean => verdict === 'ok' || verdict === 'slow';
 
 function providerTable({ providers }: Result<'providers.list'>): string {
-  if (providers.length === 0) return 'No providers. Add one: gatehouse providers add openai';
+  if (providers.length === 0) return 'No providers. `gatehouse setup` connects one, or: gatehouse providers add openai';
   return renderTable(
-    ['Provider', 'Type', 'State', 'Key', 'Models', 'Address'],
+    ['Provider', 'Type', 'State', 'Keys', 'Models', 'Address'],
     providers.map(({ provider, type, state, keys, models, baseUrl }) => [
       provider,
       type,
       state,
-      keys.map(({ from, name }) => (name === undefined ? from : `${name} (${from})`)).join(' ') || undefined,
+      keys.map(keyText).join(', ') || undefined,
       models.length,
       baseUrl,
     ]),
   );
+}
+
+/** Names a key by what remove-key and retry accept. */
+function keyText({ id, from, name, state }: Listed['keys'][number]): string {
+  return `${name ?? id} (${state === 'ok' ? from : `${from}, ${state}`})`;
 }
 
 function setText({ provider, key, changed }: Result<'providers.set'>): string {
@@ -109,8 +172,9 @@ function setText({ provider, key, changed }: Result<'providers.set'>): string {
   return key === undefined ? done : `${done} Its key is the secret ${key}.`;
 }
 
-function testText({ provider, verdict, message, nextStep, cause, model }: Tested): string {
-  return [`${provider}/${model}: ${verdict.replaceAll('_', ' ')}. ${message}.`, cause, nextStep === undefined ? undefined : `${nextStep}.`]
+function testText({ provider, verdict, message, nextStep, cause, key, model }: Tested): string {
+  const which = key === undefined || key === 'apiKey' ? '' : ` with ${key}`;
+  return [`${provider}/${model}${which}: ${verdict.replaceAll('_', ' ')}. ${message}.`, cause, nextStep === undefined ? undefined : `${nextStep}.`]
     .flatMap((line) => (line === undefined ? [] : [plainText(line)]))
     .join('\n');
 }

@@ -7,7 +7,7 @@ export function publicUrl({ publicUrl: configured }: Pick<GatewayConfig, 'public
   if (address === null)
     throw new AppError('precondition_failed', 'The gateway has no address for browsers: set gateway.publicUrl, or gateway.enabled to true');
   const url = new URL(address);
-  // A browser cannot open the address that stands for all of them.
+  // A browser cannot open the wildcard address.
   if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
   return url.origin;
 }

@@ -13,7 +13,15 @@ export const ProviderConfig = z.strictObject({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe('Base of the API, up to and with /v1 where the vendor has it.'),
-  apiKey: z.string().min(1).optional().meta({ secret: true }).describe('"${NAME}" takes it from the environment.'),
+  apiKey: z.string().min(1).optional().meta({ secret: true }).describe('"${NAME}" takes it from the environment or the secret store.'),
+  apiKeys: z
+    .array(z.string().min(1))
+    .max(16)
+    .optional()
+    .meta({ secret: true })
+    .describe(
+      'Further keys. A call stays with one key as long as it works; a key that is refused or asked to wait is paused alone, and the next one is used.',
+    ),
   headers: z.record(z.string(), z.string()).default({}).meta({ secret: true }).describe('Further headers of every request.'),
   models: z
     .array(ProviderModelEntry())
@@ -46,7 +54,12 @@ export type EmbeddingConfig = z.output<typeof EmbeddingConfig>;
 /** Section `models`: settings for all providers. */
 export const ModelsConfig = z.strictObject({
   default: ModelName.optional().describe('Model of agents that name none.'),
-  discover: z.boolean().default(true).describe('Look for API keys in the environment and for local model servers when no provider is configured.'),
+  discover: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Look for API keys of other vendors in the environment and the secret store and, while no provider is configured, for local model servers.',
+    ),
   maxAnswerBytes: z
     .int()
     .min(1024)

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { EventKind, EventPayload } from '@gatehouse/contract';
-import { createStepClock, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
+import { createStepClock, type FakeAnswer, type FakeProvider, startFakeProvider } from '@gatehouse/testkit';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BusEvent, createEventBus } from '../kernel/event-bus.ts';
 import { type Log, silentLog } from '../kernel/log.ts';
@@ -55,7 +55,7 @@ function payloads<K extends EventKind>(kind: K): EventPayload<K>[] {
 const names = (list: readonly ModelInfo[]) => list.map((model) => `${model.provider}/${model.modelId}`);
 
 describe('the catalog', () => {
-  test('configured providers are the only ones, in their order, with prices', async () => {
+  test('configured providers come first, in their order, with prices', async () => {
     const models = await build(
       {
         b: {
@@ -73,6 +73,7 @@ describe('the catalog', () => {
     expect(models.providers().map(({ id, source, apiKeyConfigured }) => [id, source, apiKeyConfigured])).toEqual([
       ['b', 'config', false],
       ['a', 'config', false],
+      ['groq', 'environment', true],
     ]);
     expect(names(models.list()).slice(0, 3)).toEqual(['b/m', 'b/org/n', 'a/gpt-5-mini']);
     expect(models.list()[0]).toMatchObject({
@@ -83,7 +84,17 @@ describe('the catalog', () => {
     });
     expect(models.list()[1]).toMatchObject({ contextWindow: 9000, maxTokens: 100, price: null });
     expect(models.defaultModel()).toBe(models.list()[0]);
-    expect(payloads('model:catalog_loaded')).toMatchObject([{ providerCount: 2, modelCount: models.list().length }]);
+    expect(payloads('model:catalog_loaded')).toMatchObject([{ providerCount: 3, modelCount: models.list().length }]);
+  });
+
+  test('keys of the environment whose vendor, or which themselves, are configured count as used', async () => {
+    const proxied = { type: 'openai-compatible', baseUrl: 'http://127.0.0.1:9/v1', apiKey: 'for-the-proxy', models: [{ id: 'm' }] };
+    const env = { OPENAI_API_KEY: 'for-the-proxy', ANTHROPIC_API_KEY: 'k', GROQ_API_KEY: 'g' };
+    const configured = { proxied, claude: { type: 'anthropic', apiKey: 'other' } };
+    const found = async (more: object) => (await build(configured, { env, ...more })).providers().map(({ id }) => id);
+    expect(await found({})).toEqual(['proxied', 'claude', 'groq']);
+    expect(await found({ config: { discover: false } })).toEqual(['proxied', 'claude']);
+    expect((await build(configured, { env })).defaultModel()).toMatchObject({ provider: 'proxied' });
   });
 
   test('resolves a full name, a bare id in the preferred provider, then in catalog order', async () => {
@@ -272,6 +283,159 @@ async function run(
     options.sink,
   );
 }
+
+describe('several keys of a provider', () => {
+  async function withKeys(...keys: readonly string[]) {
+    const provider = await fake();
+    const other = await fake();
+    const models = await build({
+      one: { type: 'vllm', baseUrl: provider.url, apiKey: keys[0], apiKeys: keys.slice(1), models: [{ id: 'm' }, { id: 'n' }] },
+      two: { type: 'vllm', baseUrl: other.url, models: [{ id: 'm' }] },
+    });
+    heard = [];
+    const described = () => models.describeProviders().find(({ id }) => id === 'one');
+    return {
+      provider,
+      models,
+      used: () => provider.requests.map(({ headers }) => headers.authorization?.replace('Bearer ', '')),
+      state: () => described()?.state.state,
+      states: () => described()?.keys.map(({ id, state }) => [id, state.state]),
+    };
+  }
+  const refusals: Record<string, FakeAnswer> = {
+    limited: { status: 429, headers: { 'retry-after': '20' } },
+    refused: { status: 401 },
+    poor: { status: 429, error: { message: 'pay', code: 'insufficient_quota' } },
+    unclear: { status: 403 },
+  };
+
+  test.each(Object.entries(refusals))('a key that is %s is followed by the next one, and the call succeeds', async (_name, refusal) => {
+    const { provider, models, used, state } = await withKeys('a', 'b');
+    provider.queue(refusal);
+    const attempts: Attempt[] = [];
+    expect((await run(models, ['one/m', 'two/m'], { attempts })).model.provider).toBe('one');
+    expect(attempts.map(({ model, outcome }) => [model.provider, outcome])).toEqual([
+      ['one', 'error'],
+      ['one', 'ok'],
+    ]);
+    await run(models, ['one/m']);
+    expect(used()).toEqual(['a', 'b', 'b']);
+    expect(state()).toBe('ok');
+    expect(kinds().filter((kind) => kind !== 'model:auth_cooldown')).toEqual([]);
+  });
+
+  test('calls stay with a key until it is refused; then the one whose refusal is longest ago is used', async () => {
+    const { provider, models, used, states } = await withKeys('a', 'b', 'c');
+    const refuse = async (...names: string[]) => {
+      provider.queue(...names.map((name) => refusals[name] ?? {}));
+      await run(models, ['one/m']);
+    };
+    await run(models, ['one/m']);
+    await refuse('limited');
+    await refuse('limited');
+    expect(used()).toEqual(['a', 'a', 'b', 'b', 'c']);
+    expect(states()).toEqual([
+      ['apiKey', 'cooling'],
+      ['apiKeys[0]', 'cooling'],
+      ['apiKeys[1]', 'ok'],
+    ]);
+    clock.advance(20_000);
+    await refuse('refused');
+    expect(used().slice(5)).toEqual(['c', 'a']);
+    expect(payloads('model:auth_cooldown').map(({ keyName }) => keyName)).toEqual([
+      'providers.one.apiKey',
+      'providers.one.apiKeys[0]',
+      'providers.one.apiKeys[1]',
+    ]);
+  });
+
+  test('the provider is paused when all of its keys are, until the first pause ends', async () => {
+    const { provider, models, used, state } = await withKeys('a', 'b');
+    provider.queue({ status: 429, headers: { 'retry-after': '60' } }, { status: 429, headers: { 'retry-after': '20' } });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
+    expect(state()).toBe('cooling');
+    expect(models.states()[0]).toMatchObject({ untilMs: clock.now() + 20_000 });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'rate_limit', retryAfterMs: 20_000 });
+    expect((await run(models, ['one/n'])).model.modelId).toBe('n');
+    clock.advance(20_000);
+    await run(models, ['one/m']);
+    expect(used()).toEqual(['a', 'b', 'a', 'b']);
+  });
+
+  test('refused keys are tried again by an explicit call alone, each once, and before other models', async () => {
+    const { provider, models, used, state } = await withKeys('a', 'b');
+    provider.queue({ status: 401 }, { status: 401 }, { status: 401 }, { status: 401 }, { status: 401 });
+    expect((await run(models, ['one/m', 'two/m'])).model.provider).toBe('two');
+    expect(state()).toBe('refused');
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'auth' });
+    expect(used()).toEqual(['a', 'b']);
+    await expect(run(models, ['one/m'], { isExplicit: true })).rejects.toMatchObject({ kind: 'auth' });
+    expect(used()).toEqual(['a', 'b', 'a', 'b']);
+    expect((await run(models, ['one/m'], { isExplicit: true })).model.provider).toBe('one');
+    expect(used().slice(4)).toEqual(['a', 'b']);
+    expect(state()).toBe('ok');
+  });
+
+  test('a failure that is not about the key, or after text, is not repeated with another key', async () => {
+    const { provider, models, used } = await withKeys('a', 'b');
+    provider.queue({ status: 400 }, { status: 500 }, { text: ['half '], breakAfter: { deltas: 1, by: 'cut' } });
+    for (const _ of [1, 2, 3]) await expect(run(models, ['one/m'], { sink: collectingSink() })).rejects.toBeInstanceOf(ModelError);
+    expect(used()).toEqual(['a', 'a', 'a']);
+  });
+
+  test('one key can be cleared, which wakes waiting work, and the others stay paused', async () => {
+    const { provider, models, used, states } = await withKeys('a', 'b');
+    const recovered: string[] = [];
+    models.onRecovered((model) => recovered.push(model));
+    provider.queue({ status: 401 }, { status: 401 });
+    await expect(run(models, ['one/m'])).rejects.toMatchObject({ kind: 'auth' });
+    models.clearKey('one', 'apiKeys[0]');
+    expect(recovered).toEqual(['one/m']);
+    expect(states()).toEqual([
+      ['apiKey', 'refused'],
+      ['apiKeys[0]', 'ok'],
+    ]);
+    await run(models, ['one/m']);
+    expect(used()).toEqual(['a', 'b', 'b']);
+    models.clearState('one');
+    expect(states()?.map(([, state]) => state)).toEqual(['ok', 'ok']);
+  });
+
+  test('calls that are refused together count as one refusal', async () => {
+    const { provider, models } = await withKeys('a');
+    const together = Promise.withResolvers<void>();
+    provider.queue(...[1, 2, 3].map(() => ({ status: 429, after: together.promise })));
+    const running = [1, 2, 3].map(() => run(models, ['one/m']));
+    await expect.poll(() => provider.served()).toBe(3);
+    together.resolve();
+    await Promise.allSettled(running);
+    expect(payloads('model:auth_cooldown').map(({ cooldownMs, failureCount }) => [cooldownMs, failureCount])).toEqual([
+      [60_000, 1],
+      [60_000, 1],
+      [60_000, 1],
+    ]);
+  });
+
+  test('a turn that began before the keys changed ends with its own, and says nothing of the new ones', async () => {
+    const provider = await fake();
+    const entry = (...apiKeys: readonly string[]) =>
+      ProvidersConfig.parse({ one: { type: 'vllm', baseUrl: provider.url, apiKeys, models: [{ id: 'm' }] } });
+    const models = await build({}, { providers: entry('old-a', 'old-b') });
+    const known = models.resolve('one/m');
+    await models.reconfigure({ providers: entry('new'), modelsConfig: ModelsConfig.parse({}) });
+    provider.queue({ status: 401 });
+    await run({ ...models, resolve: () => known }, ['one/m']);
+    expect(models.describeProviders()[0]?.keys).toMatchObject([{ id: 'apiKeys[0]', state: { state: 'ok' } }]);
+    await run(models, ['one/m']);
+    expect(provider.requests.map(({ headers }) => headers.authorization)).toEqual(['Bearer old-a', 'Bearer old-b', 'Bearer new']);
+  });
+
+  test('a key that is named twice is one key', async () => {
+    const { models } = await withKeys('a', 'b', 'a');
+    expect(models.describeProviders()[0]?.keys.map(({ id }) => id)).toEqual(['apiKey', 'apiKeys[0]']);
+    expect(JSON.stringify(models.describeProviders())).not.toContain('"a"');
+  });
+});
 
 describe('fallback', () => {
   async function pair() {

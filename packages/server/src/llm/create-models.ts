@@ -8,14 +8,15 @@ import { type ModelOrigin, modelsOf, originOf, unlistedModel } from './catalog.t
 import type { ModelsConfig, ProvidersConfig } from './config.ts';
 import { findKeys, findLocalServers, type FoundProvider, listConfigured, type Probe, probeHttp } from './discover.ts';
 import { asModelError, createGenerate, nothingUsed } from './generate.ts';
-import { type ModelClient, ModelError, type ModelInfo, type ModelUsage } from './model.ts';
+import { type ModelClient, ModelError, type ModelInfo, type ModelRequest, type ModelUsage } from './model.ts';
 import type { Attempt, Models, ProviderInfo, ProviderState } from './models.ts';
 import { createOfflineClient, offlineLimits, offlineModel } from './offline/offline.ts';
 import { createChatClient } from './openai-chat/client.ts';
 import { KeptClients } from './kept-clients.ts';
 import { providerHeaders } from './provider-headers.ts';
-import { ProviderStates } from './provider-states.ts';
-import { candidateOf, listForTrial, modelForTrial, type Trial, trialRequest, type TrialTarget } from './trial.ts';
+import { keyValues, noKey, type ProviderKey, type ProviderKeys, providerKeys } from './provider-keys.ts';
+import { type KnownState, ProviderStates } from './provider-states.ts';
+import { candidateOf, listForTrial, modelForTrial, type Trial, type TrialChoice, trialRequest, type TrialTarget } from './trial.ts';
 import { findUnsupported } from './unsupported.ts';
 import { vendors } from './vendors.ts';
 import { Upstream } from './wire/upstream.ts';
@@ -65,21 +66,29 @@ interface Catalog {
 }
 
 /** A provider of the catalog with what is known about it, except for its key. */
-export interface DescribedProvider extends Pick<FoundProvider, 'id' | 'source' | 'keyName'> {
+export interface DescribedProvider extends Pick<FoundProvider, 'id' | 'source'> {
   readonly type: ProviderType;
   readonly baseUrl: string;
-  readonly hasKey: boolean;
   readonly state: ProviderState;
+  /** Empty when it has none. */
+  readonly keys: readonly DescribedKey[];
   readonly models: readonly (ModelInfo & ModelOrigin)[];
+}
+
+/** A key of a provider with what is known about it; never the key itself. */
+export interface DescribedKey extends Pick<ProviderKey, 'id' | 'name'> {
+  readonly state: KnownState;
 }
 
 export interface ConfiguredModels extends Models {
   describeProviders(): readonly DescribedProvider[];
+  /** Clears what failed calls with one key of a provider, by its id, revealed. */
+  clearKey(provider: string, key: string): void;
   /**
-   * Prepares a call that shows whether a provider works; `model` is the provider's own name of one. A success clears what earlier calls
-   * showed of that model. Undefined for a provider that is not in the catalog, and for a candidate without an address.
+   * Prepares a call that shows whether a provider works. A success clears what earlier calls with the key showed of that model. Undefined
+   * for a provider or a key that is not in the catalog, and for a candidate without an address.
    */
-  prepareTrial(target: TrialTarget, model: string | undefined, signal: AbortSignal): Promise<Trial | undefined>;
+  prepareTrial(target: TrialTarget, choice: TrialChoice, signal: AbortSignal): Promise<Trial | undefined>;
   describeDiscovery(): Discovery;
   /**
    * Replaces the catalog. Running calls keep the client that they began with, and turns the models; what is known of providers that
@@ -99,18 +108,22 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
     (provider) => catalog.found.includes(provider),
   );
   const offline = createOfflineClient();
-  let catalog = await build(options, []);
+  let catalog = await build(options);
 
-  async function build(settings: ModelSettings, known: readonly FoundProvider[]): Promise<Catalog> {
-    const found = await findProviders({ ...options, ...settings }, known);
+  async function build(settings: ModelSettings, before?: Catalog): Promise<Catalog> {
+    const found = await findProviders({ ...options, ...settings }, before?.found ?? []);
+    if (before?.settings === settings && isDeepStrictEqual(found, before.found)) return before;
     const built = buildCatalog(settings, found, options.log, providerOf);
     bus.emit('model:catalog_loaded', { providerCount: built.providers.length, modelCount: built.list.length, timestamp: clock.now() });
     return built;
   }
 
+  const keysIn = (provider: string): ProviderKeys => catalog.found.find(({ id }) => id === provider)?.keys ?? noKey;
+  const keysOf = (model: ModelInfo): ProviderKeys => providerOf.get(model)?.keys ?? keysIn(model.provider);
   const modelsIn = ({ id }: FoundProvider) => catalog.list.filter(({ provider }) => provider === id);
 
-  async function attempt(provider: FoundProvider, model: ModelInfo, maxTokens: number, signal: AbortSignal): Promise<Attempt> {
+  async function attempt(provider: FoundProvider, key: ProviderKey, request: Pick<ModelRequest, 'model' | 'maxTokens' | 'signal'>): Promise<Attempt> {
+    const { model } = request;
     const startedAtMs = clock.now();
     const begun = clock.monotonic();
     const { maxAnswerBytes } = catalog.settings.modelsConfig;
@@ -122,7 +135,7 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
       ...how,
     });
     try {
-      const { usage } = await clients.use(provider, (client) => client.generate({ ...trialRequest, model, maxTokens, maxAnswerBytes, signal }));
+      const { usage } = await clients.use(provider, (client) => client.generate({ ...trialRequest, ...request, maxAnswerBytes }, undefined, key.at));
       return tried({ outcome: 'ok' }, usage);
     } catch (thrown) {
       const error = asModelError(thrown, provider.id, options.hideSecrets);
@@ -131,13 +144,13 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
   }
 
   const generate = createGenerate({
-    call(model, request, sink) {
+    call(model, key, request, sink) {
       if (model.provider === offlineModel.provider) return offline.generate(request, sink);
       const provider = providerOf.get(model) ?? catalog.found.find(({ id }) => id === model.provider);
       if (provider === undefined) throw new ModelError('bad_request', `Provider "${model.provider}" is no longer configured`);
-      return clients.use(provider, (client) => client.generate(request, sink));
+      return clients.use(provider, (client) => client.generate(request, sink, key.at));
     },
-    keyNameOf: (id) => catalog.found.find((provider) => provider.id === id)?.keyName ?? '',
+    keysOf,
     states,
     maxAnswerBytes: () => catalog.settings.modelsConfig.maxAnswerBytes,
     bus,
@@ -154,8 +167,14 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
       return findUnsupported(model, provider === undefined ? offlineLimits : vendors[provider.config.type], asked);
     },
     generate,
-    states: () => catalog.providers.map(({ id }) => states.stateOf(id)),
-    clearState: (provider) => states.clear(provider),
+    states: () => catalog.providers.map(({ id }) => states.stateOf(id, keysIn(id))),
+    clearState: (provider) => states.clear(provider, keysIn(provider)),
+    clearKey: (provider, id) =>
+      states.clear(
+        provider,
+        keysIn(provider).filter((key) => key.id === id),
+        false,
+      ),
     watch: (model) => states.watch(model),
     onRecovered: (listener) => states.onRecovered(listener),
     describeDiscovery: () => catalog.discovery,
@@ -163,36 +182,44 @@ export async function createModels(options: CreateModelsOptions): Promise<Config
       catalog.found.map((provider) => ({
         id: provider.id,
         source: provider.source,
-        keyName: provider.keyName,
         type: provider.config.type,
         baseUrl: provider.config.baseUrl ?? '',
-        hasKey: provider.config.apiKey !== undefined,
-        state: states.stateOf(provider.id),
+        state: states.stateOf(provider.id, provider.keys),
+        keys: provider.keys
+          .filter(({ value }) => value !== undefined)
+          .map((key) => ({ id: key.id, name: key.name, state: states.stateOfKey(provider.id, key) })),
         models: modelsIn(provider).map((model) => ({ ...model, ...originOf(provider, model) })),
       })),
-    async prepareTrial(target, asked, signal) {
+    async prepareTrial(target, choice, signal) {
       const isCandidate = typeof target !== 'string';
       const provider = isCandidate ? candidateOf(target) : catalog.found.find(({ id }) => id === target);
       if (provider === undefined) return undefined;
-      const listed = await listForTrial(provider, probeHttp, signal);
-      const model = modelForTrial(provider, { asked, listed, known: isCandidate ? modelsOf(provider) : modelsIn(provider) });
+      const { keys } = provider;
+      const named = choice.key === undefined ? [] : keys.filter(({ id }) => id === choice.key);
+      const [first = keys[0]] = named;
+      if (choice.key !== undefined && named.length === 0) return undefined;
+      const listed = await listForTrial(provider, first, probeHttp, signal);
+      const model = modelForTrial(provider, { asked: choice.model, listed, known: isCandidate ? modelsOf(provider) : modelsIn(provider) });
+      const calling = { model, keys, agentId: '', caller: '', isExplicit: true };
+      const key = choice.key === undefined ? (states.chooseKey(calling) ?? first) : first;
       return {
         provider: provider.id,
+        key,
         model,
         listed: listed.map(({ id }) => id),
         async call(maxTokens, callSignal) {
-          const tried = await attempt(provider, model, maxTokens, callSignal);
-          if (tried.outcome === 'ok' && !isCandidate) states.succeeded(model);
+          const tried = await attempt(provider, key, { model, maxTokens, signal: callSignal });
+          if (tried.outcome === 'ok' && !isCandidate) states.succeeded(model, key);
           return tried;
         },
       };
     },
     async reconfigure(settings) {
       const before = catalog;
-      catalog = await build(settings, before.found);
+      catalog = await build(settings, before);
       clients.retire();
       // Waiting work tries the new address or key, or ends because the provider is gone.
-      for (const provider of before.found) if (!catalog.found.includes(provider)) states.clear(provider.id);
+      for (const provider of before.found) if (!catalog.found.includes(provider)) states.clear(provider.id, provider.keys);
     },
     async [Symbol.asyncDispose]() {
       await clients[Symbol.asyncDispose]();
@@ -242,37 +269,48 @@ function buildCatalog(settings: ModelSettings, found: readonly FoundProvider[], 
 
 const offlineProvider: ProviderInfo = { id: 'offline', type: 'offline', baseUrl: '', source: 'built_in', apiKeyConfigured: true };
 
-/** Finds the providers; those of `known` that have not changed stay the same objects. */
+/** Finds the providers, those of the configuration first; those of `known` that have not changed stay the same objects. */
 async function findProviders(
   { providers, modelsConfig, env, probe, log }: CreateModelsOptions,
   known: readonly FoundProvider[],
 ): Promise<readonly FoundProvider[]> {
-  const configured = Object.entries(providers);
-  if (configured.length === 0) {
-    if (!modelsConfig.discover) return [];
-    const keys = findKeys(env, log).map((found) => known.find((same) => isDeepStrictEqual(same, found)) ?? found);
-    if (known.length > 0 && known.every(({ source }) => source !== 'config'))
-      return [...keys, ...known.filter(({ source }) => source === 'local_server')];
-    return [...keys, ...(probe === undefined ? [] : await findLocalServers(probe))];
-  }
-  return Promise.all(
-    configured.map(async ([id, config]): Promise<FoundProvider> => {
-      const same = known.find((provider) => provider.id === id && provider.given === config);
-      if (same !== undefined) return same;
-      const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
-      if (baseUrl === undefined)
-        throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
-      const found = {
-        id,
-        given: config,
-        config: { ...config, baseUrl },
-        source: 'config' as const,
-        from: 'config.yaml',
-        keyName: `providers.${id}.apiKey`,
-      };
-      return config.models.length > 0 || probe === undefined ? found : { ...found, listed: await listConfigured(config, probe) };
-    }),
-  );
+  const configured = await Promise.all(Object.entries(providers).map(([id, config]) => findConfigured(id, config, probe, known)));
+  if (!modelsConfig.discover) return configured;
+  const keys = findKeys(env, log)
+    .filter((found) => !configured.some((one) => isCovered(found, one)))
+    .map((found) => known.find((same) => isDeepStrictEqual(same, found)) ?? found);
+  const connected = [...configured, ...keys];
+  if (configured.length > 0) return connected;
+  if (known.length > 0 && known.every(({ source }) => source !== 'config'))
+    return [...connected, ...known.filter(({ source }) => source === 'local_server')];
+  return [...connected, ...(probe === undefined ? [] : await findLocalServers(probe))];
+}
+
+/** Whether a key of the environment is in use: its vendor is configured, or the key itself, which may be meant for another address. */
+function isCovered({ id, config, keys }: FoundProvider, configured: FoundProvider): boolean {
+  return configured.id === id || configured.config.type === config.type || configured.keys.some(({ value }) => value === keys[0].value);
+}
+
+async function findConfigured(
+  id: string,
+  config: ProvidersConfig[string],
+  probe: Probe | undefined,
+  known: readonly FoundProvider[],
+): Promise<FoundProvider> {
+  const same = known.find((provider) => provider.id === id && provider.given === config);
+  if (same !== undefined) return same;
+  const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
+  if (baseUrl === undefined)
+    throw new Error(`providers.${id}.baseUrl: expected the address of the API, because type "${config.type}" has no default`);
+  const found = {
+    id,
+    given: config,
+    config: { ...config, baseUrl },
+    source: 'config' as const,
+    from: 'config.yaml',
+    keys: providerKeys(config, (key) => `providers.${id}.${key}`),
+  };
+  return config.models.length > 0 || probe === undefined ? found : { ...found, listed: await listConfigured(config, probe) };
 }
 
 function providerInfo({ id, config, source }: FoundProvider): ProviderInfo {
@@ -282,7 +320,7 @@ function providerInfo({ id, config, source }: FoundProvider): ProviderInfo {
     type: config.type,
     baseUrl: config.baseUrl ?? '',
     source,
-    apiKeyConfigured: config.apiKey !== undefined || vendors[config.type].local !== undefined,
+    apiKeyConfigured: keyValues(config).length > 0 || vendors[config.type].local !== undefined,
   };
 }
 
@@ -304,13 +342,13 @@ function resolver(list: readonly ModelInfo[]): Models['resolve'] {
     list.find((model) => model.modelId === name);
 }
 
-function createClient({ id, config }: FoundProvider, { clock }: CreateModelsOptions): ModelClient {
+function createClient({ id, config, keys }: FoundProvider, { clock }: CreateModelsOptions): ModelClient {
   const vendor = vendors[config.type];
   const upstream = new Upstream({
     provider: id,
     baseUrl: config.baseUrl ?? '',
-    headers: providerHeaders(config),
-    secrets: [config.apiKey ?? '', ...Object.values(config.headers)],
+    headers: keys.map(({ value }) => providerHeaders(config, value)),
+    secrets: [...keys.map(({ value }) => value ?? ''), ...Object.values(config.headers)],
     maxConnections: config.maxConnections,
     clock,
   });

@@ -3,6 +3,8 @@ import { once, type ProviderType, providerTypes } from '@gatehouse/contract';
 import * as z from 'zod';
 import type { Log } from '../kernel/log.ts';
 import type { ProviderConfig } from './config.ts';
+import { providerHeaders } from './provider-headers.ts';
+import { keyValues, type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { vendors } from './vendors.ts';
 
 /** A provider for the catalog, wherever it was found. */
@@ -14,8 +16,7 @@ export interface FoundProvider {
   readonly source: 'config' | 'environment' | 'local_server';
   /** Source of its key or address, for people: `config.yaml`, `OPENAI_API_KEY`, `http://127.0.0.1:11434`. */
   readonly from: string;
-  /** Name of its key in events and logs. */
-  readonly keyName: string;
+  readonly keys: ProviderKeys;
   /** Models that the server listed itself. */
   readonly listed?: readonly ListedModel[];
 }
@@ -44,15 +45,8 @@ export function findKeys(env: Environment, log: Log): readonly FoundProvider[] {
     const baseUrl = baseUrlFromEnv(type, env);
     if (baseUrl === null) log.warn({}, `${keyName} is not used: ${vendor.baseUrlEnv} must begin with http:// or https://`);
     if (baseUrl === undefined || baseUrl === null) return [];
-    return [
-      {
-        id: type,
-        config: { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256, fastStreams: true },
-        source: 'environment' as const,
-        from: keyName,
-        keyName,
-      },
-    ];
+    const config = { type, baseUrl, apiKey: (env[keyName] ?? '').trim(), headers: {}, models: [], maxConnections: 256, fastStreams: true };
+    return [{ id: type, config, source: 'environment' as const, from: keyName, keys: providerKeys(config, () => keyName) }];
   });
 }
 
@@ -75,7 +69,8 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
       if (local === undefined || baseUrl === undefined) return undefined;
       const config: ProviderConfig = { type, baseUrl, headers: {}, models: [], maxConnections: 256, fastStreams: true };
       const listed = await listModels(probe, baseUrl, {}, signal);
-      return listed.length === 0 ? undefined : { id: type, config, source: 'local_server', from: new URL(baseUrl).origin, keyName: '', listed };
+      if (listed.length === 0) return undefined;
+      return { id: type, config, source: 'local_server', from: new URL(baseUrl).origin, keys: providerKeys(config, () => ''), listed };
     }),
   );
   return found.filter((provider) => provider !== undefined);
@@ -85,12 +80,7 @@ export async function findLocalServers(probe: Probe): Promise<readonly FoundProv
 export async function listConfigured(config: ProviderConfig, probe: Probe): Promise<readonly ListedModel[]> {
   const baseUrl = config.baseUrl ?? vendors[config.type].baseUrl;
   if (baseUrl === undefined || !/^http:\/\/(127\.\d+\.\d+\.\d+|localhost|\[::1\])[:/]/.test(baseUrl)) return [];
-  return listModels(
-    probe,
-    baseUrl,
-    { ...config.headers, ...(config.apiKey === undefined ? {} : { authorization: `Bearer ${config.apiKey}` }) },
-    AbortSignal.timeout(probeLimitMs),
-  );
+  return listModels(probe, baseUrl, providerHeaders(config, keyValues(config)[0]?.value), AbortSignal.timeout(probeLimitMs));
 }
 
 const List = once(() =>

@@ -38,6 +38,22 @@ describe('embeddings of a provider', () => {
     expect(provider.requests[0]?.body).toMatchObject({ model: 'e', encoding_format: type === 'ollama' ? 'float' : 'base64' });
   });
 
+  test('use the next key when one is refused, and stay with it', async () => {
+    const embedder = createEmbedder(EmbeddingConfig.parse({ provider: 'p', model: 'e', batchSize: 2 }), {
+      providers: fixed(ProvidersConfig.parse({ p: { type: 'openai-compatible', baseUrl: provider.url, apiKeys: ['a', 'b'] } })),
+      clock: systemClock,
+    });
+    await using opened = embedder ?? embedderOf({});
+    const used = () => provider.requests.map(({ headers }) => headers.authorization);
+    provider.queue({ status: 429 });
+    expect((await opened.embed(['x'], signal)).vectors).toHaveLength(1);
+    await opened.embed(['y'], signal);
+    expect(used()).toEqual(['Bearer a', 'Bearer b', 'Bearer b']);
+    provider.queue({ status: 401 }, { status: 401 });
+    await expect(opened.embed(['z'], signal)).rejects.toMatchObject({ kind: 'auth' });
+    expect(used().slice(3)).toEqual(['Bearer b', 'Bearer a']);
+  });
+
   test('are ordered by their index', async () => {
     await using embedder = embedderOf({});
     provider.queue({

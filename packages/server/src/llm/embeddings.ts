@@ -4,7 +4,9 @@ import type { Clock } from '../kernel/clock.ts';
 import type { Live } from '../kernel/config/live.ts';
 import type { EmbeddingConfig, ProviderConfig, ProvidersConfig } from './config.ts';
 import { countTokens } from './count-tokens.ts';
+import { concernsKey } from './key-state.ts';
 import { providerHeaders } from './provider-headers.ts';
+import { type ProviderKeys, providerKeys } from './provider-keys.ts';
 import { hashingVector } from './hashing-embedder.ts';
 import { KeptClients } from './kept-clients.ts';
 import { ModelError, type ModelUsage } from './model.ts';
@@ -53,19 +55,20 @@ export function createEmbedder(
   if (vendorOf(currentProvider()).embeddings === 'none')
     throw new Error(`embedding.provider: ${vendorOf(currentProvider()).name} offers no embeddings`);
   if (config.dimensions !== undefined) throw new Error('embedding.dimensions: expected only with provider "hashing"');
-  const upstreams = new KeptClients<ProviderConfig, Upstream>(
-    (provider) => openUpstream(config.provider, provider, clock),
+  const clients = new KeptClients<ProviderConfig, KeyedUpstream>(
+    (provider) => new KeyedUpstream(config.provider, provider, clock),
     (provider) => providers.current[config.provider] === provider,
   );
-  const following = providers.onChange(() => upstreams.retire());
+  const following = providers.onChange(() => clients.retire());
   return {
     provider: config.provider,
     model: config.model,
     embed(texts, signal, dimensions) {
       const provider = currentProvider();
-      return upstreams.use(provider, async (upstream) => {
+      return clients.use(provider, async (client) => {
         const base64 = vendorOf(provider).embeddings === 'base64';
-        const ask = (batch: readonly string[]) => askProvider(upstream, { config, base64, dimensions }, batch, signal);
+        const ask = (batch: readonly string[]) =>
+          client.withKey((upstream, key) => askProvider(upstream, { config, base64, dimensions, key }, batch, signal));
         const answer = await embedInBatches(texts, config.batchSize, ask);
         const length = answer.vectors[0]?.length;
         if (dimensions === undefined || length === undefined || length === dimensions) return answer;
@@ -75,22 +78,47 @@ export function createEmbedder(
     },
     [Symbol.asyncDispose]() {
       following[Symbol.dispose]();
-      return upstreams[Symbol.asyncDispose]();
+      return clients[Symbol.asyncDispose]();
     },
   };
 }
 
 const vendorOf = ({ type }: ProviderConfig) => vendors[type];
 
-function openUpstream(id: string, provider: ProviderConfig, clock: Clock): Upstream {
-  return new Upstream({
-    provider: id,
-    baseUrl: provider.baseUrl ?? vendorOf(provider).baseUrl ?? '',
-    headers: providerHeaders(provider),
-    secrets: [provider.apiKey ?? '', ...Object.values(provider.headers)],
-    maxConnections: provider.maxConnections,
-    clock,
-  });
+/** The sockets to the provider. It stays with a key as long as it works. */
+class KeyedUpstream implements AsyncDisposable {
+  readonly #upstream: Upstream;
+  readonly #keys: ProviderKeys;
+  #at = 0;
+
+  constructor(id: string, provider: ProviderConfig, clock: Clock) {
+    this.#keys = providerKeys(provider, () => '');
+    this.#upstream = new Upstream({
+      provider: id,
+      baseUrl: provider.baseUrl ?? vendorOf(provider).baseUrl ?? '',
+      headers: this.#keys.map(({ value }) => providerHeaders(provider, value)),
+      secrets: [...this.#keys.map(({ value }) => value ?? ''), ...Object.values(provider.headers)],
+      maxConnections: provider.maxConnections,
+      clock,
+    });
+  }
+
+  /** Makes a request, with the next key when one is refused or asked to wait, with each of them once at most. */
+  async withKey<T>(ask: (upstream: Upstream, key: number) => Promise<T>): Promise<T> {
+    for (let tried = 1; ; tried += 1) {
+      const key = this.#at;
+      try {
+        return await ask(this.#upstream, key);
+      } catch (error) {
+        if (!(error instanceof ModelError) || !concernsKey(error) || tried >= this.#keys.length) throw error;
+        if (this.#at === key) this.#at = (key + 1) % this.#keys.length;
+      }
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#upstream[Symbol.asyncDispose]();
+  }
 }
 
 function hashingEmbedder(config: EmbeddingConfig): Embedder {
@@ -153,11 +181,11 @@ const Answer = once(() =>
 
 function askProvider(
   upstream: Upstream,
-  how: { readonly config: EmbeddingConfig; readonly base64: boolean; readonly dimensions: number | undefined },
+  how: { readonly config: EmbeddingConfig; readonly base64: boolean; readonly dimensions: number | undefined; readonly key: number },
   texts: readonly string[],
   signal: AbortSignal,
 ): Promise<Embeddings> {
-  const { config, base64, dimensions } = how;
+  const { config, base64, dimensions, key } = how;
   const body = JSON.stringify({
     model: config.model,
     input: texts,
@@ -167,6 +195,7 @@ function askProvider(
   return upstream.post<Embeddings>(
     { path: '/embeddings', body, timeoutMs: config.timeoutMs, signal },
     { stream: undefined, whole: (bytes) => readAnswer(bytes, config.model, texts), unanswered: () => inputOf(countAll(texts), true) },
+    key,
   );
 }
 

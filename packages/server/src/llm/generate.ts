@@ -4,7 +4,9 @@ import type { EventBus } from '../kernel/event-bus.ts';
 import { isMissingPart, missingPart } from '../kernel/missing-part.ts';
 import { ModelError, type ModelErrorKind, type ModelInfo, type ModelRequest, type ModelResult, type ModelSink, type ModelUsage } from './model.ts';
 import type { Attempt, Models } from './models.ts';
-import type { ProviderStates } from './provider-states.ts';
+import { concernsKey } from './key-state.ts';
+import type { ProviderKey, ProviderKeys } from './provider-keys.ts';
+import type { Calling, ProviderStates } from './provider-states.ts';
 
 /** Whether another model may succeed after the failure; the other failures would occur everywhere, or nobody waits any more. */
 const mayFallBack: Readonly<Record<ModelErrorKind, boolean>> = {
@@ -32,9 +34,9 @@ const overloadedPauseMs = 500;
 const longestRetryPauseMs = 2000;
 
 export interface GenerateDeps {
-  /** Calls a model of a provider. */
-  readonly call: (model: ModelInfo, request: ModelRequest, sink?: ModelSink) => Promise<ModelResult>;
-  readonly keyNameOf: (provider: string) => string;
+  /** Calls a model of a provider with one of its keys. */
+  readonly call: (model: ModelInfo, key: ProviderKey, request: ModelRequest, sink?: ModelSink) => Promise<ModelResult>;
+  readonly keysOf: (model: ModelInfo) => ProviderKeys;
   readonly states: ProviderStates;
   readonly bus: EventBus;
   readonly clock: Clock;
@@ -44,31 +46,30 @@ export interface GenerateDeps {
 
 type Call = Parameters<Models['generate']>[0];
 type Tried = { readonly result: ModelResult } | { readonly error: ModelError };
+/** The outcome of a model, and how many calls it took. */
+type TriedModel = Tried & { readonly calls: number };
 
-/** Creates `Models.generate`: cooldowns, one retry where nothing was lost, then the next model of the list. */
+/** Creates `Models.generate`: cooldowns, one retry where nothing was lost, other keys of the provider, then the next model of the list. */
 export function createGenerate(deps: GenerateDeps): Models['generate'] {
   return async function generate(call, sink) {
     const caller = callerOf(call);
-    const ready = call.models.filter((model) => deps.states.pauseOf(model, caller, call.isExplicit) === undefined);
-    if (ready.length === 0) throw allPaused(call, deps.states);
+    const isExplicit = call.isExplicit === true;
+    const ready = call.models.filter((model) => deps.states.pauseOf(model, deps.keysOf(model), caller, isExplicit) === undefined);
+    if (ready.length === 0) throw allPaused(call, deps);
     let attempts = 0;
     let last: { readonly model: ModelInfo; readonly error: ModelError } | undefined;
     for (const model of ready) {
       // An attempt is only repeated with the same model when it used nothing.
       if (last?.error.usage !== undefined && call.mayContinue !== undefined && !(await call.mayContinue())) throw last.error;
       if (last !== undefined) announceFallback(deps, call.agentId, last, model, attempts);
-      let tried = await attempt(deps, call, model, sink);
-      attempts += 1;
-      if ('error' in tried && (await mayRetry(deps.clock, tried.error, call.request.signal))) {
-        tried = await attempt(deps, call, model, sink);
-        attempts += 1;
-      }
+      const tried = await tryKeys(deps, call, model, sink);
+      attempts += tried.calls;
       if ('result' in tried) return { result: tried.result, model };
       last = { model, error: tried.error };
       // Text that was only watched is generated again; the requester has not seen any of it.
       if ((tried.error.partial !== undefined && sink?.onlyWatched !== true) || !concernsOneProvider(tried.error)) throw tried.error;
     }
-    if (last === undefined) throw allPaused(call, deps.states);
+    if (last === undefined) throw allPaused(call, deps);
     deps.bus.emit('model:fallback_exhausted', {
       agentId: call.agentId,
       provider: last.model.provider,
@@ -80,7 +81,34 @@ export function createGenerate(deps: GenerateDeps): Models['generate'] {
   };
 }
 
-async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: ModelSink | undefined): Promise<Tried> {
+/** Calls a model with one key after the other, as long as the refusals are about the keys and used nothing. */
+async function tryKeys(deps: GenerateDeps, call: Call, model: ModelInfo, sink: ModelSink | undefined): Promise<TriedModel> {
+  const keys = deps.keysOf(model);
+  let key: ProviderKey = keys.length === 1 ? keys[0] : (deps.states.chooseKey(callingOf(call, model, keys)) ?? keys[0]);
+  let refused: Set<ProviderKey> | undefined;
+  for (let calls = 1; ; calls += 1) {
+    let tried = await attempt(deps, call, model, key, sink);
+    if ('error' in tried && (await mayRetry(deps.clock, tried.error, call.request.signal))) {
+      tried = await attempt(deps, call, model, key, sink);
+      calls += 1;
+    }
+    if ('result' in tried) return { result: tried.result, calls };
+    const { error } = tried;
+    if (keys.length === 1 || !isOfKeyAlone(error) || call.request.signal.aborted) return { error, calls };
+    refused = (refused ?? new Set()).add(key);
+    const next = deps.states.chooseKey(callingOf(call, model, keys), refused);
+    if (next === undefined) return { error, calls };
+    key = next;
+  }
+}
+
+const isOfKeyAlone = (error: ModelError): boolean => concernsKey(error) && error.partial === undefined && error.usage === undefined;
+
+function callingOf(call: Call, model: ModelInfo, keys: ProviderKeys): Calling {
+  return { model, keys, agentId: call.agentId, caller: callerOf(call), isExplicit: call.isExplicit === true };
+}
+
+async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, key: ProviderKey, sink: ModelSink | undefined): Promise<Tried> {
   const { clock, states, bus } = deps;
   const startedAtMs = clock.now();
   const begun = clock.monotonic();
@@ -89,15 +117,15 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
   let result: ModelResult;
   try {
     const request: ModelRequest = { ...call.request, ...boundFor(model, call), model, maxAnswerBytes: deps.maxAnswerBytes() };
-    result = await deps.call(model, request, sink);
+    result = await deps.call(model, key, request, sink);
   } catch (thrown) {
     const error = asModelError(thrown, model.provider, deps.hideSecrets);
     booked({ outcome: 'error', error }, error.partial?.usage ?? error.usage ?? nothingUsed, error.partial?.responseId);
-    const pause = states.failed(model, { agentId: call.agentId, caller: callerOf(call) }, error);
+    const pause = states.failed(callingOf(call, model, deps.keysOf(model)), key, error);
     if (pause !== undefined)
       bus.emit('model:auth_cooldown', {
         provider: model.provider,
-        keyName: deps.keyNameOf(model.provider),
+        keyName: key.name,
         cooldownMs: pause.ms,
         failureCount: pause.failures,
         timestamp: clock.now(),
@@ -105,7 +133,7 @@ async function attempt(deps: GenerateDeps, call: Call, model: ModelInfo, sink: M
     return { error };
   }
   booked({ outcome: 'ok' }, result.usage, result.responseId);
-  states.succeeded(model);
+  states.succeeded(model, key);
   return { result };
 }
 
@@ -137,8 +165,8 @@ async function mayRetry(clock: Clock, error: ModelError, signal: AbortSignal): P
 /** What an agent does on its own behalf counts as one caller. */
 const callerOf = ({ caller, agentId }: Call): string => caller ?? `agent:${agentId}`;
 
-function allPaused(call: Call, states: ProviderStates): ModelError {
-  const pauses = call.models.flatMap((model) => states.pauseOf(model, callerOf(call)) ?? []);
+function allPaused(call: Call, { states, keysOf }: GenerateDeps): ModelError {
+  const pauses = call.models.flatMap((model) => states.pauseOf(model, keysOf(model), callerOf(call), false) ?? []);
   // Waiting helps only when a provider asked for it; refused credentials stay refused.
   const paused = pauses.filter(({ why }) => why === 'rate_limit');
   const [first] = (paused.length > 0 ? paused : pauses).toSorted((a, b) => a.leftMs - b.leftMs);

@@ -201,9 +201,12 @@ export class ModelError extends Error {
   }
 }
 
-/** A client for one provider. With a sink the answer is streamed; the result is complete either way. Fails with `ModelError` only. */
+/**
+ * A client for one provider. With a sink the answer is streamed; the result is complete either way. `key` is the position of the key to use,
+ * the first by default. Fails with `ModelError` only.
+ */
 export interface ModelClient extends AsyncDisposable {
-  generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult>;
+  generate(request: ModelRequest, sink?: ModelSink, key?: number): Promise<ModelResult>;
 }
 
 /** Counts tokens without a network: an upper estimate, accurate to 20 %. */

@@ -4,6 +4,7 @@ import { type FoundProvider, listModels, type Probe } from './discover.ts';
 import type { ModelInfo } from './model.ts';
 import type { Attempt } from './models.ts';
 import { providerHeaders } from './provider-headers.ts';
+import { type ProviderKey, providerKeys } from './provider-keys.ts';
 import { vendors } from './vendors.ts';
 
 const listLimitMs = 5_000;
@@ -12,9 +13,18 @@ const callLimitMs = 30_000;
 /** A provider of the catalog by its id, or one that is not configured. */
 export type TrialTarget = string | Pick<ProviderConfig, 'type' | 'baseUrl' | 'apiKey'>;
 
+/** What a trial is made with; the rest is chosen. */
+export interface TrialChoice {
+  /** The provider's own name of a model. */
+  readonly model?: string | undefined;
+  /** Id of a key (`apiKeys[0]`). */
+  readonly key?: string | undefined;
+}
+
 /** One call that shows whether a provider works. */
 export interface Trial {
   readonly provider: string;
+  readonly key: ProviderKey;
   readonly model: ModelInfo;
   /** Models for conversations that the provider lists; empty when it does not list any. */
   readonly listed: readonly string[];
@@ -31,13 +41,17 @@ export function candidateOf({ type, baseUrl, apiKey }: Exclude<TrialTarget, stri
   const address = baseUrl ?? vendors[type].baseUrl;
   if (address === undefined) return undefined;
   const config = ProviderConfig.parse({ type, baseUrl: address, ...(apiKey !== undefined && { apiKey }) });
-  return { id: type, config, source: 'config', from: '', keyName: '' };
+  return { id: type, config, source: 'config', from: '', keys: providerKeys(config, () => '') };
 }
 
-/** Requests the models that a provider lists. */
-export async function listForTrial(provider: FoundProvider, probe: Probe, signal: AbortSignal): Promise<FoundProvider['listed'] & {}> {
-  const { config } = provider;
-  return listModels(probe, config.baseUrl ?? '', providerHeaders(config), AbortSignal.any([signal, AbortSignal.timeout(listLimitMs)]));
+/** Requests the models that a provider lists for a key. */
+export async function listForTrial(
+  { config }: FoundProvider,
+  { value }: ProviderKey,
+  probe: Probe,
+  signal: AbortSignal,
+): Promise<FoundProvider['listed'] & {}> {
+  return listModels(probe, config.baseUrl ?? '', providerHeaders(config, value), AbortSignal.any([signal, AbortSignal.timeout(listLimitMs)]));
 }
 
 /** Returns the model to call: the one asked for, else the first that the provider has. */

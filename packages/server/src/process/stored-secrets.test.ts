@@ -114,14 +114,14 @@ describe('a daemon whose configuration refers to stored secrets', { timeout: 30_
     expect((await daemon.client.call('env.list', {})).secrets[0]).not.toHaveProperty('unreadable');
   });
 
-  test('finds the key of a vendor in the store when no provider is configured', async () => {
+  test('finds the key of a vendor in the store', async () => {
     const home = configure('home');
     await store(home, 'OPENAI_API_KEY');
     writeFileSync(join(home, 'config.yaml'), 'gateway: { port: 0 }');
     await using daemon = await start(home);
     expect(daemon.greeting?.discovery.providers).toMatchObject([{ id: 'openai', from: 'OPENAI_API_KEY' }]);
     expect((await daemon.client.call('agent.getOperationModels', {})).operations[0]).toMatchObject({ provider: 'openai', apiKeyConfigured: true });
-    expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 1 }]);
+    expect((await daemon.client.call('env.list', {})).secrets).toMatchObject([{ usageCount: 2 }]);
     const listed = await daemon.client.call('models.list', { provider: 'openai' });
     if (!('models' in listed)) throw new Error('expected the models of one provider');
     const models = { default: `openai/${listed.models[0]?.modelId}` };

@@ -29,8 +29,8 @@ export async function wireModels(
     }),
   );
   building.use(settings.onChange(models.reconfigure));
-  // Without configured providers the keys of vendors are searched for.
-  building.use(secrets.api.onChange(() => (Object.keys(settings.current.providers).length === 0 ? models.reconfigure(settings.current) : undefined)));
+  // Keys of vendors that are not configured are searched for in the store, too.
+  building.use(secrets.api.onChange(() => (settings.current.modelsConfig.discover ? models.reconfigure(settings.current) : undefined)));
   const providers = live((whole) => whole.providers);
   const embedder = createEmbedder(config.embedding, { providers, clock });
   if (embedder !== undefined) building.use(embedder);

@@ -1,7 +1,9 @@
+import type { Client } from '@gatehouse/client';
 import type { ParamsInput } from '@gatehouse/contract';
 import { useId, useState } from 'react';
 import { useSession } from '../../data/context.ts';
 import { useAction } from '../../data/use-action.ts';
+import { loadTemplates, useTemplates } from '../../data/templates.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Button, Failure, Field } from '../../ui/parts.tsx';
 import type { Agent } from './agent-card.tsx';
@@ -16,12 +18,25 @@ interface Draft {
   readonly instructions: string;
   readonly maxSteps: string;
   readonly profile: Profile;
+  /** Id of a template for a new agent, which then has its tools and limits. */
+  readonly template: string;
 }
 
-const newAgent: Draft = { id: '', name: '', model: '', instructions: '', maxSteps: '150', profile: 'minimal' };
+const newAgent: Draft = { id: '', name: '', model: '', instructions: '', maxSteps: '150', profile: 'minimal', template: '' };
 
 function draftOf({ agentId, config: { name, model = '', instructions, maxSteps, tools } }: Agent): Draft {
-  return { id: agentId, name, model, instructions, maxSteps: String(maxSteps), profile: tools.profile };
+  return { id: agentId, name, model, instructions, maxSteps: String(maxSteps), profile: tools.profile, template: '' };
+}
+
+/** Creates an agent, with the settings and prompt files of a template when one is selected. */
+async function create(client: Client, agentId: string, draft: Draft): Promise<void> {
+  if (draft.template === '') return void (await client.call('agents.create', { agentId, config: configOf(draft) }));
+  const { templates, writeTemplateFiles } = await loadTemplates();
+  const template = templates.find(({ id }) => id === draft.template);
+  if (template === undefined) throw new Error(`Unknown template: ${draft.template}`);
+  const { tools: _tools, maxSteps: _maxSteps, ...own } = configOf(draft);
+  await client.call('agents.create', { agentId, config: { ...template.config, ...own } });
+  await writeTemplateFiles(client, { agentId, template, all: templates });
 }
 
 function configOf({ name, model, instructions, maxSteps, profile }: Draft): NonNullable<ParamsInput<'agents.create'>['config']> {
@@ -53,7 +68,7 @@ export function AgentForm({
   const save = async (): Promise<void> => {
     const config = configOf(draft);
     const agentId = draft.id.trim();
-    if (agent === undefined) await client.call('agents.create', { agentId, config });
+    if (agent === undefined) await create(client, agentId, draft);
     else {
       // An emptied field returns to its default.
       const reset = { ...(draft.name.trim() === '' && { name: null }), ...(draft.model.trim() === '' && { model: null }) };
@@ -96,6 +111,8 @@ function AgentFields({
   readonly change: (part: Partial<Draft>) => void;
 }) {
   const listId = useId();
+  const { data: templates = [] } = useTemplates();
+  const template = templates.find(({ id }) => id === draft.template);
   return (
     <div className="dialog-body">
       {isNew && (
@@ -109,6 +126,23 @@ function AgentFields({
               value={draft.id}
               onChange={(event) => change({ id: event.target.value })}
             />
+          )}
+        </Field>
+      )}
+      {isNew && (
+        <Field
+          label="Template"
+          hint={template?.summary ?? 'Prompt files, tools, approvals and budgets to start from. All of it can be changed later.'}
+        >
+          {(field, hint) => (
+            <select id={field} aria-describedby={hint} value={draft.template} onChange={(event) => change({ template: event.target.value })}>
+              <option value="">None</option>
+              {templates.map(({ id, title }) => (
+                <option key={id} value={id}>
+                  {title}
+                </option>
+              ))}
+            </select>
           )}
         </Field>
       )}
@@ -141,34 +175,37 @@ function AgentFields({
           />
         )}
       </Field>
-      <div className="field-pair">
-        <Field label="Tools">
-          {(field) => (
-            <select
-              id={field}
-              value={draft.profile}
-              onChange={(event) => change({ profile: profiles.find((one) => one === event.target.value) ?? 'minimal' })}
-            >
-              {profiles.map((one) => (
-                <option key={one}>{one}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field label="Steps per turn">
-          {(field) => (
-            <input
-              id={field}
-              type="number"
-              required
-              min={1}
-              max={1000}
-              value={draft.maxSteps}
-              onChange={(event) => change({ maxSteps: event.target.value })}
-            />
-          )}
-        </Field>
-      </div>
+      {template !== undefined && <p className="hint">Tools: {template.tools.join('; ')}.</p>}
+      {template === undefined && (
+        <div className="field-pair">
+          <Field label="Tools">
+            {(field) => (
+              <select
+                id={field}
+                value={draft.profile}
+                onChange={(event) => change({ profile: profiles.find((one) => one === event.target.value) ?? 'minimal' })}
+              >
+                {profiles.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Field label="Steps per turn">
+            {(field) => (
+              <input
+                id={field}
+                type="number"
+                required
+                min={1}
+                max={1000}
+                value={draft.maxSteps}
+                onChange={(event) => change({ maxSteps: event.target.value })}
+              />
+            )}
+          </Field>
+        </div>
+      )}
     </div>
   );
 }

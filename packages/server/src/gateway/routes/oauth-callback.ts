@@ -20,7 +20,7 @@ const headers: Readonly<Record<string, string>> = {
 export function createOAuthCallbackRoute(authorization: McpAuthorizationApi): (call: HttpCall) => Promise<void> {
   return async (call) => {
     const { search, traceId, requestId, incoming } = call;
-    // A look ahead must not use up the state.
+    // HEAD must not use up the state.
     const finished =
       incoming.method === 'HEAD' ? undefined : await authorization.finish(new URLSearchParams(search), { traceId, requestId, signal: call.signal });
     for (const [name, value] of Object.entries(headers)) call.setHeader(name, value);

@@ -15,7 +15,7 @@ beforeEach(async () => {
     new Upstream({
       provider: 'anthropic',
       baseUrl: provider.url,
-      headers: { 'x-api-key': 'key', ...anthropicVersion },
+      headers: [{ 'x-api-key': 'key', ...anthropicVersion }],
       secrets: ['key'],
       maxConnections: 8,
       clock: createStepClock(),

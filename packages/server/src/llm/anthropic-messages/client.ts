@@ -14,10 +14,11 @@ export const anthropicVersion = { 'anthropic-version': '2023-06-01' };
 /** A client of the Anthropic messages wire. */
 export function createMessagesClient(upstream: Upstream, fastStreams = true): ModelClient {
   return {
-    generate: (request, sink) =>
+    generate: (request, sink, key) =>
       upstream.post(
         { path: '/messages', body: messagesBody(request, sink !== undefined), timeoutMs: request.timeoutMs, signal: request.signal },
         answerReader(request, sink, fastStreams),
+        key,
       ),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   };

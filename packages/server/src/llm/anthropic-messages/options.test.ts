@@ -15,7 +15,7 @@ const tools = [{ name: 'look', description: 'Looks', parameters: { type: 'object
 
 async function sent(request: Partial<ModelRequest>) {
   await using client = createMessagesClient(
-    new Upstream({ provider: 'anthropic', baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
+    new Upstream({ provider: 'anthropic', baseUrl: provider.url, headers: [{}], secrets: [], maxConnections: 1, clock: createStepClock() }),
   );
   await client.generate(testRequest(request));
   return provider.requests.at(-1)?.body;

@@ -13,7 +13,7 @@ afterAll(() => provider.close());
 
 async function generate(request: Partial<ModelRequest>, sink?: ModelSink) {
   await using client = createMessagesClient(
-    new Upstream({ provider: 'anthropic', baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
+    new Upstream({ provider: 'anthropic', baseUrl: provider.url, headers: [{}], secrets: [], maxConnections: 1, clock: createStepClock() }),
   );
   return await client.generate(testRequest(request), sink);
 }

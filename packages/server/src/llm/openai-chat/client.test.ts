@@ -16,7 +16,7 @@ function clientFor(type: keyof typeof vendors) {
   const upstream = new Upstream({
     provider: 'mock',
     baseUrl: provider.url,
-    headers: { authorization: `Bearer ${key}` },
+    headers: [{ authorization: `Bearer ${key}` }],
     secrets: [key],
     maxConnections: 8,
     clock,

@@ -13,12 +13,13 @@ import { putOptions } from './options.ts';
 /** Creates a client of the OpenAI-style chat completions wire, which nearly every vendor and local server supports. */
 export function createChatClient(upstream: Upstream, vendor: Vendor, fastStreams = true): ModelClient {
   let streamOptions = vendor.streamOptions;
-  async function generate(request: ModelRequest, sink?: ModelSink): Promise<ModelResult> {
+  async function generate(request: ModelRequest, sink?: ModelSink, key?: number): Promise<ModelResult> {
     const call = { path: '/chat/completions', timeoutMs: request.timeoutMs, signal: request.signal };
     const send = () =>
       upstream.post(
         { ...call, body: chatBody(request, vendor, { stream: sink !== undefined, streamOptions }) },
         answerReader(request, sink, fastStreams),
+        key,
       );
     try {
       return await send();

@@ -17,7 +17,7 @@ const tool = { name: 'look', description: 'Looks', parameters: { type: 'object' 
 /** The body that is sent to a vendor. */
 async function sent(type: keyof typeof vendors, options: ModelOptions, more: { readonly tools?: boolean; readonly modelId?: string } = {}) {
   await using client = createChatClient(
-    new Upstream({ provider: type, baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
+    new Upstream({ provider: type, baseUrl: provider.url, headers: [{}], secrets: [], maxConnections: 1, clock: createStepClock() }),
     vendors[type],
   );
   const { tools = false, modelId = 'm' } = more;
@@ -90,7 +90,7 @@ describe('options of a call', () => {
 
 test('the parts of a message are sent in order, instead of its content', async () => {
   await using client = createChatClient(
-    new Upstream({ provider: 'openai', baseUrl: provider.url, headers: {}, secrets: [], maxConnections: 1, clock: createStepClock() }),
+    new Upstream({ provider: 'openai', baseUrl: provider.url, headers: [{}], secrets: [], maxConnections: 1, clock: createStepClock() }),
     vendors.openai,
   );
   const url = 'data:image/png;base64,AAAA';

@@ -9,7 +9,8 @@ export interface UpstreamOptions {
   readonly provider: string;
   /** Up to and including /v1 where the vendor has it. */
   readonly baseUrl: string;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Headers of every request, one record for each key; `post` names which. */
+  readonly headers: readonly Readonly<Record<string, string>>[];
   /** Must never appear in an error text. */
   readonly secrets: readonly string[];
   readonly maxConnections: number;
@@ -64,18 +65,20 @@ export function loadTransport(): Promise<{ readonly Pool: typeof Pool }> {
 export class Upstream implements AsyncDisposable {
   readonly options: UpstreamOptions;
   readonly #basePath: string;
-  readonly #headers: string[];
+  readonly #headers: readonly string[][];
   #pool: Pool | undefined;
   #disposed = false;
 
   constructor(options: UpstreamOptions) {
     this.options = options;
     this.#basePath = new URL(options.baseUrl).pathname.replace(/\/+$/, '');
-    this.#headers = Object.entries({ 'content-type': 'application/json', 'user-agent': 'gatehouse', ...options.headers }).flat();
+    this.#headers = options.headers.map((headers) =>
+      Object.entries({ 'content-type': 'application/json', 'user-agent': 'gatehouse', ...headers }).flat(),
+    );
   }
 
-  /** Posts JSON and reads the answer. Fails with ModelError only. */
-  async post<T>(call: Call, reader: AnswerReader<T>): Promise<T> {
+  /** Posts JSON with a key and reads the answer. Fails with ModelError only. */
+  async post<T>(call: Call, reader: AnswerReader<T>, key = 0): Promise<T> {
     const pool = this.#pool ?? (await this.#open());
     if (call.signal.aborted) throw new ModelError('aborted', 'The call was aborted');
     return new Promise((resolve, reject) => {
@@ -84,7 +87,7 @@ export class Upstream implements AsyncDisposable {
       try {
         // The exchange keeps the deadlines, on the injected clock.
         pool.dispatch(
-          { path: this.#basePath + call.path, method: 'POST', headers: this.#headers, body: call.body, headersTimeout: 0, bodyTimeout: 0 },
+          { path: this.#basePath + call.path, method: 'POST', headers: this.#headers[key] ?? [], body: call.body, headersTimeout: 0, bodyTimeout: 0 },
           exchange,
         );
       } catch (error) {

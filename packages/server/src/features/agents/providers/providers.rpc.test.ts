@@ -1,5 +1,5 @@
 import { createStepClock, type FakeAnswer, startTestServer, type TestServer } from '@gatehouse/testkit';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 const clock = createStepClock();
 const variables = { ENV_KEY: 'sk-of-the-environment' };
@@ -32,7 +32,7 @@ test('lists providers with models, prices and where the key comes from, never th
       type: 'openai-compatible',
       source: 'config',
       state: 'ok',
-      keys: [{ from: 'file', state: 'ok' }],
+      keys: [{ id: 'apiKey', from: 'file', state: 'ok' }],
       models: [
         { modelId: 'mock-fast', source: 'config', cost: { input: 1, output: 2 }, costSource: 'config' },
         { modelId: 'mock-other', costSource: 'config' },
@@ -58,6 +58,7 @@ test('a test is one short call, charged to the default agent, and ends a pause',
     provider: 'mock',
     verdict: 'ok',
     message: expect.stringMatching(/^The provider answered in \d+ ms$/),
+    key: 'apiKey',
     model: 'mock-fast',
     latencyMs: 0,
     models: ['mock-fast', 'mock-p10'],
@@ -206,4 +207,86 @@ test('a provider is removed unless something uses it, which is named', async () 
   expect(await server.client.call('providers.remove', { provider: 'vendor' })).toMatchObject({ removed: true });
   expect((await server.client.call('providers.list', {})).providers.map(({ provider }) => provider)).toEqual(['mock', 'open']);
   await expect(server.client.call('providers.remove', { provider: 'vendor' })).rejects.toMatchObject({ code: 'not_found' });
+});
+
+describe('several keys', () => {
+  const box = async () => (await server.client.call('providers.list', {})).providers.find(({ provider }) => provider === 'box');
+  const set = (more: object) => server.client.call('providers.set', { id: 'box', type: 'openai-compatible', ...more });
+  const secrets = async () => (await server.client.call('env.list', {})).secrets.map(({ name }) => name);
+  beforeEach(async () => {
+    await set({ baseUrl: server.provider.url, key: 'sk-first-key', addKeys: ['sk-second-key', 'sk-third-key'], models: [{ id: 'mock-fast' }] });
+  });
+
+  test('are stored each under its own name, and removed by id or name', async () => {
+    expect((await box())?.keys).toMatchObject([
+      { id: 'apiKey', from: 'store', name: 'BOX_API_KEY', state: 'ok' },
+      { id: 'apiKeys[0]', from: 'store', name: 'BOX_2_API_KEY' },
+      { id: 'apiKeys[1]', from: 'store', name: 'BOX_3_API_KEY' },
+    ]);
+    expect(await set({ addKeys: ['sk-fourth-key'], removeKeys: ['BOX_2_API_KEY', 'apiKey'] })).toMatchObject({
+      addedKeys: ['BOX_4_API_KEY'],
+      changed: ['providers.box.apiKey', 'providers.box.apiKeys'],
+    });
+    expect((await box())?.keys.map(({ id, name }) => [id, name])).toEqual([
+      ['apiKeys[0]', 'BOX_3_API_KEY'],
+      ['apiKeys[1]', 'BOX_4_API_KEY'],
+    ]);
+    await expect(set({ removeKeys: ['BOX_API_KEY'] })).rejects.toMatchObject({
+      code: 'not_found',
+      message: expect.stringContaining('BOX_3_API_KEY'),
+    });
+    expect(await secrets()).toEqual(['BOX_2_API_KEY', 'BOX_3_API_KEY', 'BOX_4_API_KEY', 'BOX_API_KEY']);
+    expect(await set({ removeKeys: ['apiKeys[0]', 'apiKeys[1]'] })).toMatchObject({ changed: ['providers.box.apiKeys'] });
+    expect((await box())?.keys).toEqual([]);
+    expect(server.configuration.readText()).not.toMatch(/sk-|apiKeys/);
+  });
+
+  test('have a state each, can be retried and tested alone, and none of them is shown', async () => {
+    const refusing = new Set(['sk-first-key', 'sk-third-key']);
+    server.provider.setAnswer(({ headers }) => {
+      const key = String(headers.authorization).replace('Bearer ', '');
+      return refusing.has(key) ? { status: 401, error: { message: `Incorrect API key provided: ${key}` } } : { text: 'Hello' };
+    });
+    await server.client.call('config.patch', { path: 'agents.default.model', value: 'box/mock-fast' });
+    expect(await server.client.call('agent.execute', { message: 'Go' })).toMatchObject({ response: 'Hello' });
+    expect(await box()).toMatchObject({
+      state: 'ok',
+      keys: [{ state: 'refused', cause: expect.stringContaining('Incorrect') }, { state: 'ok' }, { state: 'ok' }],
+    });
+    expect(await server.client.call('providers.test', { provider: 'box' })).toMatchObject({ verdict: 'ok', key: 'apiKeys[0]' });
+    expect(await server.client.call('providers.test', { provider: 'box', key: 'BOX_3_API_KEY' })).toMatchObject({
+      verdict: 'key_refused',
+      key: 'apiKeys[1]',
+    });
+    refusing.add('sk-second-key');
+    expect(await server.client.call('agent.execute', { message: 'Go' })).toMatchObject({ failure: { kind: 'auth' } });
+    const refused = await box();
+    expect(refused).toMatchObject({ state: 'refused', keys: [{ state: 'refused' }, { state: 'refused' }, { state: 'refused' }] });
+    expect(JSON.stringify(refused)).not.toMatch(/sk-\w+-key/);
+    expect(await server.client.call('providers.retry', { provider: 'box', key: 'apiKeys[1]' })).toMatchObject({ state: 'ok' });
+    expect(await box()).toMatchObject({ keys: [{ state: 'refused' }, { state: 'refused' }, { state: 'ok' }] });
+    const retried = server.client.call('providers.retry', { provider: 'box', key: 'apiKeys[7]' });
+    await expect(retried).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('BOX_2_API_KEY') });
+    await expect(server.client.call('providers.test', { candidate: { type: 'openai' }, key: 'apiKey' })).rejects.toMatchObject({
+      code: 'invalid_params',
+    });
+  });
+});
+
+test('a provider that was found by a key of the environment keeps its key and address when it is set', async () => {
+  await using found = await startTestServer({
+    clock,
+    env: { OPENAI_API_KEY: 'sk-of-the-vendor', OPENAI_BASE_URL: 'http://127.0.0.1:9/proxy' },
+  });
+  const openai = async () => (await found.client.call('providers.list', {})).providers.find(({ provider }) => provider === 'openai');
+  expect(await openai()).toMatchObject({ source: 'environment', keys: [{ id: 'apiKey', from: 'environment', name: 'OPENAI_API_KEY' }] });
+  await found.client.call('providers.set', { id: 'openai', type: 'openai', addKeys: ['sk-further-key'] });
+  expect(await openai()).toMatchObject({
+    source: 'config',
+    baseUrl: 'http://127.0.0.1:9/proxy',
+    keys: [
+      { from: 'environment', name: 'OPENAI_API_KEY' },
+      { from: 'store', name: 'OPENAI_2_API_KEY' },
+    ],
+  });
 });

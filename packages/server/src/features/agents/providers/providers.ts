@@ -11,16 +11,16 @@ import type { SecretsApi } from '../../operations/secrets/api.ts';
 import type { SettingsApi } from '../../operations/settings/api.ts';
 import type { AgentsApi } from '../agents/api.ts';
 import { keySourceOf } from './key-source.ts';
-import { secretNameOf } from './secret-name.ts';
+import { keyIdOf, setProvider } from './set-provider.ts';
 import { usesOf, type UsesDeps } from './uses.ts';
 import { verdictOf } from './verdict.ts';
 
 export interface ProvidersDeps {
-  readonly models: Pick<ConfiguredModels, 'describeProviders' | 'prepareTrial' | 'clearState' | 'resolve'>;
+  readonly models: Pick<ConfiguredModels, 'describeProviders' | 'prepareTrial' | 'clearState' | 'clearKey' | 'resolve'>;
   readonly agents: Pick<AgentsApi, 'defaultId' | 'list'>;
   readonly work: Pick<ModelWork, 'meter'>;
   readonly settings: Pick<SettingsApi, 'isOwner' | 'change'>;
-  readonly secrets: Pick<SecretsApi, 'replace'>;
+  readonly secrets: Pick<SecretsApi, 'replace' | 'environment'>;
   /** The configuration in force. */
   readonly config: () => UsesDeps['config'];
   readonly readText: () => string;
@@ -40,14 +40,12 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
 
   function listed(provider: DescribedProvider, text: string): ResultInput<'providers.list'>['providers'][number] {
     const { type, source, baseUrl, state } = provider;
-    const key = keySourceOf(provider, text, deps.env);
-    const { untilMs } = state;
     return {
       ...state,
       type,
       baseUrl: deps.redactText(baseUrl),
       source,
-      keys: key === undefined ? [] : [{ ...key, state: state.state, ...(untilMs !== undefined && { untilMs }) }],
+      keys: provider.keys.map((key) => ({ id: key.id, ...keySourceOf(provider, key, text, deps.env), ...key.state })),
       models: provider.models.map((model) => ({
         modelId: model.modelId,
         displayName: model.displayName,
@@ -63,25 +61,24 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
     throw new AppError('denied', `Only an owner may ${what} (a token with scope "*", or the socket of the home folder)`, { param });
   }
 
-  /** The key first: the configuration is never without one that it refers to. */
-  async function set({ id, type, baseUrl, key, models: named }: Params<'providers.set'>, call: CallContext) {
+  const find = (id: string) => models.describeProviders().find((one) => one.id === id);
+
+  function keysOf(provider: DescribedProvider) {
+    const text = deps.readText();
+    return provider.keys.map((key) => ({ id: key.id, ...keySourceOf(provider, key, text, deps.env) }));
+  }
+
+  async function set(params: Params<'providers.set'>, call: CallContext) {
     requireOwner(call, 'change providers', 'id');
-    const path = ['providers', id];
-    const edits: Edit[] = [{ set: [...path, 'type'], value: type }];
-    if (baseUrl !== undefined) edits.push({ set: [...path, 'baseUrl'], value: baseUrl });
-    if (named !== undefined) edits.push({ set: [...path, 'models'], value: named });
-    const name = key === undefined ? undefined : secretNameOf({ id, type }, deps.readText(), deps.env);
-    if (name !== undefined && key !== undefined) {
-      await deps.secrets.replace(name, key, call, { actionType: 'providers.set', classification: 'destructive', target: name });
-      edits.push({ set: [...path, 'apiKey'], value: `\${${name}}` });
-    }
-    const { changed, version, digest } = await deps.settings.change({ ...changeOf(id), edits, actionType: 'providers.set', summary: 'set' }, call);
-    return { provider: id, ...(name !== undefined && { key: name }), changed: [...changed], version, digest };
+    const present = find(params.id);
+    const keys = present === undefined ? [] : keysOf(present);
+    const removed = (params.removeKeys ?? []).map((key) => keyIdOf(params.id, keys, key, 'removeKeys'));
+    return setProvider(deps, params, { present, removed }, call);
   }
 
   async function remove(id: string, call: CallContext) {
     requireOwner(call, 'remove providers', 'provider');
-    const provider = models.describeProviders().find((one) => one.id === id);
+    const provider = find(id);
     if (provider === undefined) throw unknownProvider(id);
     if (provider.source !== 'config')
       throw new AppError(
@@ -95,12 +92,12 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
     if (uses.length > 0)
       throw new AppError('precondition_failed', `The provider "${id}" is used by ${uses.join(', ')}: change these keys first`, { param: 'provider' });
     const edits: Edit[] = [{ unset: ['providers', id] }];
-    const change = { ...changeOf(id), edits, actionType: 'providers.remove', summary: 'removed' };
+    const change = { section: 'providers', key: id, origin: 'rpc', edits, actionType: 'providers.remove', summary: 'removed' } as const;
     const { version, digest } = await deps.settings.change(change, call);
     return { removed: true as const, provider: id, version, digest };
   }
 
-  async function prepare({ provider, candidate, model }: Params<'providers.test'>, call: CallContext): Promise<Trial> {
+  async function prepare({ provider, candidate, model, key }: Params<'providers.test'>, call: CallContext): Promise<Trial> {
     const target: TrialTarget | undefined =
       candidate === undefined
         ? provider
@@ -109,7 +106,10 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
       throw new AppError('invalid_params', 'Expected either provider or candidate', { param: 'provider' });
     // As in config.yaml, only owners choose where the daemon sends requests.
     if (candidate?.baseUrl !== undefined) requireOwner(call, 'choose an address', 'candidate.baseUrl');
-    const trial = await models.prepareTrial(target, model, call.signal);
+    if (key !== undefined && candidate !== undefined) throw new AppError('invalid_params', 'A candidate has one key alone', { param: 'key' });
+    const present = provider === undefined ? undefined : find(provider);
+    const keyId = key === undefined || present === undefined ? undefined : keyIdOf(present.id, keysOf(present), key, 'key');
+    const trial = await models.prepareTrial(target, { model, key: keyId }, call.signal);
     if (trial !== undefined) return trial;
     if (candidate !== undefined)
       throw new AppError('invalid_params', `Type "${candidate.type}" has no default address: set baseUrl`, { param: 'candidate.baseUrl' });
@@ -122,11 +122,12 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
       return { providers: models.describeProviders().map((provider) => listed(provider, text)) };
     },
 
-    'providers.retry': async ({ provider }) => {
-      models.clearState(provider);
-      const state = models.describeProviders().find(({ id }) => id === provider)?.state;
-      if (state === undefined) throw unknownProvider(provider);
-      return state;
+    'providers.retry': async ({ provider, key }) => {
+      const present = find(provider);
+      if (present === undefined) throw unknownProvider(provider);
+      if (key === undefined) models.clearState(provider);
+      else models.clearKey(provider, keyIdOf(provider, keysOf(present), key, 'key'));
+      return find(provider)?.state ?? present.state;
     },
 
     'providers.set': set,
@@ -150,6 +151,7 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
         provider: trial.provider,
         ...verdictOf(attempt, model.modelId, trial.listed.length > 0),
         ...(attempt.error !== undefined && { cause: attempt.error.message }),
+        ...(params.candidate === undefined && trial.key.value !== undefined && { key: trial.key.id }),
         model: model.modelId,
         latencyMs: Math.round(attempt.latencyMs),
         models: [...trial.listed],
@@ -157,8 +159,6 @@ export function createProviders(deps: ProvidersDeps): HandlersOf<`providers.${'l
     },
   };
 }
-
-const changeOf = (id: string) => ({ section: 'providers', key: id, origin: 'rpc' as const });
 
 function unknownProvider(provider: string): AppError {
   return new AppError('not_found', `No provider "${provider}" is configured or was found`, { param: 'provider' });

@@ -47,7 +47,7 @@ const forgetExcess = query<{ readonly server: string; readonly kept: number }>((
 );
 const insertFlow = query<FlowRow>(({ db, each }) => db.insertInto('mcpAuthorizationFlow').values(each(flowColumns)));
 
-/** Stores a flow, in the place of the oldest one of its server when that has too many, and deletes those that are over. */
+/** Stores a flow, instead of the oldest one of its server when that has too many, and deletes those that are over. */
 export const openFlow = operation(
   'mcp.openFlow',
   async (tx, input: { readonly row: FlowRow; readonly alive: Window; readonly maxPerServer: number; readonly audit: AuditRow }): Promise<void> => {

@@ -39,7 +39,7 @@ export function explainRefusal(error: string | null): string {
   return (Object.hasOwn(refusals, error) ? refusals[error] : undefined) ?? 'the authorization server refused for a reason that it does not explain';
 }
 
-/** Texts of an authorization server go to the log: whoever sent the answer may have written them. */
+/** Texts of an authorization server go to the log, not to the page: an attacker may have written them. */
 export async function explainFailure(error: unknown): Promise<string> {
   const { IssuerMismatchError, OAuthError } = await import('@modelcontextprotocol/client');
   if (error instanceof IssuerMismatchError) return 'the answer did not come from the authorization server that was asked';
