@@ -23,6 +23,7 @@ type Used =
   | 'responses'
   | 'receipts'
   | 'webhooks'
+  | 'authorization'
   | 'events'
   | 'sessions'
   | 'models'
