@@ -25,6 +25,7 @@ const beyondSpec = new Set([
   'graph.answer',
   'providers.list',
   'providers.remove',
+  'providers.refresh',
   'providers.retry',
   'providers.set',
   'providers.test',
