@@ -77,7 +77,7 @@ export async function proveStaleNodes(options: {
           for (const [name, outcome] of written)
             if (mode === 'node' && outcome !== 'refused') wrong.push(`node ${round}: the stale ${name} was not refused: ${outcome}`);
         }
-        await ask(standby, { do: 'end' });
+        await ask(standby, { do: 'end', from: n, to: n + each });
         [active, standby] = [standby, active];
         if (round % 10 === 9) progress?.(`R11, ${mode}: ${round + 1} of ${freezes[mode]} freezes, ${wrong.length} wrong`);
       }

@@ -2,9 +2,9 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { Agent, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { contract } from '@gatehouse/contract';
 import { freePort } from '@gatehouse/testkit/free-port';
+import { onPostgres, sql } from '@gatehouse/testkit/sql';
 import * as z from 'zod';
 import { type FakeAnswer, type FakeProvider, type FakeRequest, startFakeProvider } from '../packages/testkit/src/fake-provider.ts';
 import { askBackup } from './lib/backup.ts';
@@ -79,7 +79,7 @@ export async function proveCanaries(options: {
     await writeFile(join(home, 'workspaces/default/notes.txt'), `The key is ${keys.first}, and the other ${keys.env}\n`);
     const rootKey = canaries.known('install.key', '5e'.repeat(32));
     await writeFile(join(home, 'install.key'), `${rootKey}\n`, { mode: 0o600 });
-    sealInto(home, rootKey, keys.stored);
+    await sealInto(home, rootKey, keys.stored);
     daemon = await startDaemon({
       home,
       port,
@@ -118,7 +118,7 @@ export async function proveCanaries(options: {
       agent.destroy();
       return report();
     }
-    await askBackup(home, join(home, 'backups/canaries.db'));
+    if (!onPostgres) await askBackup(home, join(home, 'backups/canaries.db'));
     for (const until = performance.now() + 5_000; collector.bodies.length === 0 && performance.now() < until;) await pause(50);
     if (collector.bodies.length === 0) unprovoked.push('no traces were exported');
     events.close();
@@ -331,7 +331,8 @@ async function speak(target: Target, scan: Scanner['scan'], unprovoked: string[]
 const agentText = {
   methods: ['session.list', 'session.search', 'context.conversations', 'subagent.list'],
   events: ['message:received', 'message:sent', 'session:sub_agent_spawned'],
-  tables: /^(?:conversation|sub_agent_run|graph_run|session_send)$/,
+  // Events are a table of the same database on PostgreSQL alone.
+  tables: /^(?:conversation|sub_agent_run|graph_run|session_send|event_batch)$/,
 };
 
 async function read(target: Target, scan: Scanner['scan'], said: string): Promise<void> {
@@ -371,12 +372,13 @@ async function scanHome(home: string, scan: Scanner['scan'], said: string): Prom
       const name = file.slice(home.length + 1);
       scan(name, await readFile(file), /\.db/.test(name) ? said : undefined);
     }
-  const db = new DatabaseSync(join(home, 'data/gatehouse.db'), { readOnly: true });
-  for (const row of db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'").all()) {
+  const names = onPostgres
+    ? "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_name NOT LIKE 'message%'"
+    : "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'message*'";
+  for (const row of await sql(home, names)) {
     const name = String(row['name']);
-    scan(`table ${name}`, JSON.stringify(db.prepare(`SELECT * FROM ${name}`).all()), agentText.tables.test(name) ? said : undefined);
+    scan(`table ${name}`, JSON.stringify(await sql(home, `SELECT * FROM ${name}`)), agentText.tables.test(name) ? said : undefined);
   }
-  db.close();
 }
 
 async function doctor(home: string, port: number): Promise<string> {

@@ -20,6 +20,8 @@ interface Sent {
   readonly nonce: string;
   /** Turns that it may have started. */
   turns: number;
+  /** How often all its replays were sent. */
+  replayed: number;
 }
 
 const settleMs = 30_000;
@@ -47,13 +49,14 @@ export function replaysPart(options: {
     const nonce = nonceOf([mode, seed, index]);
     const body = JSON.stringify({ text: askWith(nonce) });
     counts.honest += 1;
-    return { mode, nonce, shot: { path: `/hooks/${mode}`, body, headers: sign(mode, body, random) }, turns: 1 };
+    return { mode, nonce, shot: { path: `/hooks/${mode}`, body, headers: sign(mode, body, random) }, turns: 1, replayed: 0 };
   };
 
   /** Sends every replay to a daemon that works. */
   async function replayAll(node: Node, sent: Sent): Promise<string[]> {
     const wrong: string[] = [];
-    for (const replay of replaysOf(sent.mode, sent.shot)) {
+    sent.replayed += 1;
+    for (const replay of replaysOf(sent.mode, sent.shot, sent.replayed * 30)) {
       const before = warningsOf(node);
       const statuses = await Promise.all([post(node, replay), post(node, replay)]);
       counts.replays += 2;

@@ -66,8 +66,11 @@ export function sign(mode: Mode, body: string, random: Random): Headers {
   return { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': `v1,${signature}` };
 }
 
-/** Replays that are possible for a client that saw the request and has no secret. */
-export function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
+/**
+ * Replays that are possible for a client that saw the request and has no secret. Their fresh timestamp lies `aheadSec` in the future, so
+ * that those of one request differ even when they are made within a second.
+ */
+export function replaysOf(mode: Mode, { path, body, headers }: Shot, aheadSec = 0): Replay[] {
   const plain = headers['x-webhook-signature'];
   const again = (name: string, changed: Headers = {}, counts = false, at = path): Replay => ({
     name,
@@ -93,7 +96,7 @@ export function replaysOf(mode: Mode, { path, body, headers }: Shot): Replay[] {
     again('query', {}, false, `${path}?again=1`),
     again('further headers', { 'x-request-id': randomBytes(4).toString('hex'), 'x-forwarded-for': '192.0.2.1' }),
     ...dressed,
-    ...(mode === 'signed' ? [] : [again('fresh timestamp', { 'x-webhook-timestamp': seconds() }, freshCounts && !isNamed)]),
+    ...(mode === 'signed' ? [] : [again('fresh timestamp', { 'x-webhook-timestamp': seconds(-aheadSec) }, freshCounts && !isNamed)]),
     again('fresh id', { 'x-github-delivery': randomBytes(8).toString('hex') }, freshCounts),
   ];
 }

@@ -161,7 +161,8 @@ export async function proveStopsOverRestart(options: { readonly seed: number }):
     const askedMs = performance.now();
     daemon = await startDaemon({ home, port });
     await pause(3000);
-    if (readBooks(home).runs.some((run) => run.root_run_id === rootRunId && (run.state === 'queued' || run.state === 'running')))
+    const { runs } = await readBooks(home);
+    if (runs.some((run) => run.root_run_id === rootRunId && (run.state === 'queued' || run.state === 'running')))
       wrong.push('restart: runs of the revoked token continue');
     if (model.lastAsked(first.nonce) > askedMs) wrong.push('restart: a model was called for the revoked token');
     if ((await sleeping(first.nonce)) > 0) wrong.push('restart: processes are left');

@@ -96,7 +96,7 @@ class Stop {
     const duty = this.#kind === 'lease.revoke' ? duties.loop : duties.lead;
     const head = Spawned.parse(await rpcCall(holder, 'session.spawn', { task: `${duty} ${this.#nonce}` }));
     await this.#isAtWork(head.rootRunId);
-    const before = this.#of(readBooks(this.#daemon.home), head.rootRunId);
+    const before = this.#of(await readBooks(this.#daemon.home), head.rootRunId);
     const processes = (await this.#processes()).length;
     const fromMs = performance.now();
     await this.#stop(head, created.id);
@@ -104,7 +104,7 @@ class Stop {
     const asked = performance.now();
     const limit = limitMs[this.#kind];
     const effect = async (): Promise<string | undefined> => {
-      const runs = this.#of(readBooks(this.#daemon.home), head.rootRunId);
+      const runs = this.#of(await readBooks(this.#daemon.home), head.rootRunId);
       const left = runs.filter(({ state }) => state === 'queued' || state === 'running');
       if (left.length > 0) return `${left.length} of ${runs.length} runs continue`;
       if ((await this.#processes()).length > 0) return `${(await this.#processes()).length} processes are left`;
@@ -133,12 +133,12 @@ class Stop {
 
   async #isAtWork(rootRunId: string): Promise<void> {
     for (const deadline = performance.now() + beginMs; performance.now() < deadline; await pause(30)) {
-      const runs = this.#of(readBooks(this.#daemon.home), rootRunId).filter(({ state }) => state === 'running');
+      const runs = this.#of(await readBooks(this.#daemon.home), rootRunId).filter(({ state }) => state === 'running');
       const processes = (await this.#processes()).length;
       if (this.#kind === 'lease.revoke' ? runs.length > 0 : runs.length >= 4 && processes >= 2) return;
     }
     throw new Error(
-      `${this.#kind}: the agents did not come to work: ${JSON.stringify(this.#of(readBooks(this.#daemon.home), rootRunId).slice(0, 5))}`,
+      `${this.#kind}: the agents did not come to work: ${JSON.stringify(this.#of(await readBooks(this.#daemon.home), rootRunId).slice(0, 5))}`,
     );
   }
 
@@ -170,7 +170,7 @@ class Stop {
   ): Promise<void> {
     if (!kills) return;
     await pause(100);
-    const late = this.#of(readBooks(this.#daemon.home), rootRunId).filter((run) => run.queued_at_ms > committedMs);
+    const late = this.#of(await readBooks(this.#daemon.home), rootRunId).filter((run) => run.queued_at_ms > committedMs);
     if (late.length > 0) this.#wrong.push(`${late.length} runs began after the kill was committed`);
     const lateMs = this.#model.lastAsked(this.#nonce) - asked;
     if (lateMs > 100) this.#wrong.push(`a model was asked ${Math.round(lateMs)} ms after the kill was committed`);

@@ -109,7 +109,8 @@ export async function proveKilledDelegation({ points = [], randomKills, seed, br
       try {
         await work.finish();
         await quiet(home);
-        for (const fault of faultsIn(readBooks(home), acked)) if (![...wrong].some((known) => known.endsWith(fault))) wrong.add(`${name}: ${fault}`);
+        for (const fault of faultsIn(await readBooks(home), acked))
+          if (![...wrong].some((known) => known.endsWith(fault))) wrong.add(`${name}: ${fault}`);
       } finally {
         work.leave();
         await daemon.kill();
@@ -117,7 +118,7 @@ export async function proveKilledDelegation({ points = [], randomKills, seed, br
       }
       progress?.(`R6 delegation, ${name}: ${wrong.size} wrong after ${kills} kills`);
     }
-    const books = readBooks(home);
+    const books = await readBooks(home);
     return { kills, runs: books.runs.length, graphs: books.graphs.length, messages: books.sends.length, wrong: [...wrong] };
   } finally {
     await model.close();
@@ -138,7 +139,7 @@ async function dies(daemon: Daemon, point: DelegationKillPoint | undefined, rand
 
 /** Waits until all accepted work has ended; the checks report what has not. */
 async function quiet(home: string): Promise<void> {
-  for (const deadline = performance.now() + withinMs; performance.now() < deadline; await pause(50)) if (isQuiet(readBooks(home))) return;
+  for (const deadline = performance.now() + withinMs; performance.now() < deadline; await pause(50)) if (isQuiet(await readBooks(home))) return;
 }
 
 const Turn = z.looseObject({ conversationRef: z.string() });

@@ -1,16 +1,23 @@
 import { join } from 'node:path';
 import { InstallKey, SecretVault } from '@gatehouse/server';
+import { onPostgres, sql } from '@gatehouse/testkit/sql';
 import type { Canaries, Scanner } from './canaries.ts';
 import { sayTo, type Target } from './canary-transports.ts';
 
 /** Name of the secret that a provider of the proof uses. */
 export const storedName = 'STORED_PROVIDER_KEY';
 
-/** Puts a secret into the sealed copy of a home, as a daemon leaves one: the first start inserts it into the database. */
-export function sealInto(home: string, rootKey: string, value: string): void {
+/**
+ * Puts a secret into the sealed copy of a home, as a daemon leaves one: the first start inserts it into the database. On PostgreSQL, where
+ * another daemon may have removed it since, it is only used when the database has it too.
+ */
+export async function sealInto(home: string, rootKey: string, value: string): Promise<void> {
   const vault = new SecretVault({ file: join(home, 'secrets.sealed'), key: new InstallKey(Buffer.from(rootKey, 'hex')), redactor: { add() {} } });
-  vault.put(vault.seal(storedName, value));
+  const { name, sealed } = vault.seal(storedName, value);
+  vault.put({ name, sealed });
   vault.save();
+  const row = 'INSERT INTO secret (name, sealed, created_at_ms, updated_at_ms, usage_count) VALUES (?, ?, 0, 0, 0)';
+  if (onPostgres) await sql(home, row, name, sealed);
 }
 
 /** Secrets that are stored, replaced, removed and refused, and the lists of them. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { onPostgres, sql } from '@gatehouse/testkit/sql';
 import * as z from 'zod';
 
 /** The records of delegated work in a daemon's database; read while the daemon runs, or after its death. */
@@ -42,27 +43,53 @@ const Turn = z.object({ id: z.string(), origin: z.string() });
 const Message = z.object({ op_key: z.string(), text: z.string() });
 const Said = z.object({ conversation_id: z.number(), role: z.string(), content: z.string() });
 
-export function readBooks(home: string): Books {
-  const db = new DatabaseSync(join(home, 'data', 'gatehouse.db'), { readOnly: true });
-  try {
-    db.exec('BEGIN');
-    const all = <Shape extends z.ZodObject>(shape: Shape, table: string, where = 'true'): z.output<Shape>[] =>
-      shape.array().parse(db.prepare(`SELECT ${Object.keys(shape.shape).join(', ')} FROM ${table} WHERE ${where}`).all());
-    return {
-      runs: all(Run, 'sub_agent_run'),
-      graphs: all(Graph, 'graph_run', "state <> 'pending'"),
-      nodes: all(Node, 'graph_node'),
-      sends: all(Send, 'session_send'),
-      roots: all(Root, 'root_run'),
-      leases: all(Lease, 'lease'),
-      openWork: all(Work, 'work_item', 'ended_at_ms IS NULL'),
-      runningTurns: all(Turn, 'turn', "state IN ('accepted', 'running')"),
-      inbox: all(Message, 'inbox_message'),
-      said: all(Said, 'message'),
-    };
-  } finally {
-    db.close();
-  }
+/** What is read of each table, by name in the books. */
+const lists = {
+  runs: [Run, 'sub_agent_run'],
+  graphs: [Graph, 'graph_run', "state <> 'pending'"],
+  nodes: [Node, 'graph_node'],
+  sends: [Send, 'session_send'],
+  roots: [Root, 'root_run'],
+  leases: [Lease, 'lease'],
+  openWork: [Work, 'work_item', 'ended_at_ms IS NULL'],
+  runningTurns: [Turn, 'turn', "state IN ('accepted', 'running')"],
+  inbox: [Message, 'inbox_message'],
+  said: [Said, 'message'],
+} as const satisfies Record<keyof Books, readonly [z.ZodObject, string, string?]>;
+
+const AllBooks = z.object({
+  runs: Run.array(),
+  graphs: Graph.array(),
+  nodes: Node.array(),
+  sends: Send.array(),
+  roots: Root.array(),
+  leases: Lease.array(),
+  openWork: Work.array(),
+  runningTurns: Turn.array(),
+  inbox: Message.array(),
+  said: Said.array(),
+});
+
+/** Reads all books as they were at one moment. */
+export async function readBooks(home: string): Promise<Books> {
+  const queries = Object.entries(lists).map(([name, [{ shape }, table, where = 'true']]) => {
+    const columns = Object.keys(shape).join(', ');
+    return [name, `SELECT ${columns} FROM ${table} WHERE ${where}`] as const;
+  });
+  return AllBooks.parse(onPostgres ? await readPostgres(home, queries) : readSqlite(home, queries));
+}
+
+type NamedQueries = readonly (readonly [name: string, query: string])[];
+
+function readSqlite(home: string, queries: NamedQueries): object {
+  using db = new DatabaseSync(join(home, 'data', 'gatehouse.db'), { readOnly: true });
+  db.exec('BEGIN');
+  return Object.fromEntries(queries.map(([name, query]) => [name, db.prepare(query).all()]));
+}
+
+async function readPostgres(home: string, queries: NamedQueries): Promise<object> {
+  const columns = queries.map(([name, query]) => `(SELECT coalesce(json_agg(one), '[]') FROM (${query}) one) AS "${name}"`);
+  return (await sql(home, `SELECT ${columns.join(', ')}`))[0] ?? {};
 }
 
 /** Returns whether all accepted work is done and announced. */

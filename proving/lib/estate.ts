@@ -145,7 +145,8 @@ async function runsOf(owner: Owner, text: string) {
   const { runId: run } = await spawn(text);
   const { runId: held, rootRunId: root } = await spawn(`${text} ${holding}`);
   await until(async () => Status.parse(await rpcCall(owner, 'session.run_status', { runId: run })).status === 'completed');
-  const lease = readBooks(owner.home).leases.find((one) => one.run_id === held)?.id;
+  const { leases } = await readBooks(owner.home);
+  const lease = leases.find((one) => one.run_id === held)?.id;
   return { run, 'held run': held, root, ...(lease !== undefined && { lease }) };
 }
 

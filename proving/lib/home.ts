@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onPostgres } from '@gatehouse/testkit/sql';
 import * as z from 'zod';
 
 /** Creates an empty home folder of mode 0700; removed with `removeHome`. */
@@ -10,9 +11,24 @@ export async function makeHome(): Promise<string> {
   return dir;
 }
 
-/** JSON is YAML, so the configuration is written as an object. */
-export async function writeConfig(home: string, config: unknown): Promise<void> {
-  await writeFile(join(home, 'config.yaml'), `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
+interface HomeConfig {
+  readonly storage?: { readonly driver?: string };
+}
+
+/**
+ * JSON is YAML, so the configuration is written as an object. With `GATEHOUSE_TEST_DB=postgres` the home gets a database of the run's
+ * server, unless its configuration names an engine.
+ */
+export async function writeConfig(home: string, config: object): Promise<void> {
+  const { storage }: HomeConfig = config;
+  const url = onPostgres && storage?.driver === undefined ? await databaseUrlOf(home) : undefined;
+  const written = url === undefined ? config : { ...config, storage: { driver: 'postgres', url, poolSize: 4, ...storage } };
+  await writeFile(join(home, 'config.yaml'), `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600 });
+}
+
+async function databaseUrlOf(home: string): Promise<string> {
+  const { openDatabaseOf } = await import('@gatehouse/server/test-database');
+  return (await openDatabaseOf(home)).url;
 }
 
 export async function removeHome(home: string): Promise<void> {

@@ -11,7 +11,7 @@ import { migrations, operations } from '../../packages/server/src/transactions/r
 import { pause } from './daemon.ts';
 import { type Random, randomFrom } from './random.ts';
 import { acceptedKinds, accepting, claimedKinds, claimPiece, makeNodePiece, nodeKinds } from './stale-node-work.ts';
-import { endAll, type Piece } from './stale-work.ts';
+import { endAll, endGraphs, type Piece } from './stale-work.ts';
 
 // One of two owners on one PostgreSQL, in a separate process, so that it can be frozen and a fault can be built into it.
 const [url = '', side = '', seedText = '0'] = process.argv.slice(2);
@@ -29,7 +29,7 @@ export type Asked =
   | { readonly do: 'take over'; readonly from: number; readonly to: number }
   /** Makes every write of an owner about one work item. */
   | { readonly do: 'write'; readonly n: number }
-  | { readonly do: 'end' };
+  | { readonly do: 'end'; readonly from: number; readonly to: number };
 
 /** Writes by name, and what became of each: `done`, `refused` because of the lease, or another error. */
 export type Written = readonly (readonly [name: string, outcome: string])[];
@@ -130,7 +130,8 @@ async function answer(asked: Asked): Promise<unknown> {
     case 'write':
       return write(asked.n);
     case 'end':
-      return endAll(db, claimedKinds);
+      await endAll(db, claimedKinds);
+      return endGraphs(db, asked.from, asked.to);
   }
 }
 

@@ -15,6 +15,7 @@ import type { Db } from '../../packages/server/src/kernel/db/db.ts';
 import { type OperationCall, toCall } from '../../packages/server/src/kernel/db/operation.ts';
 import { acceptSend, failSendWork, keepAnswer } from '../../packages/server/src/transactions/send-work.ts';
 import { deliverAnnouncement } from '../../packages/server/src/transactions/deliver-announcements.ts';
+import { pause } from './daemon.ts';
 
 /** Kinds of work for which a stale owner is tested. */
 export const staleKinds = ['subagent', 'graph', 'session_send', 'announce', 'graph_told'] as const;
@@ -118,11 +119,23 @@ export async function makePiece(db: Db, kind: StaleKind, n: number): Promise<Pie
   }
 }
 
+/** Claims an item; PostgreSQL skips one that another process has locked at that moment. */
 export async function claimOf(db: Db, kind: string, owner: string, nowMs: number): Promise<WorkItem> {
   const kinds = [{ kind, free: 1 }];
-  const [item] = await db.write(claimWork, { owner, kinds, held: [], leaseUntilMs: nowMs + 60_000, atMs: nowMs });
-  if (item === undefined) throw new Error(`${owner} finds no work of kind ${kind}`);
-  return item;
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const [item] = await db.write(claimWork, { owner, kinds, held: [], leaseUntilMs: nowMs + 60_000, atMs: nowMs });
+    if (item !== undefined) return item;
+    await pause(50);
+  }
+  throw new Error(`${owner} finds no work of kind ${kind}`);
+}
+
+/** Ends the graphs of some items; open ones are limited in number. */
+export async function endGraphs(db: Db, from: number, to: number): Promise<void> {
+  for (let n = from; n < to; n += 1) {
+    const end = { id: `gr_${n}`, state: 'completed' as const, reason: null, error: 'over', atMs };
+    await db.write(closeGraph, { end, errorKind: null });
+  }
 }
 
 /** Ends the work that an item has led to, so that the next one is alone. */
@@ -233,7 +246,7 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
   const work = workOf('graph', id, { graphId: id });
   const row = { id, principalId, tokenId: 'root', agentId, label: null, definitionJson: '{}', variablesJson: '{}', nodeCount: 1, rootRunId };
   const times = { createdAtMs: atMs, startedAtMs: atMs, endedAtMs: null, waitedMs: 0 };
-  await db.write(acceptGraph, {
+  const accepted = await db.write(acceptGraph, {
     row: {
       ...row,
       ...times,
@@ -251,6 +264,7 @@ async function addGraphRun(db: Db, n: number): Promise<string> {
     work,
     audit: { id: `au_${n}`, atMs, principalId, action: 'graph.execute', classification: 'mutate', outcome: 'success', traceId: '' },
   });
+  if (accepted !== 'accepted') throw new Error(`the graph ${id} was not accepted: ${JSON.stringify(accepted)}`);
   return id;
 }
 

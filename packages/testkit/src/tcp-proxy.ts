@@ -30,6 +30,8 @@ interface Pair {
 
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const pairs = new Set<Pair>();
+  /** Also those that were reset: such a socket stays open until its peer has read what was written to it. */
+  const open = new Set<Socket>();
   let refusing = false;
   let toServer = true;
   let toClient = true;
@@ -58,6 +60,10 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     const server = createConnection({ host: '127.0.0.1', port: targetPort });
     const pair: Pair = { client, server, lost: false };
     pairs.add(pair);
+    for (const socket of [client, server]) {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+    }
     client.setNoDelay(true);
     server.setNoDelay(true);
     client.on('data', (chunk) => {
@@ -130,7 +136,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       return [...pairs].filter(({ lost }) => lost).length;
     },
     async [Symbol.asyncDispose]() {
-      cut();
+      for (const socket of open) socket.destroy();
       listener.close();
       await once(listener, 'close');
     },
