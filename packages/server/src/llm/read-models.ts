@@ -7,7 +7,7 @@ export interface ListedModel {
   readonly id: string;
   readonly displayName?: string;
   readonly contextWindow?: number;
-  /** Where the provider states it (OpenRouter). */
+  /** Set where the provider states it (OpenRouter). */
   readonly price?: ModelPrice;
 }
 

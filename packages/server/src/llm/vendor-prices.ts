@@ -6,7 +6,7 @@ type Row = readonly [input: number, output: number, cacheRead?: number, cacheWri
 export interface VendorPrices {
   /** Day on which the prices were last known to be right. */
   readonly asOf: string;
-  /** Where the vendor publishes them. */
+  /** Page on which the vendor publishes them. */
   readonly source: string;
   readonly models: Readonly<Record<string, Row>>;
 }
@@ -14,7 +14,7 @@ export interface VendorPrices {
 /**
  * Prices of models as their vendors published them. A model that is missing here has no price that is certain: a spending cap refuses it until
  * the configuration states one. Where a vendor charges more above a prompt length, `known-models.ts` ends the window at that length, so
- * that the price is right. Whoever changes a price compares all prices of the vendor and sets `asOf`.
+ * that the price is right. A change of one price means that all prices of the vendor were compared, and sets `asOf`.
  */
 export const vendorPrices: Partial<Record<ProviderType, VendorPrices>> = {
   openai: {
