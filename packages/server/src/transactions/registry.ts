@@ -88,6 +88,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts';
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
+import { readModelUses } from './model-uses.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
 import { rootsOfToken } from './token-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
@@ -188,6 +189,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...graphWorkOperations,
   waitingRunsOf,
   rootsOfToken,
+  readModelUses,
   findWaitingRoot,
   listWaitingRoots,
   readRootWaits,
