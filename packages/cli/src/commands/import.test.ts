@@ -280,7 +280,7 @@ describe('open-webui', () => {
     expect([again.take, again.code]).toEqual([[], 0]);
   });
 
-  test('reads exported files, and says what is no export', async () => {
+  test('reads exported files, and names what is not an export', async () => {
     await write({
       'models.json': JSON.stringify([{ id: 'poet', base_model_id: 'mock-fast', name: 'Poet', params: { system: 'Verse.' }, meta: {} }]),
       'prompts.json': JSON.stringify([{ command: 'haiku', title: 'Haiku', content: 'Write a haiku.' }, 7]),

@@ -13,7 +13,7 @@ export interface Bundle {
 export const products = ['openclaw', 'comis', 'open-webui'] as const;
 export type Product = (typeof products)[number];
 
-/** Where something comes from: a file of the source and a place in it. */
+/** Origin of something: a file of the source and a place in it. */
 interface Origin {
   readonly from: string;
 }

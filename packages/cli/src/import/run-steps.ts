@@ -16,7 +16,7 @@ export async function runSteps(
   client: Pick<Client, 'call'>,
   { signal, onWait }: { readonly signal: AbortSignal; readonly onWait: (ms: number) => void },
 ): Promise<StepResult[]> {
-  // A limit of writes per minute is no failure of an import.
+  // A limit of writes per minute only delays an import.
   const patient = (async (...given: Parameters<Client['call']>) => {
     for (;;) {
       try {
