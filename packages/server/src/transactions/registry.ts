@@ -88,6 +88,7 @@ import { finishOccurrence, readUnfinished } from './finish-occurrence.ts';
 import { webhookMigrations } from '../features/unattended/webhooks/migrations.ts';
 import { webhookOperations } from '../features/unattended/webhooks/store.ts';
 import { graphWorkOperations } from './graph-work.ts';
+import { readModelUses } from './model-uses.ts';
 import { findWaitingRoot, listWaitingRoots, readRootWaits } from './waiting-roots.ts';
 import { waitingOfRun, waitingRunsOf } from './waiting-runs.ts';
 import { resetConversation, resetSession } from './reset-conversation.ts';
@@ -186,6 +187,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   ...savedGraphOperations,
   ...graphWorkOperations,
   waitingRunsOf,
+  readModelUses,
   findWaitingRoot,
   listWaitingRoots,
   readRootWaits,
