@@ -59,7 +59,7 @@ export const exceptions: readonly { readonly from: RegExp; readonly to: RegExp; 
     reason: 'suites that run the built daemon do not load the server, which the entry of the testkit would',
   },
   {
-    from: /^e2e\/mcp-authorization\.test\.ts$/,
+    from: /^e2e\/dashboard-mcp\.test\.ts$/,
     to: /^packages\/server\/src\/features\/agents\/mcp\/testing\//,
     reason: 'runs the built daemon against the MCP server of the tests of the feature',
   },
