@@ -23,6 +23,8 @@ const beyondSpec = new Set([
   'background.list',
   'background.stop',
   'graph.answer',
+  'mcp.authorize',
+  'mcp.deauthorize',
   'providers.list',
   'providers.remove',
   'providers.retry',

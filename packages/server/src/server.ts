@@ -63,6 +63,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
   const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
 
+  let address: string | null = null;
   // Conversations and turns.
   const lanes = createLanes({ monotonic: clock.monotonic });
   const inbox = createInbox(assembly);
@@ -83,6 +84,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     fence: fence.wrap,
     autonomy,
     inbox: inbox.api,
+    identityOf,
+    address: () => address,
     stops: late.stops,
     disk: foundation.disk,
   });
@@ -164,7 +167,6 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const receipts = building.use(createReceipts({ ...core('receipts'), bootId: assembly.bootId, execute: turns.api.execute }));
 
   // Methods: a missing one is a compile error that names it.
-  let address: string | null = null;
   const system = wireSystem(assembly, {
     address: () => address,
     connections: () => listeners.connections(),
@@ -218,6 +220,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     media: media.api,
     receipts: receipts.api,
     webhooks: unattended.webhooks,
+    authorization: mcp.authorization,
     events: events.api,
     sessions: sessions.api,
     models,

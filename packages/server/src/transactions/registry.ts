@@ -46,6 +46,7 @@ import { heartbeatOperations } from '../features/unattended/heartbeat/store.ts';
 import { inboxMigrations } from '../features/unattended/inbox/migrations.ts';
 import { inboxOperations } from '../features/unattended/inbox/store.ts';
 import { mcpMigrations } from '../features/agents/mcp/migrations.ts';
+import { authorizationOperations } from '../features/agents/mcp/authorization/authorization-store.ts';
 import { mcpOperations } from '../features/agents/mcp/store.ts';
 import { browseOperations } from '../features/knowledge/memory/entries/browse-store.ts';
 import { embeddingCacheOperations } from '../features/knowledge/memory/embeddings/embedding-cache-store.ts';
@@ -190,6 +191,7 @@ export const operations: readonly Operation<never, unknown>[] = [
   readRootWaits,
   waitingOfRun,
   ...mcpOperations,
+  ...authorizationOperations,
   ...heartbeatOperations,
   beginBeat,
   endBeat,

@@ -266,6 +266,13 @@ const rows: readonly Row[] = [
     after: 200,
   },
   {
+    keys: ['gateway.publicUrl'],
+    patch: { gateway: { publicUrl: 'https://gate.example' } },
+    see: (server) => statusWith(server, { host: 'gate.example' }),
+    before: 403,
+    after: 200,
+  },
+  {
     keys: ['gateway.corsOrigins'],
     patch: { gateway: { corsOrigins: ['https://app.example'] } },
     see: (server) => statusWith(server, { origin: 'https://app.example' }),
