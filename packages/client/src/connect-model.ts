@@ -12,7 +12,7 @@ export interface ProviderEntry {
   readonly key?: string | undefined;
 }
 
-/** Where an entry belongs in the configuration. */
+/** An entry with its place in the configuration. */
 export interface PlacedProvider extends ProviderEntry {
   readonly id: string;
   /** The provider of this type and address that exists already. */

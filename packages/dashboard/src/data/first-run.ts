@@ -1,5 +1,7 @@
 import type { Client } from '@gatehouse/client';
 import type { Health, Result } from '@gatehouse/contract';
+import { useState } from 'react';
+import { type Connection, mostChanges } from './connect.ts';
 import { useSession } from './context.ts';
 import { useStore } from './store.ts';
 import { useLoad } from './use-load.ts';
@@ -31,11 +33,13 @@ const offline = 'offline';
 /** How long the navigation offers the checklist after a provider was first connected. */
 const offeredMs = 14 * 24 * 3_600_000;
 const yearMs = 365 * 24 * 3_600_000;
+/** Each call of a batch counts against the rate limit of the token, and one step emits several events. */
+const settleMs = 1_500;
 const changedBy = ['audit:', 'config:', 'agent:hot', 'message:sent', 'provider'];
 
 export function useFirstRun() {
   const { client, defaultAgentId } = useSession();
-  return useLoad(['first run', defaultAgentId], (signal) => loadFirstRun(client, defaultAgentId, signal), { changedBy });
+  return useLoad(['first run', defaultAgentId], (signal) => loadFirstRun(client, defaultAgentId, signal), { changedBy, settleMs });
 }
 
 /**
@@ -43,16 +47,18 @@ export function useFirstRun() {
  * was first connected by the dashboard or the command line. An installation that was configured by hand never offers it.
  */
 export function useOffersFirstRun(): boolean {
-  const { client, admin, health } = useSession();
-  const { health: known } = useStore(health.state);
-  const isAsked = admin && known !== undefined && !hasNoModel(known);
-  const { data } = useLoad(['first run offered', isAsked], (signal) => (isAsked ? wasConnectedHere(client, signal) : Promise.resolve(false)));
-  return admin && (hasNoModel(known) || data === true);
+  const { admin, health, providerChanges } = useSession();
+  const isEmpty = hasNoModel(useStore(health.state).health);
+  // The model may be connected in this session.
+  const [wasEmpty, setWasEmpty] = useState(isEmpty);
+  if (isEmpty && !wasEmpty) setWasEmpty(true);
+  return admin && (wasEmpty || wasConnectedLately(providerChanges));
 }
 
-async function wasConnectedHere(client: Client, signal: AbortSignal): Promise<boolean> {
-  const { entries } = await client.call('config.history', { section: 'providers', limit: 200 }, { signal });
-  const first = entries.findLast(({ from }) => from === 'rpc' || from === 'cli');
+function wasConnectedLately(changes: Connection['providerChanges']): boolean {
+  // There were more before: this is not a new installation.
+  if (changes.length >= mostChanges) return false;
+  const first = changes.findLast(({ from }) => from === 'rpc' || from === 'cli');
   return first !== undefined && Date.now() - first.timestamp < offeredMs;
 }
 
@@ -69,7 +75,6 @@ async function loadFirstRun(client: Client, agentId: string, signal: AbortSignal
       { method: 'usage.report', params: { groupBy: ['provider', 'conversation'], sinceMs: Date.now() - yearMs, limit: 100 } },
       { method: 'agents.get', params: { agentId } },
       { method: 'agents.list' },
-      { method: 'workspace.status', params: { agentId } },
       { method: 'tokens.list' },
       { method: 'config.read', params: { section: 'budgets' } },
     ],
@@ -78,11 +83,10 @@ async function loadFirstRun(client: Client, agentId: string, signal: AbortSignal
   const models = resultOf(outcomes[0]);
   const { providers } = resultOf(outcomes[1]);
   const usage = resultOf(outcomes[2]);
-  const { config } = resultOf(outcomes[3]);
+  const { config, workspaceDir } = resultOf(outcomes[3]);
   const { agents } = resultOf(outcomes[4]);
-  const workspace = resultOf(outcomes[5]);
-  const { tokens } = resultOf(outcomes[6]);
-  const { config: overall } = resultOf(outcomes[7]);
+  const { tokens } = resultOf(outcomes[5]);
+  const { config: overall } = resultOf(outcomes[6]);
   const model = models.primaryProvider === offline ? undefined : models.primaryModel;
   const costs = new Map<string, Cost>(
     providers.flatMap(({ provider, models: listed }) => listed.map(({ modelId, cost }) => [`${provider}/${modelId}`, cost] as const)),
@@ -100,7 +104,7 @@ async function loadFirstRun(client: Client, agentId: string, signal: AbortSignal
     done: new Set(stepNames.filter((name) => isDone[name])),
     model,
     isPriced: model !== undefined && isPaid(costs.get(model)),
-    folder: workspace.dir,
+    folder: workspaceDir,
     budget,
   };
 }
