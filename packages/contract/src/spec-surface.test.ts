@@ -27,6 +27,7 @@ const beyondSpec = new Set([
   'mcp.deauthorize',
   'providers.list',
   'providers.remove',
+  'providers.refresh',
   'providers.retry',
   'providers.set',
   'providers.test',

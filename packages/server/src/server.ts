@@ -13,6 +13,7 @@ import type { Handlers } from './kernel/handlers.ts';
 import { createLanes } from './kernel/lane.ts';
 import { createFence } from './runtime/fence.ts';
 import type { ServerHandle, ServerOptions } from './server-handle.ts';
+import { readModelUses } from './transactions/model-uses.ts';
 import { wireAgents } from './wiring/agents.ts';
 import { wireConfigWatch } from './wiring/config-watch.ts';
 import { type Delegation, wireDelegation } from './wiring/delegation.ts';
@@ -46,7 +47,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   await using building = new AsyncDisposableStack();
   const foundation = await openFoundation(building, options);
   const { assembly, lifetime, nodes, secrets } = foundation;
-  const { core, db, bus, clock } = assembly;
+  const { core, live, db, bus, clock } = assembly;
   const settings = await wireSettings(assembly, lifetime);
   // Parts below that parts above call.
   const late = {
@@ -60,8 +61,8 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const events = building.use(await createEvents(core('events')));
   secrets.announce();
   const { models, embedder, generate, knowsModel } = await wireModels(assembly, foundation);
-  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets });
-  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: config.media }));
+  const { agents, tokens, identityOf } = await wireAgents(assembly, { ...late, knowsModel, secrets, settings: settings.api });
+  const media = building.use(await createMedia({ ...core('media'), dir: home.mediaDir, config: live((whole) => whole.media) }));
 
   let address: string | null = null;
   // Conversations and turns.
@@ -69,6 +70,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
   const inbox = createInbox(assembly);
   const { autonomy, budgets } = await wireLimits(assembly, {
     agents: agents.api,
+    owners: tokens.owners,
     models,
     generate,
     embedder,
@@ -199,6 +201,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
       settings: settings.api,
       secrets: secrets.api,
       config: () => configuration.current,
+      readUses: () => db.read(readModelUses, {}),
       readText: () => configuration.readText(),
       env: options.env,
       redactText: options.redactor.redact,
@@ -215,6 +218,7 @@ export async function createServer(options: ServerOptions): Promise<ServerHandle
     handlers,
     documents: system.documents,
     tokens: tokens.api,
+    requestLimits: (tokenId) => tokens.owners.requestLimits(tokenId),
     turns: turns.api,
     responses: responses.api,
     media: media.api,

@@ -120,7 +120,7 @@ export async function wireTooling(
       config: live(({ exec }) => exec),
       jail: openedJail,
       capacity: workspace.capacity,
-      env: options.env,
+      env: environment,
       agentOf: (agentId) => agents.find(agentId)?.config,
       isStopped: autonomy.api.isStopped,
       taints: workspace.taints,
