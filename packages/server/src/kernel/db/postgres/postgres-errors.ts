@@ -41,6 +41,11 @@ export function isRefusal(error: unknown): boolean {
   return state !== undefined && /^(28...|3D000|42501|3F000)$/.test(state);
 }
 
+/** The certificate of the server is signed by nobody whom this machine, or the configuration, knows. */
+export function isUnknownAuthority(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(UNABLE_TO_(VERIFY|GET)_|SELF_SIGNED_|DEPTH_ZERO_)/.test(String(error.code));
+}
+
 function isSocketFailure(error: unknown): boolean {
   if (error instanceof LostConnection) return true;
   if (!(error instanceof Error)) return false;
