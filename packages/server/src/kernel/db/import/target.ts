@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { AppError } from '../../app-error.ts';
-import { importTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
+import { checkDatabase, importTable, lockSchema, migratePostgres, unlockSchema } from '../postgres/migrate.ts';
 import { placeOf } from '../postgres/place.ts';
 import type { Migration } from '../operation.ts';
 import { quoteName } from './row-text.ts';
@@ -61,6 +61,7 @@ export async function openTarget(options: TargetOptions): Promise<TargetState> {
   );
   await takeImportLock(options);
   const place = placeOf(options.url);
+  await checkDatabase(client);
   await lockSchema(client, place);
   try {
     const earlier = await readRow(client);
